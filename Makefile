@@ -1,0 +1,56 @@
+# Needs Python 3.11+, pip and make. Everything is installed into .venv, at the versions that
+# constraints.txt names, so that a new machine gets what was tested.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test venv bench playthroughs clean
+
+help:
+	@echo "make demo   play one visible game of Cluedo and keep its replay"
+	@echo "make test   lint, type-check and test"
+	@echo "make venv   only make and fill $(VENV)"
+	@echo "make bench  measure speed beside other libraries"
+
+demo: $(VENV)/.core
+	$(BIN)/arena play cluedo --variant classic --players 4 --seed 7 --delay 0.15 \
+	  --seat 0=bot:oracle --seat 1=bot:detective --seat 2=bot:novice --seat 3=bot:random \
+	  --out runs/demo
+	@echo "Step through it: $(BIN)/arena replay FILE    Play yourself: $(BIN)/arena play cluedo --seat 0=human"
+
+test: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+venv: $(VENV)/.test
+
+bench: $(VENV)/.bench
+	$(BIN)/pytest tests/bench_*.py --benchmark-only
+
+# The golden playthroughs, written anew; look at the difference before you commit it.
+playthroughs: $(VENV)/.test
+	ARENA_WRITE_PLAYTHROUGHS=1 $(BIN)/pytest tests/test_playthroughs.py
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "arena needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[pettingzoo,test]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[pettingzoo,test,bench]'
+	@touch $@ $(VENV)/.core $(VENV)/.test
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,65 @@
+"""The command line. One file per command, wiring only.
+
+Every fault ends in one line on stderr: exit code 2 for wrong usage, 1 otherwise, 130 for Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from arena.cli import agents, doctor, games, play, replay
+from arena.errors import ArenaError, UsageError
+
+app = typer.Typer(
+    name="arena",
+    help="Language models, bots and people play games that hide things. Cluedo first.",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("play")(play.play_command)
+app.command("replay")(replay.replay_command)
+app.command("games")(games.games_command)
+app.command("agents")(agents.agents_command)
+app.command("doctor")(doctor.doctor_command)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+    if version:
+        from arena.version import __version__
+
+        print(f"arena {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; the exit code."""
+    try:
+        code = app(arguments, standalone_mode=False)
+        sys.stdout.flush()
+    except typer.TyperException as error:
+        return _complain(error.format_message(), error.exit_code)
+    except ArenaError as error:
+        return _complain(str(error), 2 if isinstance(error, UsageError) else 1)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", 130)
+    except BrokenPipeError:
+        # The reader (head, less) has gone; nothing more can be said, on exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str, code: int) -> int:
+    if message:
+        print(f"arena: {' '.join(message.split())}", file=sys.stderr)
+    return code

@@ -1,0 +1,31 @@
+"""`arena agents`: who can take a seat."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def agents_command(
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List who can take a seat: kinds of players, and the bots of each game."""
+    from arena.registry import catalog
+
+    kinds = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("agent")]
+    bots = []
+    for entry in catalog().entries("bot"):
+        game, _, bot = entry.name.partition("/")
+        plays = "every game" if game == "*" else game
+        bots.append({"spec": f"bot:{bot}", "game": plays, "summary": entry.summary})
+    if as_json:
+        print(json.dumps({"agents": kinds, "bots": bots}))
+        return
+    print("A SPEC says who sits where: arena play cluedo --seat 0=bot:oracle --seat 1=human\n")
+    for agent in kinds:
+        print(f"{agent['spec']:<16} {agent['summary']}")
+    print()
+    for line in bots:
+        print(f"{line['spec']:<16} {line['game']:<12} {line['summary']}")

@@ -1,0 +1,198 @@
+"""`arena play`: play games and write their replays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+
+from arena.errors import ArenaError, UsageError
+from arena.game import Game
+from arena.observation import Json, TextLevel
+
+
+@dataclass(slots=True)
+class Table:
+    """What is played, by whom, and how it is shown: the flags, understood."""
+
+    game: Game
+    specs: list[str]
+    seeds: range
+    out: Path
+    text_level: TextLevel
+    max_turns: int | None
+    delay: float
+    watch: bool
+    results: list[dict[str, Json]] = field(default_factory=list)
+    unfinished: list[Path] = field(default_factory=list)
+
+
+def play_command(
+    game: Annotated[str, typer.Argument(help="The game; 'arena games' lists them.")],
+    variant: Annotated[str | None, typer.Option(help="Variant of the game.")] = None,
+    players: Annotated[int | None, typer.Option(help="Number of seats.")] = None,
+    option: Annotated[
+        list[str], typer.Option("--option", "-o", help="NAME=VALUE, any option of the game.")
+    ] = [],  # noqa: B006 - typer reads the default, nobody changes it.
+    seat: Annotated[
+        list[str],
+        typer.Option(help="I=SPEC: who sits there, e.g. 0=bot:oracle or 1=human."),
+    ] = [],  # noqa: B006
+    seed: Annotated[int | None, typer.Option(min=0, help="Deal and dice. Default: drawn.")] = None,
+    games: Annotated[int, typer.Option(min=1, help="Games to play, on seeds SEED, SEED+1, …")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the replays.")] = Path("runs/play"),
+    text_level: Annotated[
+        str, typer.Option(help="Help in the text: events, notes or deductions.")
+    ] = "notes",
+    max_turns: Annotated[
+        int | None, typer.Option(min=1, help="Turns after which a game is cut off.")
+    ] = None,
+    delay: Annotated[float, typer.Option(min=0, help="Seconds between moves.")] = 0.0,
+    watch: Annotated[
+        bool | None, typer.Option("--watch/--no-watch", help="Show the game. Default: one game.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Result as JSON, last line.")] = False,
+) -> int:
+    """Play games and write a replay of each."""
+    from arena.cli.options import game_from_flags, specs_from_flags
+
+    if text_level not in get_args(TextLevel):
+        raise UsageError(f"--text-level {text_level!r}: choose {', '.join(get_args(TextLevel))}")
+    the_game = game_from_flags(game, variant, players, option)
+    first = seed if seed is not None else random.SystemRandom().randrange(2**31)
+    table = Table(
+        game=the_game,
+        specs=specs_from_flags(the_game, seat),
+        seeds=range(first, first + games),
+        out=out,
+        text_level=text_level,  # type: ignore[arg-type]
+        max_turns=max_turns,
+        delay=delay,
+        watch=(games == 1 and not as_json) if watch is None else watch,
+    )
+    _check(table)
+    return _run(table, as_json)
+
+
+def _check(table: Table) -> None:
+    """Find what is wrong before anything is written."""
+    from arena.play import seat_agents
+
+    seat_agents(table.game, table.specs, table.seeds[0], table.text_level)
+    if "human" in table.specs and (len(table.seeds) > 1 or table.specs.count("human") > 1):
+        raise UsageError("one person plays one game at a time: --games 1 and one seat 'human'")
+    existing = next(p for p in [table.out, *table.out.absolute().parents] if p.exists())
+    if not existing.is_dir():
+        raise UsageError(f"--out {table.out}: {existing} is not a folder")
+    import os
+
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ArenaError(f"cannot write into {existing} (--out {table.out}): permission denied")
+
+
+def _run(table: Table, as_json: bool) -> int:
+    interrupted = False
+    try:
+        asyncio.run(_play_all(table))
+    except KeyboardInterrupt:
+        interrupted = True
+    if interrupted or len(table.seeds) > 1:
+        _summarise(table, interrupted)
+    elif not as_json:
+        print(f"Replay: {table.results[0]['replay']}")
+    if as_json:
+        several = interrupted or len(table.seeds) > 1
+        print(json.dumps({"games": table.results} if several else table.results[0]))
+    return 130 if interrupted else 0
+
+
+async def _play_all(table: Table) -> None:
+    from arena.play import play_many
+
+    playing = play_many(lambda seed: _play_one(table, seed), table.seeds)
+    if len(table.seeds) == 1:
+        async for _ in playing:
+            pass
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+        bar = progress.add_task(table.game.name, total=len(table.seeds))
+        async for _ in playing:
+            progress.advance(bar)
+
+
+async def _play_one(table: Table, seed: int) -> Any:
+    """Play one seed with fresh agents, write its replay, note its result."""
+    from arena.episode import ReplayWriter
+    from arena.play import Watcher, play, seat_agents
+
+    writer = ReplayWriter(table.out, _stem(table, seed))
+    watchers: list[Watcher] = [writer]
+    # A person sees what its seat may know, through its own prompt, and nothing else.
+    if table.watch and "human" not in table.specs:
+        from arena.registry import catalog
+
+        watchers.append(catalog().load("viewer", "live")(table.game, table.specs))
+    agents = seat_agents(table.game, table.specs, seed, table.text_level)
+    try:
+        episode = await play(
+            table.game,
+            agents,
+            seed,
+            players=table.specs,
+            max_turns=table.max_turns,
+            watchers=watchers,
+            delay=table.delay,
+        )
+    finally:
+        for watcher in watchers:
+            watcher.close()
+        if writer.unfinished:
+            table.unfinished.append(writer.path)
+    outcome = episode.outcome
+    if "human" in table.specs:
+        print(f"{outcome.status}: {outcome.reason}")
+    table.results.append(
+        {
+            "game": table.game.name,
+            "variant": getattr(table.game.options, "variant", None),
+            "seed": seed,
+            "players": table.specs,
+            "winner": outcome.winner,
+            "returns": list(outcome.returns),
+            "turns": episode.turns,
+            "decisions": episode.decisions,
+            "outcome": outcome.status,
+            "replay": str(writer.path),
+        }
+    )
+    return episode
+
+
+def _stem(table: Table, seed: int) -> str:
+    variant = getattr(table.game.options, "variant", None)
+    parts = [table.game.name, variant, f"{table.game.num_players}p", f"seed{seed}"]
+    return "-".join(part for part in parts if part)
+
+
+def _summarise(table: Table, interrupted: bool) -> None:
+    """Who won how often, for people, on stderr."""
+    table.results.sort(key=lambda result: result["seed"])
+    print(
+        f"{'Interrupted: ' if interrupted else ''}{len(table.results)} of {len(table.seeds)} games "
+        f"finished, replays in {table.out}",
+        file=sys.stderr,
+    )
+    for path in table.unfinished:
+        print(f"unfinished game kept: {path}", file=sys.stderr)
+    for seat, spec in enumerate(table.specs):
+        wins = sum(result["winner"] == seat for result in table.results)
+        print(f"  seat {seat}  {spec:<24} won {wins}", file=sys.stderr)

@@ -1,0 +1,240 @@
+"""The record of one game, and its form on disk: a replay.
+
+A replay is JSON lines, written as the game goes: a header with everything needed to play it
+again, a line per move of a player (`decision`) or of chance (`chance`), a line per event, and an
+outcome. A game that was cut off leaves a replay that opens up to its last whole line.
+
+A replay is untrusted input: every line is validated, and nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from arena.action import CHANCE
+from arena.agent import Decision
+from arena.errors import ArenaError, ReplayError, UsageError
+from arena.game import Game, Outcome, State
+from arena.observation import Event, Json
+from arena.registry import make_game
+from arena.version import __version__
+
+SCHEMA_VERSION = 1
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Header(_Line):
+    """The first line: what is needed to play the game again."""
+
+    type: Literal["header"] = "header"
+    schema_version: int = SCHEMA_VERSION
+    arena: str = __version__
+    game: str
+    options: dict[str, Json]
+    seed: int = Field(description="Seeds chance, the bots and the fallback moves.")
+    players: tuple[str, ...] = Field(description="The SPEC of each seat.")
+    max_turns: int | None = Field(description="Turns after which the game is cut off.")
+    created: datetime = Field(description="When the game began; one of the two kinds of times.")
+
+    @staticmethod
+    def of(game: Game, seed: int, players: Sequence[str], max_turns: int | None) -> Header:
+        return Header(
+            game=game.name,
+            options=game.options.model_dump(mode="json"),
+            seed=seed,
+            players=tuple(players),
+            max_turns=max_turns,
+            created=datetime.now(UTC),
+        )
+
+    def make_game(self) -> Game:
+        """The game of this replay; raises ReplayError if it does not exist here."""
+        try:
+            return make_game(self.game, **self.options)
+        except UsageError as error:
+            raise ReplayError(str(error)) from error
+
+
+class DecisionLine(_Line):
+    """A player's move."""
+
+    type: Literal["decision"] = "decision"
+    ply: int
+    player: int
+    action: str
+    failure: str | None = Field(None, description="Why a fallback was played, if one was.")
+    details: dict[str, Json] = Field(default_factory=dict)
+    seconds: float = Field(description="Time to decide; one of the two kinds of times.")
+
+
+class ChanceLine(_Line):
+    """A deal or a throw of dice."""
+
+    type: Literal["chance"] = "chance"
+    ply: int
+    action: str
+
+
+class EventLine(_Line):
+    """Something that happened in this ply; its own fields stand beside these."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    type: Literal["event"] = "event"
+    ply: int
+    event: str
+    audience: tuple[int, ...] | None = Field(description="The seats that saw it; null for all.")
+
+
+class OutcomeLine(_Line):
+    """The last line of a finished game."""
+
+    type: Literal["outcome"] = "outcome"
+    status: Literal["terminated", "truncated"]
+    reason: str
+    returns: tuple[float, ...]
+    winner: int | None
+    turns: int
+    decisions: int
+
+
+ReplayLine = Annotated[
+    Header | DecisionLine | ChanceLine | EventLine | OutcomeLine, Field(discriminator="type")
+]
+LINE: TypeAdapter[ReplayLine] = TypeAdapter(ReplayLine)
+
+
+def replay_json_schema() -> dict[str, Json]:
+    """The JSON Schema of one line of a replay."""
+    schema = LINE.json_schema(mode="serialization")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"One line of an arena replay, schema version {SCHEMA_VERSION}",
+        **schema,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Ply:
+    """One applied action and what it brought about."""
+
+    number: int
+    player: int
+    decision: Decision
+    events: tuple[Event, ...]
+    seconds: float | None = None
+
+    def lines(self) -> Iterator[dict[str, Json]]:
+        """The lines of a replay for this ply."""
+        action = str(self.decision.action)
+        if self.player == CHANCE:
+            yield {"type": "chance", "ply": self.number, "action": action}
+        else:
+            yield {
+                "type": "decision",
+                "ply": self.number,
+                "player": self.player,
+                "action": action,
+                "failure": self.decision.failure,
+                "details": dict(self.decision.details),
+                "seconds": round(self.seconds or 0.0, 6),
+            }
+        for event in self.events:
+            yield {"type": "event", "ply": self.number, **event.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """The whole record of one game."""
+
+    header: Header
+    plies: tuple[Ply, ...]
+    outcome: Outcome
+    turns: int
+
+    @property
+    def decisions(self) -> int:
+        """How many times a player chose."""
+        return sum(ply.player != CHANCE for ply in self.plies)
+
+
+def dump(line: dict[str, Json]) -> str:
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+class ReplayWriter:
+    """A watcher that writes the replay, line by line and flushed.
+
+    The file is called `NAME.jsonl.part` until its outcome is written, then `NAME.jsonl`; `path`
+    says what it is called now. An existing file is never overwritten: the name gets a number.
+    """
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        self._final = _free_path(folder, stem)
+        self.path = self._final.with_name(self._final.name + ".part")
+        self._file: IO[str] | None = None
+        self._turns = self._decisions = 0
+
+    def begin(self, header: Header, state: State) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("x", encoding="utf-8")
+        except OSError as error:
+            raise ArenaError(f"cannot write {self.path}: {error.strerror}") from error
+        self._write([header.model_dump(mode="json")])
+
+    def ply(self, ply: Ply, state: State) -> None:
+        self._turns = state.turn
+        self._decisions += ply.player != CHANCE
+        self._write(ply.lines())
+
+    def end(self, outcome: Outcome) -> None:
+        line = OutcomeLine(
+            status=outcome.status,
+            reason=outcome.reason,
+            returns=outcome.returns,
+            winner=outcome.winner,
+            turns=self._turns,
+            decisions=self._decisions,
+        )
+        self._write([line.model_dump(mode="json")])
+        self.close()
+        self.path = self.path.rename(self._final)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a part of the game has been written, but not its outcome."""
+        return self.path != self._final and self.path.exists()
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def _write(self, lines: Iterator[dict[str, Json]] | list[dict[str, Json]]) -> None:
+        assert self._file is not None
+        try:
+            self._file.write("".join(map(dump, lines)))
+            self._file.flush()
+        except OSError as error:
+            raise ArenaError(
+                f"cannot write {self.path}: {error.strerror}; what was written so far is kept"
+            ) from error
+
+
+def _free_path(folder: Path, stem: str) -> Path:
+    """`folder/stem.jsonl`, or the first `stem-2.jsonl`, `stem-3.jsonl`, … that is free."""
+    number, path = 1, folder / f"{stem}.jsonl"
+    while path.exists() or path.with_name(path.name + ".part").exists():
+        number += 1
+        path = folder / f"{stem}-{number}.jsonl"
+    return path

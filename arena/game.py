@@ -1,0 +1,275 @@
+"""The words that every game speaks: Game, State, Action, Event, Observation, Outcome.
+
+A `Game` holds the rules with their options and makes the first `State`. A state says who must act
+(`to_act`), what they may do (`legal_actions`), and moves on by `apply`. Chance is explicit: when
+`to_act` is `(CHANCE,)`, somebody draws with `sample_chance` and applies the draw like any other
+move, so a finished game is a list of actions.
+
+Whatever happens is an `Event` with an audience, and the event log is the one truth. An
+`Observation` is made of nothing but the events that its player has witnessed and the actions that
+are legal for it now; text and arrays are renderings of those two. A game that keeps to this
+cannot leak what it hides.
+
+Simultaneous moves: `to_act` names all players who still have to commit. They are applied one by
+one, and nobody may witness an event of it before the last one has committed.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from arena.action import CHANCE, Action, ActionSet, ActionTable, Move
+from arena.errors import IllegalAction, InvalidAction, UsageError
+from arena.observation import (
+    ArraySpec,
+    Event,
+    EventLog,
+    Json,
+    Knowledge,
+    Notes,
+    NotesCell,
+    Observation,
+    TextLevel,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Why a game ended and what each seat gets."""
+
+    status: Literal["terminated", "truncated"]
+    """Ended by a rule, or cut off by a limit."""
+    reason: str
+    returns: tuple[float, ...]
+
+    @property
+    def winner(self) -> int | None:
+        """The one seat with the highest return, if there is just one."""
+        best = max(self.returns)
+        return self.returns.index(best) if self.returns.count(best) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ChanceOutcome:
+    """One result of chance and its probability."""
+
+    action: Action
+    probability: float
+
+
+class State(ABC):
+    """A position. Mutable: `apply` moves on; `clone` makes an independent copy."""
+
+    game: Game
+    log: EventLog
+    to_act: tuple[int, ...]
+    """Who must act: one player, several at once, `(CHANCE,)`, or `()` at the end."""
+    turn: int
+    """How many turns have begun, as the game counts turns."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.log = EventLog(game.num_players)
+        self.turn = 0
+        self._cells: dict[int, NotesCell] = {}
+
+    @abstractmethod
+    def _legal_actions(self, player: int) -> ActionSet:
+        """What `player`, who is one of `to_act`, may do."""
+
+    @abstractmethod
+    def _apply(self, player: int, action: Action) -> None:
+        """Carry out an action that is known to be legal."""
+
+    @abstractmethod
+    def returns(self) -> tuple[float, ...]:
+        """What each player has earned so far; the result of the game once it is over."""
+
+    def reason(self) -> str:
+        """Why the game is over, in words."""
+        return "the game is over"
+
+    @property
+    def is_terminal(self) -> bool:
+        return not self.to_act
+
+    def legal_actions(self, player: int) -> ActionSet:
+        """What `player` may do now; empty if it is not to act."""
+        if player == CHANCE or player not in self.to_act:
+            return self.game.no_actions
+        return self._legal_actions(player)
+
+    def apply(self, player: int, action: Action) -> None:
+        """Carry out `action`; raises IllegalAction, and changes nothing, if it is not allowed."""
+        if player not in self.to_act:
+            raise IllegalAction(f"player {player} is not to act; {list(self.to_act)} are")
+        if player != CHANCE and action not in self.legal_actions(player):
+            raise IllegalAction(f"'{action}' is not allowed now")
+        self._apply(player, action)
+
+    def chance_outcomes(self) -> Sequence[ChanceOutcome]:
+        """All results of chance here; games with too many of them only offer `sample_chance`."""
+        raise NotImplementedError(f"{self.game.name} does not list its chance outcomes")
+
+    def sample_chance(self, rng: random.Random) -> Action:
+        """Draw one result of chance."""
+        outcomes = self.chance_outcomes()
+        weights = [outcome.probability for outcome in outcomes]
+        return rng.choices(outcomes, weights)[0].action
+
+    def parse(self, text: str) -> Action:
+        """Undo `str(action)` for the actions of this position, chance's own included."""
+        if self.to_act == (CHANCE,):
+            for outcome in self.chance_outcomes():
+                if str(outcome.action) == text:
+                    return outcome.action
+            raise InvalidAction(f"'{text}' is no result of chance here")
+        return self.game.actions.parse(text)
+
+    def observe(self, player: int) -> Observation:
+        """What `player` may know now."""
+        cell = self._cells.get(player)
+        if cell is None:
+            cell = self._cells[player] = NotesCell(self.game.new_notes(player))
+        legal = self.legal_actions(player)
+        return Observation(self.game, player, self.log.witnessed[player], legal, cell)
+
+    def clone(self) -> Self:
+        """An independent copy. A game whose states hold mutable values of its own extends it."""
+        twin = copy.copy(self)
+        twin.log = self.log.copy()
+        twin._cells = {}  # Notes are cheap to make again and must not be shared.
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cells": {}}
+
+
+class GameOptions(BaseModel):
+    """Options of a game: validated and immutable. A game with options subclasses it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Game(ABC):
+    """The rules with their options. Immutable and hashable; equal options make equal games."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    Options: ClassVar[type[GameOptions]] = GameOptions
+    default_max_turns: ClassVar[int | None] = None
+    """Turns after which `play` cuts a game off, unless told otherwise."""
+    options: GameOptions
+
+    def __init__(self, **options: Json) -> None:
+        try:
+            self.options = self.Options(**options)
+        except ValidationError as error:
+            raise UsageError(explain_options(self.name, self.Options, error)) from None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Game) and type(self) is type(other) and self.options == other.options
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.options))
+
+    def __repr__(self) -> str:
+        given = self.options.model_dump(exclude_defaults=True)
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+    @property
+    @abstractmethod
+    def num_players(self) -> int:
+        """Seats; a game with a fixed number says `num_players = 2`."""
+
+    @abstractmethod
+    def _all_actions(self) -> Iterable[Action]:
+        """Every action that any state may offer a player."""
+
+    @abstractmethod
+    def initial_state(self) -> State:
+        """The position before anything has happened."""
+
+    @abstractmethod
+    def rules(self) -> str:
+        """The rules and the notation of actions, for a player who has never heard of them."""
+
+    @abstractmethod
+    def narrate(self, event: Event) -> str:
+        """One event as a sentence of table talk, as its audience hears it."""
+
+    @property
+    @abstractmethod
+    def array_specs(self) -> Mapping[str, ArraySpec]:
+        """The arrays of an observation."""
+
+    @abstractmethod
+    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """An observation as arrays."""
+
+    @cached_property
+    def actions(self) -> ActionTable:
+        return ActionTable(self._all_actions())
+
+    @cached_property
+    def no_actions(self) -> ActionSet:
+        return self.actions.subset(())
+
+    @property
+    def seat_names(self) -> tuple[str, ...]:
+        """What the table calls each player; numbered like seats, from 0."""
+        return tuple(f"Player {seat}" for seat in range(self.num_players))
+
+    def new_notes(self, player: int) -> Notes:
+        return Notes(self, player)
+
+    def resample(
+        self, history: Sequence[Move], player: int, rng: random.Random
+    ) -> list[Move] | None:
+        """Another history that `player` cannot tell from this one, drawn at random.
+
+        None, the default, says that the game hides nothing. A game that has secrets implements it
+        from its rules, so that the conformance kit can look for leaks.
+        """
+        return None
+
+    def knowledge(self, player: int) -> Knowledge | None:
+        """Exact knowledge for a fresh view of `player`; None where a game has no such thing."""
+        return None
+
+    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
+        """An observation in words. The default tells the events and names the legal actions."""
+        lines = [] if since else [f"You are {self.seat_names[observation.player]}."]
+        lines += [self.narrate(event) for event in observation.events_since(since)]
+        if observation.legal_actions:
+            lines.append("Your actions: " + " | ".join(map(str, observation.legal_actions)))
+        return "\n".join(lines)
+
+    def diagram(self, events: Sequence[Event]) -> str:
+        """The table as plain text, drawn from the events that its viewer has witnessed."""
+        return ""
+
+
+def explain_options(name: str, options: type[BaseModel], error: ValidationError) -> str:
+    """The first fault of `error` in one line, with what is allowed instead."""
+    fault = error.errors()[0]
+    field = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        known = ", ".join(options.model_fields) or "none"
+        return f"{name} has no option '{field}'; its options are: {known}"
+    message = fault["msg"].removeprefix("Value error, ")
+    prefix = f"{name}: option {field}={fault['input']!r}: " if field else f"{name}: "
+    return prefix + message[0].lower() + message[1:]

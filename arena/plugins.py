@@ -1,0 +1,39 @@
+"""Finding plugins: the bundled packages, then whoever declares the entry-point group `arena`.
+
+An entry is a function `register(catalog)`. A third party's plugin that breaks is a warning that
+names it, and none of its names stay; two claims to one name are an error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from arena.errors import ArenaError, PluginWarning
+from arena.registry import Catalog
+
+BUNDLED = ("games", "replays")
+
+
+def fill(catalog: Catalog) -> Catalog:
+    catalog.add("bot", "*/random", "arena.agent:RandomBot", "any legal action, equally likely")
+    catalog.add("agent", "bot", "arena.agent:make_bot", "bot:NAME, a program that plays by rule")
+    catalog.add("agent", "human", "arena.human:HumanAgent", "you, at this terminal")
+    for package in BUNDLED:
+        catalog.plugin = package
+        import_module(package).register(catalog)
+    for entry in entry_points(group="arena"):
+        catalog.plugin = entry.name
+        try:
+            entry.load()(catalog)
+        except ArenaError:
+            raise
+        except Exception as error:  # A stranger's code may fail in any way; the rest must work.
+            catalog.withdraw(entry.name)
+            warnings.warn(
+                f"plugin '{entry.name}' ({entry.value}) is left out: {error!r}",
+                PluginWarning,
+                stacklevel=2,
+            )
+    return catalog

@@ -1,0 +1,193 @@
+"""Reading replays back, playing them again, and verifying them.
+
+A replay is untrusted input: every line is validated, and nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from arena.action import CHANCE
+from arena.agent import Decision
+from arena.episode import (
+    LINE,
+    SCHEMA_VERSION,
+    ChanceLine,
+    DecisionLine,
+    EventLine,
+    Header,
+    OutcomeLine,
+    Ply,
+    ReplayLine,
+    dump,
+)
+from arena.errors import ActionError, ReplayError
+from arena.game import Outcome, State
+from arena.observation import Json
+from arena.version import __version__
+
+
+@dataclass(slots=True)
+class Replay:
+    """A replay as read from disk: its lines, checked one by one but not yet played."""
+
+    path: Path
+    header: Header
+    moves: list[DecisionLine | ChanceLine] = field(default_factory=list)
+    events: list[EventLine] = field(default_factory=list)
+    outcome: OutcomeLine | None = None
+    notice: str | None = None
+    """What a reader should know about the file: that it is unfinished, or cut off."""
+
+    def walk(self) -> Iterator[Walked]:
+        """Play the game again; yields the state after each ply. The state goes on changing.
+
+        Raises ReplayError where a move does not fit the rules.
+        """
+        state = self.header.make_game().initial_state()
+        for number, move in enumerate(self.moves):
+            player = move.player if isinstance(move, DecisionLine) else CHANCE
+            before = len(state.log.events)
+            try:
+                action = state.parse(move.action)
+                state.apply(player, action)
+            except ActionError as error:
+                raise ReplayError(f"{self.path}: ply {number}: {error}") from error
+            failure = move.failure if isinstance(move, DecisionLine) else None
+            details = move.details if isinstance(move, DecisionLine) else {}
+            events = tuple(state.log.events[before:])
+            yield Walked(state, Ply(number, player, Decision(action, failure, details), events))
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """One ply of a replay that is played again, and the position after it."""
+
+    state: State
+    ply: Ply
+
+
+def read_replay(path: Path) -> Replay:
+    """Read a replay. Raises ReplayError with the line at fault; a cut-off end is a notice."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ReplayError(f"cannot read {path}: {error.strerror}") from error
+    raw = data.splitlines(keepends=True)
+    notice = None
+    if raw and not raw[-1].endswith(b"\n"):
+        notice = f"{path}: the last line is cut off; the replay is read up to line {len(raw) - 1}"
+        raw.pop()
+    if not raw:
+        raise ReplayError(f"{path}: empty, no replay")
+    replay = Replay(path, _parse_header(path, raw[0]), notice=notice)
+    for number, line in enumerate(raw[1:], start=2):
+        _add_line(replay, number, line)
+    if replay.outcome is None and notice is None:
+        replay.notice = f"{path}: the game is unfinished; it has {len(replay.moves)} plies so far"
+    return replay
+
+
+def _parse_header(path: Path, line: bytes) -> Header:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        raise ReplayError(f"{path}: line 1 is not JSON; this is no replay") from None
+    if not isinstance(fields, dict) or fields.get("type") != "header":
+        raise ReplayError(f"{path}: line 1 is no replay header; this is no replay")
+    version = fields.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise ReplayError(
+            f"{path}: written with replay schema {version!r}; this arena ({__version__}) "
+            f"reads schema {SCHEMA_VERSION}"
+        )
+    header = _parse_line(path, 1, line)
+    assert isinstance(header, Header)
+    return header
+
+
+def _parse_line(path: Path, number: int, line: bytes) -> ReplayLine:
+    try:
+        return LINE.validate_json(line)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        raise ReplayError(f"{path}: line {number}: {where or 'line'}: {fault['msg']}") from None
+
+
+def _add_line(replay: Replay, number: int, raw: bytes) -> None:
+    line = _parse_line(replay.path, number, raw)
+    if isinstance(line, Header):
+        raise ReplayError(f"{replay.path}: line {number}: a second header")
+    if replay.outcome is not None:
+        raise ReplayError(f"{replay.path}: line {number}: there is a line after the outcome")
+    if isinstance(line, OutcomeLine):
+        replay.outcome = line
+        return
+    expected = len(replay.moves) - isinstance(line, EventLine)
+    if line.ply != expected:
+        raise ReplayError(
+            f"{replay.path}: line {number}: ply {line.ply} where {expected} was expected"
+        )
+    if isinstance(line, EventLine):
+        replay.events.append(line)
+    else:
+        replay.moves.append(line)
+
+
+def verify(replay: Replay) -> str | None:
+    """Play the replay again; the first difference in words, or None if there is none."""
+    recorded = iter(replay.events)
+    state = None
+    for walked in replay.walk():
+        state = walked.state
+        for event in walked.ply.events:
+            expected = json.loads(
+                dump({"type": "event", "ply": walked.ply.number, **event.to_json()})
+            )
+            line = next(recorded, None)
+            found = line.model_dump(mode="json") if line else None
+            if found != expected:
+                return (
+                    f"ply {walked.ply.number} ({walked.ply.decision.action}): "
+                    f"the rules give {dump(expected).strip()}, "
+                    f"the replay has {dump(found).strip() if found else 'no such event'}"
+                )
+    surplus = next(recorded, None)
+    if surplus is not None:
+        return f"ply {surplus.ply}: an event '{surplus.event}' that the rules do not give"
+    return _verify_outcome(replay, state)
+
+
+def _verify_outcome(replay: Replay, state: State | None) -> str | None:
+    line = replay.outcome
+    if line is None:
+        return None
+    if state is None:
+        return "an outcome without any move"
+    status: Literal["terminated", "truncated"]
+    status = "terminated" if state.is_terminal else "truncated"
+    limit = replay.header.max_turns
+    if status == "truncated" and (limit is None or state.turn <= limit):
+        return f"the replay ends at turn {state.turn}, where the game goes on"
+    outcome = Outcome(status, line.reason, state.returns())
+    decisions = sum(isinstance(move, DecisionLine) for move in replay.moves)
+    facts: list[tuple[str, Json, Json]] = [
+        ("status", line.status, status),
+        ("returns", line.returns, outcome.returns),
+        ("winner", line.winner, outcome.winner),
+        ("turns", line.turns, state.turn),
+        ("decisions", line.decisions, decisions),
+    ]
+    if state.is_terminal:
+        facts.append(("reason", line.reason, state.reason()))
+    for name, found, expected in facts:
+        if found != expected:
+            return f"outcome: {name} is {found!r} in the replay, {expected!r} by the rules"
+    return None

@@ -1,0 +1,252 @@
+"""The conformance kit: what every game must satisfy, whoever wrote it.
+
+    from arena.testing import check_game
+    check_game(MyGame(players=3))
+
+Each check raises AssertionError with the seed and the player that show the fault.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from arena.action import CHANCE, Move
+from arena.agent import Agent, RandomBot, Seat
+from arena.episode import Episode, ReplayWriter
+from arena.game import Game, State
+from arena.observation import Observation, TextLevel
+from arena.play import act_out, play, stream
+from arena.replay import read_replay, verify
+
+LONGEST = 20_000
+"""Plies after which random play counts as endless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A state of random play and how it came about."""
+
+    state: State
+    history: tuple[Move, ...]
+
+
+def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
+    """Run every check on `game`."""
+    check_hashing(game)
+    check_codec(game)
+    for seed in seeds:
+        check_random_play(game, seed)
+        check_clone(game, seed)
+        check_pickle(game, seed)
+        check_observations(game, seed)
+        check_non_interference(game, seed)
+        check_replay(game, seed)
+
+
+def random_positions(game: Game, seed: int) -> Iterator[Position]:
+    """The positions of a random game, first to last. The state goes on changing."""
+    rng = stream(seed, "conformance")
+    state, history = game.initial_state(), list[Move]()
+    yield Position(state, ())
+    while state.to_act:
+        player = rng.choice(state.to_act)
+        if player == CHANCE:
+            action = state.sample_chance(rng)
+        else:
+            action = rng.choice(state.legal_actions(player))
+        state.apply(player, action)
+        history.append(Move(player, action))
+        assert len(history) < LONGEST, f"seed {seed}: random play does not end"
+        yield Position(state, tuple(history))
+
+
+def sampled_positions(game: Game, seed: int, samples: int = 10) -> list[Position]:
+    """Some positions of a random game, in order, each with a state of its own."""
+    positions = [Position(p.state.clone(), p.history) for p in random_positions(game, seed)]
+    chosen = stream(seed, "positions").sample(range(len(positions)), min(samples, len(positions)))
+    return [positions[number] for number in sorted(chosen)]
+
+
+def check_hashing(game: Game) -> None:
+    """Equal options make equal games, with equal hashes."""
+    twin = type(game)(**game.options.model_dump())
+    assert twin == game and hash(twin) == hash(game), "a game made again is not equal to itself"
+    assert pickle.loads(pickle.dumps(game)) == game, "a game does not survive pickling"
+
+
+def check_codec(game: Game) -> None:
+    """`str(action)` names the action, and no other."""
+    for action in game.actions:
+        assert game.actions.parse(str(action)) == action, f"'{action}' does not parse back"
+    assert len(game.actions.index) == len(game.actions), "an action stands in the table twice"
+
+
+def check_random_play(game: Game, seed: int) -> None:
+    """Legal actions exist for whoever must act; the game ends; a return for each player."""
+    for position in random_positions(game, seed):
+        state = position.state
+        if state.to_act == (CHANCE,):
+            drawn = state.sample_chance(stream(seed, "draw"))
+            assert state.parse(str(drawn)) == drawn, f"seed {seed}: '{drawn}' does not parse back"
+            continue
+        for player in state.to_act:
+            legal = state.legal_actions(player)
+            assert legal, f"seed {seed}: player {player} must act and may do nothing"
+            for action in random.Random(seed).sample(legal, min(5, len(legal))):
+                assert state.parse(str(action)) == action, f"seed {seed}: '{action}' is not parsed"
+        for player in set(range(game.num_players)) - set(state.to_act):
+            assert not state.legal_actions(player), f"seed {seed}: {player} acts out of turn"
+    assert len(state.returns()) == game.num_players, "returns need one entry per player"
+    assert state.reason(), "a finished game needs a reason"
+
+
+def check_clone(game: Game, seed: int) -> None:
+    """A clone plays on without touching its original."""
+    for position in sampled_positions(game, seed):
+        state = position.state
+        before, twin = snapshot(state), state.clone()
+        assert snapshot(twin) == before, f"seed {seed}: a clone differs from its original"
+        act_out(twin, stream(seed, "clone"), plies=5)
+        assert snapshot(state) == before, f"seed {seed}: playing a clone changed its original"
+
+
+def check_pickle(game: Game, seed: int) -> None:
+    """States and observations survive pickling."""
+    for position in sampled_positions(game, seed):
+        twin = pickle.loads(pickle.dumps(position.state))
+        assert snapshot(twin) == snapshot(position.state), f"seed {seed}: a state pickles wrongly"
+        for player in range(game.num_players):
+            seen = position.state.observe(player)
+            again = pickle.loads(pickle.dumps(seen))
+            assert fingerprint(again) == fingerprint(seen), f"seed {seed}: observation pickling"
+
+
+def check_observations(game: Game, seed: int) -> None:
+    """Arrays are shaped as announced, and an observation does not change when the game goes on."""
+    kept: list[tuple[Observation, bytes]] = []
+    for position in random_positions(game, seed):
+        for player in range(game.num_players):
+            observation = position.state.observe(player)
+            arrays = observation.arrays()
+            assert list(arrays) == list(game.array_specs), f"arrays are {list(arrays)}"
+            for name, spec in game.array_specs.items():
+                array = arrays[name]
+                assert array.shape == spec.shape, f"array {name} has shape {array.shape}"
+                assert str(array.dtype) == spec.dtype, f"array {name} has dtype {array.dtype}"
+                inside = (array >= spec.low) & (array <= spec.high)
+                assert inside.all(), f"seed {seed}: array {name} leaves its bounds"
+            if len(kept) < 20:
+                kept.append((observation, fingerprint(observation)))
+    for observation, before in kept:
+        assert fingerprint(observation) == before, f"seed {seed}: an old observation has changed"
+
+
+def check_non_interference(game: Game, seed: int, samples: int = 12) -> None:
+    """No player can tell its world from another that is consistent with what it saw.
+
+    The other world is made by `Game.resample` and played through the rules from the start.
+    """
+    assert not game.initial_state().log.events, "events before the first move reach no replay"
+    rng = stream(seed, "worlds")
+    for position in sampled_positions(game, seed, samples):
+        _check_sealed(position.state, seed)
+        for player in range(game.num_players):
+            other = game.resample(position.history, player, rng)
+            if other is None:
+                hidden = [e for e in position.state.log.events if e.audience is not None]
+                assert not hidden, f"{game.name} has private events and no `resample`"
+                continue
+            state = replay_history(game, other)
+            mine, theirs = position.state.observe(player), state.observe(player)
+            assert fingerprint(mine) == fingerprint(theirs), (
+                f"seed {seed}, after {len(position.history)} plies: player {player} can tell "
+                f"its world from another:\n{mine.text()}\n--- other world:\n{theirs.text()}"
+            )
+
+
+def _check_sealed(state: State, seed: int) -> None:
+    """While several players act at once, nobody learns what, or whether, another has committed."""
+    if len(state.to_act) < 2:
+        return
+    for player in state.to_act:
+        twin = state.clone()
+        twin.apply(player, stream(seed, "sealed").choice(twin.legal_actions(player)))
+        for other in set(range(state.game.num_players)) - {player}:
+            before, after = fingerprint(state.observe(other)), fingerprint(twin.observe(other))
+            assert before == after, f"seed {seed}: player {other} sees that {player} has committed"
+
+
+def replay_history(game: Game, history: Sequence[Move]) -> State:
+    """The state after these moves."""
+    state = game.initial_state()
+    for move in history:
+        state.apply(move.player, move.action)
+    return state
+
+
+def check_replay(game: Game, seed: int) -> None:
+    """The replay of a game verifies, and the same seed gives the same bytes but for times."""
+    with tempfile.TemporaryDirectory() as folder:
+        first = _record(game, seed, Path(folder))
+        second = _record(game, seed, Path(folder))
+        difference = verify(read_replay(first))
+        assert difference is None, f"seed {seed}: the replay does not verify: {difference}"
+        assert timeless(first) == timeless(second), f"seed {seed}: two runs differ"
+
+
+def _record(game: Game, seed: int, folder: Path) -> Path:
+    writer = ReplayWriter(folder, "game")
+    agents: list[Agent] = [
+        RandomBot(Seat(game, player, stream(seed, f"agent {player}")))
+        for player in range(game.num_players)
+    ]
+    episode = act_now_all(game, agents, seed, writer)
+    assert len(episode.outcome.returns) == game.num_players
+    return writer.path
+
+
+def act_now_all(game: Game, agents: Sequence[Agent], seed: int, writer: ReplayWriter) -> Episode:
+    """`play` with agents that never wait, whether or not an event loop is running."""
+    import asyncio
+    import threading
+
+    found: list[Episode] = []
+    thread = threading.Thread(
+        target=lambda: found.append(asyncio.run(play(game, agents, seed, watchers=[writer])))
+    )
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def timeless(path: Path) -> list[dict[str, object]]:
+    """The lines of a replay without the two kinds of times."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [{k: v for k, v in line.items() if k not in ("created", "seconds")} for line in lines]
+
+
+def snapshot(state: State) -> bytes:
+    """Everything that can be seen of a state, by all players together."""
+    seen = [fingerprint(state.observe(player)) for player in range(state.game.num_players)]
+    return repr((state.to_act, state.turn, state.returns(), state.log.events, seen)).encode()
+
+
+def fingerprint(observation: Observation) -> bytes:
+    """Everything that can be seen of an observation: texts, arrays, actions, order and sizes."""
+    texts = [
+        observation.text(level, since)
+        for level in get_args(TextLevel)
+        for since in (0, observation.num_events // 2)
+    ]
+    arrays = {name: array.tobytes() for name, array in observation.arrays().items()}
+    legal = [str(action) for action in observation.legal_actions]
+    diagram = observation.game.diagram(observation.events)
+    parts = (observation.events, texts, arrays, legal, diagram, observation.num_events)
+    return repr(parts).encode()

@@ -1,0 +1,23 @@
+"""The bundled games. Each is reached through the catalog, like any third party's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from arena import Catalog
+
+
+def register(catalog: Catalog) -> None:
+    catalog.add("game", "cluedo", "games.cluedo.game:Cluedo", "who did it, with what, where?")
+    catalog.add("picture", "cluedo", "games.cluedo.picture:draw", "card grid and board")
+    for rung, summary in (
+        ("random", "any legal move; accuses at random, rarely"),
+        ("novice", "crosses off only the cards it was shown"),
+        ("detective", "knows everything that logically follows; accuses when sure"),
+        ("oracle", "exact probabilities; asks for the most information, accuses when it pays"),
+    ):
+        catalog.add("bot", f"cluedo/{rung}", f"games.cluedo.bots:{rung.capitalize()}", summary)
+    catalog.add("game", "tictactoe", "games.tictactoe:TicTacToe", "three in a row")
+    catalog.add("game", "kuhn_poker", "games.kuhn_poker:KuhnPoker", "poker with three cards")
+    catalog.add("game", "goofspiel", "games.goofspiel:Goofspiel", "sealed bids for prizes")

@@ -1,0 +1,1 @@
+"""Cluedo (Clue): rules, text, exact knowledge and bots."""

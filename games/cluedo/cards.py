@@ -1,0 +1,101 @@
+"""The cards: three kinds, in the names of the UK or the US edition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+ThemeName = Literal["uk", "us"]
+
+SUSPECTS: dict[ThemeName, tuple[str, ...]] = {
+    # In turn order around the board: Scarlett always begins.
+    "uk": (
+        "Miss Scarlett",
+        "Colonel Mustard",
+        "Mrs White",
+        "Reverend Green",
+        "Mrs Peacock",
+        "Professor Plum",
+    ),
+    "us": (
+        "Miss Scarlet",
+        "Colonel Mustard",
+        "Mrs. White",
+        "Mr. Green",
+        "Mrs. Peacock",
+        "Professor Plum",
+    ),
+}
+WEAPONS: dict[ThemeName, tuple[str, ...]] = {
+    "uk": ("Candlestick", "Dagger", "Lead Piping", "Revolver", "Rope", "Spanner"),
+    "us": ("Candlestick", "Knife", "Lead Pipe", "Revolver", "Rope", "Wrench"),
+}
+ROOMS: tuple[str, ...] = (
+    "Kitchen",
+    "Ballroom",
+    "Conservatory",
+    "Billiard Room",
+    "Library",
+    "Study",
+    "Hall",
+    "Lounge",
+    "Dining Room",
+)
+
+
+class Triple(NamedTuple):
+    """A suspect, a weapon and a room: what a suggestion names and the envelope holds."""
+
+    suspect: str
+    weapon: str
+    room: str
+
+    def __str__(self) -> str:
+        return f"{self.suspect}, {self.weapon}, {self.room}"
+
+
+@dataclass(frozen=True)
+class Deck:
+    """The cards of one game, suspects first, then weapons, then rooms."""
+
+    suspects: tuple[str, ...]
+    weapons: tuple[str, ...]
+    rooms: tuple[str, ...]
+
+    @staticmethod
+    def of(theme: ThemeName, suspects: int = 6, weapons: int = 6, rooms: int = 9) -> Deck:
+        """The first so many cards of each kind."""
+        return Deck(SUSPECTS[theme][:suspects], WEAPONS[theme][:weapons], ROOMS[:rooms])
+
+    @cached_property
+    def cards(self) -> tuple[str, ...]:
+        return self.suspects + self.weapons + self.rooms
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """The number of each card, from 0."""
+        return {card: number for number, card in enumerate(self.cards)}
+
+    @cached_property
+    def categories(self) -> tuple[tuple[str, ...], ...]:
+        return (self.suspects, self.weapons, self.rooms)
+
+    @cached_property
+    def triples(self) -> tuple[Triple, ...]:
+        """Everything the envelope may hold."""
+        return tuple(
+            Triple(suspect, weapon, room)
+            for suspect in self.suspects
+            for weapon in self.weapons
+            for room in self.rooms
+        )
+
+    def hand_sizes(self, num_players: int, leftover_open: bool = False) -> tuple[int, ...]:
+        """Cards per seat. Dealt one by one, so that the first seats hold the extra ones."""
+        share, extra = divmod(len(self.cards) - 3, num_players)
+        return tuple(share + (seat < extra and not leftover_open) for seat in range(num_players))
+
+    def sort(self, cards: tuple[str, ...] | list[str]) -> tuple[str, ...]:
+        """Cards in deck order: a hand must not tell in which order it was dealt."""
+        return tuple(sorted(cards, key=self.index.__getitem__))

@@ -1,0 +1,302 @@
+"""Cluedo in words: the rules, the table talk, the situation of a player, the card grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import ActionSet, Event, Observation, TextLevel
+from games.cluedo import board
+from games.cluedo.events import (
+    Accuse,
+    Accused,
+    CardShown,
+    Dealt,
+    DiceThrown,
+    EndTurn,
+    EnvelopeSeen,
+    HandDealt,
+    Move,
+    Passage,
+    PawnMoved,
+    Place,
+    Refuted,
+    Roll,
+    Show,
+    Suggest,
+    Suggested,
+    TurnBegan,
+    Unable,
+)
+
+if TYPE_CHECKING:
+    from games.cluedo.game import Cluedo
+    from games.cluedo.notebook import Notebook
+
+Possible = NDArray[np.bool_]
+"""Which holders can have each card: shape (cards, seats + 1), the envelope last."""
+
+
+def rules(game: Cluedo) -> str:
+    """The rules for a player who has never heard of them."""
+    deck, lines = game.deck, []
+    lines.append(
+        f"Cluedo, {game.num_players} players (Player 0 to Player {game.num_players - 1}). One "
+        "suspect, one weapon and one room lie in an envelope; name all three to win. The other "
+        "cards are dealt to the players."
+    )
+    lines.append(f"Suspects: {', '.join(deck.suspects)}.")
+    lines.append(f"Weapons: {', '.join(deck.weapons)}.")
+    lines.append(f"Rooms: {', '.join(deck.rooms)}.")
+    lines.append(
+        "Suggestion: the others are asked in turn order from your left. The first who holds one "
+        "of the three cards must show you one of them, secretly; everybody sees who showed, not "
+        "what. Whoever is passed over holds none of the three."
+    )
+    lines.append(
+        "Accusation: ends your turn. If it is right you win. If it is false you make no more "
+        "moves and only show cards."
+    )
+    if game.has_board:
+        pawns = ", ".join(
+            f"{name} plays {suspect}"
+            for name, suspect in zip(game.seat_names, deck.suspects, strict=False)
+        )
+        lines.append(
+            f"Board: {pawns}. On your turn throw two dice and move toward a room, or take a secret "
+            "passage (Study - Kitchen, Conservatory - Lounge). In a room you may make one "
+            "suggestion, which must name that room; the suspect's pawn is brought there. A "
+            "player whose pawn was brought to a room may suggest there without moving."
+            if game.options.summoned_may_suggest
+            else f"Board: {pawns}. On your turn throw two dice and move toward a room, or take a "
+            "secret passage (Study - Kitchen, Conservatory - Lounge). In a room you may make "
+            "one suggestion, which must name that room; the suspect's pawn is brought there."
+        )
+        order = "roll or take a passage, suggest, then accuse or end your turn"
+    else:
+        order = "suggest any three cards, then accuse or end your turn"
+    lines.append(f"Your turn: {order}. Answer with one action, in the words you are given.")
+    return "\n".join(lines)
+
+
+def describe_place(place: Place) -> str:
+    if isinstance(place, str):
+        return f"the {place}"
+    row, column = divmod(place, board.COLUMNS)
+    return f"the corridor (row {row + 1}, column {column + 1})"
+
+
+def narrate(game: Cluedo, event: Event) -> str:  # noqa: PLR0911 - one line per kind of event.
+    """One event as a sentence of table talk."""
+    names = game.seat_names
+    match event:
+        case Dealt(hand_sizes, open_cards):
+            lying = f" Open on the table: {', '.join(open_cards)}." if open_cards else ""
+            sizes = ", ".join(f"{n} {size}" for n, size in zip(names, hand_sizes, strict=True))
+            return f"Cards dealt: {sizes}.{lying}"
+        case HandDealt(player, cards):
+            return f"{names[player]} holds {', '.join(cards)}."
+        case TurnBegan(player, turn):
+            return f"Turn {turn}: {names[player]}."
+        case DiceThrown(player, first, second):
+            return f"{names[player]} throws {first} + {second} = {first + second}."
+        case PawnMoved(suspect, place, how):
+            way = {"walks": "goes to", "passage": "takes the passage to"}.get(how, "is brought to")
+            return f"{suspect} {way} {describe_place(place)}."
+        case Suggested(player):
+            return f"{names[player]} suggests {event.triple}."
+        case Unable(players):
+            who = ", ".join(names[player] for player in players)
+            return f"{who} cannot refute."
+        case Refuted(player, suggester):
+            return f"{names[player]} shows {names[suggester]} a card."
+        case CardShown(player, suggester, card):
+            return f"{names[player]} shows {names[suggester]}: {card}."
+        case Accused(player, correct=correct):
+            result = "and is right" if correct else "and is wrong: out, but still shows cards"
+            return f"{names[player]} accuses {event.triple}, {result}."
+        case EnvelopeSeen(player, envelope):
+            return f"{names[player]} looks into the envelope: {envelope}."
+        case _:
+            raise TypeError(f"{event!r} is no event of Cluedo")
+
+
+def describe(game: Cluedo, observation: Observation, level: TextLevel, since: int = 0) -> str:
+    """The situation of a player in words; with `since`, what is new after that many events."""
+    notes: Notebook = observation.notes  # type: ignore[assignment]
+    lines: list[str] = []
+    if not since:
+        lines.append(f"You are {game.seat_names[observation.player]}.")
+    lines += _talk(game, observation, since)
+    if level == "notes" and notes.hand and not since:
+        lines += _notebook(game, notes)
+    if level == "deductions" and notes.hand:
+        lines += _deductions(game, observation, notes, since)
+    if observation.legal_actions:
+        lines += _what_to_do(game, observation.legal_actions, notes)
+    return "\n".join(lines)
+
+
+def _talk(game: Cluedo, observation: Observation, since: int) -> Iterator[str]:
+    """The events, one sentence each."""
+    return map(game.narrate, observation.events_since(since))
+
+
+def _notebook(game: Cluedo, notes: Notebook) -> Iterator[str]:
+    """What the player saw itself."""
+    yield "Your notebook:"
+    yield f"- own cards: {', '.join(notes.hand)}"
+    by_player: dict[int, list[str]] = {}
+    for card, player in notes.shown.items():
+        by_player.setdefault(player, []).append(card)
+    for player, cards in sorted(by_player.items()):
+        yield f"- shown to you by {game.seat_names[player]}: {', '.join(game.deck.sort(cards))}"
+    for kind, category in zip(("suspects", "weapons", "rooms"), game.deck.categories, strict=True):
+        unseen = [card for card in category if not notes.seen(card)]
+        yield f"- {kind} you have not seen: {', '.join(unseen)}"
+
+
+def _deductions(
+    game: Cluedo, observation: Observation, notes: Notebook, since: int
+) -> Iterator[str]:
+    """All that logically follows, a line per holder; with `since`, the lines that changed."""
+    events = observation.events
+    now = notes.sheet(events, len(events))
+    dealt = any(isinstance(event, HandDealt) for event in events[:since])
+    before = notes.sheet(events, since) if dealt else None
+    lines = []
+    for holder in (game.num_players, *range(game.num_players)):
+        if holder == observation.player:
+            continue
+        if before is None or not np.array_equal(now[:, holder], before[:, holder]):
+            lines.append(_holder_line(game, now, holder))
+    if before is None or not np.array_equal(_placed(now), _placed(before)):
+        lines.insert(0, _unplaced_line(game, now))
+    if lines:
+        yield "What follows:" if before is None else "What follows now:"
+        yield from lines
+
+
+def _placed(possible: Possible) -> NDArray[np.bool_]:
+    """Of each card, whether its holder is certain; an open card has none, and is placed too."""
+    placed: NDArray[np.bool_] = possible.sum(axis=1) <= 1
+    return placed
+
+
+def _unplaced_line(game: Cluedo, possible: Possible) -> str:
+    unplaced = np.array(game.deck.cards)[~_placed(possible)]
+    return f"- cards not placed yet: {', '.join(unplaced) or 'none'}"
+
+
+def _holder_line(game: Cluedo, possible: Possible, holder: int) -> str:
+    if holder == game.num_players:
+        return _envelope_line(game, possible)
+    cards, placed = np.array(game.deck.cards), _placed(possible)
+    has = cards[possible[:, holder] & placed]
+    may = cards[possible[:, holder] & ~placed]
+    cannot = cards[~possible[:, holder] & ~placed]
+    parts = [f"has {', '.join(has)}"] if len(has) else []
+    if len(may) and not len(cannot):
+        parts.append("may have any of those not placed")
+    elif len(cannot) < len(may):
+        parts.append(f"may have any of those not placed but {', '.join(cannot)}")
+    elif len(may):
+        parts.append(f"may have {', '.join(may)}")
+    return f"- {game.seat_names[holder]} ({game.hand_sizes[holder]} cards): {'; '.join(parts)}"
+
+
+def _envelope_line(game: Cluedo, possible: Possible) -> str:
+    deck, parts = game.deck, []
+    for kind, cards in zip(("suspect", "weapon", "room"), deck.categories, strict=True):
+        left = [card for card in cards if possible[deck.index[card], -1]]
+        parts.append(f"{kind} {'is ' if len(left) == 1 else 'one of '}{', '.join(left)}")
+    return f"- envelope: {'; '.join(parts)}"
+
+
+def _what_to_do(game: Cluedo, legal: ActionSet, notes: Notebook) -> Iterator[str]:
+    """The legal actions as a grammar with an example, never as a list of hundreds."""
+    first = legal[0]
+    if isinstance(first, Show):
+        assert notes.suggestion is not None
+        player = game.seat_names[notes.in_turn]
+        yield f"{player} suggested {notes.suggestion}. Show one of your cards: {_join(legal)}."
+        return
+    if isinstance(first, Move):
+        yield from _where_to_go(game, legal, notes)
+        return
+    forms = [_form(action) for action in legal if isinstance(action, Roll | Passage)]
+    suggestions = [action for action in legal if isinstance(action, Suggest)]
+    if suggestions:
+        rooms = {action.room: None for action in suggestions}
+        room = "ROOM" if len(rooms) > 1 else next(iter(rooms))
+        forms.append(f"suggest SUSPECT, WEAPON, {room}")
+    if any(isinstance(action, Accuse) for action in legal):
+        forms.append("accuse SUSPECT, WEAPON, ROOM")
+    forms += [str(action) for action in legal if isinstance(action, EndTurn)]
+    example = suggestions[0] if suggestions else first
+    yield f"Your action: {' | '.join(forms)}. For example: {example}"
+
+
+def _form(action: Roll | Passage) -> str:
+    return str(action)
+
+
+def _join(legal: ActionSet) -> str:
+    return " | ".join(map(str, legal))
+
+
+def _where_to_go(game: Cluedo, legal: ActionSet, notes: Notebook) -> Iterator[str]:
+    pawn = game.deck.suspects[notes.player]
+    squares = board.bits(
+        p for suspect, p in notes.places.items() if suspect != pawn and isinstance(p, int)
+    )
+    place = notes.places[pawn]
+    within = [
+        action.room
+        for action in legal
+        if isinstance(action, Move) and board.walk(place, action.room, notes.throw, squares).enters
+    ]
+    reach = f"you reach {', '.join(within)}" if within else "you reach no room"
+    yield (
+        f"You are in {describe_place(place)}. With {notes.throw} {reach}; toward any other room "
+        f"you go as far as you can. Your action: move ROOM. For example: {legal[0]}"
+    )
+
+
+def diagram(game: Cluedo, events: Sequence[Event]) -> str:
+    """A card grid: who is known to hold what, from the events that the viewer has witnessed."""
+    holders: dict[str, set[int]] = {}
+    solution: set[str] = set()
+    suggestion: tuple[str, ...] = ()
+    lacks: dict[str, set[int]] = {card: set() for card in game.deck.cards}
+    for event in events:
+        match event:
+            case HandDealt(player, cards):
+                for card in cards:
+                    holders.setdefault(card, set()).add(player)
+            case CardShown(player, card=card):
+                holders.setdefault(card, set()).add(player)
+            case Suggested():
+                suggestion = event.triple
+            case Unable(players):
+                for card in suggestion:
+                    lacks[card].update(players)
+            case EnvelopeSeen(envelope=envelope):
+                solution.update(envelope)
+            case Accused(correct=True):
+                solution.update(event.triple)
+            case _:
+                pass
+    width = max(map(len, game.deck.cards))
+    seats = range(game.num_players)
+    rows = [" " * width + "".join(f"  P{seat}" for seat in seats) + "  envelope"]
+    for card in game.deck.cards:
+        marks = "".join(
+            "   " + ("X" if seat in holders.get(card, ()) else "-" if seat in lacks[card] else ".")
+            for seat in seats
+        )
+        rows.append(f"{card:<{width}}{marks}  {'*' if card in solution else ''}".rstrip())
+    return "\n".join(rows)

@@ -1,0 +1,36 @@
+"""Other games that a player could not tell from the one it is in."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from arena import Move
+from games.cluedo.events import Deal, Show
+from games.cluedo.game import Cluedo
+from games.cluedo.knowledge import CluedoKnowledge
+
+
+def resample(game: Cluedo, history: Sequence[Move], player: int, rng: random.Random) -> list[Move]:
+    """The same table talk over another deal that `player` holds possible.
+
+    Moves are the same, but for the cards that others show each other: those are chosen afresh.
+    """
+    if not history:
+        return []
+    state = game.initial_state()
+    for move in history:
+        state.apply(move.player, move.action)
+    knowledge = CluedoKnowledge(game, player, "logic")
+    for event in state.log.witnessed[player]:
+        knowledge.update(event)
+    state, moves = game.initial_state(), list[Move]()
+    for move in history:
+        action = move.action
+        if isinstance(action, Deal):
+            action = knowledge.sample(rng)
+        elif isinstance(action, Show) and player not in (move.player, state.player):
+            action = rng.choice(state.legal_actions(move.player))
+        moves.append(Move(move.player, action))
+        state.apply(move.player, action)
+    return moves

@@ -1,0 +1,252 @@
+"""Goofspiel, the game of pure strategy: sealed bids for prizes. The template of simultaneous moves.
+
+S. M. Ross, "Goofspiel: the game of pure strategy", Journal of Applied Probability 8 (1971),
+621-625: a prize whose highest bid is tied goes to nobody. As in OpenSpiel's `goofspiel`, more than
+two may play, and what counts is to win, not by how much (its default, `returns_type=win_loss`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from arena import (
+    CHANCE,
+    Action,
+    ActionSet,
+    ArraySpec,
+    ChanceOutcome,
+    Event,
+    Game,
+    GameOptions,
+    Move,
+    Observation,
+    State,
+)
+
+
+class GoofspielOptions(GameOptions):
+    """Options of `goofspiel`."""
+
+    players: int = Field(2, ge=2, le=4, description="Seats.")
+    cards: int = Field(
+        6, ge=2, le=13, description="Prizes, and cards in each hand; a full suit has 13."
+    )
+    prizes: Literal["random", "descending"] = Field(
+        "random", description="Prizes are turned up at 'random', or in 'descending' order."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TurnUp(Action):
+    """Chance: the next prize."""
+
+    prize: int
+
+    def __str__(self) -> str:
+        return f"turn up {self.prize}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bid(Action):
+    """Commit a card from one's hand, face down."""
+
+    card: int
+
+    def __str__(self) -> str:
+        return f"bid {self.card}"
+
+
+@dataclass(frozen=True, slots=True)
+class PrizeTurnedUp(Event):
+    """Everybody sees what is bid for."""
+
+    prize: int
+
+
+@dataclass(frozen=True, slots=True)
+class BidsRevealed(Event):
+    """The last player has committed, and all bids are turned over at once."""
+
+    prize: int
+    bids: tuple[int, ...]
+    winner: int | None
+    points: tuple[int, ...]
+    """What every player has won so far, this prize included."""
+
+
+class Goofspiel(Game):
+    """Two to four players, each with the same cards; only the bids of this round are hidden."""
+
+    name = "goofspiel"
+    summary = "sealed bids for prizes"
+    Options = GoofspielOptions
+    options: GoofspielOptions
+
+    @property
+    def num_players(self) -> int:
+        return self.options.players
+
+    @property
+    def deck(self) -> tuple[int, ...]:
+        """The cards of each hand, and the prizes: 1 is the lowest."""
+        return tuple(range(1, self.options.cards + 1))
+
+    def _all_actions(self) -> Iterable[Bid]:
+        return map(Bid, self.deck)
+
+    def initial_state(self) -> GoofspielState:
+        return GoofspielState(self)
+
+    def rules(self) -> str:
+        highest, order = self.options.cards, self.options.prizes
+        return (
+            f"Goofspiel, {self.num_players} players. Each holds the cards 1 to {highest}. The "
+            f"prizes, worth 1 to {highest} points, are turned up one by one in {order} order. For "
+            "each prize all players secretly bid one of their cards, and the bids are revealed "
+            "together. The highest bid wins the prize; if the highest bid is tied, nobody gets "
+            "it. All cards that were bid are out of the game. Most points win.\n"
+            "Your action: bid CARD. For example: bid 2"
+        )
+
+    def narrate(self, event: Event) -> str:
+        names = self.seat_names
+        match event:
+            case PrizeTurnedUp(prize):
+                return f"The prize is {prize}."
+            case BidsRevealed(prize, bids, winner, points):
+                bidding = ", ".join(f"{n} bids {bid}" for n, bid in zip(names, bids, strict=True))
+                result = "nobody gets" if winner is None else f"{names[winner]} wins"
+                score = ", ".join(f"{n} has {won}" for n, won in zip(names, points, strict=True))
+                return f"{bidding}: {result} the prize of {prize}. Score: {score}."
+            case _:
+                raise TypeError(f"{event!r} is no event of Goofspiel")
+
+    def resample(
+        self, history: Sequence[Move], player: int, rng: random.Random
+    ) -> list[Move] | None:
+        """Put another card under each bid of the others that still lies face down."""
+        round_length = 1 + self.num_players  # A prize, and a bid of each player.
+        sealed_from = len(history) // round_length * round_length
+        state, moves = self.initial_state(), list[Move]()
+        for number, move in enumerate(history):
+            action = move.action
+            if number >= sealed_from and move.player not in (CHANCE, player):
+                action = rng.choice(state.legal_actions(move.player))
+            state.apply(move.player, action)
+            moves.append(Move(move.player, action))
+        return moves
+
+    @property
+    def array_specs(self) -> Mapping[str, ArraySpec]:
+        players, cards = self.num_players, self.options.cards
+        return {
+            "hands": ArraySpec(shape=(players, cards), low=0, high=1),
+            "points": ArraySpec(shape=(players,), low=0, high=sum(self.deck)),
+            "prize": ArraySpec(shape=(cards,), low=0, high=1),
+            "prizes_to_come": ArraySpec(shape=(cards,), low=0, high=1),
+        }
+
+    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Rows are players from the observer on, columns are cards from 1 on.
+
+        A bid leaves the hand when it is revealed, for the one who made it too.
+        """
+        players, cards = self.num_players, self.options.cards
+        hands, points = np.ones((players, cards), np.int8), np.zeros(players, np.int8)
+        prize, to_come = np.zeros(cards, np.int8), np.ones(cards, np.int8)
+        for event in observation.events:
+            match event:
+                case PrizeTurnedUp(value):
+                    prize[value - 1], to_come[value - 1] = 1, 0
+                case BidsRevealed(value, bids, _, won):
+                    prize[value - 1] = 0
+                    hands[range(players), np.array(bids) - 1] = 0
+                    points[:] = won
+        return {
+            "hands": np.roll(hands, -observation.player, axis=0),
+            "points": np.roll(points, -observation.player),
+            "prize": prize,
+            "prizes_to_come": to_come,
+        }
+
+
+class GoofspielState(State):
+    """A position. Its values are replaced, never changed in place, so clones may share them."""
+
+    game: Goofspiel
+
+    def __init__(self, game: Goofspiel) -> None:
+        super().__init__(game)
+        self.to_act = (CHANCE,)
+        self.prizes = game.deck
+        self.prize = 0
+        self.hands = (game.deck,) * game.num_players
+        self.bids: dict[int, int] = {}
+        self.points = (0,) * game.num_players
+
+    def chance_outcomes(self) -> Sequence[ChanceOutcome]:
+        """Any prize that is left; in descending order the highest for certain."""
+        left = self.prizes if self.game.options.prizes == "random" else self.prizes[-1:]
+        return [ChanceOutcome(TurnUp(prize), 1 / len(left)) for prize in left]
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        return self.game.actions.subset(map(Bid, self.hands[player]))
+
+    def _apply(self, player: int, action: Action) -> None:
+        if isinstance(action, TurnUp):
+            self._turn_up(action.prize)
+        elif isinstance(action, Bid):
+            # The bid is sealed: no event tells of it before all players have committed.
+            self.bids = {**self.bids, player: action.card}
+            self.to_act = tuple(seat for seat in self.to_act if seat != player)
+            if not self.to_act:
+                self._reveal()
+
+    def _turn_up(self, prize: int) -> None:
+        self.turn += 1
+        self.prize = prize
+        self.prizes = tuple(other for other in self.prizes if other != prize)
+        self.to_act = tuple(range(self.game.num_players))
+        self.log.append(PrizeTurnedUp(prize))
+
+    def _reveal(self) -> None:
+        bids = tuple(bid for _, bid in sorted(self.bids.items()))
+        highest = max(bids)
+        winner = bids.index(highest) if bids.count(highest) == 1 else None
+        self.points = tuple(
+            points + self.prize * (player == winner) for player, points in enumerate(self.points)
+        )
+        self.hands = tuple(
+            tuple(card for card in hand if card != bid)
+            for hand, bid in zip(self.hands, bids, strict=True)
+        )
+        self.bids = {}
+        self.to_act = (CHANCE,) if self.prizes else ()
+        self.log.append(BidsRevealed(self.prize, bids, winner, self.points))
+
+    @property
+    def _leaders(self) -> list[int]:
+        most = max(self.points)
+        return [player for player, points in enumerate(self.points) if points == most]
+
+    def returns(self) -> tuple[float, ...]:
+        """1 shared by those with the most points, -1 shared by the others; 0 if all are equal."""
+        leaders = self._leaders
+        others = self.game.num_players - len(leaders)
+        if not (self.is_terminal and others):
+            return (0.0,) * self.game.num_players
+        return tuple(
+            1 / len(leaders) if player in leaders else -1 / others
+            for player in range(self.game.num_players)
+        )
+
+    def reason(self) -> str:
+        names = " and ".join(self.game.seat_names[player] for player in self._leaders)
+        return f"all prizes are gone; most points: {names}"

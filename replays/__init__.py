@@ -1,0 +1,15 @@
+"""Looking at games, finished and running: viewers that read events and replays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from arena import Catalog
+
+
+def register(catalog: Catalog) -> None:
+    catalog.add("viewer", "terminal", "replays.terminal:step_through", "in this terminal")
+    catalog.add("viewer", "json", "replays.terminal:print_json", "a replay as one JSON object")
+    catalog.add("viewer", "svg", "replays.terminal:save_svg", "a position as a picture")
+    catalog.add("viewer", "live", "replays.live:LiveView", "a running game, in this terminal")

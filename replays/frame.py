@@ -1,0 +1,111 @@
+"""One picture of a game in the terminal: title, table, seats, the latest talk.
+
+It is made from events only: all of them ("everything open"), or those that one seat witnessed.
+A game may register a picture of its table (catalog kind `picture`: a function of the game, the
+events and the seat that returns a rich renderable); any other game is drawn by its `diagram`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from arena import Event, Game, Header, Picture, State, catalog
+
+
+class Beliefs:
+    """What each seat could know, followed event by event: bits of uncertainty that are left."""
+
+    def __init__(self, game: Game) -> None:
+        self._knowledge = [game.knowledge(seat) for seat in range(game.num_players)]
+        self._read = [0] * game.num_players
+
+    def bits(self, seat: int, state: State) -> float | None:
+        """Uncertainty of `seat` about what the game hides; None where a game cannot say."""
+        knowledge = self._knowledge[seat]
+        witnessed = state.log.witnessed[seat]
+        if knowledge is None or not witnessed:
+            return None
+        for event in witnessed[self._read[seat] :]:
+            knowledge.update(event)
+        self._read[seat] = len(witnessed)
+        return knowledge.entropy()
+
+
+def bar(bits: float) -> str:
+    """A block for two bits, half a block for one."""
+    blocks, half = divmod(round(bits), 2)
+    return "█" * blocks + "▌" * half
+
+
+def title_of(header: Header) -> str:
+    """The game, its variant if it has one, seats and seed."""
+    parts = [header.game, header.options.get("variant"), f"{len(header.players)} players"]
+    return " · ".join([str(part) for part in parts if part] + [f"seed {header.seed}"])
+
+
+def frame(
+    title: str,
+    state: State,
+    specs: Sequence[str],
+    beliefs: Beliefs,
+    seat: int | None,
+    height: int,
+) -> RenderableType:
+    """The picture, `height` lines high; with `seat`, only what that seat could know."""
+    game = state.game
+    events = state.log.events if seat is None else state.log.witnessed[seat]
+    picture = _picture(game, events, seat)
+    used = 3 + picture.lines + (game.num_players + 2) // 3
+    return Group(
+        Text(title, style="bold", overflow="ellipsis", no_wrap=True),
+        picture.renderable,
+        _seats(state, specs, beliefs, seat),
+        Rule(style="dim"),
+        _talk(game, events, max(2, height - used)),
+    )
+
+
+def _picture(game: Game, events: Sequence[Event], seat: int | None) -> Picture:
+    if game.name in catalog().names("picture"):
+        drawn: Picture = catalog().load("picture", game.name)(game, events, seat)
+        return drawn
+    text = game.diagram(events)
+    return Picture(Text(text), text.count("\n") + 1)
+
+
+def _seats(
+    state: State, specs: Sequence[str], beliefs: Beliefs, viewer: int | None
+) -> RenderableType:
+    """Who plays, and how much each still does not know; three seats in a row."""
+    grid = Table.grid(padding=(0, 1), expand=True)
+    for _ in range(3):
+        grid.add_column(ratio=1)
+    cells = []
+    for seat, spec in enumerate(specs):
+        cell = Text(no_wrap=True, overflow="ellipsis")
+        cell.append("▶" if seat in state.to_act else " ", style="bold yellow")
+        cell.append(f"{seat} {spec.removeprefix('bot:')} ")
+        bits = beliefs.bits(seat, state) if viewer in (None, seat) else None
+        if bits is not None:
+            cell.append(f"{bits:.1f} bits ", style="dim")
+            cell.append(bar(bits), style="blue")
+        cells.append(cell)
+    for first in range(0, len(cells), 3):
+        grid.add_row(*cells[first : first + 3])
+    return grid
+
+
+def _talk(game: Game, events: Sequence[Event], lines: int) -> Text:
+    """The latest events, private ones marked, the newest at the bottom."""
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for event in events[-lines:]:
+        private = event.audience is not None
+        text.append("· " if private else "  ", style="dim")
+        text.append(game.narrate(event) + "\n", style="dim" if private else "")
+    text.rstrip()
+    return text

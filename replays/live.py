@@ -1,0 +1,65 @@
+"""Watching a game while it is played: a picture that changes, or plain lines on a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.live import Live
+
+from arena import Game, Header, Outcome, Ply, State
+from replays.frame import Beliefs, frame, title_of
+
+
+class LiveView:
+    """A watcher for one game; everything is open to it."""
+
+    def __init__(self, game: Game, specs: Sequence[str]) -> None:
+        self.game = game
+        self.specs = specs
+        self._console = Console()
+        self._beliefs = Beliefs(game)
+        self._live: Live | None = None
+        self._title = ""
+        self._state: State | None = None
+
+    def begin(self, header: Header, state: State) -> None:
+        self._title = title_of(header)
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False, transient=False)
+            self._live.start()
+        else:
+            print(f"{self._title}: {', '.join(self.specs)}")
+
+    def ply(self, ply: Ply, state: State) -> None:
+        self._state = state
+        if self._live:
+            self._draw(f"turn {state.turn}")
+            return
+        for event in ply.events:
+            print(self.game.narrate(event))
+        if ply.decision.failure:
+            print(f"! player {ply.player}: {ply.decision.failure}; a random move was played")
+        sys.stdout.flush()
+
+    def end(self, outcome: Outcome) -> None:
+        returns = ", ".join(f"{value:g}" for value in outcome.returns)
+        result = f"{outcome.reason}; returns {returns}"
+        if self._live:
+            self._draw(f"turn {self._state.turn if self._state else 0} · {outcome.status}")
+        self.close()
+        print(f"{outcome.status}: {result}")
+
+    def close(self) -> None:
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def _draw(self, where: str) -> None:
+        assert self._live and self._state
+        title = f"{self._title} · {where}"
+        height = min(self._console.height - 2, 40)
+        self._live.update(
+            frame(title, self._state, self.specs, self._beliefs, None, height), refresh=True
+        )

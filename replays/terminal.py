@@ -1,0 +1,153 @@
+"""The terminal viewer: step through a replay, as one seat saw it or with everything open."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from arena import ArenaError, Event, Ply, Replay, State
+from replays.frame import Beliefs, frame, title_of
+
+KEYS = "→ n next   ← p back   PgDn PgUp turn   g G start end   0-5 a seat, all   q quit"
+FORWARD = {"n", " ", "\r", "\x1b[C", "\x1b[B", "j", "l"}
+BACK = {"p", "b", "\x1b[D", "\x1b[A", "h", "k"}
+QUIT = {"q", "\x1b", "\x03", "\x04"}
+PAGE = {"\x1b[6~": 1, "\x1b[5~": -1, "]": 1, "[": -1}
+
+
+def step_through(replay: Replay, ply: int | None, seat: int | None) -> None:
+    """Interactive on a terminal; on a pipe all of it in plain lines, or the position at `ply`."""
+    if replay.notice:
+        print(replay.notice, file=sys.stderr)
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        Stepper(replay, ply or 0, seat).run()
+    elif ply is not None:
+        _print_position(replay, ply, seat)
+    else:
+        _print_lines(replay, seat)
+
+
+def save_svg(replay: Replay, ply: int | None, seat: int | None, file: Path) -> None:
+    """The position after `ply` plies (default: the last) as a picture for a page or a paper."""
+    stepper = Stepper(replay, len(replay.moves) if ply is None else ply, seat)
+    console = Console(record=True, width=84, file=io.StringIO(), force_terminal=True)
+    console.print(stepper.picture(height=25, keys=False))
+    try:
+        file.write_text(console.export_svg(title="arena replay"), encoding="utf-8")
+    except OSError as error:
+        raise ArenaError(f"cannot write {file}: {error.strerror}") from error
+
+
+def print_json(replay: Replay, ply: int | None, seat: int | None) -> None:
+    """One object: header, plies with the events that `seat` witnessed, outcome, notice."""
+    plies = []
+    for walked in replay.walk():
+        if ply is not None and walked.ply.number >= ply:
+            break
+        events = [e.to_json() for e in walked.ply.events if seat is None or _sees(seat, e)]
+        line = {"ply": walked.ply.number, "events": events}
+        if seat is None or seat == walked.ply.player:
+            line |= {"player": walked.ply.player, "action": str(walked.ply.decision.action)}
+        plies.append(line)
+    print(
+        json.dumps(
+            {
+                "header": replay.header.model_dump(mode="json"),
+                "plies": plies,
+                "outcome": replay.outcome.model_dump(mode="json") if replay.outcome else None,
+                "notice": replay.notice,
+            },
+            ensure_ascii=False,
+        )
+    )
+
+
+def _sees(seat: int, event: Event) -> bool:
+    return event.audience is None or seat in event.audience
+
+
+def _print_lines(replay: Replay, seat: int | None) -> None:
+    game = replay.header.make_game()
+    print(f"{title_of(replay.header)}: {', '.join(replay.header.players)}")
+    for walked in replay.walk():
+        for event in walked.ply.events:
+            if seat is None or _sees(seat, event):
+                print(game.narrate(event))
+    if replay.outcome:
+        print(f"{replay.outcome.status}: {replay.outcome.reason}")
+
+
+def _print_position(replay: Replay, ply: int, seat: int | None) -> None:
+    stepper = Stepper(replay, ply, seat)
+    stepper.console.print(stepper.picture())
+
+
+class Stepper:
+    """The position after a number of plies, and the keys that change that number."""
+
+    def __init__(self, replay: Replay, ply: int, seat: int | None) -> None:
+        self.replay = replay
+        self.ply = ply
+        self.seat = seat
+        self.console = Console()
+        # Every position is kept: going back is then as fast as going on.
+        self.positions: list[State] = [replay.header.make_game().initial_state()]
+        self.moves: list[Ply] = []
+        for walked in replay.walk():
+            self.positions.append(walked.state.clone())
+            self.moves.append(walked.ply)
+
+    def run(self) -> None:
+        with self.console.screen() as screen:
+            while True:
+                screen.update(self.picture())
+                if not self.press(typer.getchar()):
+                    return
+
+    def press(self, key: str) -> bool:
+        """Carry out one key; False when it is time to leave."""
+        if key in QUIT:
+            return False
+        last = len(self.replay.moves)
+        if key in FORWARD:
+            self.ply = min(self.ply + 1, last)
+        elif key in BACK:
+            self.ply = max(self.ply - 1, 0)
+        elif key in PAGE:
+            self._turn(PAGE[key])
+        elif key in ("g", "\x1b[H"):
+            self.ply = 0
+        elif key in ("G", "\x1b[F"):
+            self.ply = last
+        elif key == "a":
+            self.seat = None
+        elif key.isdigit() and int(key) < len(self.replay.header.players):
+            self.seat = int(key)
+        return True
+
+    def _turn(self, step: int) -> None:
+        """To the next or the previous turn's beginning."""
+        here = self.positions[self.ply].turn
+        while 0 <= self.ply + step < len(self.positions):
+            self.ply += step
+            if self.positions[self.ply].turn != here:
+                return
+
+    def picture(self, height: int | None = None, keys: bool = True) -> RenderableType:
+        """The position, `height` lines high (default: what the terminal has room for)."""
+        state = self.positions[self.ply]
+        view = "everything open" if self.seat is None else f"as seat {self.seat} saw it"
+        title = (
+            f"{title_of(self.replay.header)} · turn {state.turn} · "
+            f"ply {self.ply}/{len(self.replay.moves)} · {view}"
+        )
+        height = height or min(self.console.height, 40) - 1
+        specs = self.replay.header.players
+        picture = frame(title, state, specs, Beliefs(state.game), self.seat, height)
+        return Group(picture, Text(KEYS, style="dim")) if keys else picture

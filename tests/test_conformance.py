@@ -1,0 +1,148 @@
+"""Every registered game passes the conformance kit, and the kit finds what it should find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from arena.action import CHANCE, Action, ActionSet
+from arena.observation import Event, Observation
+from arena.registry import catalog, make_game
+from arena.testing import check_clone, check_game, check_non_interference, check_replay
+from games.cluedo.game import Cluedo
+from games.cluedo.rules import CluedoState, Phase
+from games.kuhn_poker import KuhnPoker, KuhnPokerState
+
+GAMES: list[tuple[str, dict[str, Any]]] = [
+    ("tictactoe", {}),
+    ("kuhn_poker", {}),
+    ("goofspiel", {}),
+    ("goofspiel", {"players": 3, "cards": 4, "prizes": "descending"}),
+    ("cluedo", {"players": 3}),
+    ("cluedo", {"players": 4, "leftover_cards": "open", "theme": "us"}),
+    ("cluedo", {"players": 2, "suspects": 3, "weapons": 2, "rooms": 4}),
+    ("cluedo", {"variant": "classic", "players": 3}),
+    ("cluedo", {"variant": "classic", "players": 6, "summoned_may_suggest": False}),
+]
+
+
+def test_every_registered_game_is_listed_here() -> None:
+    assert set(catalog().names("game")) == {name for name, _ in GAMES}
+
+
+@pytest.mark.parametrize(("name", "options"), GAMES, ids=str)
+def test_conformance(name: str, options: dict[str, Any]) -> None:
+    check_game(make_game(name, **options), seeds=range(2))
+
+
+# The kit must notice each of these.
+
+
+class PeekingState(CluedoState):
+    """The order of the legal actions tells who holds the first card."""
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        legal = super()._legal_actions(player)
+        if self.hands and legal and self.game.deck.cards[0] in self.hands[-1]:
+            return self.game.actions.subset(reversed(legal.actions))
+        return legal
+
+
+class Peeking(Cluedo):
+    def initial_state(self) -> CluedoState:
+        return PeekingState(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Whispered(Event):
+    """An event that everybody hears and nobody should."""
+
+    cards: tuple[str, ...]
+
+
+class LoudState(CluedoState):
+    def _apply(self, player: int, action: Action) -> None:
+        super()._apply(player, action)
+        if player == CHANCE and len(self.log.events) < 20:
+            self.log.append(Whispered(tuple(sorted(self.hands[0]))))
+
+
+class Loud(Cluedo):
+    def initial_state(self) -> CluedoState:
+        return LoudState(self)
+
+    def narrate(self, event: Event) -> str:
+        return "" if isinstance(event, Whispered) else super().narrate(event)
+
+
+class OverfullState(CluedoState):
+    """The number of events tells whether somebody had a choice."""
+
+    def _apply(self, player: int, action: Action) -> None:
+        super()._apply(player, action)
+        if self.phase is Phase.REFUTE and len(self.choices) > 1:
+            self.log.append(Whispered(()))
+
+
+class Overfull(Loud):
+    def initial_state(self) -> CluedoState:
+        return OverfullState(self)
+
+
+@pytest.mark.parametrize("leaky", [Peeking(players=3), Loud(players=3), Overfull(players=3)])
+def test_the_kit_finds_leaks(leaky: Cluedo) -> None:
+    with pytest.raises(AssertionError, match="can tell its world from another"):
+        for seed in range(12):
+            check_non_interference(leaky, seed, samples=40)
+
+
+class SharedState(KuhnPokerState):
+    """Clones share a list that changes."""
+
+    def __init__(self, game: KuhnPoker) -> None:
+        super().__init__(game)
+        self.shared: list[int] = []
+
+    def _apply(self, player: int, action: Action) -> None:
+        super()._apply(player, action)
+        self.shared.append(player)
+        self.turn = len(self.shared)
+
+
+class Shared(KuhnPoker):
+    def initial_state(self) -> KuhnPokerState:
+        return SharedState(self)
+
+    def describe(self, observation: Observation, level: Any, since: int = 0) -> str:
+        return ""
+
+
+def test_the_kit_finds_clones_that_share() -> None:
+    class Counting(SharedState):
+        def returns(self) -> tuple[float, ...]:
+            return (float(len(self.shared)), 0.0)
+
+    class Game(Shared):
+        def initial_state(self) -> KuhnPokerState:
+            return Counting(self)
+
+    with pytest.raises(AssertionError, match="changed its original"):
+        for seed in range(5):
+            check_clone(Game(), seed)
+
+
+def test_the_kit_finds_games_that_are_not_reproducible() -> None:
+    drawn = iter(range(10**6))
+
+    class Moody(KuhnPokerState):
+        def reason(self) -> str:
+            return f"mood {next(drawn)}"
+
+    class Game(KuhnPoker):
+        def initial_state(self) -> KuhnPokerState:
+            return Moody(self)
+
+    with pytest.raises(AssertionError, match="does not verify|two runs differ"):
+        check_replay(Game(), 0)

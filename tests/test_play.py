@@ -1,0 +1,187 @@
+"""Playing: faults stay with the player who makes them, seeds decide everything else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from arena.agent import Agent, Decision, RandomBot, Seat, act_now, make_agent
+from arena.episode import Episode, ReplayWriter
+from arena.errors import ArenaError, UsageError
+from arena.observation import Observation
+from arena.play import play, play_many, seat_agents, stream
+from arena.registry import make_game
+from arena.testing import timeless
+from games.cluedo.events import CardShown, Refuted, Suggested, Unable
+from games.cluedo.game import Cluedo
+from games.tictactoe import Mark, TicTacToe
+
+
+def play_now(
+    game: Cluedo | TicTacToe, agents: list[Agent], seed: int = 0, **more: object
+) -> Episode:
+    return asyncio.run(play(game, agents, seed, **more))  # type: ignore[arg-type]
+
+
+class Faulty:
+    """Raises, or answers with nonsense."""
+
+    def __init__(self, answer: Decision | None = None) -> None:
+        self.answer = answer
+
+    async def act(self, observation: Observation) -> Decision:
+        if self.answer is None:
+            raise RuntimeError("the model has gone")
+        return self.answer
+
+
+class Waiting:
+    async def act(self, observation: Observation) -> Decision:
+        await asyncio.sleep(0)
+        return Decision(observation.legal_actions[0])
+
+
+@pytest.mark.parametrize("answer", [None, Decision(Mark(9, 9))])
+def test_a_faulty_player_harms_nobody_else(answer: Decision | None) -> None:
+    game = Cluedo(players=4)
+    for seed in range(5):
+        agents = seat_agents(game, ["bot:detective"] * 4, seed)
+        agents[1] = Faulty(answer)
+        episode = play_now(game, agents, seed)
+        assert episode.outcome.status == "terminated"
+        failed = [ply for ply in episode.plies if ply.decision.failure]
+        assert failed and all(ply.player == 1 for ply in failed)
+
+
+def test_a_fault_while_refuting_is_never_cannot_refute() -> None:
+    """Whoever holds a named card shows one, whatever its agent does."""
+    game = Cluedo(players=4)
+    for seed in range(10):
+        agents: list[Agent] = [Faulty() for _ in range(4)]
+        agents[0] = seat_agents(game, ["bot:novice"] * 4, seed)[0]
+        episode = play_now(game, agents, seed)
+        hands = [set(hand) for hand in episode.plies[0].decision.action.hands]  # type: ignore[attr-defined]
+        named: set[str] = set()
+        for ply in episode.plies:
+            for event in ply.events:
+                if isinstance(event, Suggested):
+                    named = set(event.triple)
+                if isinstance(event, Unable):
+                    assert not any(named & hands[player] for player in event.players)
+                if isinstance(event, Refuted):
+                    assert named & hands[event.player]
+                if isinstance(event, CardShown):
+                    assert event.card in named & hands[event.player]
+
+
+def test_forced_moves_are_not_asked_for() -> None:
+    asked: list[Observation] = []
+
+    class Recording(RandomBot):
+        async def act(self, observation: Observation) -> Decision:
+            asked.append(observation)
+            return await super().act(observation)
+
+    game = TicTacToe()
+    agents: list[Agent] = [Recording(Seat(game, p, stream(1, f"agent {p}"))) for p in range(2)]
+    play_now(game, agents)
+    assert all(len(observation.legal_actions) > 1 for observation in asked)
+
+
+def test_a_game_is_cut_off_at_the_limit() -> None:
+    game = Cluedo(players=3)
+    episode = play_now(game, seat_agents(game, ["bot:random"] * 3, 3), 3, max_turns=4)
+    assert episode.outcome.status == "truncated"
+    assert episode.outcome.reason == "stopped after 4 turns"
+    assert episode.outcome.winner is None
+
+
+def test_the_same_seed_deals_the_same_cards_to_anybody() -> None:
+    game = Cluedo(players=3)
+    deals = {
+        str(play_now(game, seat_agents(game, [spec] * 3, 11), 11).plies[0].decision.action)
+        for spec in ("bot:novice", "bot:detective", "bot:random")
+    }
+    assert len(deals) == 1
+
+
+def test_same_seed_same_bytes(tmp_path: Path) -> None:
+    game = make_game("cluedo", variant="classic", players=6)
+    paths = []
+    for _ in range(2):
+        writer = ReplayWriter(tmp_path, "game")
+        agents = seat_agents(game, ["bot:oracle", *["bot:detective"] * 5], 7)
+        asyncio.run(play(game, agents, 7, watchers=[writer]))
+        paths.append(writer.path)
+    assert timeless(paths[0]) == timeless(paths[1])
+
+
+def test_many_games_run_at_once_and_no_more_than_asked() -> None:
+    running, most = 0, 0
+
+    async def one(seed: int) -> Episode:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        game = TicTacToe()
+        episode = await play(game, [Waiting(), Waiting()], seed)
+        running -= 1
+        return episode
+
+    async def all_of_them(play_one: Callable[[int], Awaitable[Episode]]) -> list[int]:
+        return [e.header.seed async for e in play_many(play_one, range(20), concurrency=4)]
+
+    seeds = asyncio.run(all_of_them(one))
+    assert sorted(seeds) == list(range(20))
+    assert most == 4
+
+
+def test_closing_the_iterator_drops_the_games_in_flight() -> None:
+    async def first_only() -> int:
+        cancelled = 0
+
+        async def one(seed: int) -> Episode:
+            nonlocal cancelled
+            game = TicTacToe()
+            try:
+                if seed:
+                    await asyncio.sleep(60)
+                return await play(game, [Waiting(), Waiting()], seed)
+            except asyncio.CancelledError:
+                cancelled += 1
+                raise
+
+        games = play_many(one, range(10), concurrency=3)
+        async for _ in games:
+            break
+        await games.aclose()  # type: ignore[attr-defined]
+        return cancelled
+
+    assert asyncio.run(first_only()) == 2, "the third had not begun"
+
+
+def test_bots_act_without_an_event_loop() -> None:
+    game = TicTacToe()
+    state = game.initial_state()
+    bot = make_agent("bot:random", Seat(game, 0, stream(0, "x")))
+    assert act_now(bot, state.observe(0)).action in state.legal_actions(0)
+    with pytest.raises(ArenaError, match="Waiting waits for something"):
+        act_now(Waiting(), state.observe(0))
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("bot:holmes", "cluedo has no bot 'holmes'; its bots are: random, novice"),
+        ("robot:detective", "'robot:detective' names no player"),
+        ("", "names no player"),
+        ("human:me", "'human' takes no name"),
+    ],
+)
+def test_a_bad_spec_says_what_there_is(spec: str, message: str) -> None:
+    game = Cluedo(players=3)
+    with pytest.raises(UsageError, match=message):
+        make_agent(spec, Seat(game, 0, stream(0, "x")))

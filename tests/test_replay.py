@@ -1,0 +1,204 @@
+"""Replays: what is written can be read, verified, and distrusted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from arena.episode import Header, ReplayWriter, replay_json_schema
+from arena.errors import ArenaError, ReplayError
+from arena.game import State
+from arena.play import play, seat_agents
+from arena.registry import make_game
+from arena.replay import read_replay, verify
+
+SCHEMA_FILE = Path(__file__).parent.parent / "docs" / "replay.schema.json"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished game of novices, who make mistakes."""
+    game = make_game("cluedo", variant="classic", players=3)
+    writer = ReplayWriter(tmp_path_factory.mktemp("replays"), "game")
+    specs = ["bot:novice", "bot:random", "bot:detective"]
+    asyncio.run(play(game, seat_agents(game, specs, 5), 5, players=specs, watchers=[writer]))
+    return writer.path
+
+
+def rewritten(recorded: Path, tmp_path: Path, number: int, **changes: object) -> Path:
+    """The replay with fields of line `number` changed."""
+    lines = recorded.read_text(encoding="utf-8").splitlines()
+    lines[number] = json.dumps({**json.loads(lines[number]), **changes})
+    path = tmp_path / "changed.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def line_of(recorded: Path, kind: str, **fields: object) -> int:
+    for number, text in enumerate(recorded.read_text(encoding="utf-8").splitlines()):
+        line = json.loads(text)
+        if line["type"] == kind and all(line.get(k) == v for k, v in fields.items()):
+            return number
+    raise AssertionError(f"no such line: {kind} {fields}")
+
+
+def test_round_trip(recorded: Path) -> None:
+    replay = read_replay(recorded)
+    assert replay.notice is None
+    assert replay.outcome is not None and replay.outcome.decisions > 10
+    assert replay.header.players == ("bot:novice", "bot:random", "bot:detective")
+    assert verify(replay) is None
+
+
+def test_the_published_schema_is_the_one_in_force(recorded: Path) -> None:
+    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    assert schema == replay_json_schema()
+    validator = jsonschema.Draft202012Validator(schema)
+    for text in recorded.read_text(encoding="utf-8").splitlines():
+        validator.validate(json.loads(text))
+
+
+def test_a_half_written_replay_opens_up_to_its_last_whole_line(
+    recorded: Path, tmp_path: Path
+) -> None:
+    data = recorded.read_bytes()
+    path = tmp_path / "half.jsonl"
+    path.write_bytes(data[: len(data) // 2])
+    replay = read_replay(path)
+    assert replay.notice is not None and "cut off" in replay.notice
+    assert 0 < len(replay.moves) < len(read_replay(recorded).moves)
+    assert verify(replay) is None or "no such event" in str(verify(replay))
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_whatever_is_broken_gives_a_clear_error_or_a_notice(
+    recorded: Path, tmp_path: Path, data: st.DataObject
+) -> None:
+    """Cut, overwrite or insert bytes anywhere: never another exception, never a silent pass."""
+    whole = recorded.read_bytes()
+    start = data.draw(st.integers(0, len(whole) - 1))
+    length = data.draw(st.integers(0, 50))
+    inserted = data.draw(st.binary(max_size=20))
+    path = tmp_path / "broken.jsonl"
+    path.write_bytes(whole[:start] + inserted + whole[start + length :])
+    try:
+        replay = read_replay(path)
+        verify(replay)
+    except ReplayError as error:
+        assert str(path) in str(error) or replay.header.game not in ("cluedo",)
+        assert "\n" not in str(error)
+
+
+def test_a_changed_event_is_named(recorded: Path, tmp_path: Path) -> None:
+    number = line_of(recorded, "event", event="Unable")
+    difference = verify(read_replay(rewritten(recorded, tmp_path, number, players=[0])))
+    assert difference is not None and "Unable" in difference and "the rules give" in difference
+
+
+def test_a_changed_audience_is_named(recorded: Path, tmp_path: Path) -> None:
+    number = line_of(recorded, "event", event="CardShown")
+    difference = verify(read_replay(rewritten(recorded, tmp_path, number, audience=None)))
+    assert difference is not None and "CardShown" in difference
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("winner", 1),
+        ("returns", [0.5, 0.5, 0.5]),
+        ("turns", 3),
+        ("decisions", 1),
+        ("status", "truncated"),
+        ("reason", "luck"),
+    ],
+)
+def test_a_changed_outcome_is_named(
+    recorded: Path, tmp_path: Path, field: str, value: object
+) -> None:
+    number = line_of(recorded, "outcome")
+    difference = verify(read_replay(rewritten(recorded, tmp_path, number, **{field: value})))
+    assert difference is not None and difference.startswith(f"outcome: {field}")
+
+
+def test_an_illegal_move_is_an_error_with_its_place(recorded: Path, tmp_path: Path) -> None:
+    number = line_of(recorded, "decision", player=0)
+    with pytest.raises(ReplayError, match="ply 1: .* not allowed now"):
+        verify(read_replay(rewritten(recorded, tmp_path, number, action="show Rope")))
+
+
+def test_a_tampered_deal_is_an_error(recorded: Path, tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match="does not deal every card"):
+        verify(read_replay(rewritten(recorded, tmp_path, 1, action="deal Rope | Rope")))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty, no replay"),
+        ("hello\n", "line 1 is not JSON"),
+        ('{"type":"event"}\n', "no replay header"),
+        ("[1,2]\n", "no replay header"),
+        ('{"type":"header","schema_version":99}\n', "schema 99; this arena .* reads schema 1"),
+        ('{"type":"header","schema_version":1,"game":"cluedo"}\n', "line 1: header.options"),
+    ],
+)
+def test_what_is_no_replay(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ReplayError, match=message):
+        read_replay(path)
+
+
+def test_other_faults(recorded: Path, tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match="No such file"):
+        read_replay(tmp_path / "missing.jsonl")
+    with pytest.raises(ReplayError, match="there is no game 'chess'"):
+        verify(read_replay(rewritten(recorded, tmp_path, 0, game="chess")))
+    with pytest.raises(ReplayError, match="players=99"):
+        verify(read_replay(rewritten(recorded, tmp_path, 0, options={"players": 99})))
+    whole = recorded.read_bytes()
+    (tmp_path / "more.jsonl").write_bytes(whole + whole.splitlines(keepends=True)[-1])
+    with pytest.raises(ReplayError, match="a line after the outcome"):
+        read_replay(tmp_path / "more.jsonl")
+
+
+def test_replays_are_never_overwritten(tmp_path: Path) -> None:
+    game = make_game("tictactoe")
+    paths = []
+    for _ in range(3):
+        writer = ReplayWriter(tmp_path, "game")
+        agents = seat_agents(game, ["bot:random"] * 2, 1)
+        asyncio.run(play(game, agents, 1, watchers=[writer]))
+        paths.append(writer.path.name)
+    assert paths == ["game.jsonl", "game-2.jsonl", "game-3.jsonl"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
+    class OnFullDisk(ReplayWriter):
+        def begin(self, header: Header, state: State) -> None:
+            super().begin(header, state)
+            self.close()
+            self._file = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115
+
+        def close(self) -> None:
+            with contextlib.suppress(OSError):
+                super().close()
+
+    game = make_game("tictactoe")
+    writer = OnFullDisk(tmp_path, "game")
+    agents = seat_agents(game, ["bot:random"] * 2, 1)
+    with pytest.raises(ArenaError, match="No space left on device; what was written so far"):
+        asyncio.run(play(game, agents, 1, watchers=[writer]))
+    writer.close()
+    assert read_replay(writer.path).header.seed == 1

@@ -20,10 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from arena.action import CHANCE
 from arena.agent import Decision
-from arena.errors import ArenaError, ReplayError, UsageError
+from arena.errors import ArenaError
 from arena.game import Game, Outcome, State
 from arena.observation import Event, Json
-from arena.registry import make_game
 from arena.version import __version__
 
 SCHEMA_VERSION = 1
@@ -56,13 +55,6 @@ class Header(_Line):
             max_turns=max_turns,
             created=datetime.now(UTC),
         )
-
-    def make_game(self) -> Game:
-        """The game of this replay; raises ReplayError if it does not exist here."""
-        try:
-            return make_game(self.game, **self.options)
-        except UsageError as error:
-            raise ReplayError(str(error)) from error
 
 
 class DecisionLine(_Line):

@@ -207,18 +207,18 @@ class Game(ABC):
     def rules(self) -> str:
         """The rules and the notation of actions, for a player who has never heard of them."""
 
-    @abstractmethod
     def narrate(self, event: Event) -> str:
         """One event as a sentence of table talk, as its audience hears it."""
+        return str(event)
 
     @property
-    @abstractmethod
     def array_specs(self) -> Mapping[str, ArraySpec]:
-        """The arrays of an observation."""
+        """The arrays of an observation; a game without any can be played, but not by a network."""
+        return {}
 
-    @abstractmethod
     def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """An observation as arrays."""
+        """An observation as arrays, shaped as `array_specs` says."""
+        return {}
 
     @cached_property
     def actions(self) -> ActionTable:

@@ -27,9 +27,10 @@ from arena.episode import (
     ReplayLine,
     dump,
 )
-from arena.errors import ActionError, ReplayError
-from arena.game import Outcome, State
+from arena.errors import ActionError, ReplayError, UsageError
+from arena.game import Game, Outcome, State
 from arena.observation import Json
+from arena.registry import make_game
 from arena.version import __version__
 
 
@@ -45,12 +46,19 @@ class Replay:
     notice: str | None = None
     """What a reader should know about the file: that it is unfinished, or cut off."""
 
+    def make_game(self) -> Game:
+        """The game of this replay; raises ReplayError if there is no such game here."""
+        try:
+            return make_game(self.header.game, **self.header.options)
+        except UsageError as error:
+            raise ReplayError(f"{self.path}: line 1: {error}") from error
+
     def walk(self) -> Iterator[Walked]:
         """Play the game again; yields the state after each ply. The state goes on changing.
 
         Raises ReplayError where a move does not fit the rules.
         """
-        state = self.header.make_game().initial_state()
+        state = self.make_game().initial_state()
         for number, move in enumerate(self.moves):
             player = move.player if isinstance(move, DecisionLine) else CHANCE
             before = len(state.log.events)

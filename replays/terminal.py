@@ -73,7 +73,7 @@ def _sees(seat: int, event: Event) -> bool:
 
 
 def _print_lines(replay: Replay, seat: int | None) -> None:
-    game = replay.header.make_game()
+    game = replay.make_game()
     print(f"{title_of(replay.header)}: {', '.join(replay.header.players)}")
     for walked in replay.walk():
         for event in walked.ply.events:
@@ -97,7 +97,7 @@ class Stepper:
         self.seat = seat
         self.console = Console()
         # Every position is kept: going back is then as fast as going on.
-        self.positions: list[State] = [replay.header.make_game().initial_state()]
+        self.positions: list[State] = [replay.make_game().initial_state()]
         self.moves: list[Ply] = []
         for walked in replay.walk():
             self.positions.append(walked.state.clone())

@@ -34,7 +34,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
 
 def written_out(episode: Episode) -> str:
     """Every ply, and at each decision what the player had been told since its last one."""
-    game = episode.header.make_game()
+    game = make_game(episode.header.game, **episode.header.options)
     state = game.initial_state()
     lines = [game.rules(), ""]
     read = [0] * game.num_players

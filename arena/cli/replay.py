@@ -33,7 +33,7 @@ def replay_command(
     replay = read_replay(file)
     if verify:
         return _verify(replay, as_json)
-    seats = replay.header.make_game().num_players
+    seats = replay.make_game().num_players
     if seat is not None and seat >= seats:
         raise UsageError(f"--seat {seat}: {file} has seats 0 to {seats - 1}")
     if ply is not None and ply > len(replay.moves):

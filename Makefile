@@ -5,13 +5,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test venv bench playthroughs clean
+.PHONY: help demo test venv bench ladder playthroughs clean
 
 help:
 	@echo "make demo   play one visible game of Cluedo and keep its replay"
 	@echo "make test   lint, type-check and test"
 	@echo "make venv   only make and fill $(VENV)"
-	@echo "make bench  measure speed beside other libraries"
+	@echo "make bench  measure speed beside other libraries (3 minutes)"
+	@echo "make ladder measure which bot beats which, with intervals (15 minutes)"
 
 demo: $(VENV)/.core
 	$(BIN)/arena play cluedo --variant classic --players 4 --seed 7 --delay 0.15 \
@@ -29,7 +30,10 @@ test: $(VENV)/.test
 venv: $(VENV)/.test
 
 bench: $(VENV)/.bench
-	$(BIN)/pytest tests/bench_*.py --benchmark-only
+	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py --benchmark-columns=min,rounds
+
+ladder: $(VENV)/.bench
+	$(BIN)/pytest tests/bench_ladder.py --benchmark-columns=min
 
 # The golden playthroughs, written anew; look at the difference before you commit it.
 playthroughs: $(VENV)/.test

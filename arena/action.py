@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from arena.errors import AmbiguousAction, InvalidAction
 
@@ -21,6 +21,9 @@ class Action:
     """A move: a frozen value whose `str()` is the text that `State.parse` reads back."""
 
     __slots__ = ()
+
+
+A = TypeVar("A", bound=Action)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class ActionSet(Sequence[Action]):
     def __init__(self, table: ActionTable, actions: tuple[Action, ...]) -> None:
         self.table = table
         self.actions = actions
+        self._by_kind: dict[type[Action], tuple[Action, ...]] = {}
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -117,6 +121,14 @@ class ActionSet(Sequence[Action]):
 
     def __repr__(self) -> str:
         return f"ActionSet({', '.join(map(str, self.actions))})"
+
+    def of(self, kind: type[A]) -> tuple[A, ...]:
+        """Those of one kind, e.g. `legal.of(Suggest)`, in the same order."""
+        found = self._by_kind.get(kind)
+        if found is None:
+            found = tuple(action for action in self.actions if isinstance(action, kind))
+            self._by_kind[kind] = found
+        return found  # type: ignore[return-value]
 
     @cached_property
     def mask(self) -> NDArray[np.int8]:

@@ -10,10 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from arena import (
@@ -29,6 +27,9 @@ from arena import (
     Observation,
     State,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class GoofspielOptions(GameOptions):
@@ -158,6 +159,8 @@ class Goofspiel(Game):
 
         A bid leaves the hand when it is revealed, for the one who made it too.
         """
+        import numpy as np  # Not above: who lists the games should not wait for it.
+
         players, cards = self.num_players, self.options.cards
         hands, points = np.ones((players, cards), np.int8), np.zeros(players, np.int8)
         prize, to_come = np.zeros(cards, np.int8), np.ones(cards, np.int8)

@@ -11,10 +11,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from arena import (
     CHANCE,
@@ -28,6 +25,9 @@ from arena import (
     Observation,
     State,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 CARDS = ("Jack", "Queen", "King")
 """From the lowest to the highest."""
@@ -149,6 +149,8 @@ class KuhnPoker(Game):
 
     def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """One-hot rows: the seat, the card of each seat that is known, the moves (pass, bet)."""
+        import numpy as np  # Not above: who lists the games should not wait for it.
+
         arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.array_specs.items()}
         arrays["player"][observation.player] = 1
         move_number = 0

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from arena import Action, ActionSet, ArraySpec, Event, Game, Observation, State
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SIDE = (1, 2, 3)
 """Rows are numbered from the top and columns from the left."""
@@ -78,6 +78,8 @@ class TicTacToe(Game):
 
     def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """The board as its observer sees it: 1 for an own mark, -1 for the other's, 0 if empty."""
+        import numpy as np  # Not above: who lists the games should not wait for it.
+
         board = np.zeros((3, 3), np.int8)
         for event in observation.events:
             assert isinstance(event, Marked)

@@ -289,7 +289,7 @@ def test_starting_is_quick_and_light() -> None:
         "import sys, arena; "
         "heavy = {'numpy', 'gymnasium', 'pydantic', 'rich', 'typer', 'pettingzoo', 'asyncio'}; "
         "assert not heavy & set(sys.modules), heavy & set(sys.modules); "
-        "from arena.cli import run; run(['agents', '--json']); "
+        "from arena.cli import run; run(['agents', '--json']); run(['games', '--json']); "
         "heavy = {'numpy', 'gymnasium', 'torch', 'pettingzoo', 'prompt_toolkit'}; "
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from arena.action import CHANCE, Action, ActionSet
+from arena.env import MultiAgentEnv
 from arena.observation import Event, Observation
+from arena.play import stream
 from arena.registry import catalog, make_game
 from arena.testing import check_clone, check_game, check_non_interference, check_replay
+from games.cluedo.events import Accuse
 from games.cluedo.game import Cluedo
+from games.cluedo.notebook import Notebook
 from games.cluedo.rules import CluedoState, Phase
 from games.kuhn_poker import KuhnPoker, KuhnPokerState
 
@@ -146,3 +150,32 @@ def test_the_kit_finds_games_that_are_not_reproducible() -> None:
 
     with pytest.raises(AssertionError, match="does not verify|two runs differ"):
         check_replay(Game(), 0)
+
+
+def test_an_event_is_taken_in_once_however_long_the_game() -> None:
+    """The cost of a decision does not grow with the game: no history is read twice."""
+    taken = 0
+
+    class Counting(Notebook):
+        def update(self, event: Event) -> None:
+            nonlocal taken
+            taken += 1
+            super().update(event)
+
+    class Counted(Cluedo):
+        def new_notes(self, player: int) -> Notebook:
+            return Counting(self, player)
+
+    env = MultiAgentEnv(Counted(players=4))
+    rng = stream(1, "long")
+    _, infos = env.reset(seed=1)
+    while env.agents and env.state.turn < 100:
+        actions = {}
+        for player, info in infos.items():
+            observation = info["observation"]
+            observation.text("events", since=observation.num_events)
+            calm = [a for a in observation.legal_actions if not isinstance(a, Accuse)]
+            actions[player] = env.game.actions.index[rng.choice(calm)]
+        infos = env.step(actions)[4]
+    witnessed = sum(len(seen) for seen in env.state.log.witnessed)
+    assert 1000 < taken <= witnessed

@@ -6,12 +6,14 @@ import json
 import platform
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.observation import Json
 from arena.version import __version__
+
+if TYPE_CHECKING:
+    from arena.observation import Json
 
 DISTRIBUTION = "arena-games"
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.game import Game
-from arena.observation import Json
+if TYPE_CHECKING:
+    from arena.game import Game
+    from arena.observation import Json
 
 
 def games_command(

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from arena.errors import ArenaError, UsageError
-from arena.game import Game
-from arena.observation import Json, TextLevel
+
+if TYPE_CHECKING:
+    from arena.game import Game
+    from arena.observation import Json, TextLevel
 
 
 @dataclass(slots=True)
@@ -61,6 +62,7 @@ def play_command(
 ) -> int:
     """Play games and write a replay of each."""
     from arena.cli.options import game_from_flags, specs_from_flags
+    from arena.observation import TextLevel
 
     if text_level not in get_args(TextLevel):
         raise UsageError(f"--text-level {text_level!r}: choose {', '.join(get_args(TextLevel))}")
@@ -97,6 +99,8 @@ def _check(table: Table) -> None:
 
 
 def _run(table: Table, as_json: bool) -> int:
+    import asyncio
+
     interrupted = False
     try:
         asyncio.run(_play_all(table))

@@ -38,10 +38,6 @@ from games.cluedo.notebook import Notebook
 A = TypeVar("A", bound=Action)
 
 
-def _of(kind: type[A], legal: ActionSet) -> list[A]:
-    return [action for action in legal if isinstance(action, kind)]
-
-
 class Random:
     """Chooses a kind of action, then one of the kind; accuses one time in fifty that it may."""
 
@@ -52,16 +48,13 @@ class Random:
 
     async def act(self, observation: Observation) -> Decision:
         legal = observation.legal_actions
-        accusations = _of(Accuse, legal)
+        accusations = legal.of(Accuse)
         if accusations and self._rng.random() < self.ACCUSES:
             return Decision(self._rng.choice(accusations))
         # Passing all the time would be legal and no game at all.
-        return Decision(
-            self._rng.choice(
-                [a for a in legal if isinstance(a, Suggest | Show | Move | Roll | Passage)]
-                or [END_TURN]
-            )
-        )
+        moves = [*legal.of(Suggest), *legal.of(Show), *legal.of(Move)]
+        moves += [*legal.of(Roll), *legal.of(Passage)]
+        return Decision(self._rng.choice(moves or [END_TURN]))
 
 
 class Sleuth:
@@ -87,10 +80,10 @@ class Sleuth:
 
     def choose(self, legal: ActionSet) -> Action:
         if isinstance(legal[0], Show):
-            return self.show(_of(Show, legal))
+            return self.show(legal.of(Show))
         if isinstance(legal[0], Move):
-            return self.move(_of(Move, legal))
-        suggestions = _of(Suggest, legal)
+            return self.move(legal.of(Move))
+        suggestions = legal.of(Suggest)
         accusation = self.accusation(may_suggest=bool(suggestions) or ROLL in legal)
         if accusation:
             return Accuse(*accusation)
@@ -98,7 +91,7 @@ class Sleuth:
             return self.set_out(legal, suggestions)
         return self.suggest(suggestions) if suggestions else END_TURN
 
-    def show(self, choices: list[Show]) -> Action:
+    def show(self, choices: Sequence[Show]) -> Action:
         return self.rng.choice(choices)
 
     @abstractmethod
@@ -106,7 +99,7 @@ class Sleuth:
         """What to accuse now, if anything; `may_suggest` says whether a question is still free."""
 
     @abstractmethod
-    def suggest(self, suggestions: list[Suggest]) -> Action:
+    def suggest(self, suggestions: Sequence[Suggest]) -> Action:
         """One of the suggestions."""
 
     @abstractmethod
@@ -119,7 +112,7 @@ class Sleuth:
     def place(self) -> int | str:
         return self.notebook.places[self.game.deck.suspects[self.player]]
 
-    def move(self, moves: list[Move]) -> Action:
+    def move(self, moves: Sequence[Move]) -> Action:
         """A room worth a suggestion that this throw reaches, else the best one to head for."""
         pawn = self.game.deck.suspects[self.player]
         squares = board.bits(
@@ -135,7 +128,7 @@ class Sleuth:
 
         return max(self._shuffled(moves), key=value)
 
-    def set_out(self, legal: ActionSet, suggestions: list[Suggest]) -> Action:
+    def set_out(self, legal: ActionSet, suggestions: Sequence[Suggest]) -> Action:
         """Suggest here if summoned, take a passage, or throw the dice: whatever promises most."""
         here, options = self.place, list[tuple[float, Action]]()
         if suggestions:
@@ -167,7 +160,7 @@ class Eliminator(Sleuth):
         left = [self.suspected(cards) for cards in self.game.deck.categories]
         return Triple(*(cards[0] for cards in left)) if all(len(c) == 1 for c in left) else None
 
-    def suggest(self, suggestions: list[Suggest]) -> Action:
+    def suggest(self, suggestions: Sequence[Suggest]) -> Action:
         """A suspected card of each kind; of a kind that is solved, a card of one's own."""
         wanted = [self._worth_asking(cards) for cards in self.game.deck.categories]
 
@@ -238,7 +231,7 @@ class Oracle(Sleuth):
         self.knowledge.update(event)
         self.__dict__.pop("estimates", None)
 
-    def show(self, choices: list[Show]) -> Action:
+    def show(self, choices: Sequence[Show]) -> Action:
         """The card that tells least: one already shown to this player, else one of many alike."""
         suggester = self.notebook.in_turn
         known = self.notebook.shown_to.get(suggester, set())
@@ -264,7 +257,7 @@ class Oracle(Sleuth):
         threat = self.RIVALS * 2 ** (1 - self.knowledge.entropy())
         return envelope if probability > (1 - threat) ** rivals else None
 
-    def suggest(self, suggestions: list[Suggest]) -> Action:
+    def suggest(self, suggestions: Sequence[Suggest]) -> Action:
         scores = self.estimates
         ranked = sorted(self._shuffled(suggestions), key=lambda s: -scores[s.triple])
         return max(

@@ -227,21 +227,17 @@ def _what_to_do(game: Cluedo, legal: ActionSet, notes: Notebook) -> Iterator[str
     if isinstance(first, Move):
         yield from _where_to_go(game, legal, notes)
         return
-    forms = [_form(action) for action in legal if isinstance(action, Roll | Passage)]
-    suggestions = [action for action in legal if isinstance(action, Suggest)]
+    forms = [str(action) for action in (*legal.of(Roll), *legal.of(Passage))]
+    suggestions = legal.of(Suggest)
     if suggestions:
-        rooms = {action.room: None for action in suggestions}
-        room = "ROOM" if len(rooms) > 1 else next(iter(rooms))
-        forms.append(f"suggest SUSPECT, WEAPON, {room}")
-    if any(isinstance(action, Accuse) for action in legal):
+        # They name every room, or all of them the room that the pawn is in.
+        one_room = suggestions[0].room == suggestions[-1].room
+        forms.append(f"suggest SUSPECT, WEAPON, {suggestions[0].room if one_room else 'ROOM'}")
+    if legal.of(Accuse):
         forms.append("accuse SUSPECT, WEAPON, ROOM")
-    forms += [str(action) for action in legal if isinstance(action, EndTurn)]
+    forms += map(str, legal.of(EndTurn))
     example = suggestions[0] if suggestions else first
     yield f"Your action: {' | '.join(forms)}. For example: {example}"
-
-
-def _form(action: Roll | Passage) -> str:
-    return str(action)
 
 
 def _join(legal: ActionSet) -> str:
@@ -255,9 +251,9 @@ def _where_to_go(game: Cluedo, legal: ActionSet, notes: Notebook) -> Iterator[st
     )
     place = notes.places[pawn]
     within = [
-        action.room
-        for action in legal
-        if isinstance(action, Move) and board.walk(place, action.room, notes.throw, squares).enters
+        move.room
+        for move in legal.of(Move)
+        if board.walk(place, move.room, notes.throw, squares).enters
     ]
     reach = f"you reach {', '.join(within)}" if within else "you reach no room"
     yield (

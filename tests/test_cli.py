@@ -78,6 +78,16 @@ def test_the_acceptance_game_has_the_same_bytes_twice(tmp_path: Path) -> None:
     assert timeless(first) == timeless(second)
 
 
+def test_flags_may_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARENA_PLAY_OUT", str(tmp_path / "there"))
+    assert run(["play", "kuhn_poker", "--seed", "1", "--json"]) == 0
+    assert last_json(capsys.readouterr().out)["replay"].startswith(str(tmp_path / "there"))  # type: ignore[attr-defined]
+    monkeypatch.setenv("ARENA_PLAY_GAMES", "none")
+    assert run(["play", "kuhn_poker"]) == 2
+
+
 def test_several_games(tmp_path: Path) -> None:
     done = arena(
         *[

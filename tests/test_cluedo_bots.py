@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from known_deal import ENVELOPE, HANDS
 
 from arena.action import Action
 from arena.agent import Seat, act_now
 from arena.episode import Episode
 from arena.play import play, seat_agents, stream
 from games.cluedo.bots import Detective, Novice, Oracle, Sleuth
-from games.cluedo.cards import Triple
 from games.cluedo.events import (
     Accuse,
     Accused,
@@ -29,13 +29,6 @@ from games.cluedo.events import (
 )
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import CluedoState
-
-ENVELOPE = Triple("Mrs White", "Rope", "Hall")
-HANDS = (
-    ("Miss Scarlett", "Colonel Mustard", "Candlestick", "Dagger", "Kitchen", "Ballroom"),
-    ("Reverend Green", "Mrs Peacock", "Lead Piping", "Revolver", "Conservatory", "Library"),
-    ("Professor Plum", "Spanner", "Billiard Room", "Study", "Lounge", "Dining Room"),
-)
 
 
 def after(*actions: Action, game: Cluedo | None = None) -> CluedoState:

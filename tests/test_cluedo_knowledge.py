@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.action import CHANCE
+from arena.action import CHANCE, Action
 from arena.observation import Event
 from games.cluedo.cards import Triple
 from games.cluedo.counting import Count
@@ -101,7 +101,9 @@ def random_game(game: Cluedo, rng: random.Random, moves: int, accuse: float = 0.
         accuses = [action for action in legal if isinstance(action, Accuse)]
         shows = [action for action in legal if isinstance(action, Show)]
         ends = [action for action in legal if isinstance(action, EndTurn)]
-        kind = accuses if accuses and rng.random() < accuse else asks or shows or ends
+        kind: Sequence[Action] = asks or shows or ends
+        if accuses and rng.random() < accuse:
+            kind = accuses
         state.apply(player, rng.choice(kind))
     return state
 

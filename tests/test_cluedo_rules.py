@@ -7,6 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_deal import ENVELOPE, HANDS
 
 from arena.action import CHANCE, Action
 from arena.errors import IllegalAction, InvalidAction, UsageError
@@ -14,7 +15,6 @@ from arena.observation import Event
 from arena.play import act_out
 from arena.registry import make_game
 from games.cluedo import board
-from games.cluedo.cards import Triple
 from games.cluedo.events import (
     Accuse,
     Accused,
@@ -36,13 +36,6 @@ from games.cluedo.events import (
 )
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import CluedoState, Phase
-
-ENVELOPE = Triple("Mrs White", "Rope", "Hall")
-HANDS = (
-    ("Miss Scarlett", "Colonel Mustard", "Candlestick", "Dagger", "Kitchen", "Ballroom"),
-    ("Reverend Green", "Mrs Peacock", "Lead Piping", "Revolver", "Conservatory", "Library"),
-    ("Professor Plum", "Spanner", "Billiard Room", "Study", "Lounge", "Dining Room"),
-)
 
 
 def dealt(**options: object) -> CluedoState:

@@ -5,21 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
+from known_deal import ENVELOPE, HANDS
 
 from arena.action import CHANCE
 from arena.play import act_out
 from games.cluedo import events
-from games.cluedo.cards import Triple
 from games.cluedo.events import Deal, EndTurn, Show, Suggest
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import CluedoState
-
-ENVELOPE = Triple("Mrs White", "Rope", "Hall")
-HANDS = (
-    ("Miss Scarlett", "Colonel Mustard", "Candlestick", "Dagger", "Kitchen", "Ballroom"),
-    ("Reverend Green", "Mrs Peacock", "Lead Piping", "Revolver", "Conservatory", "Library"),
-    ("Professor Plum", "Spanner", "Billiard Room", "Study", "Lounge", "Dining Room"),
-)
 
 
 def played() -> CluedoState:

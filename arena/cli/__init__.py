@@ -18,7 +18,8 @@ app = typer.Typer(
     help="Language models, bots and people play games that hide things. Cluedo first.",
     no_args_is_help=True,
     add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    # Every flag can also be set in the environment: --out of play is ARENA_PLAY_OUT.
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "ARENA"},
 )
 app.command("play")(play.play_command)
 app.command("replay")(replay.replay_command)

@@ -16,8 +16,10 @@ Walking = Literal["walks", "passage", "summoned"]
 """How a pawn gets to a place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suggest(Action):
+class NamesThree:
+    """Names a suspect, a weapon and a room."""
+
+    __slots__ = ()
     suspect: str
     weapon: str
     room: str
@@ -25,20 +27,23 @@ class Suggest(Action):
     @property
     def triple(self) -> Triple:
         return Triple(self.suspect, self.weapon, self.room)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggest(NamesThree, Action):
+    suspect: str
+    weapon: str
+    room: str
 
     def __str__(self) -> str:
         return f"suggest {self.suspect}, {self.weapon}, {self.room}"
 
 
 @dataclass(frozen=True, slots=True)
-class Accuse(Action):
+class Accuse(NamesThree, Action):
     suspect: str
     weapon: str
     room: str
-
-    @property
-    def triple(self) -> Triple:
-        return Triple(self.suspect, self.weapon, self.room)
 
     def __str__(self) -> str:
         return f"accuse {self.suspect}, {self.weapon}, {self.room}"
@@ -154,15 +159,11 @@ class PawnMoved(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested(Event):
+class Suggested(NamesThree, Event):
     player: int
     suspect: str
     weapon: str
     room: str
-
-    @property
-    def triple(self) -> Triple:
-        return Triple(self.suspect, self.weapon, self.room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,16 +195,12 @@ class CardShown(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Accused(Event):
+class Accused(NamesThree, Event):
     player: int
     suspect: str
     weapon: str
     room: str
     correct: bool
-
-    @property
-    def triple(self) -> Triple:
-        return Triple(self.suspect, self.weapon, self.room)
 
 
 @dataclass(frozen=True, slots=True)

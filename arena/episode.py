@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import IO, Annotated, Literal
 
@@ -171,15 +173,16 @@ class ReplayWriter:
     """
 
     def __init__(self, folder: Path, stem: str) -> None:
-        self._final = _free_path(folder, stem)
-        self.path = self._final.with_name(self._final.name + ".part")
+        self._folder = folder
+        self._stem = stem
+        self._final = self.path = folder / f"{stem}.jsonl"
         self._file: IO[str] | None = None
         self._turns = self._decisions = 0
 
     def begin(self, header: Header, state: State) -> None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("x", encoding="utf-8")
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._claim()
         except OSError as error:
             raise ArenaError(f"cannot write {self.path}: {error.strerror}") from error
         self._write([header.model_dump(mode="json")])
@@ -202,6 +205,19 @@ class ReplayWriter:
         self.close()
         self.path = self.path.rename(self._final)
 
+    def _claim(self) -> None:
+        """Open the first of `stem.jsonl`, `stem-2.jsonl`, … that nobody else has or is writing."""
+        for number in count(1):
+            name = self._stem if number == 1 else f"{self._stem}-{number}"
+            self._final = self._folder / f"{name}.jsonl"
+            self.path = self._folder / f"{name}.jsonl.part"
+            with suppress(FileExistsError):
+                self._file = self.path.open("x", encoding="utf-8")
+                if not self._final.exists():
+                    return
+                self.close()
+                self.path.unlink()
+
     @property
     def unfinished(self) -> bool:
         """Whether a part of the game has been written, but not its outcome."""
@@ -221,12 +237,3 @@ class ReplayWriter:
             raise ArenaError(
                 f"cannot write {self.path}: {error.strerror}; what was written so far is kept"
             ) from error
-
-
-def _free_path(folder: Path, stem: str) -> Path:
-    """`folder/stem.jsonl`, or the first `stem-2.jsonl`, `stem-3.jsonl`, … that is free."""
-    number, path = 1, folder / f"{stem}.jsonl"
-    while path.exists() or path.with_name(path.name + ".part").exists():
-        number += 1
-        path = folder / f"{stem}-{number}.jsonl"
-    return path

@@ -8,6 +8,7 @@ events and the seat that returns a rich renderable); any other game is drawn by 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.rule import Rule
@@ -17,6 +18,26 @@ from rich.text import Text
 from arena import Event, Game, Header, Picture, State, catalog
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """As much of a position as a picture needs."""
+
+    game: Game
+    turn: int
+    to_act: tuple[int, ...]
+    events: Sequence[Event]
+    """All of them so far, whoever witnessed them."""
+
+    @staticmethod
+    def of(state: State) -> Moment:
+        return Moment(state.game, state.turn, state.to_act, state.log.events)
+
+
+def sees(seat: int | None, event: Event) -> bool:
+    """Whether `seat` witnesses the event; None stands for a viewer to whom everything is open."""
+    return seat is None or event.audience is None or seat in event.audience
+
+
 class Beliefs:
     """What each seat could know, followed event by event: bits of uncertainty that are left."""
 
@@ -24,15 +45,15 @@ class Beliefs:
         self._knowledge = [game.knowledge(seat) for seat in range(game.num_players)]
         self._read = [0] * game.num_players
 
-    def bits(self, seat: int, state: State) -> float | None:
+    def bits(self, seat: int, moment: Moment) -> float | None:
         """Uncertainty of `seat` about what the game hides; None where a game cannot say."""
         knowledge = self._knowledge[seat]
-        witnessed = state.log.witnessed[seat]
-        if knowledge is None or not witnessed:
+        if knowledge is None or not moment.events:
             return None
-        for event in witnessed[self._read[seat] :]:
-            knowledge.update(event)
-        self._read[seat] = len(witnessed)
+        for event in moment.events[self._read[seat] :]:
+            if sees(seat, event):
+                knowledge.update(event)
+        self._read[seat] = len(moment.events)
         return knowledge.entropy()
 
 
@@ -50,21 +71,21 @@ def title_of(header: Header) -> str:
 
 def frame(
     title: str,
-    state: State,
+    moment: Moment,
     specs: Sequence[str],
     beliefs: Beliefs,
     seat: int | None,
     height: int,
 ) -> RenderableType:
     """The picture, `height` lines high; with `seat`, only what that seat could know."""
-    game = state.game
-    events = state.log.events if seat is None else state.log.witnessed[seat]
+    game = moment.game
+    events = [event for event in moment.events if sees(seat, event)]
     picture = _picture(game, events, seat)
     used = 3 + picture.lines + (game.num_players + 2) // 3
     return Group(
         Text(title, style="bold", overflow="ellipsis", no_wrap=True),
         picture.renderable,
-        _seats(state, specs, beliefs, seat),
+        _seats(moment, specs, beliefs, seat),
         Rule(style="dim"),
         _talk(game, events, max(2, height - used)),
     )
@@ -79,7 +100,7 @@ def _picture(game: Game, events: Sequence[Event], seat: int | None) -> Picture:
 
 
 def _seats(
-    state: State, specs: Sequence[str], beliefs: Beliefs, viewer: int | None
+    moment: Moment, specs: Sequence[str], beliefs: Beliefs, viewer: int | None
 ) -> RenderableType:
     """Who plays, and how much each still does not know; three seats in a row."""
     grid = Table.grid(padding=(0, 1), expand=True)
@@ -88,9 +109,9 @@ def _seats(
     cells = []
     for seat, spec in enumerate(specs):
         cell = Text(no_wrap=True, overflow="ellipsis")
-        cell.append("▶" if seat in state.to_act else " ", style="bold yellow")
+        cell.append("▶" if seat in moment.to_act else " ", style="bold yellow")
         cell.append(f"{seat} {spec.removeprefix('bot:')} ")
-        bits = beliefs.bits(seat, state) if viewer in (None, seat) else None
+        bits = beliefs.bits(seat, moment) if viewer in (None, seat) else None
         if bits is not None:
             cell.append(f"{bits:.1f} bits ", style="dim")
             cell.append(bar(bits), style="blue")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 
 from arena import Game, Header, Outcome, Ply, State
-from replays.frame import Beliefs, frame, title_of
+from replays.frame import Beliefs, Moment, frame, title_of
 
 
 class LiveView:
@@ -60,6 +60,7 @@ class LiveView:
         assert self._live and self._state
         title = f"{self._title} · {where}"
         height = min(self._console.height - 2, 40)
+        moment = Moment.of(self._state)
         self._live.update(
-            frame(title, self._state, self.specs, self._beliefs, None, height), refresh=True
+            frame(title, moment, self.specs, self._beliefs, None, height), refresh=True
         )

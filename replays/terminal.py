@@ -6,14 +6,15 @@ import io
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from arena import ArenaError, Event, Ply, Replay, State
-from replays.frame import Beliefs, frame, title_of
+from arena import ArenaError, Event, Replay
+from replays.frame import Beliefs, Moment, frame, sees, title_of
 
 KEYS = "→ n next   ← p back   PgDn PgUp turn   g G start end   0-5 a seat, all   q quit"
 FORWARD = {"n", " ", "\r", "\x1b[C", "\x1b[B", "j", "l"}
@@ -53,7 +54,7 @@ def print_json(replay: Replay, ply: int | None, seat: int | None) -> None:
     for walked in replay.walk():
         if ply is not None and walked.ply.number >= ply:
             break
-        events = [e.to_json() for e in walked.ply.events if seat is None or _sees(seat, e)]
+        events = [e.to_json() for e in walked.ply.events if sees(seat, e)]
         line = {"ply": walked.ply.number, "events": events}
         if seat is None or seat == walked.ply.player:
             line |= {"player": walked.ply.player, "action": str(walked.ply.decision.action)}
@@ -71,16 +72,12 @@ def print_json(replay: Replay, ply: int | None, seat: int | None) -> None:
     )
 
 
-def _sees(seat: int, event: Event) -> bool:
-    return event.audience is None or seat in event.audience
-
-
 def _print_lines(replay: Replay, seat: int | None) -> None:
     game = replay.make_game()
     print(f"{title_of(replay.header)}: {', '.join(replay.header.players)}")
     for walked in replay.walk():
         for event in walked.ply.events:
-            if seat is None or _sees(seat, event):
+            if sees(seat, event):
                 print(game.narrate(event))
     if replay.outcome:
         print(f"{replay.outcome.status}: {replay.outcome.reason}")
@@ -99,12 +96,16 @@ class Stepper:
         self.ply = ply
         self.seat = seat
         self.console = Console()
-        # Every position is kept: going back is then as fast as going on.
-        self.positions: list[State] = [replay.make_game().initial_state()]
-        self.moves: list[Ply] = []
+        self.game = replay.make_game()
+        events: list[Event] = []
+        self.moments = [Moment(self.game, 0, (), events)]
+        # Moments share one list of events and each knows its own length of it.
+        self.lengths = [0]
         for walked in replay.walk():
-            self.positions.append(walked.state.clone())
-            self.moves.append(walked.ply)
+            events.extend(walked.ply.events)
+            state = walked.state
+            self.moments.append(Moment(self.game, state.turn, state.to_act, events))
+            self.lengths.append(len(events))
 
     def run(self) -> None:
         with self.console.screen() as screen:
@@ -136,21 +137,26 @@ class Stepper:
 
     def _turn(self, step: int) -> None:
         """To the next or the previous turn's beginning."""
-        here = self.positions[self.ply].turn
-        while 0 <= self.ply + step < len(self.positions):
+        here = self.moments[self.ply].turn
+        while 0 <= self.ply + step < len(self.moments):
             self.ply += step
-            if self.positions[self.ply].turn != here:
+            if self.moments[self.ply].turn != here:
                 return
+
+    def moment(self) -> Moment:
+        """The one after `ply` plies, with the events up to it."""
+        shared = self.moments[self.ply]
+        return replace(shared, events=shared.events[: self.lengths[self.ply]])
 
     def picture(self, height: int | None = None, keys: bool = True) -> RenderableType:
         """The position, `height` lines high (default: what the terminal has room for)."""
-        state = self.positions[self.ply]
+        moment = self.moment()
         view = "everything open" if self.seat is None else f"as seat {self.seat} saw it"
         title = (
-            f"{title_of(self.replay.header)} · turn {state.turn} · "
+            f"{title_of(self.replay.header)} · turn {moment.turn} · "
             f"ply {self.ply}/{len(self.replay.moves)} · {view}"
         )
         height = height or min(self.console.height, 40) - 1
         specs = self.replay.header.players
-        picture = frame(title, state, specs, Beliefs(state.game), self.seat, height)
+        picture = frame(title, moment, specs, Beliefs(self.game), self.seat, height)
         return Group(picture, Text(KEYS, style="dim")) if keys else picture

@@ -201,3 +201,14 @@ def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
         asyncio.run(play(game, agents, 1, watchers=[writer]))
     writer.close()
     assert read_replay(writer.path).header.seed == 1
+
+
+def test_writers_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Two that begin at once get names of their own, also if one of them never ends."""
+    game = make_game("tictactoe")
+    abandoned = ReplayWriter(tmp_path, "game")
+    abandoned.begin(Header.of(game, 1, ("a", "b"), None), game.initial_state())
+    writer = ReplayWriter(tmp_path, "game")
+    asyncio.run(play(game, seat_agents(game, ["bot:random"] * 2, 1), 1, watchers=[writer]))
+    abandoned.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["game-2.jsonl", "game.jsonl.part"]

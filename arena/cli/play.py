@@ -106,6 +106,10 @@ def _run(table: Table, as_json: bool) -> int:
         asyncio.run(_play_all(table))
     except KeyboardInterrupt:
         interrupted = True
+    except ArenaError:
+        if table.results:
+            _summarise(table, interrupted)
+        raise
     if interrupted or len(table.seeds) > 1:
         _summarise(table, interrupted)
     elif not as_json:

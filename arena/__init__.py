@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from arena.observation import TextLevel as TextLevel
     from arena.pettingzoo import to_pettingzoo as to_pettingzoo
     from arena.picture import Picture as Picture
-    from arena.play import Watcher as Watcher
-    from arena.play import play as play
-    from arena.play import play_many as play_many
-    from arena.play import seat_agents as seat_agents
+    from arena.playing import Watcher as Watcher
+    from arena.playing import play as play
+    from arena.playing import play_many as play_many
+    from arena.playing import seat_agents as seat_agents
     from arena.registry import Catalog as Catalog
     from arena.registry import catalog as catalog
     from arena.registry import make_game as make_game
@@ -78,7 +78,7 @@ _HOME = {
     "observation": ("ArraySpec", "Event", "Knowledge", "Notes", "Observation", "TextLevel"),
     "pettingzoo": ("to_pettingzoo",),
     "picture": ("Picture",),
-    "play": ("Watcher", "play", "play_many", "seat_agents"),
+    "playing": ("Watcher", "play", "play_many", "seat_agents"),
     "registry": ("Catalog", "catalog", "make_game"),
     "replay": ("Replay", "read_replay", "verify"),
 }

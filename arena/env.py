@@ -16,7 +16,7 @@ from arena.action import CHANCE, Action
 from arena.errors import IllegalAction, UsageError
 from arena.game import Game, State
 from arena.observation import Json, Observation
-from arena.play import stream
+from arena.playing import stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,10 +24,14 @@ from arena.action import CHANCE
 from arena.agent import Decision
 from arena.errors import ArenaError
 from arena.game import Game, Outcome, State
-from arena.observation import Event, Json
+from arena.observation import Event, Json, TextLevel
 from arena.version import __version__
 
 SCHEMA_VERSION = 1
+
+
+Printable = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+"""Text without control characters: it is shown in terminals."""
 
 
 class _Line(BaseModel):
@@ -43,17 +47,25 @@ class Header(_Line):
     game: str
     options: dict[str, Json]
     seed: int = Field(description="Seeds chance, the bots and the fallback moves.")
-    players: tuple[str, ...] = Field(description="The SPEC of each seat.")
+    players: tuple[Printable, ...] = Field(description="The SPEC of each seat.")
+    text_level: TextLevel = Field(description="How much help the agents' texts gave.")
     max_turns: int | None = Field(description="Turns after which the game is cut off.")
     created: datetime = Field(description="When the game began; one of the two kinds of times.")
 
     @staticmethod
-    def of(game: Game, seed: int, players: Sequence[str], max_turns: int | None) -> Header:
+    def of(
+        game: Game,
+        seed: int,
+        players: Sequence[str],
+        max_turns: int | None,
+        text_level: TextLevel = "notes",
+    ) -> Header:
         return Header(
             game=game.name,
             options=game.options.model_dump(mode="json"),
             seed=seed,
             players=tuple(players),
+            text_level=text_level,
             max_turns=max_turns,
             created=datetime.now(UTC),
         )
@@ -64,7 +76,7 @@ class DecisionLine(_Line):
 
     type: Literal["decision"] = "decision"
     ply: int
-    player: int
+    player: int = Field(ge=0)
     action: str
     failure: str | None = Field(None, description="Why a fallback was played, if one was.")
     details: dict[str, Json] = Field(default_factory=dict)
@@ -94,7 +106,7 @@ class OutcomeLine(_Line):
 
     type: Literal["outcome"] = "outcome"
     status: Literal["terminated", "truncated"]
-    reason: str
+    reason: Printable
     returns: tuple[float, ...]
     winner: int | None
     turns: int
@@ -161,8 +173,13 @@ class Episode:
         return sum(ply.player != CHANCE for ply in self.plies)
 
 
+def turns_played(state: State, max_turns: int | None) -> int:
+    """Turns that players have had; one that began at the limit is not counted."""
+    return state.turn if max_turns is None else min(state.turn, max_turns)
+
+
 def dump(line: dict[str, Json]) -> str:
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 class ReplayWriter:
@@ -178,8 +195,10 @@ class ReplayWriter:
         self._final = self.path = folder / f"{stem}.jsonl"
         self._file: IO[str] | None = None
         self._turns = self._decisions = 0
+        self._max_turns: int | None = None
 
     def begin(self, header: Header, state: State) -> None:
+        self._max_turns = header.max_turns
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._claim()
@@ -188,7 +207,7 @@ class ReplayWriter:
         self._write([header.model_dump(mode="json")])
 
     def ply(self, ply: Ply, state: State) -> None:
-        self._turns = state.turn
+        self._turns = turns_played(state, self._max_turns)
         self._decisions += ply.player != CHANCE
         self._write(ply.lines())
 

@@ -33,6 +33,10 @@ class ReplayError(ArenaError):
     """A replay that cannot be read: not a replay, tampered with, or of another version."""
 
 
+class NameTaken(ArenaError):
+    """Two plugins claim one name; the one fault of a plugin that stops everything."""
+
+
 class MissingDependency(ArenaError, ImportError):
     """An optional package is not installed; the message names the command that installs it."""
 

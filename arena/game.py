@@ -114,13 +114,21 @@ class State(ABC):
         """Carry out `action`; raises IllegalAction, and changes nothing, if it is not allowed."""
         if player not in self.to_act:
             raise IllegalAction(f"player {player} is not to act; {list(self.to_act)} are")
-        if player != CHANCE and action not in self.legal_actions(player):
+        if player == CHANCE:
+            possible = self._is_possible(action)
+        else:
+            possible = action in self.legal_actions(player)
+        if not possible:
             raise IllegalAction(f"'{action}' is not allowed now")
         self._apply(player, action)
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """All results of chance here; games with too many of them only offer `sample_chance`."""
         raise NotImplementedError(f"{self.game.name} does not list its chance outcomes")
+
+    def _is_possible(self, action: Action) -> bool:
+        """Whether chance can bring this about here."""
+        return any(outcome.action == action for outcome in self.chance_outcomes())
 
     def sample_chance(self, rng: random.Random) -> Action:
         """Draw one result of chance."""
@@ -172,7 +180,7 @@ class Game(ABC):
     """Turns after which `play` cuts a game off, unless told otherwise."""
     options: GameOptions
 
-    def __init__(self, **options: Json) -> None:
+    def __init__(self, /, **options: Json) -> None:
         try:
             self.options = self.Options(**options)
         except ValidationError as error:
@@ -185,6 +193,10 @@ class Game(ABC):
 
     def __hash__(self) -> int:
         return hash((self.name, self.options))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickle must not carry what a game has cached: other players' choices may be in it.
+        return remake, (type(self), self.options.model_dump())
 
     def __repr__(self) -> str:
         given = self.options.model_dump(exclude_defaults=True)
@@ -236,6 +248,14 @@ class Game(ABC):
     def new_notes(self, player: int) -> Notes:
         return Notes(self, player)
 
+    def fallback_actions(self, observation: Observation) -> Sequence[Action]:
+        """What may be played for a player who gives no legal answer; one is drawn at random.
+
+        The default is any legal action. A game in which some of those lose outright leaves them
+        out: a fault of the line should not decide the game.
+        """
+        return observation.legal_actions
+
     def resample(
         self, history: Sequence[Move], player: int, rng: random.Random
     ) -> list[Move] | None:
@@ -261,6 +281,11 @@ class Game(ABC):
     def diagram(self, events: Sequence[Event]) -> str:
         """The table as plain text, drawn from the events that its viewer has witnessed."""
         return ""
+
+
+def remake(game: type[Game], options: dict[str, Json]) -> Game:
+    """Undo the pickling of a game."""
+    return game(**options)
 
 
 def explain_options(name: str, options: type[BaseModel], error: ValidationError) -> str:

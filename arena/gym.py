@@ -18,7 +18,7 @@ from arena.env import ArrayObservation, Info, MultiAgentEnv, StepResult
 from arena.errors import IllegalAction, UsageError
 from arena.game import Game
 from arena.observation import Json, Observation
-from arena.play import seat_agents
+from arena.playing import seat_agents
 from arena.registry import make_game
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from arena.action import Action
+from arena.action import Action, normalise
 from arena.agent import Decision, Seat
 from arena.errors import ActionError, UsageError
 from arena.observation import Observation
@@ -61,8 +61,6 @@ class HumanAgent:
 
 def parse(answer: str, observation: Observation) -> Action:
     """The action meant; one legal action left of those that begin so is enough."""
-    from arena.action import normalise
-
     wanted = normalise(answer)
     fitting = [a for a in observation.legal_actions if normalise(str(a)).startswith(wanted)]
     return fitting[0] if len(fitting) == 1 else observation.parse(answer)

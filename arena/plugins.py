@@ -10,7 +10,7 @@ import warnings
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from arena.errors import ArenaError, PluginWarning
+from arena.errors import NameTaken, PluginWarning
 from arena.registry import Catalog
 
 BUNDLED = ("games", "replays")
@@ -25,12 +25,13 @@ def fill(catalog: Catalog) -> Catalog:
         import_module(package).register(catalog)
     for entry in entry_points(group="arena"):
         catalog.plugin = entry.name
+        before = catalog.entries_by_kind()
         try:
             entry.load()(catalog)
-        except ArenaError:
+        except NameTaken:
             raise
         except Exception as error:  # A stranger's code may fail in any way; the rest must work.
-            catalog.withdraw(entry.name)
+            catalog.restore(before)
             warnings.warn(
                 f"plugin '{entry.name}' ({entry.value}) is left out: {error!r}",
                 PluginWarning,

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from arena.errors import ArenaError, MissingDependency, UsageError
+from arena.errors import MissingDependency, NameTaken, UsageError
 from arena.game import Game
 from arena.observation import Json
 
@@ -40,10 +40,10 @@ class Catalog:
         """Who is registering now; set by the loader."""
 
     def add(self, kind: str, name: str, target: str, summary: str = "") -> None:
-        """Claim `name`. Raises ArenaError when somebody else already has it."""
+        """Claim `name`. Raises NameTaken when somebody else already has it."""
         taken = self._entries.setdefault(kind, {}).get(name)
         if taken:
-            raise ArenaError(
+            raise NameTaken(
                 f"two plugins claim the {kind} '{name}': {taken.plugin} ({taken.target}) and "
                 f"{self.plugin} ({target}); uninstall one of them"
             )
@@ -73,11 +73,13 @@ class Catalog:
                 "which is not installed; 'arena doctor' says how to get it"
             ) from error
 
-    def withdraw(self, plugin: str) -> None:
-        """Forget whatever a plugin has claimed: it broke while registering."""
-        for entries in self._entries.values():
-            for name in [name for name, entry in entries.items() if entry.plugin == plugin]:
-                del entries[name]
+    def entries_by_kind(self) -> dict[str, dict[str, Entry]]:
+        """A copy of everything that is registered."""
+        return {kind: dict(entries) for kind, entries in self._entries.items()}
+
+    def restore(self, entries: dict[str, dict[str, Entry]]) -> None:
+        """Go back to what was registered before a plugin broke."""
+        self._entries = entries
 
 
 @cache
@@ -88,7 +90,7 @@ def catalog() -> Catalog:
     return fill(Catalog())
 
 
-def make_game(name: str, **options: Json) -> Game:
+def make_game(name: str, /, **options: Json) -> Game:
     """A game by its name; raises UsageError for an unknown name or a bad option."""
     game: Game = catalog().load("game", name)(**options)
     return game

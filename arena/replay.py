@@ -9,11 +9,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from pydantic import ValidationError
 
-from arena.action import CHANCE
+from arena.action import CHANCE, Action
 from arena.agent import Decision
 from arena.episode import (
     LINE,
@@ -26,10 +25,12 @@ from arena.episode import (
     Ply,
     ReplayLine,
     dump,
+    turns_played,
 )
 from arena.errors import ActionError, ReplayError, UsageError
-from arena.game import Game, Outcome, State
+from arena.game import Game, State
 from arena.observation import Json
+from arena.playing import outcome_of, stream
 from arena.registry import make_game
 from arena.version import __version__
 
@@ -49,9 +50,15 @@ class Replay:
     def make_game(self) -> Game:
         """The game of this replay; raises ReplayError if there is no such game here."""
         try:
-            return make_game(self.header.game, **self.header.options)
+            game = make_game(self.header.game, **self.header.options)
         except UsageError as error:
             raise ReplayError(f"{self.path}: line 1: {error}") from error
+        if len(self.header.players) != game.num_players:
+            raise ReplayError(
+                f"{self.path}: line 1: {len(self.header.players)} players in a game for "
+                f"{game.num_players}"
+            )
+        return game
 
     def walk(self) -> Iterator[Walked]:
         """Play the game again; yields the state after each ply. The state goes on changing.
@@ -61,7 +68,7 @@ class Replay:
         state = self.make_game().initial_state()
         for number, move in enumerate(self.moves):
             player = move.player if isinstance(move, DecisionLine) else CHANCE
-            before = len(state.log.events)
+            before, turn = len(state.log.events), state.turn
             try:
                 action = state.parse(move.action)
                 state.apply(player, action)
@@ -70,7 +77,8 @@ class Replay:
             failure = move.failure if isinstance(move, DecisionLine) else None
             details = move.details if isinstance(move, DecisionLine) else {}
             events = tuple(state.log.events[before:])
-            yield Walked(state, Ply(number, player, Decision(action, failure, details), events))
+            decision = Decision(action, failure, details)
+            yield Walked(state, Ply(number, player, decision, events), turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,8 @@ class Walked:
 
     state: State
     ply: Ply
+    turn_before: int
+    """The turn in which the move was made."""
 
 
 def read_replay(path: Path) -> Replay:
@@ -105,7 +115,7 @@ def read_replay(path: Path) -> Replay:
 def _parse_header(path: Path, line: bytes) -> Header:
     try:
         fields = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # The latter for brackets nested thousands deep.
         raise ReplayError(f"{path}: line 1 is not JSON; this is no replay") from None
     if not isinstance(fields, dict) or fields.get("type") != "header":
         raise ReplayError(f"{path}: line 1 is no replay header; this is no replay")
@@ -150,51 +160,89 @@ def _add_line(replay: Replay, number: int, raw: bytes) -> None:
 
 
 def verify(replay: Replay) -> str | None:
-    """Play the replay again; the first difference in words, or None if there is none."""
+    """Play the replay again; the first difference in words, or None if there is none.
+
+    Chance is drawn again from the seed; every move must be written as the rules write it, every
+    event be what the rules give, and the outcome be the one that was reached.
+    """
+    drawn = iter(_drawn_again(replay))
     recorded = iter(replay.events)
     state = None
     for walked in replay.walk():
+        difference = (
+            _verify_move(replay, walked)
+            or (walked.ply.player == CHANCE and _verify_chance(walked, next(drawn)))
+            or _verify_events(walked, recorded)
+        )
+        if difference:
+            return difference
         state = walked.state
-        for event in walked.ply.events:
-            expected = json.loads(
-                dump({"type": "event", "ply": walked.ply.number, **event.to_json()})
-            )
-            line = next(recorded, None)
-            found = line.model_dump(mode="json") if line else None
-            if found != expected:
-                return (
-                    f"ply {walked.ply.number} ({walked.ply.decision.action}): "
-                    f"the rules give {dump(expected).strip()}, "
-                    f"the replay has {dump(found).strip() if found else 'no such event'}"
-                )
     surplus = next(recorded, None)
     if surplus is not None:
         return f"ply {surplus.ply}: an event '{surplus.event}' that the rules do not give"
     return _verify_outcome(replay, state)
 
 
+def _drawn_again(replay: Replay) -> Iterator[Action]:
+    """What the seed draws at each turn of chance, given the replay's moves before it."""
+    chance, state = stream(replay.header.seed, "chance"), replay.make_game().initial_state()
+    for move in replay.moves:
+        if state.to_act == (CHANCE,):
+            yield state.sample_chance(chance)
+        action = state.parse(move.action)
+        state.apply(move.player if isinstance(move, DecisionLine) else CHANCE, action)
+
+
+def _verify_move(replay: Replay, walked: Walked) -> str | None:
+    number, action = walked.ply.number, str(walked.ply.decision.action)
+    found = replay.moves[number].action
+    if found != action:
+        return f"ply {number}: the move is written '{found}' for '{action}'"
+    limit = replay.header.max_turns
+    if limit is not None and walked.turn_before > limit:
+        return f"ply {number} ({action}): a move after the limit of {limit} turns"
+    return None
+
+
+def _verify_chance(walked: Walked, drawn: Action) -> str | None:
+    action = walked.ply.decision.action
+    if action == drawn:
+        return None
+    return f"ply {walked.ply.number}: the seed draws '{drawn}', the replay has '{action}'"
+
+
+def _verify_events(walked: Walked, recorded: Iterator[EventLine]) -> str | None:
+    number = walked.ply.number
+    for event in walked.ply.events:
+        expected = json.loads(dump({"type": "event", "ply": number, **event.to_json()}))
+        line = next(recorded, None)
+        found = line.model_dump(mode="json") if line else None
+        if found != expected:
+            return (
+                f"ply {number} ({walked.ply.decision.action}): "
+                f"the rules give {dump(expected).strip()}, "
+                f"the replay has {dump(found).strip() if found else 'no such event'}"
+            )
+    return None
+
+
 def _verify_outcome(replay: Replay, state: State | None) -> str | None:
-    line = replay.outcome
+    line, limit = replay.outcome, replay.header.max_turns
     if line is None:
         return None
     if state is None:
         return "an outcome without any move"
-    status: Literal["terminated", "truncated"]
-    status = "terminated" if state.is_terminal else "truncated"
-    limit = replay.header.max_turns
-    if status == "truncated" and (limit is None or state.turn <= limit):
+    if not state.is_terminal and (limit is None or state.turn <= limit):
         return f"the replay ends at turn {state.turn}, where the game goes on"
-    outcome = Outcome(status, line.reason, state.returns())
-    decisions = sum(isinstance(move, DecisionLine) for move in replay.moves)
+    outcome = outcome_of(state, limit)
     facts: list[tuple[str, Json, Json]] = [
-        ("status", line.status, status),
+        ("status", line.status, outcome.status),
+        ("reason", line.reason, outcome.reason),
         ("returns", line.returns, outcome.returns),
         ("winner", line.winner, outcome.winner),
-        ("turns", line.turns, state.turn),
-        ("decisions", line.decisions, decisions),
+        ("turns", line.turns, turns_played(state, limit)),
+        ("decisions", line.decisions, sum(isinstance(m, DecisionLine) for m in replay.moves)),
     ]
-    if state.is_terminal:
-        facts.append(("reason", line.reason, state.reason()))
     for name, found, expected in facts:
         if found != expected:
             return f"outcome: {name} is {found!r} in the replay, {expected!r} by the rules"

@@ -8,11 +8,13 @@ Each check raises AssertionError with the seed and the player that show the faul
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
 import random
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -22,7 +24,7 @@ from arena.agent import Agent, RandomBot, Seat
 from arena.episode import Episode, ReplayWriter
 from arena.game import Game, State
 from arena.observation import Observation, TextLevel
-from arena.play import act_out, play, stream
+from arena.playing import act_out, play, stream
 from arena.replay import read_replay, verify
 
 LONGEST = 20_000
@@ -214,16 +216,9 @@ def _record(game: Game, seed: int, folder: Path) -> Path:
 
 def act_now_all(game: Game, agents: Sequence[Agent], seed: int, writer: ReplayWriter) -> Episode:
     """`play` with agents that never wait, whether or not an event loop is running."""
-    import asyncio
-    import threading
-
-    found: list[Episode] = []
-    thread = threading.Thread(
-        target=lambda: found.append(asyncio.run(play(game, agents, seed, watchers=[writer])))
-    )
-    thread.start()
-    thread.join()
-    return found[0]
+    with ThreadPoolExecutor(1) as pool:
+        playing = pool.submit(lambda: asyncio.run(play(game, agents, seed, watchers=[writer])))
+        return playing.result()
 
 
 def timeless(path: Path) -> list[dict[str, object]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from arena.action import CHANCE
-from arena.play import play, seat_agents
+from arena.playing import play, seat_agents
 from games.cluedo.counting import Count
 from games.cluedo.events import Suggest
 from games.cluedo.game import Cluedo

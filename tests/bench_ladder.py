@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from arena.play import play, seat_agents
+from arena.playing import play, seat_agents
 from games.cluedo.game import Cluedo
 
 LADDER = (("novice", "random"), ("detective", "novice"), ("oracle", "detective"))

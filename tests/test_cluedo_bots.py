@@ -14,7 +14,7 @@ from known_deal import ENVELOPE, HANDS
 from arena.action import Action
 from arena.agent import Seat, act_now
 from arena.episode import Episode
-from arena.play import play, seat_agents, stream
+from arena.playing import play, seat_agents, stream
 from games.cluedo.bots import Detective, Novice, Oracle, Sleuth
 from games.cluedo.events import (
     Accuse,

@@ -12,7 +12,7 @@ from known_deal import ENVELOPE, HANDS
 from arena.action import CHANCE, Action
 from arena.errors import IllegalAction, InvalidAction, UsageError
 from arena.observation import Event
-from arena.play import act_out
+from arena.playing import act_out
 from arena.registry import make_game
 from games.cluedo import board
 from games.cluedo.events import (

@@ -8,7 +8,7 @@ import pytest
 from known_deal import ENVELOPE, HANDS
 
 from arena.action import CHANCE
-from arena.play import act_out
+from arena.playing import act_out
 from games.cluedo import events
 from games.cluedo.events import Deal, EndTurn, Show, Suggest
 from games.cluedo.game import Cluedo

@@ -10,7 +10,7 @@ import pytest
 from arena.action import CHANCE, Action, ActionSet
 from arena.env import MultiAgentEnv
 from arena.observation import Event, Observation
-from arena.play import stream
+from arena.playing import stream
 from arena.registry import catalog, make_game
 from arena.testing import check_clone, check_game, check_non_interference, check_replay
 from games.cluedo.events import Accuse

@@ -22,7 +22,7 @@ from arena.game import Game
 from arena.gym import SingleAgentEnv
 from arena.gym_registration import IDS
 from arena.pettingzoo import to_pettingzoo
-from arena.play import play, seat_agents
+from arena.playing import play, seat_agents
 from arena.registry import catalog, make_game
 
 GAMES: list[tuple[str, dict[str, Any]]] = [

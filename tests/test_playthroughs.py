@@ -14,7 +14,7 @@ import pytest
 
 from arena.action import CHANCE
 from arena.episode import Episode
-from arena.play import play, seat_agents
+from arena.playing import play, seat_agents
 from arena.registry import make_game
 
 FOLDER = Path(__file__).parent / "playthroughs"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from arena.episode import Header, ReplayWriter, replay_json_schema
 from arena.errors import ArenaError, ReplayError
 from arena.game import State
-from arena.play import play, seat_agents
+from arena.playing import play, seat_agents
 from arena.registry import make_game
 from arena.replay import read_replay, verify
 

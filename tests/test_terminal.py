@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from arena.episode import ReplayWriter
-from arena.play import play, seat_agents
+from arena.playing import play, seat_agents
 from arena.registry import make_game
 from arena.replay import Replay, read_replay
 from replays.frame import bar

@@ -40,7 +40,7 @@ def specs_from_flags(game: Game, seats: Sequence[str]) -> list[str]:
     specs = ["bot:detective" if "detective" in bots else "bot:random"] * game.num_players
     for text in seats:
         number, equals, spec = text.partition("=")
-        if not equals or not spec or not number.isdigit():
+        if not equals or not spec or not (number.isascii() and number.isdecimal()):
             raise UsageError(f"--seat {text!r} is not I=SPEC, for example 0=bot:oracle")
         if int(number) >= game.num_players:
             raise UsageError(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from arena.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
+    from arena.episode import Episode
     from arena.game import Game
     from arena.observation import Json, TextLevel
 
@@ -32,6 +34,11 @@ class Table:
     watch: bool
     results: list[dict[str, Json]] = field(default_factory=list)
     unfinished: list[Path] = field(default_factory=list)
+
+    @property
+    def persons(self) -> int:
+        """How many seats a person at this terminal holds."""
+        return sum(spec.partition(":")[0] == "human" for spec in self.specs)
 
 
 def play_command(
@@ -84,16 +91,14 @@ def play_command(
 
 def _check(table: Table) -> None:
     """Find what is wrong before anything is written."""
-    from arena.play import seat_agents
+    from arena.playing import seat_agents
 
     seat_agents(table.game, table.specs, table.seeds[0], table.text_level)
-    if "human" in table.specs and (len(table.seeds) > 1 or table.specs.count("human") > 1):
+    if table.persons and (len(table.seeds) > 1 or table.persons > 1):
         raise UsageError("one person plays one game at a time: --games 1 and one seat 'human'")
     existing = next(p for p in [table.out, *table.out.absolute().parents] if p.exists())
     if not existing.is_dir():
         raise UsageError(f"--out {table.out}: {existing} is not a folder")
-    import os
-
     if not os.access(existing, os.W_OK | os.X_OK):
         raise ArenaError(f"cannot write into {existing} (--out {table.out}): permission denied")
 
@@ -121,9 +126,10 @@ def _run(table: Table, as_json: bool) -> int:
 
 
 async def _play_all(table: Table) -> None:
-    from arena.play import play_many
+    from arena.playing import play_many
 
-    playing = play_many(lambda seed: _play_one(table, seed), table.seeds)
+    at_once = 1 if table.watch else 8
+    playing = play_many(lambda seed: _play_one(table, seed), table.seeds, at_once)
     if len(table.seeds) == 1:
         async for _ in playing:
             pass
@@ -137,15 +143,15 @@ async def _play_all(table: Table) -> None:
             progress.advance(bar)
 
 
-async def _play_one(table: Table, seed: int) -> Any:
+async def _play_one(table: Table, seed: int) -> Episode:
     """Play one seed with fresh agents, write its replay, note its result."""
     from arena.episode import ReplayWriter
-    from arena.play import Watcher, play, seat_agents
+    from arena.playing import Watcher, play, seat_agents
 
     writer = ReplayWriter(table.out, _stem(table, seed))
     watchers: list[Watcher] = [writer]
     # A person sees what its seat may know, through its own prompt, and nothing else.
-    if table.watch and "human" not in table.specs:
+    if table.watch and not table.persons:
         from arena.registry import catalog
 
         watchers.append(catalog().load("viewer", "live")(table.game, table.specs))
@@ -159,30 +165,32 @@ async def _play_one(table: Table, seed: int) -> Any:
             max_turns=table.max_turns,
             watchers=watchers,
             delay=table.delay,
+            text_level=table.text_level,
         )
     finally:
-        for watcher in watchers:
-            watcher.close()
         if writer.unfinished:
             table.unfinished.append(writer.path)
-    outcome = episode.outcome
-    if "human" in table.specs:
-        print(f"{outcome.status}: {outcome.reason}")
-    table.results.append(
-        {
-            "game": table.game.name,
-            "variant": getattr(table.game.options, "variant", None),
-            "seed": seed,
-            "players": table.specs,
-            "winner": outcome.winner,
-            "returns": list(outcome.returns),
-            "turns": episode.turns,
-            "decisions": episode.decisions,
-            "outcome": outcome.status,
-            "replay": str(writer.path),
-        }
-    )
+    if table.persons:
+        print(f"{episode.outcome.status}: {episode.outcome.reason}")
+    table.results.append(_result(table, episode, writer.path))
     return episode
+
+
+def _result(table: Table, episode: Episode, replay: Path) -> dict[str, Json]:
+    """What `--json` says of one game."""
+    outcome = episode.outcome
+    return {
+        "game": table.game.name,
+        "variant": getattr(table.game.options, "variant", None),
+        "seed": episode.header.seed,
+        "players": table.specs,
+        "winner": outcome.winner,
+        "returns": list(outcome.returns),
+        "turns": episode.turns,
+        "decisions": episode.decisions,
+        "outcome": outcome.status,
+        "replay": str(replay),
+    }
 
 
 def _stem(table: Table, seed: int) -> str:

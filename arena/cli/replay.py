@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from arena.errors import UsageError
+
+if TYPE_CHECKING:
+    from arena.replay import Replay
 
 
 def replay_command(
@@ -46,11 +49,10 @@ def replay_command(
     return 0
 
 
-def _verify(replay: object, as_json: bool) -> int:
+def _verify(replay: Replay, as_json: bool) -> int:
     """Exit code 1 on the first difference, which is named."""
-    from arena.replay import Replay, verify
+    from arena.replay import verify
 
-    assert isinstance(replay, Replay)
     difference = verify(replay)
     if as_json:
         print(

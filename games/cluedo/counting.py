@@ -27,9 +27,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from math import comb, factorial, prod
+from math import comb, factorial, lcm, prod
 from typing import Any
 
 import numpy as np
@@ -46,14 +47,14 @@ Array = NDArray[Any]
 class Count:
     """A solved problem: `total`, the marginals, the distribution of the envelope.
 
-    `total` is the weighted number of deals, and 0 if none fits.
+    `total` is the weighted number of deals, exactly, and 0 if none fits.
     """
 
     def __init__(self, problem: Problem) -> None:
         """Solve `problem`, which is left alone."""
         self.problem = problem = problem.copy()
-        self.total = 0.0
-        self._settled = 1.0
+        self.total = Fraction(0)
+        self._settled = Fraction(1)
         """The weight of showings that no unknown card can change any more."""
         try:
             propagate(problem)
@@ -108,12 +109,13 @@ class Count:
             total: Ints = counts[:, columns].sum(axis=1)
             return total
 
-        weights = np.ones(len(counts), dtype=np.int64)
+        scales = [scale_of(holder, shown) for shown in holder.showings]
+        weights = np.ones(len(counts), dtype=_integers(prod(scales)))
         for clause in holder.clauses:
             weights *= held(clause) > 0
-        for shown in holder.showings:
-            certain = (shown & holder.must).bit_count()
-            weights *= _SHARES[np.maximum(certain + held(shown), 1)]
+        for shown, scale in zip(holder.showings, scales, strict=True):
+            could_show = held(shown) + (shown & holder.must).bit_count()
+            weights *= scale // np.maximum(could_show, 1)
         return self._hands_of(places, counts, weights)
 
     def _envelope_hands(self) -> _Hands:
@@ -142,18 +144,15 @@ class Count:
         return _Hands(places, counts, weights, codes)
 
     def _solve(self) -> None:
-        exact = np.int64 if self._bound() < 2**62 else object
-        weights = np.zeros((self._num_multisets, len(self._hands)), dtype=exact)
+        shape = (self._num_multisets, len(self._hands))
+        weights = np.zeros(shape, dtype=_integers(self._bound()))
         for number, hands in enumerate(self._hands):
             weights[hands.codes, number] = hands.weights
         self._covers = self._transform(weights, zeta=True)
         seats = self._covers[:, :-1]
         self._onward = self._others_of(seats.prod(axis=1, keepdims=True), self._hands[-1:])
-        scale = 1.0 / self._settled
-        for holder in self.problem.holders:
-            scale *= float(_SCALE) ** len(holder.showings)
         self._scaled_total = int((self._onward[-1] * self._alike(self._hands[-1])).sum())
-        self.total = self._scaled_total / scale
+        self.total = Fraction(self._scaled_total, self._scale()) * self._settled
 
     def _others_of(self, products: Array, hands: list[_Hands]) -> list[Array]:
         """Per holder and hand, the weight of everybody else's hands."""
@@ -165,9 +164,13 @@ class Count:
         free = sum(self._sizes)
         bound = factorial(free)
         for holder in self.problem.holders:
-            bound *= _SCALE ** len(holder.showings)
             bound //= factorial(holder.size - holder.must.bit_count())
-        return bound * 6
+        return bound * self._scale() * 6
+
+    def _scale(self) -> int:
+        """What all weights together are multiplied by to be integers."""
+        holders = self.problem.holders
+        return prod(scale_of(holder, shown) for holder in holders for shown in holder.showings)
 
     def _transform(self, values: Array, zeta: bool) -> Array:
         """Sums over what is within (`zeta`), or signed sums over what includes; axis by axis.
@@ -197,7 +200,8 @@ class Count:
         """Of each row of hands of one holder; -1 is the envelope."""
         hands = self._hands[number]
         deals = hands.weights * self._onward[number] * self._alike(hands)
-        return deals.astype(np.float64) / self._scaled_total
+        shares: Floats = (deals / self._scaled_total).astype(np.float64)
+        return shares
 
     def envelopes(self) -> Iterator[Envelopes]:
         """The possible contents of the envelope, alike ones together."""
@@ -216,12 +220,12 @@ class Count:
         return float(np.sum(probability * np.log2(alike / probability))) + 0.0
 
     def marginals(self) -> Floats:
-        """Shape (cards, holders): the probability that each holder has each card."""
+        """Shape (cards of the deck, holders): the probability that each holder has each card."""
         problem = self.problem
         if len(self._onward) == 1:
             products = _products_of_the_others(self._covers)[:, :-1]
             self._onward = self._others_of(products.copy(), self._hands[:-1]) + self._onward
-        table = np.zeros((problem.cards.bit_length(), len(problem.holders)))
+        table = np.zeros((problem.deck_size, len(problem.holders)))
         for number, holder in enumerate(problem.holders):
             table[list(members(holder.must)), number] = 1.0
             hands = self._hands[number]
@@ -284,9 +288,16 @@ def all_hands(sizes: tuple[int, ...], total: int) -> Ints:
     return found
 
 
-_SCALE = 6
-_SHARES = np.array([0, 6, 3, 2], dtype=np.int64)
-"""1/k of `_SCALE`, for k cards that could have been shown."""
+def scale_of(holder: Holder, shown: int) -> int:
+    """The least number that every possible count of matching cards divides."""
+    return lcm(*range(1, (shown & holder.may).bit_count() + 1))
+
+
+def _integers(greatest: int) -> Any:
+    """The dtype that holds integers up to `greatest`: 64 bits, or Python's own."""
+    return np.int64 if greatest < 2**62 else object
+
+
 _WAYS = np.array([[comb(n, k) for k in range(22)] for n in range(22)], dtype=np.int64)
 
 

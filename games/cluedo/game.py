@@ -108,6 +108,12 @@ class Cluedo(Game):
 
         return CluedoKnowledge(self, player)
 
+    def fallback_actions(self, observation: Observation) -> Sequence[Action]:
+        """Show any card, go on with the turn or end it; never accuse."""
+        legal = observation.legal_actions
+        onward = [action for action in (ROLL, END_TURN) if action in legal]
+        return legal.of(Show) or legal.of(Move) or onward
+
     def resample(
         self, history: Sequence[GameMove], player: int, rng: random.Random
     ) -> list[GameMove] | None:

@@ -57,7 +57,7 @@ class CluedoKnowledge:
         categories = tuple(sum(map(self._bit.__getitem__, c)) for c in deck.categories)
         everything = sum(categories)
         holders = [Holder(size, everything) for size in (*game.hand_sizes, 3)]
-        self.problem = Problem(categories, holders)
+        self.problem = Problem(len(deck.cards), categories, holders)
         self._suggestion: Triple | None = None
         self._count: Count | None = None
         self._marginals: NDArray[np.float64] | None = None
@@ -216,7 +216,7 @@ class CluedoKnowledge:
         for answer in self._answers(suggestion):
             after = Count(answer)
             if after.total:
-                probability = after.total / before.total
+                probability = float(after.total / before.total)
                 expected += probability * after.entropy()
                 seen += probability
         return max(0.0, before.entropy() - expected / seen) if seen else 0.0

@@ -33,6 +33,7 @@ class Holder:
 class Problem:
     """What is known about a deal: the seats' holders and, last, the envelope."""
 
+    deck_size: int
     categories: tuple[int, ...]
     """One set of cards per category; the envelope holds one card of each."""
     holders: list[Holder]
@@ -41,7 +42,7 @@ class Problem:
 
     def copy(self) -> Problem:
         holders = [holder.copy() for holder in self.holders]
-        return Problem(self.categories, holders, self.excluded)
+        return Problem(self.deck_size, self.categories, holders, self.excluded)
 
     @property
     def cards(self) -> int:

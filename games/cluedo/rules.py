@@ -13,7 +13,9 @@ is always a right accusation. A win returns 1, everything else 0.
 
 from __future__ import annotations
 
+import operator
 import random
+import re
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
@@ -301,6 +303,23 @@ class CluedoState(State):
 
     # Chance and the end
 
+    def _is_possible(self, action: Action) -> bool:
+        if self.phase is Phase.DICE:
+            return isinstance(action, Throw) and {action.first, action.second} <= set(range(1, 7))
+        return isinstance(action, Deal) and self._is_whole(action)
+
+    def _is_whole(self, deal: Deal) -> bool:
+        """Whether every card of the deck is dealt once, and each pile is as it should be."""
+        deck = self.game.deck
+        dealt = [*deal.envelope, *deal.open_cards, *(card for hand in deal.hands for card in hand)]
+        return (
+            len(dealt) == len(deck.cards)
+            and set(dealt) == set(deck.cards)
+            and tuple(map(len, deal.hands)) == self.game.hand_sizes
+            and len(deal.envelope) == 3
+            and all(map(operator.contains, deck.categories, deal.envelope))
+        )
+
     def sample_chance(self, rng: random.Random) -> Action:
         if self.phase is Phase.DICE:
             return Throw(rng.randint(1, 6), rng.randint(1, 6))
@@ -318,28 +337,23 @@ class CluedoState(State):
         if self.phase is Phase.DEAL:
             return self._parse_deal(text)
         if self.phase is Phase.DICE:
-            words = text.split()
-            dice = [int(word) for word in words[1:] if word in "123456"]
-            if words[:1] != ["throw"] or len(words) != 3 or len(dice) != 2:
+            dice = re.fullmatch(r"throw ([1-6]) ([1-6])", text)
+            if not dice:
                 raise InvalidAction(f"'{text}' is no throw of two dice")
-            return Throw(*dice)
+            return Throw(int(dice[1]), int(dice[2]))
         return super().parse(text)
 
     def _parse_deal(self, text: str) -> Deal:
-        """Undo `str(Deal)`; raises InvalidAction unless every card is dealt once and in place."""
-        deck = self.game.deck
+        """Undo `str(Deal)`; raises InvalidAction unless it deals the whole deck, in deck order."""
         piles = [
             tuple(card for card in pile.split(", ") if card)
             for pile in text.removeprefix("deal ").split(" | ")
         ]
-        dealt = [card for pile in piles for card in pile]
-        sizes = (3, *self.game.hand_sizes)
-        if sorted(dealt) != sorted(deck.cards) or tuple(map(len, piles[:-1])) != sizes:
-            raise InvalidAction(f"'{text}' does not deal every card of the deck once")
-        if any(card not in cards for card, cards in zip(piles[0], deck.categories, strict=True)):
-            raise InvalidAction(f"'{text}' has no suspect, weapon and room in the envelope")
-        hands = tuple(map(deck.sort, piles[1:-1]))
-        return Deal(Triple(*piles[0]), hands, deck.sort(piles[-1]))
+        if len(piles) == self.game.num_players + 2 and len(piles[0]) == 3:
+            deal = Deal(Triple(*piles[0]), tuple(piles[1:-1]), piles[-1])
+            if self._is_whole(deal):
+                return deal
+        raise InvalidAction(f"'{text}' does not deal every card of the deck once, in its place")
 
     def returns(self) -> tuple[float, ...]:
         return tuple(float(player == self.winner) for player in range(self.game.num_players))

@@ -12,7 +12,7 @@ from arena.agent import Agent, Decision, RandomBot, Seat, act_now, make_agent
 from arena.episode import Episode, ReplayWriter
 from arena.errors import ArenaError, UsageError
 from arena.observation import Observation
-from arena.play import play, play_many, seat_agents, stream
+from arena.playing import play, play_many, seat_agents, stream
 from arena.registry import make_game
 from arena.testing import timeless
 from games.cluedo.events import CardShown, Refuted, Suggested, Unable

@@ -1,0 +1,209 @@
+"""Playing games: one (`play`), or many with bounded concurrency (`play_many`)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from arena.action import CHANCE
+from arena.agent import Agent, Decision, Seat, ask, make_agent
+from arena.episode import Episode, Header, Ply, turns_played
+from arena.errors import IllegalAction, UsageError
+from arena.game import Game, Outcome, State
+from arena.observation import Observation, TextLevel
+
+
+class Watcher(Protocol):
+    """Is told of a game as it goes: a replay's writer, a live view."""
+
+    def begin(self, header: Header, state: State) -> None: ...
+    def ply(self, ply: Ply, state: State) -> None: ...
+    def end(self, outcome: Outcome) -> None: ...
+    def close(self) -> None:
+        """The game is over, or was given up. Called whatever happened; twice does no harm."""
+
+
+def stream(seed: int, purpose: str) -> random.Random:
+    """An independent generator per purpose, so that nobody's draws disturb another's.
+
+    The deal of a seed is the same whoever plays: that is what makes paired comparisons possible.
+    """
+    return random.Random(f"{seed}/{purpose}")
+
+
+def seat_agents(
+    game: Game, specs: Sequence[str], seed: int, text_level: TextLevel = "notes"
+) -> list[Agent]:
+    """A fresh agent for each seat of one game. Raises UsageError for a bad SPEC."""
+    return [
+        make_agent(spec, Seat(game, player, stream(seed, f"agent {player}"), text_level))
+        for player, spec in enumerate(specs)
+    ]
+
+
+async def play(
+    game: Game,
+    agents: Sequence[Agent],
+    seed: int,
+    *,
+    players: Sequence[str] = (),
+    max_turns: int | None = None,
+    watchers: Sequence[Watcher] = (),
+    delay: float = 0.0,
+    text_level: TextLevel = "notes",
+) -> Episode:
+    """Play one game to its end.
+
+    `players` are the agents' names and `text_level` the help they read, for the record; `delay` is
+    the seconds to wait between moves. A game still going after `max_turns` turns (default: the
+    game's own limit) is truncated. For an agent that fails, or whose answer is no legal action, one
+    of the game's `fallback_actions` is played, which the record says; it never ends the game.
+    Raises UsageError for a wrong number of agents, and whatever a watcher raises.
+    """
+    limit = max_turns if max_turns is not None else game.default_max_turns
+    names = tuple(players) or tuple(type(agent).__name__ for agent in agents)
+    if not len(agents) == len(names) == game.num_players:
+        raise UsageError(f"{game!r} needs {game.num_players} agents, not {len(agents)}")
+    if limit is not None and limit < 1:
+        raise UsageError(f"max_turns={limit}: a game needs at least one turn")
+    header = Header.of(game, seed, names, limit, text_level)
+    state = game.initial_state()
+    chance = stream(seed, "chance")
+    fallbacks = [stream(seed, f"fallback {player}") for player in range(game.num_players)]
+    plies: list[Ply] = []
+
+    def carry_out(player: int, answer: Answer) -> None:
+        before = len(state.log.events)
+        state.apply(player, answer.decision.action)
+        events = tuple(state.log.events[before:])
+        plies.append(Ply(len(plies), player, answer.decision, events, answer.seconds))
+        for watcher in watchers:
+            watcher.ply(plies[-1], state)
+
+    try:
+        for watcher in watchers:
+            watcher.begin(header, state)
+        while state.to_act and (limit is None or state.turn <= limit):
+            if state.to_act == (CHANCE,):
+                carry_out(CHANCE, Answer(Decision(state.sample_chance(chance))))
+                continue
+            acting = state.to_act
+            answers = await asyncio.gather(
+                *(_decide(agents[p], state.observe(p), fallbacks[p]) for p in acting)
+            )
+            for player, answer in zip(acting, answers, strict=True):
+                carry_out(player, answer)
+            await asyncio.sleep(delay)  # Also lets Ctrl-C in between the moves of bots.
+        outcome = outcome_of(state, limit)
+        for watcher in watchers:
+            watcher.end(outcome)
+    finally:
+        for watcher in watchers:
+            watcher.close()
+    return Episode(header, tuple(plies), outcome, turns_played(state, limit))
+
+
+def act_out(state: State, rng: random.Random, plies: int | None = None) -> None:
+    """Play on at random, in place: to the end, or for so many plies."""
+    while state.to_act and plies != 0:
+        player = state.to_act[0]
+        if player == CHANCE:
+            action = state.sample_chance(rng)
+        else:
+            legal = state.legal_actions(player)
+            action = legal[int(rng.random() * len(legal))]
+        state.apply(player, action)
+        plies = None if plies is None else plies - 1
+
+
+def outcome_of(state: State, max_turns: int | None) -> Outcome:
+    """How a game that is not played on stands."""
+    if state.is_terminal:
+        return Outcome("terminated", state.reason(), state.returns())
+    return Outcome("truncated", f"stopped after {max_turns} turns", state.returns())
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A decision and the seconds it took; chance takes none."""
+
+    decision: Decision
+    seconds: float | None = None
+
+
+async def _decide(agent: Agent, observation: Observation, fallback: random.Random) -> Answer:
+    """One player's turn: whatever goes wrong in it stays in it."""
+    started = time.perf_counter()
+    try:
+        decision = _checked(await ask(agent, observation), observation)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise  # The game is being given up; it is not the agent that cancels itself.
+        decision = _fall_back(observation, fallback, f"{type(agent).__name__} was cancelled")
+    except Exception as error:  # The edge of one player's turn: the others' game goes on.
+        decision = _fall_back(observation, fallback, f"{type(agent).__name__}: {_told(error)}")
+    return Answer(decision, time.perf_counter() - started)
+
+
+def _checked(decision: Decision, observation: Observation) -> Decision:
+    """The decision, if it is one and can be played and recorded."""
+    if not isinstance(decision, Decision):
+        raise TypeError(f"{decision!r} is no Decision")
+    if decision.action not in observation.legal_actions:
+        raise IllegalAction(f"'{decision.action}' is not allowed now")
+    if not isinstance(decision.failure, str | None):
+        raise TypeError(f"failure={decision.failure!r} is no text")
+    if decision.details:
+        json.dumps(dict(decision.details), allow_nan=False)
+    return decision
+
+
+def _told(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # Its own text may be what fails.
+        return type(error).__name__
+
+
+def _fall_back(observation: Observation, rng: random.Random, failure: str) -> Decision:
+    return Decision(rng.choice(observation.game.fallback_actions(observation)), failure)
+
+
+async def play_many(
+    play_one: Callable[[int], Awaitable[Episode]], seeds: Iterable[int], concurrency: int = 8
+) -> AsyncIterator[Episode]:
+    """Play one game per seed, at most `concurrency` at once; yields each as it finishes.
+
+    Closing the iterator, or cancelling, drops the games in flight and keeps what was yielded.
+    """
+    waiting = iter(seeds)
+    running: set[asyncio.Task[Episode]] = set()
+
+    def start_more() -> None:
+        while len(running) < concurrency:
+            seed = next(waiting, None)
+            if seed is None:
+                return
+            running.add(asyncio.ensure_future(play_one(seed)))
+
+    try:
+        start_more()
+        while running:
+            done, pending = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            running = pending
+            start_more()
+            finished = [task for task in done if not task.exception()]
+            for task in sorted(finished, key=lambda task: task.result().header.seed):
+                yield task.result()
+            for task in done:
+                task.result()  # Raises what a failed game has raised, after the others are out.
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

@@ -18,7 +18,7 @@ demo: $(VENV)/.core
 	$(BIN)/arena play cluedo --variant classic --players 4 --seed 7 --delay 0.15 \
 	  --seat 0=bot:oracle --seat 1=bot:detective --seat 2=bot:novice --seat 3=bot:random \
 	  --out runs/demo
-	@echo "Step through it: $(BIN)/arena replay FILE    Play yourself: $(BIN)/arena play cluedo --seat 0=human"
+	@echo "Play it yourself: $(BIN)/arena play cluedo --seat 0=human"
 
 test: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -159,6 +159,14 @@ class Ply:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """A seat's agent gave no legal answer."""
+
+    player: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Episode:
     """The whole record of one game."""
 
@@ -166,6 +174,13 @@ class Episode:
     plies: tuple[Ply, ...]
     outcome: Outcome
     turns: int
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The decisions that an agent failed to make, so that a fallback was played."""
+        return [
+            Failure(ply.player, ply.decision.failure) for ply in self.plies if ply.decision.failure
+        ]
 
     @property
     def decisions(self) -> int:
@@ -244,7 +259,9 @@ class ReplayWriter:
 
     def close(self) -> None:
         if self._file:
-            self._file.close()
+            # Everything was flushed; what a full disk refused has been reported already.
+            with suppress(OSError):
+                self._file.close()
             self._file = None
 
     def _write(self, lines: Iterator[dict[str, Json]] | list[dict[str, Json]]) -> None:

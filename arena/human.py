@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
+import re
 import sys
+from collections.abc import Iterable, Iterator
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from rich.console import Console
 
 from arena.action import Action, normalise
-from arena.agent import Decision, Seat
+from arena.agent import Agent, Decision, Seat
+from arena.episode import Header, Ply
 from arena.errors import ActionError, UsageError
+from arena.game import Outcome, State
 from arena.observation import Observation
+from arena.registry import catalog
 
-HELP = "Type an action; Tab completes it. 'help': the rules, 'all': everything so far, 'table'."
+HELP = (
+    "Type an action; Tab completes it. Also: 'table' draws the table, 'all' tells everything so "
+    "far, 'help' gives the rules, Ctrl-D leaves."
+)
 
 
 class HumanAgent:
@@ -21,11 +35,12 @@ class HumanAgent:
             raise UsageError(f"seat {seat.player}: 'human' takes no name, not 'human:{rest}'")
         self._seat = seat
         self._read = 0
+        self._console = Console()
 
     async def act(self, observation: Observation) -> Decision:
         if not self._read:
-            print(f"{HELP}\n")
-        print(observation.text(self._seat.text_level, self._read))
+            self._say(f"{HELP}\n")
+        self._say(observation.text(self._seat.text_level, self._read))
         self._read = observation.num_events
         while True:
             answer = (await self._ask(observation)).strip()
@@ -33,48 +48,131 @@ class HumanAgent:
                 try:
                     return Decision(parse(answer, observation))
                 except ActionError as error:
-                    print(f"{error}. {HELP}")
+                    self._say(f"{error}. {HELP}")
+
+    def tell_the_end(self, state: State) -> None:
+        """What the seat has witnessed since it was last asked."""
+        game = self._seat.game
+        for event in state.log.witnessed[self._seat.player][self._read :]:
+            self._say(game.narrate(event))
+
+    def _say(self, text: str) -> None:
+        """Wrapped between words on a terminal; as it is on a pipe."""
+        wrap = not self._console.is_terminal
+        self._console.print(text, markup=False, highlight=False, soft_wrap=wrap)
 
     def _answered(self, answer: str, observation: Observation) -> bool:
         """Carry out the words that are no action."""
-        game = observation.game
-        if answer == "help":
-            print(game.rules())
+        if answer in ("help", "?"):
+            self._say(observation.game.rules())
         elif answer == "all":
-            print(observation.text(self._seat.text_level))
+            self._say(observation.text(self._seat.text_level))
         elif answer == "table":
-            print(game.diagram(observation.events))
+            self._draw_table(observation)
         else:
             return False
         return True
 
+    def _draw_table(self, observation: Observation) -> None:
+        game, events = observation.game, observation.events
+        if game.name in catalog().names("picture"):
+            picture = catalog().load("picture", game.name)(game, events, observation.player)
+            self._console.print(picture.renderable)
+        else:
+            self._say(game.diagram(events) or "This game has no table to draw; try 'all'.")
+
     async def _ask(self, observation: Observation) -> str:
         prompt = f"{observation.game.seat_names[observation.player]}> "
+        # A person who closes the input leaves the game, and the game cannot go on without.
+        if sys.stdin is None:
+            raise KeyboardInterrupt
         if sys.stdin.isatty():
             return await _prompt(prompt, observation)
         print(prompt, end="", flush=True)
         line: str = await asyncio.to_thread(sys.stdin.readline)
         if not line:
-            raise KeyboardInterrupt  # The person has closed the input: the game is over for all.
+            raise KeyboardInterrupt
         return line
 
 
+class Epilogue:
+    """A watcher that tells a person how the game went on after its last move, and ended."""
+
+    def __init__(self, agent: HumanAgent) -> None:
+        self._agent = agent
+        self._state: State | None = None
+
+    @staticmethod
+    def of(agents: Iterable[Agent]) -> list[Epilogue]:
+        return [Epilogue(agent) for agent in agents if isinstance(agent, HumanAgent)]
+
+    def begin(self, header: Header, state: State) -> None:
+        self._state = state
+
+    def ply(self, ply: Ply, state: State) -> None:
+        """Nothing: the person is told when it is its turn."""
+
+    def end(self, outcome: Outcome) -> None:
+        if self._state is not None:
+            self._agent.tell_the_end(self._state)
+        returns = ", ".join(f"{value:g}" for value in outcome.returns)
+        print(f"{outcome.status}: {outcome.reason}; returns {returns}")
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
 def parse(answer: str, observation: Observation) -> Action:
-    """The action meant; one legal action left of those that begin so is enough."""
+    """The action meant: a beginning will do if it fits one legal action only.
+
+    Raises an ActionError that names the nearest legal action, if there is one near.
+    """
     wanted = normalise(answer)
-    fitting = [a for a in observation.legal_actions if normalise(str(a)).startswith(wanted)]
-    return fitting[0] if len(fitting) == 1 else observation.parse(answer)
+    legal = {normalise(str(action)): action for action in observation.legal_actions}
+    fitting = [action for text, action in legal.items() if text.startswith(wanted)]
+    if len(fitting) == 1:
+        return fitting[0]
+    try:
+        return observation.parse(answer)
+    except ActionError as error:
+        near = difflib.get_close_matches(wanted, legal, n=1, cutoff=0.7)
+        if not near:
+            raise
+        raise type(error)(f"{error}; did you mean '{legal[near[0]]}'?") from None
+
+
+class ActionCompleter(Completer):
+    """Completes an action piece by piece: the verb, then each name."""
+
+    def __init__(self, actions: Iterable[Action]) -> None:
+        self._texts = [*map(str, actions), "table", "all", "help"]
+
+    def pieces(self, typed: str) -> Iterator[str]:
+        """The beginnings of actions that go one piece further than `typed`, each once."""
+        seen = set()
+        for text in self._texts:
+            if not text.casefold().startswith(typed.casefold()):
+                continue
+            # A piece ends after a comma, or after the verb if commas follow.
+            end = re.compile(r", " if " " in typed else r" (?=.*, )").search(text, len(typed))
+            piece = text[: end.end()] if end else text
+            if piece not in seen:
+                seen.add(piece)
+                yield piece
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterator[Completion]:
+        typed = document.text_before_cursor.lstrip()
+        for piece in self.pieces(typed):
+            yield Completion(piece, start_position=-len(typed))
 
 
 async def _prompt(prompt: str, observation: Observation) -> str:
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import WordCompleter
-
-    words = [*map(str, observation.legal_actions), "help", "all", "table"]
-    completer = WordCompleter(words, ignore_case=True, sentence=True, match_middle=True)
+    completer = ActionCompleter(observation.legal_actions)
     session: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=True)
     try:
         answer: str = await session.prompt_async(prompt)
-        return answer
     except EOFError:
         raise KeyboardInterrupt from None
+    return answer

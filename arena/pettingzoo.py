@@ -18,7 +18,8 @@ try:
     from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 except ModuleNotFoundError as error:
     raise MissingDependency(
-        f"the package '{error.name}' is not installed: pip install 'arena-games[pettingzoo]'"
+        f"the package '{error.name}' is not installed: in arena's folder, "
+        "pip install -e '.[pettingzoo]'"
     ) from error
 
 
@@ -56,7 +57,8 @@ def make_flat_space(game: Game) -> spaces.Dict:
 
 
 def _join(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate([array.ravel() for array in arrays])
+    """All in one vector; a game without arrays has a single 0, as no space may be empty."""
+    return np.concatenate([array.ravel() for array in arrays] or [np.zeros(1, np.int8)])
 
 
 class _GameEnv(AECEnv):  # type: ignore[misc]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rich.console import RenderableType
 
@@ -13,3 +14,5 @@ class Picture:
 
     renderable: RenderableType
     lines: int
+    seat_notes: Mapping[int, str] = field(default_factory=dict)
+    """A word on a seat that its line should show, for example that it is out."""

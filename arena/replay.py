@@ -91,8 +91,9 @@ class Walked:
     """The turn in which the move was made."""
 
 
-def read_replay(path: Path) -> Replay:
+def read_replay(path: Path | str) -> Replay:
     """Read a replay. Raises ReplayError with the line at fault; a cut-off end is a notice."""
+    path = Path(path)
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import get_args
 
 from arena.action import CHANCE, Move
-from arena.agent import Agent, RandomBot, Seat
+from arena.agent import Agent, RandomBot, Seat, act_now, bot_names, make_agent
 from arena.episode import Episode, ReplayWriter
 from arena.game import Game, State
 from arena.observation import Observation, TextLevel
@@ -53,16 +53,24 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
 
 
 def random_positions(game: Game, seed: int) -> Iterator[Position]:
-    """The positions of a random game, first to last. The state goes on changing."""
+    """The positions of a random game, first to last. The state goes on changing.
+
+    On odd seeds every legal action is equally likely. On even seeds the seats are played by the
+    first of the game's own bots, if it has any: uniform play may be over before the interesting
+    moves come up (in Cluedo it is half accusations).
+    """
     rng = stream(seed, "conformance")
+    seats = [Seat(game, player, rng) for player in range(game.num_players)]
+    bot = f"bot:{bot_names(game.name)[0]}"
+    agents = [RandomBot(seat) if seed % 2 else make_agent(bot, seat) for seat in seats]
     state, history = game.initial_state(), list[Move]()
     yield Position(state, ())
-    while state.to_act:
+    while state.to_act and (seed % 2 or state.turn <= (game.default_max_turns or LONGEST)):
         player = rng.choice(state.to_act)
         if player == CHANCE:
             action = state.sample_chance(rng)
         else:
-            action = rng.choice(state.legal_actions(player))
+            action = act_now(agents[player], state.observe(player)).action
         state.apply(player, action)
         history.append(Move(player, action))
         assert len(history) < LONGEST, f"seed {seed}: random play does not end"
@@ -73,7 +81,8 @@ def sampled_positions(game: Game, seed: int, samples: int = 10) -> list[Position
     """Some positions of a random game, in order, each with a state of its own."""
     positions = [Position(p.state.clone(), p.history) for p in random_positions(game, seed)]
     chosen = stream(seed, "positions").sample(range(len(positions)), min(samples, len(positions)))
-    return [positions[number] for number in sorted(chosen)]
+    # The second one is there in any case: after the deal everything is still hidden.
+    return [positions[number] for number in sorted({1, *chosen})]
 
 
 def check_hashing(game: Game) -> None:
@@ -101,12 +110,14 @@ def check_random_play(game: Game, seed: int) -> None:
         for player in state.to_act:
             legal = state.legal_actions(player)
             assert legal, f"seed {seed}: player {player} must act and may do nothing"
+            fallbacks = game.fallback_actions(state.observe(player))
+            assert fallbacks and set(fallbacks) <= set(legal), f"seed {seed}: a fallback is illegal"
             for action in random.Random(seed).sample(legal, min(5, len(legal))):
                 assert state.parse(str(action)) == action, f"seed {seed}: '{action}' is not parsed"
         for player in set(range(game.num_players)) - set(state.to_act):
             assert not state.legal_actions(player), f"seed {seed}: {player} acts out of turn"
     assert len(state.returns()) == game.num_players, "returns need one entry per player"
-    assert state.reason(), "a finished game needs a reason"
+    assert state.to_act or state.reason(), "a finished game needs a reason"
 
 
 def check_clone(game: Game, seed: int) -> None:
@@ -156,21 +167,25 @@ def check_non_interference(game: Game, seed: int, samples: int = 12) -> None:
     The other world is made by `Game.resample` and played through the rules from the start.
     """
     assert not game.initial_state().log.events, "events before the first move reach no replay"
-    rng = stream(seed, "worlds")
+    rng, secrets, changed = stream(seed, "worlds"), False, False
     for position in sampled_positions(game, seed, samples):
         _check_sealed(position.state, seed)
+        secrets |= any(event.audience is not None for event in position.state.log.events)
         for player in range(game.num_players):
             other = game.resample(position.history, player, rng)
             if other is None:
                 hidden = [e for e in position.state.log.events if e.audience is not None]
                 assert not hidden, f"{game.name} has private events and no `resample`"
                 continue
+            changed |= other != list(position.history)
             state = replay_history(game, other)
             mine, theirs = position.state.observe(player), state.observe(player)
             assert fingerprint(mine) == fingerprint(theirs), (
                 f"seed {seed}, after {len(position.history)} plies: player {player} can tell "
                 f"its world from another:\n{mine.text()}\n--- other world:\n{theirs.text()}"
             )
+
+    assert changed or not secrets, f"seed {seed}: `resample` of {game.name} never changes anything"
 
 
 def _check_sealed(state: State, seed: int) -> None:

@@ -7,7 +7,7 @@ events and the seat that returns a rich renderable); any other game is drawn by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -16,6 +16,17 @@ from rich.table import Table
 from rich.text import Text
 
 from arena import Event, Game, Header, Picture, State, catalog
+
+WIDTH = 80
+"""Columns that a picture needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of the part of a terminal that a picture may fill."""
+
+    width: int
+    height: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +74,14 @@ def bar(bits: float) -> str:
     return "█" * blocks + "▌" * half
 
 
-def title_of(header: Header) -> str:
-    """The game, its variant if it has one, seats and seed."""
+def title_of(header: Header, seat: int | None = None) -> str:
+    """The game, its variant if it has one, seats, and the seed unless it is one seat's view.
+
+    The seed gives the deal away.
+    """
     parts = [header.game, header.options.get("variant"), f"{len(header.players)} players"]
-    return " · ".join([str(part) for part in parts if part] + [f"seed {header.seed}"])
+    parts += [f"seed {header.seed}"] if seat is None else []
+    return " · ".join(str(part) for part in parts if part)
 
 
 def frame(
@@ -75,19 +90,22 @@ def frame(
     specs: Sequence[str],
     beliefs: Beliefs,
     seat: int | None,
-    height: int,
+    size: Size,
 ) -> RenderableType:
-    """The picture, `height` lines high; with `seat`, only what that seat could know."""
+    """The picture in this size; with `seat`, only what that seat could know."""
     game = moment.game
     events = [event for event in moment.events if sees(seat, event)]
     picture = _picture(game, events, seat)
+    if size.width < WIDTH:
+        hint = f"(the table is shown from {WIDTH} columns on; here are {size.width})"
+        picture = Picture(Text(hint, style="dim"), 1, picture.seat_notes)
     used = 3 + picture.lines + (game.num_players + 2) // 3
     return Group(
         Text(title, style="bold", overflow="ellipsis", no_wrap=True),
         picture.renderable,
-        _seats(moment, specs, beliefs, seat),
+        _seats(moment, specs, beliefs, seat, picture.seat_notes),
         Rule(style="dim"),
-        _talk(game, events, max(2, height - used)),
+        _talk(game, events, max(2, size.height - used)),
     )
 
 
@@ -100,7 +118,11 @@ def _picture(game: Game, events: Sequence[Event], seat: int | None) -> Picture:
 
 
 def _seats(
-    moment: Moment, specs: Sequence[str], beliefs: Beliefs, viewer: int | None
+    moment: Moment,
+    specs: Sequence[str],
+    beliefs: Beliefs,
+    viewer: int | None,
+    notes: Mapping[int, str],
 ) -> RenderableType:
     """Who plays, and how much each still does not know; three seats in a row."""
     grid = Table.grid(padding=(0, 1), expand=True)
@@ -109,10 +131,14 @@ def _seats(
     cells = []
     for seat, spec in enumerate(specs):
         cell = Text(no_wrap=True, overflow="ellipsis")
-        cell.append("▶" if seat in moment.to_act else " ", style="bold yellow")
+        # While several commit at once, a seat must not see who has done so already.
+        acts = seat in moment.to_act and viewer in (None, seat)
+        cell.append("▶" if acts else " ", style="bold yellow")
         cell.append(f"{seat} {spec.removeprefix('bot:')} ")
         bits = beliefs.bits(seat, moment) if viewer in (None, seat) else None
-        if bits is not None:
+        if seat in notes:
+            cell.append(notes[seat], style="red")
+        elif bits is not None:
             cell.append(f"{bits:.1f} bits ", style="dim")
             cell.append(bar(bits), style="blue")
         cells.append(cell)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 
 from arena import Game, Header, Outcome, Ply, State
-from replays.frame import Beliefs, Moment, frame, title_of
+from replays.frame import Beliefs, Moment, Size, frame, title_of
 
 
 class LiveView:
@@ -23,6 +23,7 @@ class LiveView:
         self._live: Live | None = None
         self._title = ""
         self._state: State | None = None
+        self._failures = 0
 
     def begin(self, header: Header, state: State) -> None:
         self._title = title_of(header)
@@ -34,13 +35,15 @@ class LiveView:
 
     def ply(self, ply: Ply, state: State) -> None:
         self._state = state
+        self._failures += ply.decision.failure is not None
         if self._live:
-            self._draw(f"turn {state.turn}")
+            failed = f" · {self._failures} moves failed" if self._failures else ""
+            self._draw(f"turn {state.turn}{failed}")
             return
         for event in ply.events:
             print(self.game.narrate(event))
         if ply.decision.failure:
-            print(f"! player {ply.player}: {ply.decision.failure}; a random move was played")
+            print(f"! player {ply.player}: {ply.decision.failure}; a fallback was played for it")
         sys.stdout.flush()
 
     def end(self, outcome: Outcome) -> None:
@@ -59,8 +62,7 @@ class LiveView:
     def _draw(self, where: str) -> None:
         assert self._live and self._state
         title = f"{self._title} · {where}"
-        height = min(self._console.height - 2, 40)
+        size = Size(self._console.width, min(self._console.height - 2, 40))
         moment = Moment.of(self._state)
-        self._live.update(
-            frame(title, moment, self.specs, self._beliefs, None, height), refresh=True
-        )
+        picture = frame(title, moment, self.specs, self._beliefs, None, size)
+        self._live.update(picture, refresh=True)

@@ -5,22 +5,26 @@ from __future__ import annotations
 import io
 import json
 import re
+import select
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import typer
+from prompt_toolkit.input import create_input
+from prompt_toolkit.keys import Keys
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from arena import ArenaError, Event, Replay
-from replays.frame import Beliefs, Moment, frame, sees, title_of
+from replays.frame import Beliefs, Moment, Size, frame, sees, title_of
 
 KEYS = "→ n next   ← p back   PgDn PgUp turn   g G start end   0-5 a seat, all   q quit"
-FORWARD = {"n", " ", "\r", "\x1b[C", "\x1b[B", "j", "l"}
-BACK = {"p", "b", "\x1b[D", "\x1b[A", "h", "k"}
-QUIT = {"q", "\x1b", "\x03", "\x04"}
-PAGE = {"\x1b[6~": 1, "\x1b[5~": -1, "]": 1, "[": -1}
+FORWARD = {"n", " ", "right", "down", "c-m", "c-j", "j", "l"}
+BACK = {"p", "b", "left", "up", "backspace", "h", "k"}
+QUIT = {"q", "escape", "c-c", "c-d"}
+PAGE = {"pagedown": 1, "pageup": -1, "]": 1, "[": -1}
+ENDS = {"g": 0, "home": 0, "G": -1, "end": -1}
 
 
 def step_through(replay: Replay, ply: int | None, seat: int | None) -> None:
@@ -39,6 +43,7 @@ def save_svg(replay: Replay, ply: int | None, seat: int | None, file: Path) -> N
     """The position after `ply` plies (default: the last) as a picture for a page or a paper."""
     stepper = Stepper(replay, len(replay.moves) if ply is None else ply, seat)
     console = Console(record=True, width=84, file=io.StringIO(), force_terminal=True)
+    stepper.console = console
     console.print(stepper.picture(height=25, keys=False))
     # Without rich's fonts from another host: a picture should open anywhere, and tell nobody.
     svg = re.sub(r"@font-face\s*\{.*?\}", "", console.export_svg(title="arena replay"), flags=re.S)
@@ -46,6 +51,7 @@ def save_svg(replay: Replay, ply: int | None, seat: int | None, file: Path) -> N
         file.write_text(svg, encoding="utf-8")
     except OSError as error:
         raise ArenaError(f"cannot write {file}: {error.strerror}") from error
+    print(f"Picture: {file}")
 
 
 def print_json(replay: Replay, ply: int | None, seat: int | None) -> None:
@@ -59,14 +65,13 @@ def print_json(replay: Replay, ply: int | None, seat: int | None) -> None:
         if seat is None or seat == walked.ply.player:
             line |= {"player": walked.ply.player, "action": str(walked.ply.decision.action)}
         plies.append(line)
+    # The seed gives the deal away, and the outcome what is still to come.
+    header = replay.header.model_dump(mode="json", exclude=set() if seat is None else {"seed"})
+    ended = replay.outcome is not None and (ply is None or ply >= len(replay.moves))
+    outcome = replay.outcome.model_dump(mode="json") if replay.outcome and ended else None
     print(
         json.dumps(
-            {
-                "header": replay.header.model_dump(mode="json"),
-                "plies": plies,
-                "outcome": replay.outcome.model_dump(mode="json") if replay.outcome else None,
-                "notice": replay.notice,
-            },
+            {"header": header, "plies": plies, "outcome": outcome, "notice": replay.notice},
             ensure_ascii=False,
         )
     )
@@ -74,7 +79,7 @@ def print_json(replay: Replay, ply: int | None, seat: int | None) -> None:
 
 def _print_lines(replay: Replay, seat: int | None) -> None:
     game = replay.make_game()
-    print(f"{title_of(replay.header)}: {', '.join(replay.header.players)}")
+    print(f"{title_of(replay.header, seat)}: {', '.join(replay.header.players)}")
     for walked in replay.walk():
         for event in walked.ply.events:
             if sees(seat, event):
@@ -86,6 +91,17 @@ def _print_lines(replay: Replay, seat: int | None) -> None:
 def _print_position(replay: Replay, ply: int, seat: int | None) -> None:
     stepper = Stepper(replay, ply, seat)
     stepper.console.print(stepper.picture())
+
+
+def keys_typed() -> Iterator[str]:
+    """The keys that are typed, one by one, without showing them; ends with the input."""
+    keyboard = create_input()
+    with keyboard.raw_mode():
+        while not keyboard.closed:
+            select.select([keyboard.fileno()], [], [])
+            keys = keyboard.read_keys()
+            for press in keys or keyboard.flush_keys():  # A lone Escape waits to be flushed.
+                yield press.key.value if isinstance(press.key, Keys) else press.key
 
 
 class Stepper:
@@ -109,13 +125,14 @@ class Stepper:
 
     def run(self) -> None:
         with self.console.screen() as screen:
-            while True:
-                screen.update(self.picture())
-                if not self.press(typer.getchar()):
+            screen.update(self.picture())
+            for key in keys_typed():
+                if not self.press(key):
                     return
+                screen.update(self.picture())
 
     def press(self, key: str) -> bool:
-        """Carry out one key; False when it is time to leave."""
+        """Carry out one key, by its name in prompt_toolkit; False when it is time to leave."""
         if key in QUIT:
             return False
         last = len(self.replay.moves)
@@ -125,10 +142,8 @@ class Stepper:
             self.ply = max(self.ply - 1, 0)
         elif key in PAGE:
             self._turn(PAGE[key])
-        elif key in ("g", "\x1b[H"):
-            self.ply = 0
-        elif key in ("G", "\x1b[F"):
-            self.ply = last
+        elif key in ENDS:
+            self.ply = range(last + 1)[ENDS[key]]
         elif key == "a":
             self.seat = None
         elif key.isdigit() and int(key) < len(self.replay.header.players):
@@ -153,10 +168,10 @@ class Stepper:
         moment = self.moment()
         view = "everything open" if self.seat is None else f"as seat {self.seat} saw it"
         title = (
-            f"{title_of(self.replay.header)} · turn {moment.turn} · "
+            f"{title_of(self.replay.header, self.seat)} · turn {moment.turn} · "
             f"ply {self.ply}/{len(self.replay.moves)} · {view}"
         )
-        height = height or min(self.console.height, 40) - 1
+        size = Size(self.console.width, height or min(self.console.height, 40) - 1)
         specs = self.replay.header.players
-        picture = frame(title, moment, specs, Beliefs(self.game), self.seat, height)
+        picture = frame(title, moment, specs, Beliefs(self.game), self.seat, size)
         return Group(picture, Text(KEYS, style="dim")) if keys else picture

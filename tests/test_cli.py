@@ -290,7 +290,7 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(
     packages = json.loads(capsys.readouterr().out)["packages"]
     (found,) = [p for p in packages if p["name"] == "pettingzoo" and p["extra"] == "pettingzoo"]
     assert found["version"] is None
-    assert found["install"] == "pip install 'arena-games[pettingzoo]'"
+    assert found["install"].startswith("pip install -e '.[pettingzoo]'")
 
 
 def test_starting_is_quick_and_light() -> None:

@@ -26,7 +26,7 @@ from arena.playing import play, seat_agents
 from arena.registry import catalog, make_game
 
 GAMES: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in catalog().names("game")),
+    *((entry.name, {}) for entry in catalog().entries("game") if entry.plugin == "games"),
     ("cluedo", {"variant": "classic", "players": 4}),
     ("goofspiel", {"players": 3, "cards": 4}),
 ]
@@ -357,4 +357,4 @@ def test_pettingzoo_is_optional() -> None:
         "try: import arena.pettingzoo\n"
         "except MissingDependency as error: print(error)"
     )
-    assert "pip install 'arena-games[pettingzoo]'" in run_python(code)
+    assert "pip install -e '.[pettingzoo]'" in run_python(code)

@@ -33,8 +33,10 @@ def test_the_game_in_twenty_lines_is_a_game(tmp_path: Path) -> None:
     (tmp_path / "twenty_one.py").write_text(BLOCKS[1], encoding="utf-8")
     check = (
         "from arena import MultiAgentEnv, catalog, make_game; import twenty_one; "
-        "from arena.testing import check_game; twenty_one.register(catalog()); "
-        "game = make_game('twenty_one'); check_game(game); MultiAgentEnv(game).reset(seed=1)"
+        "from arena.testing import check_game; "
+        "'twenty_one' in catalog().names('game') or twenty_one.register(catalog()); "
+        "game = make_game('twenty_one'); check_game(game); MultiAgentEnv(game).reset(seed=1); "
+        "from arena import to_pettingzoo; to_pettingzoo(game).reset(seed=1)"
     )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", check],
@@ -54,7 +56,7 @@ def test_links_lead_somewhere(link: str) -> None:
 
 def test_the_file_tree_names_what_is_there() -> None:
     tree = README.split("## The files")[1].split("```")[1]
-    for package in ("arena", "games", "games/cluedo", "replays"):
+    for package in ("arena", "games", "games/cluedo", "games/cluedo/bots", "replays"):
         for path in (ROOT / package).glob("*.py"):
             if not path.name.startswith("__"):
                 assert path.name in tree or path.stem in ("version", "errors"), path

@@ -46,17 +46,19 @@ def run(arguments: list[str]) -> int:
     """Run one command; the exit code."""
     try:
         code = app(arguments, standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except typer.TyperException as error:
         return _complain(error.format_message(), error.exit_code)
     except ArenaError as error:
         return _complain(str(error), 2 if isinstance(error, UsageError) else 1)
     except (KeyboardInterrupt, typer.Abort):
         return _complain("interrupted", 130)
-    except BrokenPipeError:
-        # The reader (head, less) has gone; nothing more can be said, on exit neither.
+    except OSError as error:
+        # What is left in the buffer must not be tried again on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        reader_has_gone = isinstance(error, BrokenPipeError)
+        return _complain("" if reader_has_gone else f"cannot write the output: {error.strerror}", 1)
     return code if isinstance(code, int) else 0
 
 

@@ -29,12 +29,13 @@ def doctor_command(
         return 0 if complete else 1
     print(f"arena {__version__}, Python {platform.python_version()}, {platform.platform()}")
     for package in packages:
-        found = package["version"] or "missing"
-        use = f"extra '{package['extra']}'" if package["extra"] else "core"
-        line = f"  {package['name']:<20} {found:<12} {use}"
-        if not package["version"]:
-            line += f"   install: {package['install']}"
-        print(line)
+        if not package["extra"]:
+            print(f"  {package['name']:<20} {package['version'] or 'missing'}")
+    for extra in dict.fromkeys(p["extra"] for p in packages if p["extra"]):
+        parts = [p for p in packages if p["extra"] == extra]
+        missing = [p["name"] for p in parts if not p["version"]]
+        line = f"  extra '{extra}': {len(parts) - len(missing)} of {len(parts)} installed"
+        print(line + (f"; missing {', '.join(missing)}: {parts[0]['install']}" if missing else ""))
     print("Plugins:", ", ".join(_plugins()))
     return 0 if complete else 1
 
@@ -52,8 +53,8 @@ def examine() -> list[dict[str, Json]]:
         for cut in "[<>=!~ ":
             name = name.split(cut)[0]
         extra = marker.split("==")[-1].strip(" '\"") if "extra" in marker else ""
-        target = f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION
-        found.append(_package(name, extra, f"pip install '{target}'"))
+        target = f"'.[{extra}]'" if extra else "."
+        found.append(_package(name, extra, f"pip install -e {target} (in the project's folder)"))
     return found
 
 

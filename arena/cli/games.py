@@ -26,6 +26,8 @@ def games_command(
         return
     for game in games:
         print(f"{game['name']}: {game['summary']}")
+        if name:
+            print(f"\n{catalog().load('game', name)().rules()}\n")
         print(f"  bots: {', '.join(game['bots'])}")
         for option in game["options"]:
             print(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")

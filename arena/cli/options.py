@@ -17,10 +17,11 @@ def game_from_flags(
 ) -> Game:
     """The game that the flags describe. Raises UsageError for an unknown game or option."""
     given: dict[str, Json] = dict(map(_option, options))
-    if variant is not None:
-        given["variant"] = variant
-    if players is not None:
-        given["players"] = players
+    for option, value in (("variant", variant), ("players", players)):
+        if value is not None:
+            if option in given:
+                raise UsageError(f"--{option} {value} and --option {option}=… say it twice")
+            given[option] = value
     return make_game(name, **given)
 
 
@@ -38,6 +39,7 @@ def specs_from_flags(game: Game, seats: Sequence[str]) -> list[str]:
     """The SPEC of every seat; the ones that are not named are the game's standard bot."""
     bots = bot_names(game.name)
     specs = ["bot:detective" if "detective" in bots else "bot:random"] * game.num_players
+    named: set[int] = set()
     for text in seats:
         number, equals, spec = text.partition("=")
         if not equals or not spec or not (number.isascii() and number.isdecimal()):
@@ -46,5 +48,8 @@ def specs_from_flags(game: Game, seats: Sequence[str]) -> list[str]:
             raise UsageError(
                 f"--seat {text!r}: {game.name} has seats 0 to {game.num_players - 1} here"
             )
+        if int(number) in named:
+            raise UsageError(f"--seat {text!r}: seat {number} is named twice")
+        named.add(int(number))
         specs[int(number)] = spec
     return specs

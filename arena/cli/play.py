@@ -15,7 +15,7 @@ import typer
 from arena.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
-    from arena.episode import Episode
+    from arena.episode import Episode, Failure
     from arena.game import Game
     from arena.observation import Json, TextLevel
 
@@ -34,6 +34,7 @@ class Table:
     watch: bool
     results: list[dict[str, Json]] = field(default_factory=list)
     unfinished: list[Path] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
     @property
     def persons(self) -> int:
@@ -50,10 +51,17 @@ def play_command(
     ] = [],  # noqa: B006 - typer reads the default, nobody changes it.
     seat: Annotated[
         list[str],
-        typer.Option(help="I=SPEC: who sits there, e.g. 0=bot:oracle or 1=human."),
+        typer.Option(
+            help="I=SPEC: who sits there, e.g. 0=bot:oracle or 1=human ('arena agents' lists "
+            "them). Default: bot:detective, or bot:random in games that have none."
+        ),
     ] = [],  # noqa: B006
-    seed: Annotated[int | None, typer.Option(min=0, help="Deal and dice. Default: drawn.")] = None,
-    games: Annotated[int, typer.Option(min=1, help="Games to play, on seeds SEED, SEED+1, …")] = 1,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**53, help="Deal and dice. Default: drawn.")
+    ] = None,
+    games: Annotated[
+        int, typer.Option(min=1, max=10**9, help="Games to play, on seeds SEED, SEED+1, …")
+    ] = 1,
     out: Annotated[Path, typer.Option(help="Folder for the replays.")] = Path("runs/play"),
     text_level: Annotated[
         str, typer.Option(help="Help in the text: events, notes or deductions.")
@@ -61,7 +69,7 @@ def play_command(
     max_turns: Annotated[
         int | None, typer.Option(min=1, help="Turns after which a game is cut off.")
     ] = None,
-    delay: Annotated[float, typer.Option(min=0, help="Seconds between moves.")] = 0.0,
+    delay: Annotated[float, typer.Option(min=0, max=3600, help="Seconds between moves.")] = 0.0,
     watch: Annotated[
         bool | None, typer.Option("--watch/--no-watch", help="Show the game. Default: one game.")
     ] = None,
@@ -115,13 +123,19 @@ def _run(table: Table, as_json: bool) -> int:
         if table.results:
             _summarise(table, interrupted)
         raise
-    if interrupted or len(table.seeds) > 1:
+    several = len(table.seeds) > 1
+    if several:
         _summarise(table, interrupted)
+    elif interrupted:
+        kept = "".join(f"; the unfinished game is kept: {path}" for path in table.unfinished)
+        print(f"interrupted{kept}", file=sys.stderr)
     elif not as_json:
-        print(f"Replay: {table.results[0]['replay']}")
+        path = table.results[0]["replay"]
+        print(f"Replay: {path}   (arena replay {path} steps through it)")
+    _warn_of_failures(table)
     if as_json:
-        several = interrupted or len(table.seeds) > 1
-        print(json.dumps({"games": table.results} if several else table.results[0]))
+        single = table.results[0] if table.results and not several else None
+        print(json.dumps(single or {"games": table.results}))
     return 130 if interrupted else 0
 
 
@@ -156,6 +170,10 @@ async def _play_one(table: Table, seed: int) -> Episode:
 
         watchers.append(catalog().load("viewer", "live")(table.game, table.specs))
     agents = seat_agents(table.game, table.specs, seed, table.text_level)
+    if table.persons:
+        from arena.human import Epilogue
+
+        watchers += Epilogue.of(agents)
     try:
         episode = await play(
             table.game,
@@ -170,8 +188,7 @@ async def _play_one(table: Table, seed: int) -> Episode:
     finally:
         if writer.unfinished:
             table.unfinished.append(writer.path)
-    if table.persons:
-        print(f"{episode.outcome.status}: {episode.outcome.reason}")
+    table.failures += episode.failures
     table.results.append(_result(table, episode, writer.path))
     return episode
 
@@ -193,6 +210,18 @@ def _result(table: Table, episode: Episode, replay: Path) -> dict[str, Json]:
     }
 
 
+def _warn_of_failures(table: Table) -> None:
+    """Moves that were played for a seat because its agent gave none: numbers are then doubtful."""
+    for seat, spec in enumerate(table.specs):
+        texts = [failure.text for failure in table.failures if failure.player == seat]
+        if texts:
+            print(
+                f"warning: seat {seat} ({spec}) failed {len(texts)} times, and fallback moves "
+                f"were played for it; the first time: {texts[0]}",
+                file=sys.stderr,
+            )
+
+
 def _stem(table: Table, seed: int) -> str:
     variant = getattr(table.game.options, "variant", None)
     parts = [table.game.name, variant, f"{table.game.num_players}p", f"seed{seed}"]
@@ -207,8 +236,8 @@ def _summarise(table: Table, interrupted: bool) -> None:
         f"finished, replays in {table.out}",
         file=sys.stderr,
     )
-    for path in table.unfinished:
-        print(f"unfinished game kept: {path}", file=sys.stderr)
+    if table.unfinished:
+        print(f"{len(table.unfinished)} unfinished games are kept as *.part there", file=sys.stderr)
     for seat, spec in enumerate(table.specs):
         wins = sum(result["winner"] == seat for result in table.results)
         print(f"  seat {seat}  {spec:<24} won {wins}", file=sys.stderr)

@@ -12,7 +12,7 @@ Place = int | str
 """A room by its name, or a corridor square by its number (see `board`)."""
 
 
-Walking = Literal["walks", "passage", "summoned"]
+Walking = Literal["walks", "passage", "summoned", "steps aside"]
 """How a pawn gets to a place."""
 
 
@@ -156,6 +156,14 @@ class PawnMoved(Event):
     suspect: str
     place: Place
     how: Walking
+
+
+@dataclass(frozen=True, slots=True)
+class WeaponMoved(Event):
+    """The token of the weapon that is suggested comes to the room."""
+
+    weapon: str
+    room: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ The notebook draws no conclusions. `sheet` adds those, by exact knowledge, for w
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +27,18 @@ from games.cluedo.events import (
     Suggested,
     TurnBegan,
     Unable,
+    WeaponMoved,
 )
 
 if TYPE_CHECKING:
     from games.cluedo.game import Cluedo
+    from games.cluedo.knowledge import CluedoKnowledge
 
 HISTORY = 32
 """Suggestions that the array of suggestions holds, latest first."""
+
+SHEETS = 4
+"""Sheets of conclusions that a notebook keeps: a text compares the latest with the one before."""
 
 
 def array_specs(game: Cluedo) -> Mapping[str, ArraySpec]:
@@ -47,7 +53,8 @@ def array_specs(game: Cluedo) -> Mapping[str, ArraySpec]:
     - `out` (seats,): 1 after a false accusation.
     - `turn` (seats,): 1 for the player in turn.
     - with a board, `pawns` (6, 3): room (from 1; 0 in a corridor), row and column in the corridor;
-      suspects in card order; and `dice` (2,): the throw of this turn, 0 before it.
+      suspects in card order. `weapons` (6,): the room each was brought to (from 1; 0 for none yet).
+      `dice` (2,): the throw of this turn, 0 before it.
     """
     cards, seats = len(game.deck.cards), game.num_players
     specs = {
@@ -59,6 +66,7 @@ def array_specs(game: Cluedo) -> Mapping[str, ArraySpec]:
     }
     if game.has_board:
         specs["pawns"] = ArraySpec((6, 3), 0, max(board.ROWS, board.COLUMNS))
+        specs["weapons"] = ArraySpec((6,), 0, len(game.deck.rooms))
         specs["dice"] = ArraySpec((2,), 0, 6)
     return specs
 
@@ -100,6 +108,17 @@ class Notebook(Notes):
         if game.has_board:
             self.places.update(zip(game.deck.suspects, board.STARTS, strict=True))
         self._sheets: dict[int, NDArray[np.bool_]] = {}
+        self._logic_read = sys.maxsize  # No logic yet: it is made when a sheet is asked for.
+
+    @property
+    def other_squares(self) -> int:
+        """The corridor squares that others' pawns stand on, one bit per square."""
+        pawn = self.game.deck.suspects[self.player]
+        return board.bits(
+            place
+            for suspect, place in self.places.items()
+            if suspect != pawn and isinstance(place, int)
+        )
 
     @property
     def throw(self) -> int:
@@ -161,6 +180,10 @@ class Notebook(Notes):
     def _pawn_moved(self, event: PawnMoved) -> None:
         self._put(event.suspect, event.place)
 
+    def _weapon_moved(self, event: WeaponMoved) -> None:
+        weapon = self.game.deck.weapons.index(event.weapon)
+        self._arrays["weapons"][weapon] = self.game.deck.rooms.index(event.room) + 1
+
     def _suggested(self, event: Suggested) -> None:
         self.suggestion = event.triple
         if self._latest == 0:
@@ -209,17 +232,24 @@ class Notebook(Notes):
     def sheet(self, events: tuple[Event, ...], count: int) -> NDArray[np.bool_]:
         """Which holders can have each card after the first `count` of `events`.
 
-        Shape (cards, seats + 1), as `CluedoKnowledge.possible`; seats by their own numbers.
+        Shape (cards, seats + 1), as `CluedoKnowledge.possible`; seats by their own numbers. The
+        latest sheets are kept, and asked for in order each event is taken in once.
         """
+        if count not in self._sheets:
+            if count < self._logic_read:
+                self._logic_read, self._logic = 0, self._new_logic()
+            for event in events[self._logic_read : count]:
+                self._logic.update(event)
+            self._logic_read = count
+            self._sheets[count] = self._logic.possible()
+            while len(self._sheets) > SHEETS:
+                del self._sheets[next(iter(self._sheets))]
+        return self._sheets[count]
+
+    def _new_logic(self) -> CluedoKnowledge:
         from games.cluedo.knowledge import CluedoKnowledge
 
-        found = self._sheets.get(count)
-        if found is None:
-            knowledge = CluedoKnowledge(self.game, self.player, "logic")
-            for event in events[:count]:
-                knowledge.update(event)
-            found = self._sheets[count] = knowledge.possible()
-        return found
+        return CluedoKnowledge(self.game, self.player, "logic")
 
 
 _TAKE_IN: dict[type[Event], Callable[[Notebook, Any], None]] = {
@@ -228,6 +258,7 @@ _TAKE_IN: dict[type[Event], Callable[[Notebook, Any], None]] = {
     TurnBegan: Notebook._turn_began,
     DiceThrown: Notebook._dice_thrown,
     PawnMoved: Notebook._pawn_moved,
+    WeaponMoved: Notebook._weapon_moved,
     Suggested: Notebook._suggested,
     Unable: Notebook._unable,
     Refuted: Notebook._refuted,

@@ -4,64 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from arena import Event, Picture
 from games.cluedo import board
 from games.cluedo.events import (
-    Accused,
-    CardShown,
-    EnvelopeSeen,
-    HandDealt,
     PawnMoved,
     Place,
-    Suggested,
-    Unable,
 )
 from games.cluedo.game import Cluedo
+from games.cluedo.marks import Marks
 
 HAS, LACKS, OPEN = "●", "–", "·"
 SUSPECT_COLOURS = ("red", "yellow", "white", "green", "blue", "magenta")
 ROOM_COLOUR, CORRIDOR_COLOUR, NO_COLOUR = "#5b5346", "#d9cba3", "#1e2a2a"
-
-
-class Marks:
-    """What a viewer of these events has seen of each card: who has it, who lacks it."""
-
-    def __init__(self, game: Cluedo, events: Sequence[Event]) -> None:
-        self.has: set[tuple[str, int]] = set()
-        self.lacks: set[tuple[str, int]] = set()
-        envelope = game.num_players
-        suggestion: Sequence[str] = ()
-        for event in events:
-            match event:
-                case HandDealt(player, cards):
-                    self.has.update((card, player) for card in cards)
-                case CardShown(player, card=card):
-                    self.has.add((card, player))
-                case Suggested():
-                    suggestion = event.triple
-                case Unable(players):
-                    self.lacks.update((card, player) for card in suggestion for player in players)
-                case EnvelopeSeen(envelope=cards):
-                    self.has.update((card, envelope) for card in cards)
-                case Accused(correct=True):
-                    self.has.update((card, envelope) for card in event.triple)
-                case _:
-                    pass
-        self.suggestion = suggestion
-        self._settle(game)
-
-    def _settle(self, game: Cluedo) -> None:
-        """A card that is somewhere is nowhere else; three unplaced ones are the envelope."""
-        envelope, cards = game.num_players, game.deck.cards
-        placed = {card for card, _ in self.has}
-        if len(placed) == len(cards) - 3:
-            self.has.update((card, envelope) for card in cards if card not in placed)
-        for card, holder in tuple(self.has):
-            self.lacks.update((card, other) for other in range(envelope + 1) if other != holder)
+_COLOURS = {"#": NO_COLOUR, **dict.fromkeys(".123456", CORRIDOR_COLOUR)}
 
 
 def draw(game: Cluedo, events: Sequence[Event], seat: int | None) -> Picture:
@@ -70,12 +29,13 @@ def draw(game: Cluedo, events: Sequence[Event], seat: int | None) -> Picture:
     layout = Table.grid(padding=(0, 2))
     columns: list[RenderableType] = []
     if game.has_board:
-        columns.append(_board(game, events))
+        columns.append(Board(game, events))
     left = _block(game, marks, game.deck.suspects, game.deck.weapons)
     columns += [left, _block(game, marks, game.deck.rooms, ())]
     layout.add_row(*columns)
     rows = max(len(game.deck.suspects) + len(game.deck.weapons) + 1, len(game.deck.rooms)) + 1
-    return Picture(layout, max(rows, 13 if game.has_board else 0))
+    height = max(rows, 13 if game.has_board else 0)
+    return Picture(layout, height, dict.fromkeys(marks.out, "out"))
 
 
 def _block(
@@ -116,36 +76,50 @@ def _short(card: str, width: int) -> str:
     return (last if title else first)[:width] if last else card[:width]
 
 
-def _board(game: Cluedo, events: Sequence[Event]) -> RenderableType:
-    """The board, a square per half character: two rows of squares in one line of text."""
-    colours = [
-        [
-            CORRIDOR_COLOUR if c in ".123456" else NO_COLOUR if c == "#" else ROOM_COLOUR
-            for c in line
-        ]
-        for line in board.MAP
-    ]
-    places: dict[str, Place] = dict(zip(game.deck.suspects, board.STARTS, strict=True))
-    for event in events:
-        if isinstance(event, PawnMoved):
-            places[event.suspect] = event.place
-    guests: dict[str, int] = {}
-    for suspect, colour in zip(game.deck.suspects, SUSPECT_COLOURS, strict=True):
-        place = places[suspect]
-        if isinstance(place, str):
-            guests[place] = guests.get(place, 0) + 1
-            row, column = _spot(place, guests[place] - 1)
-        else:
-            row, column = divmod(place, board.COLUMNS)
-        colours[row][column] = colour
-    colours.append([NO_COLOUR] * board.COLUMNS)
-    text = Text(no_wrap=True)
-    for row in range(0, board.ROWS, 2):
-        if row:
+class Board:
+    """The board, a square per half character; without colours, who is where in words."""
+
+    def __init__(self, game: Cluedo, events: Sequence[Event]) -> None:
+        self.places: dict[str, Place] = dict(zip(game.deck.suspects, board.STARTS, strict=True))
+        for event in events:
+            if isinstance(event, PawnMoved):
+                self.places[event.suspect] = event.place
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        plain = console.no_color or console.color_system is None
+        yield self._in_words() if plain else self._in_colours()
+
+    def _in_words(self) -> Text:
+        text = Text("Where the pawns are", style="bold", no_wrap=True)
+        for suspect, place in self.places.items():
+            where = place if isinstance(place, str) else _coordinates(place)
+            text.append(f"\n{suspect.split()[-1]:<9}{where}"[:25], style="not bold")
+        return text
+
+    def _in_colours(self) -> Text:
+        """Two rows of squares in one line of text."""
+        colours = [[_COLOURS.get(square, ROOM_COLOUR) for square in line] for line in board.MAP]
+        guests: dict[str, int] = {}
+        for (_, place), colour in zip(self.places.items(), SUSPECT_COLOURS, strict=True):
+            if isinstance(place, str):
+                guests[place] = guests.get(place, 0) + 1
+                row, column = _spot(place, guests[place] - 1)
+            else:
+                row, column = divmod(place, board.COLUMNS)
+            colours[row][column] = colour
+        colours.append([NO_COLOUR] * board.COLUMNS)
+        text = Text(no_wrap=True)
+        for row in range(0, board.ROWS, 2):
+            for upper, lower in zip(colours[row], colours[row + 1], strict=True):
+                text.append("▀", style=f"{upper} on {lower}")
             text.append("\n")
-        for upper, lower in zip(colours[row], colours[row + 1], strict=True):
-            text.append("▀", style=f"{upper} on {lower}")
-    return text
+        text.rstrip()
+        return text
+
+
+def _coordinates(square: int) -> str:
+    row, column = divmod(square, board.COLUMNS)
+    return f"row {row + 1} col {column + 1}"
 
 
 def _spot(room: str, number: int) -> tuple[int, int]:

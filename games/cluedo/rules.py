@@ -55,6 +55,7 @@ from games.cluedo.events import (
     TurnBegan,
     Unable,
     Walking,
+    WeaponMoved,
 )
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class CluedoState(State):
         self.suggestion: Triple | None = None
         self.choices: tuple[str, ...] = ()
         self.places: dict[str, Place] = {}
+        self.weapons: dict[str, str] = {}
+        """The rooms that weapons have been brought to; the others lie beside the board."""
         self.squares = 0
         """The corridor squares with a pawn on them, one bit per square."""
         self.summoned = frozenset[str]()
@@ -102,6 +105,7 @@ class CluedoState(State):
     def clone(self) -> CluedoState:
         twin = super().clone()
         twin.places = self.places.copy()
+        twin.weapons = self.weapons.copy()
         return twin
 
     # What may be done
@@ -221,7 +225,7 @@ class CluedoState(State):
             Suggested(self.player, suggestion.suspect, suggestion.weapon, suggestion.room)
         )
         if self.game.has_board:
-            self._summon(suggestion.suspect, suggestion.room)
+            self._summon(suggestion)
         named = (suggestion.suspect, suggestion.weapon, suggestion.room)
         unable: list[int] = []
         for refuter in self.game.refuters(self.player):
@@ -240,8 +244,12 @@ class CluedoState(State):
         else:
             self.phase = Phase.ACCUSE
 
-    def _summon(self, suspect: str, room: str) -> None:
-        """The suspect's pawn comes to the room; whoever plays it may suggest there next turn."""
+    def _summon(self, suggestion: Suggest) -> None:
+        """Pawn and weapon come to the room; whoever plays the pawn may suggest there next turn."""
+        suspect, weapon, room = suggestion.triple
+        if self.weapons.get(weapon) != room:
+            self.weapons[weapon] = room
+            self.log.append(WeaponMoved(weapon, room))
         if self.places[suspect] == room:
             return
         self._put(suspect, room, "summoned")
@@ -264,7 +272,17 @@ class CluedoState(State):
         assert self.envelope is not None
         self.log.append(EnvelopeSeen(self.player, self.envelope))
         self.out |= {self.player}
+        if self.game.has_board:
+            self._step_aside()
         self._end_turn()
+
+    def _step_aside(self) -> None:
+        """A false accuser's pawn must not block a door for ever: it goes into the room."""
+        place = self.places[self.pawn]
+        if isinstance(place, int):
+            for room, doorsteps in board.OUTSIDE.items():
+                if doorsteps >> place & 1:
+                    self._put(self.pawn, room, "steps aside")
 
     # The board
 

@@ -30,7 +30,10 @@ from games.cluedo.events import (
     Suggested,
     TurnBegan,
     Unable,
+    Walking,
+    WeaponMoved,
 )
+from games.cluedo.marks import Marks
 
 if TYPE_CHECKING:
     from games.cluedo.game import Cluedo
@@ -38,6 +41,14 @@ if TYPE_CHECKING:
 
 Possible = NDArray[np.bool_]
 """Which holders can have each card: shape (cards, seats + 1), the envelope last."""
+
+
+WAYS: dict[Walking, str] = {
+    "walks": "goes to",
+    "passage": "takes the passage to",
+    "summoned": "is brought to",
+    "steps aside": "steps aside into",
+}
 
 
 def rules(game: Cluedo) -> str:
@@ -68,13 +79,11 @@ def rules(game: Cluedo) -> str:
         lines.append(
             f"Board: {pawns}. On your turn throw two dice and move toward a room, or take a secret "
             "passage (Study - Kitchen, Conservatory - Lounge). In a room you may make one "
-            "suggestion, which must name that room; the suspect's pawn is brought there. A "
-            "player whose pawn was brought to a room may suggest there without moving."
-            if game.options.summoned_may_suggest
-            else f"Board: {pawns}. On your turn throw two dice and move toward a room, or take a "
-            "secret passage (Study - Kitchen, Conservatory - Lounge). In a room you may make "
-            "one suggestion, which must name that room; the suspect's pawn is brought there."
+            "suggestion, which must name that room; the suspect's pawn and the weapon are brought "
+            "there."
         )
+        if game.options.summoned_may_suggest:
+            lines[-1] += " A player whose pawn was brought to a room may suggest without moving."
         order = "roll or take a passage, suggest, then accuse or end your turn"
     else:
         order = "suggest any three cards, then accuse or end your turn"
@@ -89,7 +98,7 @@ def describe_place(place: Place) -> str:
     return f"the corridor (row {row + 1}, column {column + 1})"
 
 
-def narrate(game: Cluedo, event: Event) -> str:  # noqa: PLR0911 - one line per kind of event.
+def narrate(game: Cluedo, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case a kind.
     """One event as a sentence of table talk."""
     names = game.seat_names
     match event:
@@ -104,8 +113,9 @@ def narrate(game: Cluedo, event: Event) -> str:  # noqa: PLR0911 - one line per 
         case DiceThrown(player, first, second):
             return f"{names[player]} throws {first} + {second} = {first + second}."
         case PawnMoved(suspect, place, how):
-            way = {"walks": "goes to", "passage": "takes the passage to"}.get(how, "is brought to")
-            return f"{suspect} {way} {describe_place(place)}."
+            return f"{suspect} {WAYS[how]} {describe_place(place)}."
+        case WeaponMoved(weapon, room):
+            return f"{weapon} is brought to the {room}."
         case Suggested(player):
             return f"{names[player]} suggests {event.triple}."
         case Unable(players):
@@ -131,7 +141,8 @@ def describe(game: Cluedo, observation: Observation, level: TextLevel, since: in
     if not since:
         lines.append(f"You are {game.seat_names[observation.player]}.")
     lines += _talk(game, observation, since)
-    if level == "notes" and notes.hand and not since:
+    shown = (isinstance(event, CardShown) for event in observation.events_since(since))
+    if level == "notes" and notes.hand and (not since or any(shown)):
         lines += _notebook(game, notes)
     if level == "deductions" and notes.hand:
         lines += _deductions(game, observation, notes, since)
@@ -246,53 +257,31 @@ def _join(legal: ActionSet) -> str:
 
 def _where_to_go(game: Cluedo, legal: ActionSet, notes: Notebook) -> Iterator[str]:
     pawn = game.deck.suspects[notes.player]
-    squares = board.bits(
-        p for suspect, p in notes.places.items() if suspect != pawn and isinstance(p, int)
-    )
     place = notes.places[pawn]
     within = [
         move.room
         for move in legal.of(Move)
-        if board.walk(place, move.room, notes.throw, squares).enters
+        if board.walk(place, move.room, notes.throw, notes.other_squares).enters
     ]
     reach = f"you reach {', '.join(within)}" if within else "you reach no room"
+    steps = sorted((board.steps_to(place, move.room), move.room) for move in legal.of(Move))
     yield (
         f"You are in {describe_place(place)}. With {notes.throw} {reach}; toward any other room "
-        f"you go as far as you can. Your action: move ROOM. For example: {legal[0]}"
+        f"you go as far as you can. Steps: {', '.join(f'{room} {n}' for n, room in steps)}."
     )
+    yield f"Your action: move ROOM. For example: {legal[0]}"
 
 
 def diagram(game: Cluedo, events: Sequence[Event]) -> str:
-    """A card grid: who is known to hold what, from the events that the viewer has witnessed."""
-    holders: dict[str, set[int]] = {}
-    solution: set[str] = set()
-    suggestion: tuple[str, ...] = ()
-    lacks: dict[str, set[int]] = {card: set() for card in game.deck.cards}
-    for event in events:
-        match event:
-            case HandDealt(player, cards):
-                for card in cards:
-                    holders.setdefault(card, set()).add(player)
-            case CardShown(player, card=card):
-                holders.setdefault(card, set()).add(player)
-            case Suggested():
-                suggestion = event.triple
-            case Unable(players):
-                for card in suggestion:
-                    lacks[card].update(players)
-            case EnvelopeSeen(envelope=envelope):
-                solution.update(envelope)
-            case Accused(correct=True):
-                solution.update(event.triple)
-            case _:
-                pass
+    """A card grid: who has what (X), lacks it (-), from the events that the viewer witnessed."""
+    marks = Marks(game, events)
     width = max(map(len, game.deck.cards))
-    seats = range(game.num_players)
-    rows = [" " * width + "".join(f"  P{seat}" for seat in seats) + "  envelope"]
+    holders = range(game.num_players + 1)
+    rows = [" " * width + "".join(f"  P{seat}" for seat in holders[:-1]) + "  envelope"]
     for card in game.deck.cards:
-        marks = "".join(
-            "   " + ("X" if seat in holders.get(card, ()) else "-" if seat in lacks[card] else ".")
-            for seat in seats
-        )
-        rows.append(f"{card:<{width}}{marks}  {'*' if card in solution else ''}".rstrip())
+        signs = [
+            "X" if (card, h) in marks.has else "-" if (card, h) in marks.lacks else "."
+            for h in holders
+        ]
+        rows.append(f"{card:<{width}}   " + "   ".join(signs))
     return "\n".join(rows)

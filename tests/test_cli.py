@@ -127,6 +127,13 @@ def test_several_games(tmp_path: Path) -> None:
         ("play cluedo --option colour", 2, "is not NAME=VALUE"),
         ("play cluedo --seat 4=bot:novice", 2, "cluedo has seats 0 to 3"),
         ("play cluedo --seat x", 2, "is not I=SPEC"),
+        ("play cluedo --seat ²=bot:oracle", 2, "is not I=SPEC"),
+        ("play cluedo --seat 0=bot:oracle --seat 0=bot:novice", 2, "named twice"),
+        ("play cluedo --option players=3 --players 4", 2, "say it twice"),
+        ("play cluedo --option name=x", 2, "has no option 'name'"),
+        ("play cluedo --option self=1", 2, "has no option 'self'"),
+        ("play cluedo --games 99999999999999999999", 2, "--games"),
+        ("play cluedo --seed 99999999999999999999", 2, "--seed"),
         ("play cluedo --seat -1=bot:novice", 2, "is not I=SPEC"),
         ("play cluedo --seat 0=bot:holmes", 2, "has no bot 'holmes'"),
         ("play cluedo --seat 0=martian", 2, "'martian' names no player"),
@@ -256,6 +263,65 @@ def test_a_person_who_hangs_up_leaves_the_game_unfinished(tmp_path: Path) -> Non
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert list((tmp_path / "runs" / "play").glob("*.part"))
+
+
+def test_a_person_by_another_spelling_sees_no_more(tmp_path: Path) -> None:
+    done = arena(
+        *[
+            "play",
+            "cluedo",
+            "--players",
+            "3",
+            "--seed",
+            "7",
+            "--seat",
+            "0=human:",
+            "--max-turns",
+            "1",
+        ],
+        cwd=tmp_path,
+        typed="end\n",
+    )
+    assert "Player 1 holds" not in done.stdout and "Player 2 holds" not in done.stdout
+
+
+def test_a_person_is_told_how_it_ended(tmp_path: Path) -> None:
+    done = arena(
+        *[
+            "play",
+            "cluedo",
+            "--players",
+            "3",
+            "--seed",
+            "2",
+            "--seat",
+            "0=human",
+            "--max-turns",
+            "1",
+        ],
+        cwd=tmp_path,
+        typed="accuse Mrs White, Rope, Hall\n",
+    )
+    assert "accuses Mrs White, Rope, Hall, and is wrong" in done.stdout
+    assert "looks into the envelope" in done.stdout
+    assert "truncated: stopped after 1 turns; returns 0, 0, 0" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["games", "play cluedo --players 3 --seed 1 --watch"])
+def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "arena", *command.split()],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "arena: cannot write the output: No space left on device\n"
 
 
 def test_lists(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,7 @@ from games.cluedo.events import (
     Suggest,
     Throw,
     Unable,
+    WeaponMoved,
 )
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import CluedoState, Phase
@@ -208,6 +209,30 @@ def test_editions_without_the_summons() -> None:
     act(state, Roll(), Throw(4, 4), Move("Lounge"), Suggest("Colonel Mustard", "Rope", "Lounge"))
     act(state, Show("Lounge"), EndTurn())
     assert not any(isinstance(action, Suggest) for action in state.legal_actions(1))
+
+
+def test_a_suggestion_brings_the_weapon() -> None:
+    state = board_state()
+    events = act(
+        state, Roll(), Throw(4, 4), Move("Lounge"), Suggest("Colonel Mustard", "Rope", "Lounge")
+    )
+    assert WeaponMoved("Rope", "Lounge") in events
+    assert state.observe(2).arrays()["weapons"].tolist() == [0, 0, 0, 0, 8, 0]
+
+
+def test_a_false_accuser_does_not_block_a_door() -> None:
+    state = board_state()
+    (outside,) = board.DOORS["Study"]
+    state._put("Miss Scarlett", board.square(*outside), "walks")
+    events = act(state, Accuse("Mrs White", "Rope", "Study"))
+    assert PawnMoved("Miss Scarlett", "Study", "steps aside") in events
+    assert board.can_leave("Study", state.squares)
+
+
+@pytest.mark.parametrize("draw", [Throw(9, 9), EndTurn(), Deal(ENVELOPE, HANDS[:2]), Roll()])
+def test_chance_cannot_bring_about_anything(draw: Action) -> None:
+    with pytest.raises(IllegalAction):
+        Cluedo(players=3).initial_state().apply(CHANCE, draw)
 
 
 def test_a_player_shut_in_may_pass_the_turn() -> None:

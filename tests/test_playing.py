@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,28 +15,52 @@ from arena.errors import ArenaError, UsageError
 from arena.observation import Observation
 from arena.playing import play, play_many, seat_agents, stream
 from arena.registry import make_game
+from arena.replay import read_replay, verify
 from arena.testing import timeless
-from games.cluedo.events import CardShown, Refuted, Suggested, Unable
+from games.cluedo.events import Accuse, CardShown, Refuted, Suggested, Unable
 from games.cluedo.game import Cluedo
 from games.tictactoe import Mark, TicTacToe
 
 
-def play_now(
-    game: Cluedo | TicTacToe, agents: list[Agent], seed: int = 0, **more: object
-) -> Episode:
+def play_now(game: Game, agents: list[Agent], seed: int = 0, **more: object) -> Episode:
     return asyncio.run(play(game, agents, seed, **more))  # type: ignore[arg-type]
 
 
-class Faulty:
-    """Raises, or answers with nonsense."""
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text either")
 
-    def __init__(self, answer: Decision | None = None) -> None:
+
+class Faulty:
+    """Raises what it is given, if that is an exception, or answers with it."""
+
+    def __init__(self, answer: Any = RuntimeError("the model has gone")) -> None:  # noqa: B008
         self.answer = answer
 
     async def act(self, observation: Observation) -> Decision:
-        if self.answer is None:
-            raise RuntimeError("the model has gone")
-        return self.answer
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        if callable(self.answer):
+            return self.answer(observation)  # type: ignore[no-any-return]
+        return self.answer  # type: ignore[no-any-return]
+
+
+def with_details(details: Any, failure: Any = None) -> Callable[[Observation], Decision]:
+    return lambda seen: Decision(seen.legal_actions[0], failure, details)
+
+
+FAULTS = [
+    RuntimeError("the model has gone"),
+    asyncio.CancelledError(),
+    Unprintable(),
+    None,
+    "suggest",
+    Decision(Mark(9, 9)),
+    Decision([1]),  # type: ignore[arg-type]
+    with_details({"a": {1}}),
+    with_details({"a": float("nan")}),
+    with_details({}, failure=3),
+]
 
 
 class Waiting:
@@ -44,16 +69,51 @@ class Waiting:
         return Decision(observation.legal_actions[0])
 
 
-@pytest.mark.parametrize("answer", [None, Decision(Mark(9, 9))])
-def test_a_faulty_player_harms_nobody_else(answer: Decision | None) -> None:
+@pytest.mark.parametrize("answer", FAULTS, ids=lambda fault: repr(fault)[:30])
+def test_a_faulty_player_harms_nobody_else(answer: Any, tmp_path: Path) -> None:
     game = Cluedo(players=4)
-    for seed in range(5):
+    for seed in range(3):
         agents = seat_agents(game, ["bot:detective"] * 4, seed)
         agents[1] = Faulty(answer)
-        episode = play_now(game, agents, seed)
+        writer = ReplayWriter(tmp_path, "game")
+        episode = play_now(game, agents, seed, watchers=[writer])
         assert episode.outcome.status == "terminated"
-        failed = [ply for ply in episode.plies if ply.decision.failure]
-        assert failed and all(ply.player == 1 for ply in failed)
+        assert episode.failures and {failure.player for failure in episode.failures} == {1}
+        assert verify(read_replay(writer.path)) is None
+
+
+@pytest.mark.parametrize("variant", ["cards", "classic"])
+def test_a_fault_never_accuses(variant: str) -> None:
+    """A fault of the line must not put a player out."""
+    game = Cluedo(players=3, variant=variant)
+    for seed in range(10):
+        agents: list[Agent] = [Faulty(), *seat_agents(game, ["bot:novice"] * 3, seed)[1:]]
+        episode = play_now(game, agents, seed, max_turns=60)
+        for ply in episode.plies:
+            assert not (ply.player == 0 and isinstance(ply.decision.action, Accuse))
+
+
+def test_fallbacks_do_not_depend_on_who_answers_first() -> None:
+    class Slow:
+        def __init__(self, seconds: float) -> None:
+            self.seconds = seconds
+
+        async def act(self, observation: Observation) -> Decision:
+            await asyncio.sleep(self.seconds)
+            raise RuntimeError
+
+    game = make_game("goofspiel", cards=4)
+    first, second = (
+        [str(ply.decision.action) for ply in play_now(game, [Slow(a), Slow(b)]).plies]
+        for a, b in ((0.0, 0.01), (0.01, 0.0))
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_a_wrong_number_of_agents_is_said_at_once(count: int) -> None:
+    with pytest.raises(UsageError, match="needs 3 agents"):
+        play_now(Cluedo(players=3), [Waiting() for _ in range(count)])
 
 
 def test_a_fault_while_refuting_is_never_cannot_refute() -> None:
@@ -96,6 +156,7 @@ def test_a_game_is_cut_off_at_the_limit() -> None:
     episode = play_now(game, seat_agents(game, ["bot:random"] * 3, 3), 3, max_turns=4)
     assert episode.outcome.status == "truncated"
     assert episode.outcome.reason == "stopped after 4 turns"
+    assert episode.turns == 4
     assert episode.outcome.winner is None
 
 

@@ -97,6 +97,17 @@ def test_a_broken_plugin_is_a_warning_that_names_it(monkeypatch: pytest.MonkeyPa
     assert "cluedo" in found.names("game")
 
 
+def test_a_plugin_called_like_a_bundled_one_takes_nothing_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def register(catalog: Catalog) -> None:
+        raise UsageError("my own error of arena's kind")
+
+    with pytest.warns(PluginWarning, match="plugin 'games' .* is left out"):
+        found = filled_with(monkeypatch, games=register)
+    assert "cluedo" in found.names("game")
+
+
 def test_two_claims_to_one_name_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def register(catalog: Catalog) -> None:
         catalog.add("game", "cluedo", "other:Cluedo")

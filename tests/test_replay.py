@@ -129,6 +129,33 @@ def test_a_changed_outcome_is_named(
     assert difference is not None and difference.startswith(f"outcome: {field}")
 
 
+def test_another_seed_is_noticed(recorded: Path, tmp_path: Path) -> None:
+    difference = verify(read_replay(rewritten(recorded, tmp_path, 0, seed=6)))
+    assert difference is not None and "the seed draws" in difference
+
+
+def test_a_respelled_move_is_noticed(recorded: Path, tmp_path: Path) -> None:
+    number = line_of(recorded, "decision", action="end turn")
+    difference = verify(read_replay(rewritten(recorded, tmp_path, number, action="End")))
+    assert difference is not None and "written 'End' for 'end turn'" in difference
+
+
+def test_moves_after_the_limit_are_noticed(recorded: Path, tmp_path: Path) -> None:
+    difference = verify(read_replay(rewritten(recorded, tmp_path, 0, max_turns=2)))
+    assert difference is not None and "after the limit of 2 turns" in difference
+
+
+@pytest.mark.parametrize("throw", ["throw 12 123456", "throw 0 1", "throw 1 7", "throw 1 2 3"])
+def test_dice_have_six_sides(recorded: Path, tmp_path: Path, throw: str) -> None:
+    number = next(
+        n
+        for n, text in enumerate(recorded.read_text(encoding="utf-8").splitlines())
+        if '"throw' in text
+    )
+    with pytest.raises(ReplayError, match="no throw of two dice"):
+        verify(read_replay(rewritten(recorded, tmp_path, number, action=throw)))
+
+
 def test_an_illegal_move_is_an_error_with_its_place(recorded: Path, tmp_path: Path) -> None:
     number = line_of(recorded, "decision", player=0)
     with pytest.raises(ReplayError, match="ply 1: .* not allowed now"):
@@ -146,6 +173,7 @@ def test_a_tampered_deal_is_an_error(recorded: Path, tmp_path: Path) -> None:
         ("", "empty, no replay"),
         ("hello\n", "line 1 is not JSON"),
         ('{"type":"event"}\n', "no replay header"),
+        ("[" * 100_000 + "\n", "this is no replay"),
         ("[1,2]\n", "no replay header"),
         ('{"type":"header","schema_version":99}\n', "schema 99; this arena .* reads schema 1"),
         ('{"type":"header","schema_version":1,"game":"cluedo"}\n', "line 1: header.options"),
@@ -163,6 +191,13 @@ def test_other_faults(recorded: Path, tmp_path: Path) -> None:
         read_replay(tmp_path / "missing.jsonl")
     with pytest.raises(ReplayError, match="there is no game 'chess'"):
         verify(read_replay(rewritten(recorded, tmp_path, 0, game="chess")))
+    with pytest.raises(ReplayError, match="9 players in a game for 3"):
+        verify(read_replay(rewritten(recorded, tmp_path, 0, players=["bot:novice"] * 9)))
+    with pytest.raises(ReplayError, match=r"players\.0"):
+        verify(read_replay(rewritten(recorded, tmp_path, 0, players=["\x1b[2J", "a", "b"])))
+    for option in ("name", "self"):
+        with pytest.raises(ReplayError, match=f"has no option '{option}'"):
+            verify(read_replay(rewritten(recorded, tmp_path, 0, options={option: 1})))
     with pytest.raises(ReplayError, match="players=99"):
         verify(read_replay(rewritten(recorded, tmp_path, 0, options={"players": 99})))
     whole = recorded.read_bytes()

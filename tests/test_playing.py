@@ -12,6 +12,7 @@ import pytest
 from arena.agent import Agent, Decision, RandomBot, Seat, act_now, make_agent
 from arena.episode import Episode, ReplayWriter
 from arena.errors import ArenaError, UsageError
+from arena.game import Game
 from arena.observation import Observation
 from arena.playing import play, play_many, seat_agents, stream
 from arena.registry import make_game

@@ -45,6 +45,7 @@ def test_a_picture_fits_80_by_24(tmp_path: Path, variant: str, players: int) -> 
         lines = drawn(stepper).splitlines()
         assert len(lines) <= 24
         assert max(map(len, lines)) <= 80
+        assert not any("…" in line for line in lines[1:15]), "marks are cut off"
 
 
 @pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -89,11 +90,14 @@ class Board:
         plain = console.no_color or console.color_system is None
         yield self._in_words() if plain else self._in_colours()
 
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(board.COLUMNS, board.COLUMNS)
+
     def _in_words(self) -> Text:
         text = Text("Where the pawns are", style="bold", no_wrap=True)
         for suspect, place in self.places.items():
             where = place if isinstance(place, str) else _coordinates(place)
-            text.append(f"\n{suspect.split()[-1]:<9}{where}"[:25], style="not bold")
+            text.append(f"\n{suspect.split()[-1]:<9}{where}"[: board.COLUMNS + 1], style="not bold")
         return text
 
     def _in_colours(self) -> Text:

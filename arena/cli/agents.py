@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import typer
+from arena.cli.flags import Flag
 
 
 def agents_command(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, Flag("--json", help="As JSON.")] = False,
 ) -> None:
     """List who can take a seat: kinds of players, and the bots of each game."""
     from arena.registry import catalog

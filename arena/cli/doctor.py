@@ -8,8 +8,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from arena.cli.flags import Flag
 from arena.version import __version__
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ DISTRIBUTION = "arena-games"
 
 
 def doctor_command(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, Flag("--json", help="As JSON.")] = False,
 ) -> int:
     """Say what is installed and what is missing. Exits with 1 if the core is incomplete."""
     packages = examine()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.flags import Flag
+
 if TYPE_CHECKING:
     from arena.game import Game
     from arena.observation import Json
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 def games_command(
     name: Annotated[str | None, typer.Argument(help="Only this game, with its rules.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, Flag("--json", help="As JSON.")] = False,
 ) -> None:
     """List the games and their options."""
     from arena.registry import catalog

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from arena.cli.flags import Flag
 from arena.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
@@ -44,36 +45,36 @@ class Table:
 
 def play_command(
     game: Annotated[str, typer.Argument(help="The game; 'arena games' lists them.")],
-    variant: Annotated[str | None, typer.Option(help="Variant of the game.")] = None,
-    players: Annotated[int | None, typer.Option(help="Number of seats.")] = None,
+    variant: Annotated[str | None, Flag(help="Variant of the game.")] = None,
+    players: Annotated[int | None, Flag(help="Number of seats.")] = None,
     option: Annotated[
-        list[str], typer.Option("--option", "-o", help="NAME=VALUE, any option of the game.")
+        list[str], Flag("--option", "-o", help="NAME=VALUE, any option of the game.")
     ] = [],  # noqa: B006 - typer reads the default, nobody changes it.
     seat: Annotated[
         list[str],
-        typer.Option(
+        Flag(
             help="I=SPEC: who sits there, e.g. 0=bot:oracle or 1=human ('arena agents' lists "
             "them). Default: bot:detective, or bot:random in games that have none."
         ),
     ] = [],  # noqa: B006
     seed: Annotated[
-        int | None, typer.Option(min=0, max=2**53, help="Deal and dice. Default: drawn.")
+        int | None, Flag(min=0, max=2**53, help="Deal and dice. Default: drawn.")
     ] = None,
     games: Annotated[
-        int, typer.Option(min=1, max=10**9, help="Games to play, on seeds SEED, SEED+1, …")
+        int, Flag(min=1, max=10**9, help="Games to play, on seeds SEED, SEED+1, …")
     ] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for the replays.")] = Path("runs/play"),
+    out: Annotated[Path, Flag(help="Folder for the replays.")] = Path("runs/play"),
     text_level: Annotated[
-        str, typer.Option(help="Help in the text: events, notes or deductions.")
+        str, Flag(help="Help in the text: events, notes or deductions.")
     ] = "notes",
     max_turns: Annotated[
-        int | None, typer.Option(min=1, help="Turns after which a game is cut off.")
+        int | None, Flag(min=1, help="Turns after which a game is cut off.")
     ] = None,
-    delay: Annotated[float, typer.Option(min=0, max=3600, help="Seconds between moves.")] = 0.0,
+    delay: Annotated[float, Flag(min=0, max=3600, help="Seconds between moves.")] = 0.0,
     watch: Annotated[
-        bool | None, typer.Option("--watch/--no-watch", help="Show the game. Default: one game.")
+        bool | None, Flag("--watch/--no-watch", help="Show the game. Default: one game.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Result as JSON, last line.")] = False,
+    as_json: Annotated[bool, Flag("--json", help="Result as JSON, last line.")] = False,
 ) -> int:
     """Play games and write a replay of each."""
     from arena.cli.options import game_from_flags, specs_from_flags

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.flags import Flag
 from arena.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
 
 def replay_command(
     file: Annotated[Path | None, typer.Argument(help="A replay (.jsonl).")] = None,
-    ply: Annotated[int | None, typer.Option(min=0, help="The position after this ply.")] = None,
-    seat: Annotated[int | None, typer.Option(min=0, help="Only what this seat could see.")] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Play it again and compare.")] = False,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the format's schema.")] = False,
-    svg: Annotated[Path | None, typer.Option(help="Write the position to this picture.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    ply: Annotated[int | None, Flag(min=0, help="The position after this ply.")] = None,
+    seat: Annotated[int | None, Flag(min=0, help="Only what this seat could see.")] = None,
+    verify: Annotated[bool, Flag("--verify", help="Play it again and compare.")] = False,
+    schema: Annotated[bool, Flag("--schema", help="Print the format's schema.")] = False,
+    svg: Annotated[Path | None, Flag(help="Write the position to this picture.")] = None,
+    as_json: Annotated[bool, Flag("--json", help="As JSON.")] = False,
 ) -> int:
     """Step through a replay in the terminal, or verify it."""
     from arena.episode import replay_json_schema

@@ -84,6 +84,8 @@ class MultiAgentEnv:
             actions = {player: choose(seen) for player, seen in observations.items()}
             observations, rewards, terminations, truncations, infos = env.step(actions)
 
+    A player with just one legal action is asked for it too, unlike in `arena.play`.
+
     Text is no part of the observations: a space needs a fixed shape, and most readers of arrays
     never read the text, which costs more than the move. `infos[player]["observation"]` is the
     `Observation` that renders it when asked: `.text(level, since)`.

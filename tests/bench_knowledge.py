@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from typing import Any
 
 import numpy as np
 import pytest
+from test_cluedo_knowledge import random_game
 
 from arena.action import CHANCE
 from arena.playing import play, seat_agents
@@ -58,3 +60,31 @@ def test_posterior(benchmark: Any, capsys: pytest.CaptureFixture[str], players: 
             end="",
         )
     assert tail < 50
+
+
+@pytest.mark.parametrize("players", [3, 4, 5, 6])
+def test_calibration(capsys: pytest.CaptureFixture[str], players: int) -> None:
+    """Of the cards that are in the envelope with probability p, a share p is: on full decks."""
+    game, predicted, happened = Cluedo(players=players), list[float](), list[bool]()
+    for seed in range(1000):
+        rng = random.Random(seed)
+        state = random_game(game, rng, moves=rng.randrange(3, 40), accuse=0.0)
+        player = rng.randrange(players)
+        knowledge = CluedoKnowledge(game, player)
+        for event in state.log.witnessed[player]:
+            knowledge.update(event)
+        assert state.envelope is not None
+        column = knowledge.marginals()[:, knowledge.envelope]
+        for card, probability in zip(game.deck.cards, column, strict=True):
+            if 0 < probability < 1:
+                predicted.append(probability)
+                happened.append(card in state.envelope)
+    p, y = np.array(predicted), np.array(happened, dtype=float)
+    edges = np.quantile(p, np.linspace(0, 1, 9))
+    bins = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, 7)
+    rows = [(p[bins == b].mean(), y[bins == b].mean()) for b in range(8) if (bins == b).any()]
+    with capsys.disabled():
+        print(f"\ncalibration, {players} players, {len(p)} predictions in 1000 positions:", end="")
+        print("".join(f"  {said:.3f}:{came:.3f}" for said, came in rows), end="")
+    # Predictions of one position depend on each other, so the bound is generous.
+    assert all(abs(said - came) < 0.03 for said, came in rows)

@@ -7,8 +7,9 @@ into "cannot refute". Showing is a move of its own even if there is just one car
 nobody learns from the course of the game whether the refuter had a choice.
 
 An accusation ends the turn. If it is right the game is won; if it is false, the accuser looks into
-the envelope, makes no more moves, and goes on refuting. The last player left plays on alone: a win
-is always a right accusation. A win returns 1, everything else 0.
+the envelope, makes no more moves, and goes on refuting; its pawn, if it stands before a door, steps
+into the room, so that it blocks nobody for ever. The last player left plays on alone: a win is
+always a right accusation. A win returns 1, everything else 0.
 """
 
 from __future__ import annotations

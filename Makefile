@@ -12,7 +12,7 @@ help:
 	@echo "make test   lint, type-check and test"
 	@echo "make venv   only make and fill $(VENV)"
 	@echo "make bench  measure speed beside other libraries (3 minutes)"
-	@echo "make ladder measure which bot beats which, with intervals (15 minutes)"
+	@echo "make ladder measure which bot beats which, with intervals (8 minutes)"
 
 demo: $(VENV)/.core
 	$(BIN)/arena play cluedo --variant classic --players 4 --seed 7 --delay 0.15 \

@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -93,18 +94,21 @@ async def play(
                 carry_out(CHANCE, Answer(Decision(state.sample_chance(chance))))
                 continue
             acting = state.to_act
+            seen = [state.observe(player) for player in acting]
             answers = await asyncio.gather(
-                *(_decide(agents[p], state.observe(p), fallbacks[p]) for p in acting)
+                *(_decide(agents[o.player], o, fallbacks[o.player]) for o in seen),
+                return_exceptions=True,
             )
-            for player, answer in zip(acting, answers, strict=True):
-                carry_out(player, answer)
+            for observation, answer in zip(seen, answers, strict=True):
+                carry_out(observation.player, _settled(answer, observation, fallbacks))
             await asyncio.sleep(delay)  # Also lets Ctrl-C in between the moves of bots.
         outcome = outcome_of(state, limit)
         for watcher in watchers:
             watcher.end(outcome)
     finally:
-        for watcher in watchers:
-            watcher.close()
+        with ExitStack() as stack:  # Closes the others too if one cannot be closed.
+            for watcher in watchers:
+                stack.callback(watcher.close)
     return Episode(header, tuple(plies), outcome, turns_played(state, limit))
 
 
@@ -141,14 +145,24 @@ async def _decide(agent: Agent, observation: Observation, fallback: random.Rando
     started = time.perf_counter()
     try:
         decision = _checked(await ask(agent, observation), observation)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise  # The game is being given up; it is not the agent that cancels itself.
-        decision = _fall_back(observation, fallback, f"{type(agent).__name__} was cancelled")
     except Exception as error:  # The edge of one player's turn: the others' game goes on.
         decision = _fall_back(observation, fallback, f"{type(agent).__name__}: {_told(error)}")
     return Answer(decision, time.perf_counter() - started)
+
+
+def _settled(
+    answer: Answer | BaseException, observation: Observation, fallbacks: Sequence[random.Random]
+) -> Answer:
+    """The answer, or a fallback for an agent that has cancelled itself.
+
+    If it is the game that is cancelled, that is raised where the game waits, and not seen here.
+    """
+    if isinstance(answer, asyncio.CancelledError):
+        fallback = fallbacks[observation.player]
+        return Answer(_fall_back(observation, fallback, "the agent was cancelled"), 0.0)
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 def _checked(decision: Decision, observation: Observation) -> Decision:
@@ -159,14 +173,25 @@ def _checked(decision: Decision, observation: Observation) -> Decision:
         raise IllegalAction(f"'{decision.action}' is not allowed now")
     if not isinstance(decision.failure, str | None):
         raise TypeError(f"failure={decision.failure!r} is no text")
-    if decision.details:
-        json.dumps(dict(decision.details), allow_nan=False)
-    return decision
+    # A copy, as it will stand on disk: the agent may go on changing its own.
+    details = json.dumps(dict(decision.details), allow_nan=False, ensure_ascii=False)
+    failure = decision.failure if decision.failure is None else _clean(decision.failure)
+    return Decision(decision.action, failure, json.loads(_whole(details)))
+
+
+def _whole(text: str) -> str:
+    """Text without half characters (lone surrogates), which no file can hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _clean(text: str) -> str:
+    """Text that can be written and shown: no half characters, no control characters."""
+    return "".join(c if c.isprintable() else " " for c in _whole(text))
 
 
 def _told(error: Exception) -> str:
     try:
-        return f"{type(error).__name__}: {error}"
+        return _clean(f"{type(error).__name__}: {error}")
     except Exception:  # Its own text may be what fails.
         return type(error).__name__
 

@@ -146,7 +146,7 @@ class Stepper:
             self.ply = range(last + 1)[ENDS[key]]
         elif key == "a":
             self.seat = None
-        elif key.isdigit() and int(key) < len(self.replay.header.players):
+        elif key.isascii() and key.isdecimal() and int(key) < len(self.replay.header.players):
             self.seat = int(key)
         return True
 

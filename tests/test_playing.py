@@ -50,6 +50,69 @@ def with_details(details: Any, failure: Any = None) -> Callable[[Observation], D
     return lambda seen: Decision(seen.legal_actions[0], failure, details)
 
 
+class CancelsItself:
+    """Cancels the task that it runs in, and then waits, or does not."""
+
+    def __init__(self, waits: bool) -> None:
+        self.waits = waits
+
+    async def act(self, observation: Observation) -> Decision:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if self.waits:
+            await asyncio.sleep(0)
+        return Decision(observation.legal_actions[0])
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_agent_that_cancels_itself_harms_nobody_else(waits: bool) -> None:
+    game = Cluedo(players=3)
+    agents = seat_agents(game, ["bot:detective"] * 3, 1)
+    agents[2] = CancelsItself(waits)
+    episode = play_now(game, agents, 1)
+    assert episode.outcome.status == "terminated"
+    assert {failure.player for failure in episode.failures} == {2}
+
+
+def test_a_game_that_is_cancelled_ends_at_once() -> None:
+    async def give_up() -> None:
+        game = TicTacToe()
+
+        class Forever:
+            async def act(self, observation: Observation) -> Decision:
+                await asyncio.sleep(60)
+                raise AssertionError
+
+        task = asyncio.ensure_future(play(game, [Forever(), Forever()], 0))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(asyncio.wait_for(give_up(), 5))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\x1b[2Jb", "zwölf"])
+def test_whatever_an_agent_writes_can_be_read_back(text: str, tmp_path: Path) -> None:
+    game = TicTacToe()
+    for answer in (RuntimeError(text), with_details({"reply": text}), with_details({}, text)):
+        writer = ReplayWriter(tmp_path, "game")
+        agents: list[Agent] = [Faulty(answer), Faulty(answer)]
+        play_now(game, agents, watchers=[writer])
+        assert verify(read_replay(writer.path)) is None
+        assert "\x1b" not in writer.path.read_text(encoding="utf-8")
+
+
+def test_details_are_kept_as_they_were_when_decided() -> None:
+    details: dict[str, Any] = {"tokens": [1]}
+    game = TicTacToe()
+    agents: list[Agent] = [Faulty(with_details(details)), Faulty(with_details(details))]
+    episode = play_now(game, agents)
+    details["tokens"].append(object())
+    assert episode.plies[0].decision.details == {"tokens": [1]}
+
+
 FAULTS = [
     RuntimeError("the model has gone"),
     asyncio.CancelledError(),
@@ -61,6 +124,7 @@ FAULTS = [
     with_details({"a": {1}}),
     with_details({"a": float("nan")}),
     with_details({}, failure=3),
+    with_details(None),
 ]
 
 

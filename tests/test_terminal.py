@@ -59,7 +59,7 @@ def test_keys(tmp_path: Path) -> None:
     stepper = Stepper(recorded(tmp_path), 0, None)
     last = len(stepper.moments) - 1
     seen = []
-    for key in ("n", "right", "p", "G", "n", "g", "p", "2", "a", "9", "x"):
+    for key in ("n", "right", "p", "G", "n", "g", "p", "2", "a", "9", "²"):
         assert stepper.press(key)
         seen.append((stepper.ply, stepper.seat))
     assert seen[:7] == [(p, None) for p in (1, 2, 1, last, last, 0, 0)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from arena.action import CHANCE as CHANCE
     from arena.action import Action as Action
     from arena.action import ActionSet as ActionSet
-    from arena.action import Move as Move
+    from arena.action import Step as Step
     from arena.agent import Agent as Agent
     from arena.agent import Decision as Decision
     from arena.agent import Seat as Seat
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from arena.replay import verify as verify
 
 _HOME = {
-    "action": ("CHANCE", "Action", "ActionSet", "Move"),
+    "action": ("CHANCE", "Action", "ActionSet", "Step"),
     "agent": ("Agent", "Decision", "Seat", "make_agent"),
     "env": ("MultiAgentEnv",),
     "episode": ("Episode", "Header", "Ply", "ReplayWriter"),

@@ -27,7 +27,7 @@ A = TypeVar("A", bound=Action)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Move:
+class Step:
     """An action and the player (or CHANCE) who took it."""
 
     player: int

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from arena.action import CHANCE, Action, ActionSet, ActionTable, Move
+from arena.action import CHANCE, Action, ActionSet, ActionTable, Step
 from arena.errors import IllegalAction, InvalidAction, UsageError
 from arena.observation import (
     ArraySpec,
@@ -257,8 +257,8 @@ class Game(ABC):
         return observation.legal_actions
 
     def resample(
-        self, history: Sequence[Move], player: int, rng: random.Random
-    ) -> list[Move] | None:
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
         """Another history that `player` cannot tell from this one, drawn at random.
 
         None, the default, says that the game hides nothing. A game that has secrets implements it

@@ -33,6 +33,10 @@ class Event:
     def audience(self) -> tuple[int, ...] | None:
         return None
 
+    def seen_by(self, player: int) -> bool:
+        """Whether this seat witnesses it."""
+        return self.audience is None or player in self.audience
+
     def to_json(self) -> dict[str, Json]:
         """`{"event": kind, "audience": seats or None, **fields}`."""
         fields = {

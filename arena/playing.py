@@ -93,14 +93,8 @@ async def play(
             if state.to_act == (CHANCE,):
                 carry_out(CHANCE, Answer(Decision(state.sample_chance(chance))))
                 continue
-            acting = state.to_act
-            seen = [state.observe(player) for player in acting]
-            answers = await asyncio.gather(
-                *(_decide(agents[o.player], o, fallbacks[o.player]) for o in seen),
-                return_exceptions=True,
-            )
-            for observation, answer in zip(seen, answers, strict=True):
-                carry_out(observation.player, _settled(answer, observation, fallbacks))
+            for player, answer in (await _ask_everybody(agents, state, fallbacks)).items():
+                carry_out(player, answer)
             await asyncio.sleep(delay)  # Also lets Ctrl-C in between the moves of bots.
         outcome = outcome_of(state, limit)
         for watcher in watchers:
@@ -140,6 +134,21 @@ class Answer:
     seconds: float | None = None
 
 
+async def _ask_everybody(
+    agents: Sequence[Agent], state: State, fallbacks: Sequence[random.Random]
+) -> dict[int, Answer]:
+    """The answers of all who must act, asked at the same time."""
+    seen = [state.observe(player) for player in state.to_act]
+    answers = await asyncio.gather(
+        *(_decide(agents[o.player], o, fallbacks[o.player]) for o in seen),
+        return_exceptions=True,
+    )
+    return {
+        observation.player: _settled(answer, observation, fallbacks[observation.player])
+        for observation, answer in zip(seen, answers, strict=True)
+    }
+
+
 async def _decide(agent: Agent, observation: Observation, fallback: random.Random) -> Answer:
     """One player's turn: whatever goes wrong in it stays in it."""
     started = time.perf_counter()
@@ -151,14 +160,13 @@ async def _decide(agent: Agent, observation: Observation, fallback: random.Rando
 
 
 def _settled(
-    answer: Answer | BaseException, observation: Observation, fallbacks: Sequence[random.Random]
+    answer: Answer | BaseException, observation: Observation, fallback: random.Random
 ) -> Answer:
     """The answer, or a fallback for an agent that has cancelled itself.
 
     If it is the game that is cancelled, that is raised where the game waits, and not seen here.
     """
     if isinstance(answer, asyncio.CancelledError):
-        fallback = fallbacks[observation.player]
         return Answer(_fall_back(observation, fallback, "the agent was cancelled"), 0.0)
     if isinstance(answer, BaseException):
         raise answer

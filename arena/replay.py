@@ -65,10 +65,11 @@ class Replay:
 
         Raises ReplayError where a move does not fit the rules.
         """
-        state = self.make_game().initial_state()
+        state, chance = self.make_game().initial_state(), stream(self.header.seed, "chance")
         for number, move in enumerate(self.moves):
             player = move.player if isinstance(move, DecisionLine) else CHANCE
             before, turn = len(state.log.events), state.turn
+            drawn = state.sample_chance(chance) if state.to_act == (CHANCE,) else None
             try:
                 action = state.parse(move.action)
                 state.apply(player, action)
@@ -78,7 +79,7 @@ class Replay:
             details = move.details if isinstance(move, DecisionLine) else {}
             events = tuple(state.log.events[before:])
             decision = Decision(action, failure, details)
-            yield Walked(state, Ply(number, player, decision, events), turn)
+            yield Walked(state, Ply(number, player, decision, events), turn, drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ class Walked:
     ply: Ply
     turn_before: int
     """The turn in which the move was made."""
+    drawn: Action | None
+    """What the replay's seed draws here; None where a player moves."""
 
 
 def read_replay(path: Path | str) -> Replay:
@@ -166,13 +169,12 @@ def verify(replay: Replay) -> str | None:
     Chance is drawn again from the seed; every move must be written as the rules write it, every
     event be what the rules give, and the outcome be the one that was reached.
     """
-    drawn = iter(_drawn_again(replay))
     recorded = iter(replay.events)
     state = None
     for walked in replay.walk():
         difference = (
             _verify_move(replay, walked)
-            or (walked.ply.player == CHANCE and _verify_chance(walked, next(drawn)))
+            or _verify_chance(walked)
             or _verify_events(walked, recorded, cut_off=replay.outcome is None)
         )
         if difference:
@@ -182,16 +184,6 @@ def verify(replay: Replay) -> str | None:
     if surplus is not None:
         return f"ply {surplus.ply}: an event '{surplus.event}' that the rules do not give"
     return _verify_outcome(replay, state)
-
-
-def _drawn_again(replay: Replay) -> Iterator[Action]:
-    """What the seed draws at each turn of chance, given the replay's moves before it."""
-    chance, state = stream(replay.header.seed, "chance"), replay.make_game().initial_state()
-    for move in replay.moves:
-        if state.to_act == (CHANCE,):
-            yield state.sample_chance(chance)
-        action = state.parse(move.action)
-        state.apply(move.player if isinstance(move, DecisionLine) else CHANCE, action)
 
 
 def _verify_move(replay: Replay, walked: Walked) -> str | None:
@@ -205,11 +197,11 @@ def _verify_move(replay: Replay, walked: Walked) -> str | None:
     return None
 
 
-def _verify_chance(walked: Walked, drawn: Action) -> str | None:
+def _verify_chance(walked: Walked) -> str | None:
     action = walked.ply.decision.action
-    if action == drawn:
+    if walked.drawn in (None, action):
         return None
-    return f"ply {walked.ply.number}: the seed draws '{drawn}', the replay has '{action}'"
+    return f"ply {walked.ply.number}: the seed draws '{walked.drawn}', the replay has '{action}'"
 
 
 def _verify_events(walked: Walked, recorded: Iterator[EventLine], cut_off: bool) -> str | None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from arena.action import CHANCE, Move
+from arena.action import CHANCE, Step
 from arena.agent import Agent, RandomBot, Seat, act_now, bot_names, make_agent
 from arena.episode import Episode, ReplayWriter
 from arena.game import Game, State
@@ -36,7 +36,7 @@ class Position:
     """A state of random play and how it came about."""
 
     state: State
-    history: tuple[Move, ...]
+    history: tuple[Step, ...]
 
 
 def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
@@ -63,7 +63,7 @@ def random_positions(game: Game, seed: int) -> Iterator[Position]:
     seats = [Seat(game, player, rng) for player in range(game.num_players)]
     bot = f"bot:{bot_names(game.name)[0]}"
     agents = [RandomBot(seat) if seed % 2 else make_agent(bot, seat) for seat in seats]
-    state, history = game.initial_state(), list[Move]()
+    state, history = game.initial_state(), list[Step]()
     yield Position(state, ())
     while state.to_act and (seed % 2 or state.turn <= (game.default_max_turns or LONGEST)):
         player = rng.choice(state.to_act)
@@ -72,7 +72,7 @@ def random_positions(game: Game, seed: int) -> Iterator[Position]:
         else:
             action = act_now(agents[player], state.observe(player)).action
         state.apply(player, action)
-        history.append(Move(player, action))
+        history.append(Step(player, action))
         assert len(history) < LONGEST, f"seed {seed}: random play does not end"
         yield Position(state, tuple(history))
 
@@ -200,7 +200,7 @@ def _check_sealed(state: State, seed: int) -> None:
             assert before == after, f"seed {seed}: player {other} sees that {player} has committed"
 
 
-def replay_history(game: Game, history: Sequence[Move]) -> State:
+def replay_history(game: Game, history: Sequence[Step]) -> State:
     """The state after these moves."""
     state = game.initial_state()
     for move in history:

@@ -23,9 +23,9 @@ from arena import (
     Event,
     Game,
     GameOptions,
-    Move,
     Observation,
     State,
+    Step,
 )
 
 if TYPE_CHECKING:
@@ -130,18 +130,18 @@ class Goofspiel(Game):
                 raise TypeError(f"{event!r} is no event of Goofspiel")
 
     def resample(
-        self, history: Sequence[Move], player: int, rng: random.Random
-    ) -> list[Move] | None:
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
         """Put another card under each bid of the others that still lies face down."""
         round_length = 1 + self.num_players  # A prize, and a bid of each player.
         sealed_from = len(history) // round_length * round_length
-        state, moves = self.initial_state(), list[Move]()
+        state, moves = self.initial_state(), list[Step]()
         for number, move in enumerate(history):
             action = move.action
             if number >= sealed_from and move.player not in (CHANCE, player):
                 action = rng.choice(state.legal_actions(move.player))
             state.apply(move.player, action)
-            moves.append(Move(move.player, action))
+            moves.append(Step(move.player, action))
         return moves
 
     @property

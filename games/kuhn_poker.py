@@ -21,9 +21,9 @@ from arena import (
     ChanceOutcome,
     Event,
     Game,
-    Move,
     Observation,
     State,
+    Step,
 )
 
 if TYPE_CHECKING:
@@ -128,15 +128,15 @@ class KuhnPoker(Game):
                 raise TypeError(f"{event!r} is no event of Kuhn poker")
 
     def resample(
-        self, history: Sequence[Move], player: int, rng: random.Random
-    ) -> list[Move] | None:
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
         """Deal again: the other card may be any that is not one's own, until it is shown."""
         moves = list(history)
         if moves and tuple(move.action for move in moves[1:]) not in SHOWDOWNS:
             dealt = moves[0].action
             assert isinstance(dealt, Deal)
             hands = [h for h in permutations(CARDS, 2) if h[player] == dealt.cards[player]]
-            moves[0] = Move(CHANCE, Deal(rng.choice(hands)))
+            moves[0] = Step(CHANCE, Deal(rng.choice(hands)))
         return moves
 
     @property

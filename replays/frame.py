@@ -36,17 +36,24 @@ class Moment:
     game: Game
     turn: int
     to_act: tuple[int, ...]
-    events: Sequence[Event]
-    """All of them so far, whoever witnessed them."""
+    log: Sequence[Event]
+    """The game's events; moments of one game share the list."""
+    num_events: int
+    """How many of them have happened."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """All of them so far, whoever witnessed them."""
+        return self.log[: self.num_events]
 
     @staticmethod
     def of(state: State) -> Moment:
-        return Moment(state.game, state.turn, state.to_act, state.log.events)
+        return Moment(state.game, state.turn, state.to_act, state.log.events, len(state.log.events))
 
 
 def sees(seat: int | None, event: Event) -> bool:
     """Whether `seat` witnesses the event; None stands for a viewer to whom everything is open."""
-    return seat is None or event.audience is None or seat in event.audience
+    return seat is None or event.seen_by(seat)
 
 
 class Beliefs:
@@ -59,12 +66,12 @@ class Beliefs:
     def bits(self, seat: int, moment: Moment) -> float | None:
         """Uncertainty of `seat` about what the game hides; None where a game cannot say."""
         knowledge = self._knowledge[seat]
-        if knowledge is None or not moment.events:
+        if knowledge is None or not moment.num_events:
             return None
-        for event in moment.events[self._read[seat] :]:
-            if sees(seat, event):
+        for event in moment.log[self._read[seat] : moment.num_events]:
+            if event.seen_by(seat):
                 knowledge.update(event)
-        self._read[seat] = len(moment.events)
+        self._read[seat] = moment.num_events
         return knowledge.entropy()
 
 

@@ -8,7 +8,6 @@ import re
 import select
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from prompt_toolkit.input import create_input
@@ -113,15 +112,12 @@ class Stepper:
         self.seat = seat
         self.console = Console()
         self.game = replay.make_game()
-        events: list[Event] = []
-        self.moments = [Moment(self.game, 0, (), events)]
-        # Moments share one list of events and each knows its own length of it.
-        self.lengths = [0]
+        log: list[Event] = []
+        self.moments = [Moment(self.game, 0, (), log, 0)]
         for walked in replay.walk():
-            events.extend(walked.ply.events)
+            log.extend(walked.ply.events)
             state = walked.state
-            self.moments.append(Moment(self.game, state.turn, state.to_act, events))
-            self.lengths.append(len(events))
+            self.moments.append(Moment(self.game, state.turn, state.to_act, log, len(log)))
 
     def run(self) -> None:
         with self.console.screen() as screen:
@@ -158,14 +154,9 @@ class Stepper:
             if self.moments[self.ply].turn != here:
                 return
 
-    def moment(self) -> Moment:
-        """The one after `ply` plies, with the events up to it."""
-        shared = self.moments[self.ply]
-        return replace(shared, events=shared.events[: self.lengths[self.ply]])
-
     def picture(self, height: int | None = None, keys: bool = True) -> RenderableType:
         """The position, `height` lines high (default: what the terminal has room for)."""
-        moment = self.moment()
+        moment = self.moments[self.ply]
         view = "everything open" if self.seat is None else f"as seat {self.seat} saw it"
         title = (
             f"{title_of(self.replay.header, self.seat)} · turn {moment.turn} · "

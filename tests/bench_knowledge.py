@@ -31,9 +31,7 @@ def positions(players: int) -> list[Problem]:
         state = game.initial_state()
         for ply in episode.plies:
             if ply.player != CHANCE and isinstance(ply.decision.action, Suggest):
-                knowledge = CluedoKnowledge(game, ply.player)
-                for event in state.log.witnessed[ply.player]:
-                    knowledge.update(event)
+                knowledge = CluedoKnowledge.after(game, ply.player, state.log.witnessed[ply.player])
                 found.append(knowledge.problem.copy())
             state.apply(ply.player, ply.decision.action)
     return found
@@ -70,9 +68,7 @@ def test_calibration(capsys: pytest.CaptureFixture[str], players: int) -> None:
         rng = random.Random(seed)
         state = random_game(game, rng, moves=rng.randrange(3, 40), accuse=0.0)
         player = rng.randrange(players)
-        knowledge = CluedoKnowledge(game, player)
-        for event in state.log.witnessed[player]:
-            knowledge.update(event)
+        knowledge = CluedoKnowledge.after(game, player, state.log.witnessed[player])
         assert state.envelope is not None
         column = knowledge.marginals()[:, knowledge.envelope]
         for card, probability in zip(game.deck.cards, column, strict=True):

@@ -16,13 +16,13 @@ from arena.cli import run
 from arena.testing import timeless
 
 
-def arena(*arguments: str, cwd: Path, typed: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own; `typed` is what its standard input holds."""
+def arena(command: str, *more: str, cwd: Path, typed: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the words of `command`, and `more`, in a process; `typed` is its standard input."""
     return subprocess.run(
-        [sys.executable, "-m", "arena", *arguments],
+        [sys.executable, "-m", "arena", *command.split(), *more],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
-        input=typed or "",
+        input=typed,
         capture_output=True,
         text=True,
         timeout=120,
@@ -60,19 +60,8 @@ def test_one_game_as_json(tmp_path: Path) -> None:
 
 
 def test_the_acceptance_game_has_the_same_bytes_twice(tmp_path: Path) -> None:
-    command = [
-        "play",
-        "cluedo",
-        "--variant",
-        "classic",
-        "--players",
-        "6",
-        "--seed",
-        "7",
-        "--no-watch",
-        "--json",
-    ]
-    results = [last_json(arena(*command, cwd=tmp_path).stdout) for _ in range(2)]
+    command = "play cluedo --variant classic --players 6 --seed 7 --no-watch --json"
+    results = [last_json(arena(command, cwd=tmp_path).stdout) for _ in range(2)]
     first, second = (tmp_path / str(result["replay"]) for result in results)
     assert first != second
     assert timeless(first) == timeless(second)
@@ -90,19 +79,7 @@ def test_flags_may_come_from_the_environment(
 
 def test_several_games(tmp_path: Path) -> None:
     done = arena(
-        *[
-            "play",
-            "cluedo",
-            "--games",
-            "5",
-            "--players",
-            "3",
-            "--seed",
-            "1",
-            "--seat",
-            "0=bot:oracle",
-            "--json",
-        ],
+        "play cluedo --games 5 --players 3 --seed 1 --seat 0=bot:oracle --json",
         cwd=tmp_path,
     )
     assert done.returncode == 0
@@ -200,7 +177,7 @@ def test_ctrl_c_keeps_the_finished_games(tmp_path: Path) -> None:
 
 
 def test_a_tampered_replay_exits_with_1_and_names_the_difference(tmp_path: Path) -> None:
-    done = arena("play", "kuhn_poker", "--seed", "1", "--json", cwd=tmp_path)
+    done = arena("play kuhn_poker --seed 1 --json", cwd=tmp_path)
     path = tmp_path / str(last_json(done.stdout)["replay"])
     path.write_text(path.read_text().replace('"pass"', '"bet"'), encoding="utf-8")
     checked = arena("replay", str(path), "--verify", cwd=tmp_path)
@@ -209,7 +186,7 @@ def test_a_tampered_replay_exits_with_1_and_names_the_difference(tmp_path: Path)
 
 
 def test_watching_on_a_pipe_is_plain_lines(tmp_path: Path) -> None:
-    done = arena("play", "cluedo", "--seed", "3", "--players", "3", cwd=tmp_path)
+    done = arena("play cluedo --seed 3 --players 3", cwd=tmp_path)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     lines = done.stdout.splitlines()
@@ -219,7 +196,7 @@ def test_watching_on_a_pipe_is_plain_lines(tmp_path: Path) -> None:
 
 
 def test_a_replay_as_one_seat_saw_it(tmp_path: Path) -> None:
-    done = arena("play", "cluedo", "--seed", "3", "--players", "3", "--json", cwd=tmp_path)
+    done = arena("play cluedo --seed 3 --players 3 --json", cwd=tmp_path)
     path = str(last_json(done.stdout)["replay"])
     full = arena("replay", path, cwd=tmp_path).stdout
     mine = arena("replay", path, "--seat", "1", cwd=tmp_path).stdout
@@ -235,18 +212,7 @@ def test_a_replay_as_one_seat_saw_it(tmp_path: Path) -> None:
 
 def test_a_person_plays_on_a_pipe_and_sees_only_its_own(tmp_path: Path) -> None:
     done = arena(
-        *[
-            "play",
-            "cluedo",
-            "--players",
-            "3",
-            "--seed",
-            "2",
-            "--seat",
-            "0=human",
-            "--max-turns",
-            "1",
-        ],
+        "play cluedo --players 3 --seed 2 --seat 0=human --max-turns 1",
         cwd=tmp_path,
         typed="help\nshow me\nsuggest nobody\nsuggest mrs white, rope, hall\nend\n",
     )
@@ -259,7 +225,7 @@ def test_a_person_plays_on_a_pipe_and_sees_only_its_own(tmp_path: Path) -> None:
 
 
 def test_a_person_who_hangs_up_leaves_the_game_unfinished(tmp_path: Path) -> None:
-    done = arena(*["play", "cluedo", "--seed", "2", "--seat", "0=human"], cwd=tmp_path)
+    done = arena("play cluedo --seed 2 --seat 0=human", cwd=tmp_path)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert list((tmp_path / "runs" / "play").glob("*.part"))
@@ -267,18 +233,7 @@ def test_a_person_who_hangs_up_leaves_the_game_unfinished(tmp_path: Path) -> Non
 
 def test_a_person_by_another_spelling_sees_no_more(tmp_path: Path) -> None:
     done = arena(
-        *[
-            "play",
-            "cluedo",
-            "--players",
-            "3",
-            "--seed",
-            "7",
-            "--seat",
-            "0=human:",
-            "--max-turns",
-            "1",
-        ],
+        "play cluedo --players 3 --seed 7 --seat 0=human: --max-turns 1",
         cwd=tmp_path,
         typed="end\n",
     )
@@ -287,18 +242,7 @@ def test_a_person_by_another_spelling_sees_no_more(tmp_path: Path) -> None:
 
 def test_a_person_is_told_how_it_ended(tmp_path: Path) -> None:
     done = arena(
-        *[
-            "play",
-            "cluedo",
-            "--players",
-            "3",
-            "--seed",
-            "2",
-            "--seat",
-            "0=human",
-            "--max-turns",
-            "1",
-        ],
+        "play cluedo --players 3 --seed 2 --seat 0=human --max-turns 1",
         cwd=tmp_path,
         typed="accuse Mrs White, Rope, Hall\n",
     )

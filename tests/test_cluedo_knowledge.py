@@ -134,9 +134,7 @@ def test_equals_brute_force(state: CluedoState, refuter: RefuterModel, rng: rand
     game = state.game
     player = rng.randrange(game.num_players)
     events = state.log.witnessed[player]
-    knowledge = CluedoKnowledge(game, player, refuter)
-    for event in events:
-        knowledge.update(event)
+    knowledge = CluedoKnowledge.after(game, player, events, refuter)
     dealt = next((event for event in events if isinstance(event, Dealt)), None)
     assert dealt is not None
     weights = {
@@ -188,9 +186,7 @@ def test_open_cards_are_nobodys() -> None:
         state = random_game(game, random.Random(seed), moves=12, accuse=0.0)
         dealt = state.log.events[0]
         assert isinstance(dealt, Dealt)
-        knowledge = CluedoKnowledge(game, 1)
-        for event in state.log.witnessed[1]:
-            knowledge.update(event)
+        knowledge = CluedoKnowledge.after(game, 1, state.log.witnessed[1])
         assert knowledge.marginals().shape == (21, 5)
         for card in dealt.open_cards:
             assert not knowledge.marginals()[game.deck.index[card]].any()
@@ -219,9 +215,7 @@ def test_a_question_asked_again_and_again(times: int) -> None:
 
 def test_entropy_of_a_fresh_game_counts_the_unseen_cards() -> None:
     state = random_game(Cluedo(players=3), random.Random(1), moves=0)
-    knowledge = CluedoKnowledge(state.game, 0)
-    for event in state.log.witnessed[0]:
-        knowledge.update(event)
+    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
     unseen = [sum(card not in state.hands[0] for card in c) for c in state.game.deck.categories]
     assert knowledge.entropy() == pytest.approx(math.log2(math.prod(unseen)))
     assert knowledge.world_count() == math.prod(unseen) * math.comb(12, 6)
@@ -249,9 +243,7 @@ def test_calibrated_on_full_decks(players: int) -> None:
         rng = random.Random(seed)
         state = random_game(game, rng, moves=rng.randrange(5, 30), accuse=0.0)
         player = rng.randrange(players)
-        knowledge = CluedoKnowledge(game, player)
-        for event in state.log.witnessed[player]:
-            knowledge.update(event)
+        knowledge = CluedoKnowledge.after(game, player, state.log.witnessed[player])
         column = knowledge.marginals()[:, knowledge.envelope]
         assert state.envelope is not None
         for card, probability in zip(game.deck.cards, column, strict=True):
@@ -285,9 +277,7 @@ def test_python_integers_take_over_where_64_bits_do_not_suffice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     state = random_game(Cluedo(players=5), random.Random(8), moves=14, accuse=0.0)
-    knowledge = CluedoKnowledge(state.game, 0)
-    for event in state.log.witnessed[0]:
-        knowledge.update(event)
+    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
     fast = knowledge.marginals()
     monkeypatch.setattr(Count, "_bound", lambda self: 2**80)
     slow = Count(knowledge.problem)

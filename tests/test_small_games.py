@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.action import CHANCE, Action, Move
+from arena.action import CHANCE, Action, Step
 from arena.errors import AmbiguousAction, IllegalAction, InvalidAction, UsageError
 from arena.game import Game, State
 from arena.observation import Observation
@@ -469,18 +469,18 @@ def test_random_play_is_zero_sum(game: Game, rng: random.Random) -> None:
 def test_resample_varies_what_is_hidden_and_nothing_else() -> None:
     """Otherwise the check of non-interference would compare a world with itself."""
     rng = random.Random(0)
-    deal, passes, bets = Move(CHANCE, Deal(("King", "Jack"))), Move(0, PASS), Move(1, BET)
+    deal, passes, bets = Step(CHANCE, Deal(("King", "Jack"))), Step(0, PASS), Step(1, BET)
     poker = [KuhnPoker().resample([deal, passes, bets], 0, rng) for _ in range(20)]
     cards = {str(world[0].action) for world in poker if world}
     assert cards == {"deal King, Jack", "deal King, Queen"}
-    shown = [deal, passes, bets, Move(0, BET)]
+    shown = [deal, passes, bets, Step(0, BET)]
     assert KuhnPoker().resample(shown, 0, rng) == shown
 
-    history = [Move(CHANCE, TurnUp(2)), Move(0, Bid(1))]
+    history = [Step(CHANCE, TurnUp(2)), Step(0, Bid(1))]
     bids = [Goofspiel(cards=3).resample(history, 1, rng) for _ in range(20)]
     assert {str(world[1].action) for world in bids if world} == {"bid 1", "bid 2", "bid 3"}
     assert Goofspiel(cards=3).resample(history, 0, rng) == history
-    revealed = [*history, Move(1, Bid(3))]
+    revealed = [*history, Step(1, Bid(3))]
     assert Goofspiel(cards=3).resample(revealed, 1, rng) == revealed
 
 

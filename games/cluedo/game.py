@@ -14,9 +14,9 @@ from arena import (
     Event,
     Game,
     Observation,
+    Step,
     TextLevel,
 )
-from arena import Move as GameMove
 from games.cluedo.cards import Deck
 from games.cluedo.events import (
     END_TURN,
@@ -115,8 +115,8 @@ class Cluedo(Game):
         return legal.of(Show) or legal.of(Move) or onward
 
     def resample(
-        self, history: Sequence[GameMove], player: int, rng: random.Random
-    ) -> list[GameMove] | None:
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
         from games.cluedo.worlds import resample
 
         return resample(self, history, player, rng)

@@ -16,6 +16,7 @@ here.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -61,6 +62,20 @@ class CluedoKnowledge:
         self._suggestion: Triple | None = None
         self._count: Count | None = None
         self._marginals: NDArray[np.float64] | None = None
+
+    @classmethod
+    def after(
+        cls,
+        game: Cluedo,
+        player: int,
+        events: Iterable[Event],
+        refuter: RefuterModel = "uniform",
+    ) -> CluedoKnowledge:
+        """What `player` knows who has witnessed these events."""
+        knowledge = cls(game, player, refuter)
+        for event in events:
+            knowledge.update(event)
+        return knowledge
 
     def update(self, event: Event) -> None:
         """Take in one more event that the player witnessed."""

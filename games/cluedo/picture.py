@@ -61,11 +61,11 @@ def _block(
 
 
 def _mark(marks: Marks, card: str, holder: int, envelope: bool) -> tuple[str, str]:
-    if (card, holder) in marks.has:
+    """The sign of the grid and its style."""
+    sign = marks.sign(card, holder)
+    if sign == "X":
         return ("★", "bold red") if envelope else (HAS, "bold green")
-    if (card, holder) in marks.lacks:
-        return (LACKS, "dim")
-    return (OPEN, "dim")
+    return (LACKS if sign == "-" else OPEN, "dim")
 
 
 def _short(card: str, width: int) -> str:

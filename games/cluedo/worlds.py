@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from arena import Move
+from arena import Step
 from games.cluedo.events import Deal, Show
 from games.cluedo.game import Cluedo
 from games.cluedo.knowledge import CluedoKnowledge
 
 
-def resample(game: Cluedo, history: Sequence[Move], player: int, rng: random.Random) -> list[Move]:
+def resample(game: Cluedo, history: Sequence[Step], player: int, rng: random.Random) -> list[Step]:
     """The same table talk over another deal that `player` holds possible.
 
     Moves are the same, but for the cards that others show each other: those are chosen afresh.
@@ -21,16 +21,14 @@ def resample(game: Cluedo, history: Sequence[Move], player: int, rng: random.Ran
     state = game.initial_state()
     for move in history:
         state.apply(move.player, move.action)
-    knowledge = CluedoKnowledge(game, player, "logic")
-    for event in state.log.witnessed[player]:
-        knowledge.update(event)
-    state, moves = game.initial_state(), list[Move]()
+    knowledge = CluedoKnowledge.after(game, player, state.log.witnessed[player], "logic")
+    state, moves = game.initial_state(), list[Step]()
     for move in history:
         action = move.action
         if isinstance(action, Deal):
             action = knowledge.sample(rng)
         elif isinstance(action, Show) and player not in (move.player, state.player):
             action = rng.choice(state.legal_actions(move.player))
-        moves.append(Move(move.player, action))
+        moves.append(Step(move.player, action))
         state.apply(move.player, action)
     return moves

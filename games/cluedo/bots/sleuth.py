@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TypeVar
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
 from games.cluedo import board
 from games.cluedo.cards import Triple
-from games.cluedo.events import (
-    END_TURN,
-    PASSAGE,
-    ROLL,
-    Accuse,
-    Move,
-    Show,
-    Suggest,
-)
+from games.cluedo.events import END_TURN, PASSAGE, ROLL, Accuse, Move, Show, Suggest
 from games.cluedo.game import Cluedo
 from games.cluedo.notebook import Notebook
 
 A = TypeVar("A", bound=Action)
 
 
-class Sleuth:
+class Sleuth(ABC):
     """What novice, detective and oracle share: the notebook, and the order of a turn."""
 
     def __init__(self, seat: Seat) -> None:
@@ -42,7 +34,7 @@ class Sleuth:
         self._read = observation.num_events
         return Decision(self.choose(observation.legal_actions))
 
-    def watch(self, event: Event) -> None:
+    def watch(self, event: Event) -> None:  # noqa: B027 - some keep nothing more.
         """Take in an event beyond what the notebook holds."""
 
     def choose(self, legal: ActionSet) -> Action:

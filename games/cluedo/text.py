@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import ActionSet, Event, Observation, TextLevel
+from arena import Action, ActionSet, Event, Observation, TextLevel
 from games.cluedo import board
 from games.cluedo.events import (
     Accuse,
@@ -141,33 +141,43 @@ def describe(game: Cluedo, observation: Observation, level: TextLevel, since: in
     if not since:
         lines.append(f"You are {game.seat_names[observation.player]}.")
     lines += _talk(game, observation, since)
-    shown = (isinstance(event, CardShown) for event in observation.events_since(since))
-    if level == "notes" and notes.hand and (not since or any(shown)):
-        lines += _notebook(game, notes)
+    if level == "notes" and notes.hand:
+        lines += _notebook(game, observation, notes, since)
     if level == "deductions" and notes.hand:
         lines += _deductions(game, observation, notes, since)
     if observation.legal_actions:
-        lines += _what_to_do(game, observation.legal_actions, notes)
+        lines += _what_to_do(game, observation.legal_actions, notes, with_example=not since)
     return "\n".join(lines)
 
 
 def _talk(game: Cluedo, observation: Observation, since: int) -> Iterator[str]:
-    """The events, one sentence each."""
-    return map(game.narrate, observation.events_since(since))
+    """The events, one sentence each. Who sees which card is shown need not read that one is."""
+    for event in observation.events_since(since):
+        told = isinstance(event, Refuted) and observation.player in (event.player, event.suggester)
+        if not told:
+            yield game.narrate(event)
 
 
-def _notebook(game: Cluedo, notes: Notebook) -> Iterator[str]:
-    """What the player saw itself."""
-    yield "Your notebook:"
-    yield f"- own cards: {', '.join(notes.hand)}"
+def _notebook(game: Cluedo, observation: Observation, notes: Notebook, since: int) -> Iterator[str]:
+    """What the player saw itself; with `since`, the lines that changed."""
+    new = [event for event in observation.events_since(since) if isinstance(event, CardShown)]
+    shown = {event.card: event.player for event in new if event.suggester == notes.player}
+    dealt = any(isinstance(event, HandDealt) for event in observation.events_since(since))
+    if dealt:
+        yield "Your notebook:"
+        yield f"- own cards: {', '.join(notes.hand)}"
+    elif shown:
+        yield "New in your notebook:"
     by_player: dict[int, list[str]] = {}
     for card, player in notes.shown.items():
         by_player.setdefault(player, []).append(card)
     for player, cards in sorted(by_player.items()):
-        yield f"- shown to you by {game.seat_names[player]}: {', '.join(game.deck.sort(cards))}"
+        if dealt or player in shown.values():
+            yield f"- shown to you by {game.seat_names[player]}: {', '.join(game.deck.sort(cards))}"
     for kind, category in zip(("suspects", "weapons", "rooms"), game.deck.categories, strict=True):
-        unseen = [card for card in category if not notes.seen(card)]
-        yield f"- {kind} you have not seen: {', '.join(unseen)}"
+        if dealt or not shown.keys().isdisjoint(category):
+            unseen = [card for card in category if not notes.seen(card)]
+            yield f"- {kind} you have not seen: {', '.join(unseen)}"
 
 
 def _deductions(
@@ -227,8 +237,10 @@ def _envelope_line(game: Cluedo, possible: Possible) -> str:
     return f"- envelope: {'; '.join(parts)}"
 
 
-def _what_to_do(game: Cluedo, legal: ActionSet, notes: Notebook) -> Iterator[str]:
-    """The legal actions as a grammar with an example, never as a list of hundreds."""
+def _what_to_do(
+    game: Cluedo, legal: ActionSet, notes: Notebook, with_example: bool
+) -> Iterator[str]:
+    """The legal actions as a grammar, at first with an example, never as a list of hundreds."""
     first = legal[0]
     if isinstance(first, Show):
         assert notes.suggestion is not None
@@ -236,7 +248,7 @@ def _what_to_do(game: Cluedo, legal: ActionSet, notes: Notebook) -> Iterator[str
         yield f"{player} suggested {notes.suggestion}. Show one of your cards: {_join(legal)}."
         return
     if isinstance(first, Move):
-        yield from _where_to_go(game, legal, notes)
+        yield from _where_to_go(game, legal, notes, with_example)
         return
     forms = [str(action) for action in (*legal.of(Roll), *legal.of(Passage))]
     suggestions = legal.of(Suggest)
@@ -248,14 +260,20 @@ def _what_to_do(game: Cluedo, legal: ActionSet, notes: Notebook) -> Iterator[str
         forms.append("accuse SUSPECT, WEAPON, ROOM")
     forms += map(str, legal.of(EndTurn))
     example = suggestions[0] if suggestions else first
-    yield f"Your action: {' | '.join(forms)}. For example: {example}"
+    yield _action_line(" | ".join(forms), example, with_example)
+
+
+def _action_line(forms: str, example: Action, with_example: bool) -> str:
+    return f"Your action: {forms}." + (f" For example: {example}" if with_example else "")
 
 
 def _join(legal: ActionSet) -> str:
     return " | ".join(map(str, legal))
 
 
-def _where_to_go(game: Cluedo, legal: ActionSet, notes: Notebook) -> Iterator[str]:
+def _where_to_go(
+    game: Cluedo, legal: ActionSet, notes: Notebook, with_example: bool
+) -> Iterator[str]:
     pawn = game.deck.suspects[notes.player]
     place = notes.places[pawn]
     within = [
@@ -269,7 +287,7 @@ def _where_to_go(game: Cluedo, legal: ActionSet, notes: Notebook) -> Iterator[st
         f"You are in {describe_place(place)}. With {notes.throw} {reach}; toward any other room "
         f"you go as far as you can. Steps: {', '.join(f'{room} {n}' for n, room in steps)}."
     )
-    yield f"Your action: move ROOM. For example: {legal[0]}"
+    yield _action_line("move ROOM", legal[0], with_example)
 
 
 def diagram(game: Cluedo, events: Sequence[Event]) -> str:

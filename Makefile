@@ -5,20 +5,21 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test venv bench ladder playthroughs clean
+.PHONY: help demo test venv bench ladder strength playthroughs clean
 
 help:
-	@echo "make demo   play one visible game of Cluedo and keep its replay"
+	@echo "make demo   a language model plays a game of Cluedo that you can watch"
 	@echo "make test   lint, type-check and test"
 	@echo "make venv   only make and fill $(VENV)"
 	@echo "make bench  measure speed beside other libraries (3 minutes)"
 	@echo "make ladder measure which bot beats which, with intervals (8 minutes)"
+	@echo "make strength  measure how the embedded model plays (15 minutes)"
 
 demo: $(VENV)/.core
-	$(BIN)/arena play cluedo --variant classic --players 4 --seed 7 --delay 0.15 \
-	  --seat 0=bot:oracle --seat 1=bot:detective --seat 2=bot:novice --seat 3=bot:random \
+	$(BIN)/arena play cluedo --players 4 --seed 7 --delay 0.15 --text-level deductions \
+	  --seat 0=embedded:clue-tiny --seat 1=bot:novice --seat 2=bot:novice --seat 3=bot:novice \
 	  --out runs/demo
-	@echo "Play it yourself: $(BIN)/arena play cluedo --seat 0=human"
+	@echo "Play against it: $(BIN)/arena play cluedo --seat 0=human --seat 1=embedded:clue-tiny"
 
 test: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -30,10 +31,14 @@ test: $(VENV)/.test
 venv: $(VENV)/.test
 
 bench: $(VENV)/.bench
-	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py --benchmark-columns=min,rounds
+	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py tests/bench_service.py \
+	  tests/bench_sampler.py --benchmark-columns=min,rounds
 
 ladder: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_ladder.py --benchmark-columns=min
+
+strength: $(VENV)/.bench
+	$(BIN)/pytest tests/bench_clue_tiny.py --benchmark-columns=min
 
 # The golden playthroughs, written anew; look at the difference before you commit it.
 playthroughs: $(VENV)/.test
@@ -45,15 +50,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable .
+	$(PIP) --editable '.[embedded,models,serve]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[pettingzoo,test]'
+	$(PIP) --editable '.[embedded,models,serve,pettingzoo,test]'
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[pettingzoo,test,bench]'
+	$(PIP) --editable '.[embedded,models,serve,pettingzoo,test,bench]'
 	@touch $@ $(VENV)/.core $(VENV)/.test
 
 clean:

@@ -22,10 +22,19 @@ if TYPE_CHECKING:
     from arena.action import Action as Action
     from arena.action import ActionSet as ActionSet
     from arena.action import Step as Step
+    from arena.action import normalise as normalise
     from arena.agent import Agent as Agent
     from arena.agent import Decision as Decision
     from arena.agent import Seat as Seat
     from arena.agent import make_agent as make_agent
+    from arena.backend import Backend as Backend
+    from arena.backend import Choice as Choice
+    from arena.backend import Completion as Completion
+    from arena.backend import Message as Message
+    from arena.backend import Request as Request
+    from arena.backend import Sampling as Sampling
+    from arena.backend import Token as Token
+    from arena.backend import Usage as Usage
     from arena.env import MultiAgentEnv as MultiAgentEnv
     from arena.episode import Episode as Episode
     from arena.episode import Header as Header
@@ -34,8 +43,11 @@ if TYPE_CHECKING:
     from arena.errors import ActionError as ActionError
     from arena.errors import AmbiguousAction as AmbiguousAction
     from arena.errors import ArenaError as ArenaError
+    from arena.errors import BackendError as BackendError
+    from arena.errors import ContextOverflow as ContextOverflow
     from arena.errors import IllegalAction as IllegalAction
     from arena.errors import InvalidAction as InvalidAction
+    from arena.errors import StopPlaying as StopPlaying
     from arena.errors import UsageError as UsageError
     from arena.game import ChanceOutcome as ChanceOutcome
     from arena.game import Game as Game
@@ -44,6 +56,7 @@ if TYPE_CHECKING:
     from arena.game import State as State
     from arena.observation import ArraySpec as ArraySpec
     from arena.observation import Event as Event
+    from arena.observation import Json as Json
     from arena.observation import Knowledge as Knowledge
     from arena.observation import Notes as Notes
     from arena.observation import Observation as Observation
@@ -54,33 +67,63 @@ if TYPE_CHECKING:
     from arena.playing import play as play
     from arena.playing import play_many as play_many
     from arena.playing import seat_agents as seat_agents
+    from arena.prompt import Chat as Chat
+    from arena.prompt import ChatOptions as ChatOptions
     from arena.registry import Catalog as Catalog
     from arena.registry import catalog as catalog
     from arena.registry import make_game as make_game
     from arena.replay import Replay as Replay
     from arena.replay import read_replay as read_replay
     from arena.replay import verify as verify
+    from arena.reply import read_reply as read_reply
+    from arena.service import LLMService as LLMService
+    from arena.settings import Settings as Settings
 
 _HOME = {
-    "action": ("CHANCE", "Action", "ActionSet", "Step"),
+    "action": ("CHANCE", "Action", "ActionSet", "Step", "normalise"),
     "agent": ("Agent", "Decision", "Seat", "make_agent"),
+    "backend": (
+        "Backend",
+        "Choice",
+        "Completion",
+        "Message",
+        "Request",
+        "Sampling",
+        "Token",
+        "Usage",
+    ),
     "env": ("MultiAgentEnv",),
     "episode": ("Episode", "Header", "Ply", "ReplayWriter"),
     "errors": (
         "ActionError",
         "AmbiguousAction",
         "ArenaError",
+        "BackendError",
+        "ContextOverflow",
         "IllegalAction",
         "InvalidAction",
+        "StopPlaying",
         "UsageError",
     ),
     "game": ("ChanceOutcome", "Game", "GameOptions", "Outcome", "State"),
-    "observation": ("ArraySpec", "Event", "Knowledge", "Notes", "Observation", "TextLevel"),
+    "observation": (
+        "ArraySpec",
+        "Event",
+        "Json",
+        "Knowledge",
+        "Notes",
+        "Observation",
+        "TextLevel",
+    ),
     "pettingzoo": ("to_pettingzoo",),
     "picture": ("Picture",),
     "playing": ("Watcher", "play", "play_many", "seat_agents"),
+    "prompt": ("Chat", "ChatOptions"),
     "registry": ("Catalog", "catalog", "make_game"),
     "replay": ("Replay", "read_replay", "verify"),
+    "reply": ("read_reply",),
+    "service": ("LLMService",),
+    "settings": ("Settings",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

@@ -7,15 +7,20 @@ the catalog; the rest belongs to what is found there. An agent lives for one sea
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from arena.action import Action
 from arena.errors import ArenaError, UsageError
 from arena.game import Game
 from arena.observation import Json, Observation, TextLevel
+from arena.prompt import ChatOptions
 from arena.registry import catalog
+
+if TYPE_CHECKING:
+    from arena.service import LLMService
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,9 @@ class Seat:
     player: int
     rng: random.Random
     text_level: TextLevel = "notes"
+    llm: LLMService | None = None
+    """Answers the requests of models; bots need none."""
+    models: ChatOptions = ChatOptions()
 
 
 class RandomBot:
@@ -76,14 +84,23 @@ def bot_names(game: str) -> list[str]:
 def make_agent(spec: str, seat: Seat) -> Agent:
     """The agent that SPEC names. Raises UsageError when there is none."""
     prefix, _, rest = spec.partition(":")
+    if prefix in catalog().names("backend"):
+        from arena.chat_agent import ChatAgent
+
+        return ChatAgent(spec, seat)
     if prefix not in catalog().names("agent"):
-        known = ", ".join(catalog().names("agent"))
+        known = ", ".join(catalog().names("agent") + catalog().names("backend"))
         raise UsageError(
-            f"seat {seat.player}: '{spec}' names no player; known kinds are: {known} "
+            f"seat {seat.player}: '{shown(spec)}' names no player; known kinds are: {known} "
             f"(for example bot:{bot_names(seat.game.name)[-1]}); 'arena agents' lists them"
         )
     agent: Agent = catalog().load("agent", prefix)(rest, seat)
     return agent
+
+
+def shown(spec: str) -> str:
+    """The SPEC as it may be shown and written: a password in a URL is left out."""
+    return re.sub(r"//[^/@#]*@", "//", spec)
 
 
 async def ask(agent: Agent, observation: Observation) -> Decision:

@@ -25,6 +25,7 @@ from arena.agent import Decision
 from arena.errors import ArenaError
 from arena.game import Game, Outcome, State
 from arena.observation import Event, Json, TextLevel
+from arena.prompt import ChatOptions
 from arena.version import __version__
 
 SCHEMA_VERSION = 1
@@ -49,6 +50,7 @@ class Header(_Line):
     seed: int = Field(description="Seeds chance, the bots and the fallback moves.")
     players: tuple[Printable, ...] = Field(description="The SPEC of each seat.")
     text_level: TextLevel = Field(description="How much help the agents' texts gave.")
+    models: dict[str, Json] | None = Field(None, description="How models were asked, if any were.")
     max_turns: int | None = Field(description="Turns after which the game is cut off.")
     created: datetime = Field(description="When the game began; one of the two kinds of times.")
 
@@ -59,6 +61,7 @@ class Header(_Line):
         players: Sequence[str],
         max_turns: int | None,
         text_level: TextLevel = "notes",
+        models: ChatOptions | None = None,
     ) -> Header:
         return Header(
             game=game.name,
@@ -66,6 +69,7 @@ class Header(_Line):
             seed=seed,
             players=tuple(players),
             text_level=text_level,
+            models=models.to_json() if models else None,
             max_turns=max_turns,
             created=datetime.now(UTC),
         )
@@ -237,7 +241,10 @@ class ReplayWriter:
         )
         self._write([line.model_dump(mode="json")])
         self.close()
-        self.path = self.path.rename(self._final)
+        try:
+            self.path = self.path.rename(self._final)
+        except OSError as error:
+            raise ArenaError(f"cannot write {self._final}: {error.strerror}") from error
 
     def _claim(self) -> None:
         """Open the first of `stem.jsonl`, `stem-2.jsonl`, … that nobody else has or is writing."""

@@ -178,6 +178,8 @@ class Game(ABC):
     Options: ClassVar[type[GameOptions]] = GameOptions
     default_max_turns: ClassVar[int | None] = None
     """Turns after which `play` cuts a game off, unless told otherwise."""
+    left_out: ClassVar[str] = "What was said before is left out."
+    """Told to a reader whose text had to be shortened."""
     options: GameOptions
 
     def __init__(self, /, **options: Json) -> None:
@@ -256,6 +258,15 @@ class Game(ABC):
         """
         return observation.legal_actions
 
+    def synonyms(self) -> Mapping[str, str]:
+        """Other words that a model's reply may use for the game's own, e.g. `{"knife": "dagger"}`.
+
+        Each phrase is replaced by the words of the game, which stand so in `str(action)`. Case and
+        punctuation do not matter, and the longest phrase goes first. A single word that stands for
+        a whole action (`{"done": "end turn"}`) counts only where it is the whole answer.
+        """
+        return {}
+
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
@@ -277,6 +288,23 @@ class Game(ABC):
         if observation.legal_actions:
             lines.append("Your actions: " + " | ".join(map(str, observation.legal_actions)))
         return "\n".join(lines)
+
+    def belief_question(self, observation: Observation) -> str | None:
+        """What to ask a player about what is hidden from it; None, the default, is no question."""
+        return None
+
+    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, Json]:
+        """The answer to `belief_question`, understood, and scored against the exact knowledge."""
+        return {}
+
+    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
+        """An observation in fewer words: the first `forget` events are not told one by one.
+
+        The default tells the rest as news. A game that keeps a notebook gives all of it here, at
+        the level "events" too: it stands for what is left out.
+        """
+        name = self.seat_names[observation.player]
+        return f"You are {name}. {self.left_out}\n{self.describe(observation, level, forget)}"
 
     def diagram(self, events: Sequence[Event]) -> str:
         """The table as plain text, drawn from the events that its viewer has witnessed."""

@@ -165,8 +165,13 @@ class Observation:
             cell = NotesCell(self.game.new_notes(self.player))
         return cell.catch_up(self._seen, self.num_events)
 
-    def text(self, level: TextLevel = "notes", since: int = 0) -> str:
-        """The situation in words; with `since`, only what is new after that many events."""
+    def text(self, level: TextLevel = "notes", since: int = 0, forget: int = 0) -> str:
+        """The situation in words; with `since`, only what is new after that many events.
+
+        With `forget`, the whole situation, but the first so many events are not told one by one.
+        """
+        if forget:
+            return self.game.summarise(self, level, forget)
         return self.game.describe(self, level, since)
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -9,14 +9,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from arena.action import CHANCE
 from arena.agent import Agent, Decision, Seat, ask, make_agent
 from arena.episode import Episode, Header, Ply, turns_played
-from arena.errors import IllegalAction, UsageError
+from arena.errors import IllegalAction, StopPlaying, UsageError
 from arena.game import Game, Outcome, State
 from arena.observation import Observation, TextLevel
+from arena.prompt import ChatOptions
+
+if TYPE_CHECKING:
+    from arena.service import LLMService
 
 
 class Watcher(Protocol):
@@ -38,11 +42,22 @@ def stream(seed: int, purpose: str) -> random.Random:
 
 
 def seat_agents(
-    game: Game, specs: Sequence[str], seed: int, text_level: TextLevel = "notes"
+    game: Game,
+    specs: Sequence[str],
+    seed: int,
+    text_level: TextLevel = "notes",
+    llm: LLMService | None = None,
+    models: ChatOptions | None = None,
 ) -> list[Agent]:
-    """A fresh agent for each seat of one game. Raises UsageError for a bad SPEC."""
+    """A fresh agent for each seat of one game; `llm` answers for models, asked as `models` says.
+
+    Raises UsageError for a bad SPEC.
+    """
+    options = models or ChatOptions()
     return [
-        make_agent(spec, Seat(game, player, stream(seed, f"agent {player}"), text_level))
+        make_agent(
+            spec, Seat(game, player, stream(seed, f"agent {player}"), text_level, llm, options)
+        )
         for player, spec in enumerate(specs)
     ]
 
@@ -57,14 +72,16 @@ async def play(
     watchers: Sequence[Watcher] = (),
     delay: float = 0.0,
     text_level: TextLevel = "notes",
+    models: ChatOptions | None = None,
 ) -> Episode:
     """Play one game to its end.
 
-    `players` are the agents' names and `text_level` the help they read, for the record; `delay` is
-    the seconds to wait between moves. A game still going after `max_turns` turns (default: the
-    game's own limit) is truncated. For an agent that fails, or whose answer is no legal action, one
-    of the game's `fallback_actions` is played, which the record says; it never ends the game.
-    Raises UsageError for a wrong number of agents, and whatever a watcher raises.
+    `players` are the agents' names, `text_level` the help they read and `models` how models among
+    them are asked, for the record; `delay` is the seconds to wait between moves. A game still going
+    after `max_turns` turns (default: the game's own limit) is truncated. For an agent that fails,
+    or whose answer is no legal action, one of the game's `fallback_actions` is played, which the
+    record says; it never ends the game. Raises UsageError for a wrong number of agents, whatever a
+    watcher raises, and StopPlaying if an agent does.
     """
     limit = max_turns if max_turns is not None else game.default_max_turns
     names = tuple(players) or tuple(type(agent).__name__ for agent in agents)
@@ -72,7 +89,7 @@ async def play(
         raise UsageError(f"{game!r} needs {game.num_players} agents, not {len(agents)}")
     if limit is not None and limit < 1:
         raise UsageError(f"max_turns={limit}: a game needs at least one turn")
-    header = Header.of(game, seed, names, limit, text_level)
+    header = Header.of(game, seed, names, limit, text_level, models)
     state = game.initial_state()
     chance = stream(seed, "chance")
     fallbacks = [stream(seed, f"fallback {player}") for player in range(game.num_players)]
@@ -154,6 +171,8 @@ async def _decide(agent: Agent, observation: Observation, fallback: random.Rando
     started = time.perf_counter()
     try:
         decision = _checked(await ask(agent, observation), observation)
+    except StopPlaying:
+        raise
     except Exception as error:  # The edge of one player's turn: the others' game goes on.
         decision = _fall_back(observation, fallback, f"{type(agent).__name__}: {_told(error)}")
     return Answer(decision, time.perf_counter() - started)

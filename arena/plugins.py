@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from arena.errors import NameTaken, PluginWarning
 from arena.registry import Catalog
 
-BUNDLED = ("games", "replays")
+BUNDLED = ("backends", "games", "replays", "trainers")
 
 
 def fill(catalog: Catalog) -> Catalog:

@@ -32,7 +32,7 @@ class Entry:
 
 
 class Catalog:
-    """Names by kind: `game`, `bot` (named `GAME/BOT`; `*/BOT` plays any), `agent`, `viewer`."""
+    """Names by kind: `game`, `bot` (`GAME/BOT`; `*/BOT` plays any), `agent`, `backend`, …"""
 
     def __init__(self) -> None:
         self._entries: dict[str, dict[str, Entry]] = {}

@@ -105,6 +105,9 @@ class KuhnPoker(Game):
     def initial_state(self) -> KuhnPokerState:
         return KuhnPokerState(self)
 
+    def synonyms(self) -> Mapping[str, str]:
+        return {"check": "pass", "fold": "pass", "call": "bet", "raise": "bet"}
+
     def rules(self) -> str:
         return (
             "Kuhn poker, two players. Both put one chip into the pot and are dealt one card each "

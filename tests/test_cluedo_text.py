@@ -33,7 +33,7 @@ def test_notes_add_what_the_player_saw_itself() -> None:
     text = played().observe(0).text("notes")
     assert "- own cards: Miss Scarlett, Colonel Mustard, Candlestick" in text
     assert "- shown to you by Player 1: Revolver" in text
-    assert "- weapons you have not seen: Lead Piping, Rope, Spanner" in text
+    assert "; weapons Lead Piping, Rope, Spanner; rooms" in text
 
 
 def test_deductions_add_what_follows() -> None:

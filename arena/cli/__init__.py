@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from arena.cli import agents, doctor, games, play, replay
+from arena.cli import agents, doctor, games, play, pretrain, replay, serve
 from arena.errors import ArenaError, UsageError
 
 app = typer.Typer(
@@ -23,6 +23,8 @@ app = typer.Typer(
 )
 app.command("play")(play.play_command)
 app.command("replay")(replay.replay_command)
+app.command("serve")(serve.serve_command)
+app.command("pretrain")(pretrain.pretrain_command)
 app.command("games")(games.games_command)
 app.command("agents")(agents.agents_command)
 app.command("doctor")(doctor.doctor_command)

@@ -15,17 +15,21 @@ def agents_command(
     from arena.registry import catalog
 
     kinds = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("agent")]
+    models = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("backend")]
     bots = []
     for entry in catalog().entries("bot"):
         game, _, bot = entry.name.partition("/")
         plays = "every game" if game == "*" else game
         bots.append({"spec": f"bot:{bot}", "game": plays, "summary": entry.summary})
     if as_json:
-        print(json.dumps({"agents": kinds, "bots": bots}))
+        print(json.dumps({"agents": kinds, "models": models, "bots": bots}))
         return
     print("A SPEC says who sits where: arena play cluedo --seat 0=bot:oracle --seat 1=human\n")
     for agent in kinds:
         print(f"{agent['spec']:<16} {agent['summary']}")
-    print()
+    print("\nModels; 'arena play --help' says how they are asked:")
+    for model in models:
+        print(f"{model['spec']:<16} {model['summary']}")
+    print("\nBots:")
     for line in bots:
         print(f"{line['spec']:<16} {line['game']:<12} {line['summary']}")

@@ -69,5 +69,5 @@ def _package(name: str, extra: str, install: str) -> dict[str, Json]:
 def _plugins() -> list[str]:
     from arena.registry import catalog
 
-    kinds = ("game", "bot", "agent", "viewer")
+    kinds = ("game", "bot", "agent", "backend", "viewer", "trainer")
     return sorted({entry.plugin for kind in kinds for entry in catalog().entries(kind)})

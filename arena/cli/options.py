@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from arena.agent import bot_names
+from arena.agent import bot_names, shown
 from arena.errors import UsageError
 from arena.game import Game
 from arena.observation import Json
@@ -43,13 +43,19 @@ def specs_from_flags(game: Game, seats: Sequence[str]) -> list[str]:
     for text in seats:
         number, equals, spec = text.partition("=")
         if not equals or not spec or not (number.isascii() and number.isdecimal()):
-            raise UsageError(f"--seat {text!r} is not I=SPEC, for example 0=bot:oracle")
+            raise UsageError(f"--seat {shown(text)!r} is not I=SPEC, for example 0=bot:oracle")
         if int(number) >= game.num_players:
             raise UsageError(
-                f"--seat {text!r}: {game.name} has seats 0 to {game.num_players - 1} here"
+                f"--seat {shown(text)!r}: {game.name} has seats 0 to {game.num_players - 1} here"
             )
         if int(number) in named:
-            raise UsageError(f"--seat {text!r}: seat {number} is named twice")
+            raise UsageError(f"--seat {shown(text)!r}: seat {number} is named twice")
         named.add(int(number))
         specs[int(number)] = spec
     return specs
+
+
+def unnamed_seats(game: Game, seats: Sequence[str]) -> list[int]:
+    """The seats that no --seat names."""
+    named = {text.partition("=")[0] for text in seats}
+    return [seat for seat in range(game.num_players) if str(seat) not in named]

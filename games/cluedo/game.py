@@ -13,6 +13,7 @@ from arena import (
     ArraySpec,
     Event,
     Game,
+    Json,
     Observation,
     Step,
     TextLevel,
@@ -114,6 +115,11 @@ class Cluedo(Game):
         onward = [action for action in (ROLL, END_TURN) if action in legal]
         return legal.of(Show) or legal.of(Move) or onward
 
+    def synonyms(self) -> Mapping[str, str]:
+        from games.cluedo.synonyms import synonyms
+
+        return synonyms(self)
+
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
@@ -151,6 +157,21 @@ class Cluedo(Game):
         from games.cluedo.text import describe
 
         return describe(self, observation, level, since)
+
+    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
+        from games.cluedo.text import summarise
+
+        return summarise(self, observation, level, forget)
+
+    def belief_question(self, observation: Observation) -> str | None:
+        from games.cluedo.beliefs import belief_question
+
+        return belief_question(self, observation)
+
+    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, Json]:
+        from games.cluedo.beliefs import score_beliefs
+
+        return score_beliefs(self, answer, observation)
 
     def diagram(self, events: Sequence[Event]) -> str:
         from games.cluedo.text import diagram

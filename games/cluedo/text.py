@@ -136,18 +136,36 @@ def narrate(game: Cluedo, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one 
 
 def describe(game: Cluedo, observation: Observation, level: TextLevel, since: int = 0) -> str:
     """The situation of a player in words; with `since`, what is new after that many events."""
-    notes: Notebook = observation.notes  # type: ignore[assignment]
-    lines: list[str] = []
-    if not since:
-        lines.append(f"You are {game.seat_names[observation.player]}.")
+    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
     lines += _talk(game, observation, since)
-    if level == "notes" and notes.hand:
-        lines += _notebook(game, observation, notes, since)
-    if level == "deductions" and notes.hand:
-        lines += _deductions(game, observation, notes, since)
-    if observation.legal_actions:
-        lines += _what_to_do(game, observation.legal_actions, notes, with_example=not since)
+    lines += _help_and_question(game, observation, level, since)
     return "\n".join(lines)
+
+
+def summarise(game: Cluedo, observation: Observation, level: TextLevel, forget: int) -> str:
+    """The situation without the first `forget` events but for those that a notebook cannot hold."""
+    lines = [f"You are {game.seat_names[observation.player]}. {game.left_out}"]
+    lines += [
+        game.narrate(event)
+        for event in observation.events[:forget]
+        if isinstance(event, Dealt | HandDealt | Accused | EnvelopeSeen)
+    ]
+    lines += _talk(game, observation, forget)
+    lines += _help_and_question(game, observation, "notes" if level == "events" else level, 0)
+    return "\n".join(lines)
+
+
+def _help_and_question(
+    game: Cluedo, observation: Observation, level: TextLevel, since: int
+) -> Iterator[str]:
+    """The notebook, or what changed in it, and what may be done."""
+    notes: Notebook = observation.notes  # type: ignore[assignment]
+    if level == "notes" and notes.hand:
+        yield from _notebook(game, observation, notes, since)
+    if level == "deductions" and notes.hand:
+        yield from _deductions(game, observation, notes, since)
+    if observation.legal_actions:
+        yield from _what_to_do(game, observation.legal_actions, notes, with_example=not since)
 
 
 def _talk(game: Cluedo, observation: Observation, since: int) -> Iterator[str]:
@@ -174,10 +192,17 @@ def _notebook(game: Cluedo, observation: Observation, notes: Notebook, since: in
     for player, cards in sorted(by_player.items()):
         if dealt or player in shown.values():
             yield f"- shown to you by {game.seat_names[player]}: {', '.join(game.deck.sort(cards))}"
-    for kind, category in zip(("suspects", "weapons", "rooms"), game.deck.categories, strict=True):
-        if dealt or not shown.keys().isdisjoint(category):
-            unseen = [card for card in category if not notes.seen(card)]
-            yield f"- {kind} you have not seen: {', '.join(unseen)}"
+    if dealt or shown or _may_accuse(observation):
+        unseen = [[c for c in cards if not notes.seen(c)] for cards in game.deck.categories]
+        yield (
+            f"- not seen by you: suspects {', '.join(unseen[0])}; weapons {', '.join(unseen[1])}; "
+            f"rooms {', '.join(unseen[2])}"
+        )
+
+
+def _may_accuse(observation: Observation) -> bool:
+    """Whether the decision is about the envelope: what may be in it is then told once more."""
+    return bool(observation.legal_actions.of(Accuse))
 
 
 def _deductions(
@@ -189,14 +214,14 @@ def _deductions(
     dealt = any(isinstance(event, HandDealt) for event in events[:since])
     before = notes.sheet(events, since) if dealt else None
     lines = []
-    for holder in (game.num_players, *range(game.num_players)):
-        if holder == observation.player:
-            continue
-        if before is None or not np.array_equal(now[:, holder], before[:, holder]):
-            lines.append(_holder_line(game, now, holder))
     if before is None or not np.array_equal(_placed(now), _placed(before)):
-        lines.insert(0, _unplaced_line(game, now))
-    if lines:
+        lines.append(_unplaced_line(game, now))
+    for holder in range(game.num_players):
+        changed = before is None or not np.array_equal(now[:, holder], before[:, holder])
+        if changed and holder != observation.player:
+            lines.append(_holder_line(game, now, holder))
+    if lines or _may_accuse(observation):
+        lines.append(_envelope_line(game, now))
         yield "What follows:" if before is None else "What follows now:"
         yield from lines
 
@@ -213,8 +238,6 @@ def _unplaced_line(game: Cluedo, possible: Possible) -> str:
 
 
 def _holder_line(game: Cluedo, possible: Possible, holder: int) -> str:
-    if holder == game.num_players:
-        return _envelope_line(game, possible)
     cards, placed = np.array(game.deck.cards), _placed(possible)
     has = cards[possible[:, holder] & placed]
     may = cards[possible[:, holder] & ~placed]

@@ -1,0 +1,46 @@
+"""`arena pretrain`: make a small playing model from scratch, by imitating bots."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.flags import Flag
+from arena.errors import UsageError
+
+
+def pretrain_command(
+    game: Annotated[str, typer.Argument(help="The game; 'arena games' lists them.")],
+    out: Annotated[Path, Flag(help="Folder for the checkpoint.")] = Path("runs/clue-tiny"),
+    games: Annotated[
+        int | None, Flag(min=50, max=10**6, help="Games to imitate. Default: the recipe's.")
+    ] = None,
+    epochs: Annotated[
+        int | None, Flag(min=1, max=100, help="Passes over the games. Default: the recipe's.")
+    ] = None,
+    seed: Annotated[int, Flag(min=0, max=10**6, help="Of the games and of the weights.")] = 0,
+    as_json: Annotated[bool, Flag("--json", help="Result as JSON, last line.")] = False,
+) -> int:
+    """Make a small language model that plays, from scratch, by imitating bots' games.
+
+    It reads the same prompts as every model. The same flags give the same weights on the same kind
+    of machine. Play it with --seat 0=embedded:FOLDER.
+    """
+    from arena.registry import catalog
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"--out {out}: there is something already; name a new folder")
+    recipe = catalog().load("trainer", "imitation-recipe")(
+        game=game, games=games, epochs=epochs, seed=seed
+    )
+    figures = catalog().load("trainer", "imitation")(recipe, out, _say)
+    print(json.dumps(figures) if as_json else f"Play it: arena play {game} --seat 0=embedded:{out}")
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

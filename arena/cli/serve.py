@@ -1,0 +1,66 @@
+"""`arena serve`: host a model for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.flags import Flag
+
+
+def serve_command(
+    model: Annotated[
+        str, typer.Argument(help="clue-tiny, or a model's folder in the Hugging Face format.")
+    ] = "clue-tiny",
+    host: Annotated[
+        str, Flag(help="Where to listen. Beyond this machine ARENA_API_KEY must be set.")
+    ] = "127.0.0.1",
+    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = 5001,
+    lora_root: Annotated[
+        Path | None, Flag(help="Let clients load LoRA adapters from below this folder.")
+    ] = None,
+    max_queue: Annotated[
+        int, Flag(min=1, help="Answers that may wait for a slot; more are told 429.")
+    ] = 1024,
+    max_body_bytes: Annotated[
+        int, Flag(min=1, help="The largest body; a larger one is told 413.")
+    ] = 2_000_000,
+    context: Annotated[
+        int | None, Flag(min=1, help="Tokens of prompt and answer. Default: the model's.")
+    ] = None,
+    slots: Annotated[int, Flag(min=1, help="Answers sampled at once.")] = 32,
+    device: Annotated[str, Flag(help="auto, cpu or cuda.")] = "auto",
+    threads: Annotated[int | None, Flag(min=1, help="Default: one per CPU, at most 4.")] = None,
+    drain_seconds: Annotated[
+        float, Flag(min=0, help="After SIGTERM, how long running requests may take.")
+    ] = 30.0,
+    tokens_as_ids: Annotated[
+        bool,
+        Flag("--return-tokens-as-token-ids", help="Spell logprobs' tokens 'token_id:ID', for ART."),
+    ] = False,
+    verbose: Annotated[bool, Flag("--verbose", help="Log what the server does.")] = False,
+) -> int:
+    """Serve a model to OpenAI-compatible clients, and to `arena play --backend art`.
+
+    With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
+    """
+    from arena.registry import catalog
+
+    code: int = catalog().load("server", "embedded")(
+        model,
+        host=host,
+        port=port,
+        lora_root=lora_root,
+        max_queue=max_queue,
+        max_body_bytes=max_body_bytes,
+        context=context,
+        slots=slots,
+        device=device,
+        threads=threads,
+        drain_seconds=drain_seconds,
+        tokens_as_ids=tokens_as_ids,
+        verbose=verbose,
+    )
+    return code

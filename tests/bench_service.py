@@ -1,0 +1,194 @@
+"""What the LLMService costs: 256 players at once, and a server that takes 50 ms for an answer.
+
+Each player asks again as soon as it has its answer. The contestants take turns in one run, with the
+same connections allowed, and each one's best round counts: on a busy machine the others say less.
+The ideal is 256 / 0.05 s = 5120 calls a second; what is missing there is the Python of the client.
+httpx looks at every connection of its pool for every other one, hence a second bare contestant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.backend import Message, Request, Sampling
+from arena.service import LLMService
+from arena.settings import ServiceSettings, Settings
+
+PLAYERS = 256
+LATENCY = 0.05
+SECONDS = 2.0
+"""Of one round of one contestant."""
+ROUNDS = 2
+PROMPT = "You hold Mrs White, the rope and the library. " * 20
+REQUEST = Request((Message("user", PROMPT),), Sampling(max_tokens=64))
+
+# To turn the warnings of litellm's insides into errors would cost more than its calls.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+Ask = Callable[[int], Awaitable[str]]
+"""Asks for one of the players, and returns the answer."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The base URL of a server in a process of its own."""
+    program = str(Path(__file__).parent / "misbehaving.py")
+    command = [sys.executable, program, "--port", "0", "--latency", str(LATENCY)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"{process.stdout.readline().strip()}/v1"
+        process.terminate()
+
+
+def settings() -> Settings:
+    return Settings(service=ServiceSettings(concurrency=PLAYERS))  # type: ignore[call-arg]
+
+
+@asynccontextmanager
+async def bare_httpx(url: str) -> AsyncIterator[Ask]:
+    async with httpx_ask(url, clients=1) as ask:
+        yield ask
+
+
+@asynccontextmanager
+async def httpx_client_each(url: str) -> AsyncIterator[Ask]:
+    async with httpx_ask(url, clients=PLAYERS) as ask:
+        yield ask
+
+
+@asynccontextmanager
+async def httpx_ask(url: str, clients: int) -> AsyncIterator[Ask]:
+    import httpx
+
+    body: dict[str, Any] = {"model": "m", "max_tokens": 64}
+    body["messages"] = [{"role": "user", "content": PROMPT}]
+    each = PLAYERS // clients
+    limits = httpx.Limits(max_connections=each, max_keepalive_connections=each)
+    context = httpx.create_ssl_context()  # Slow to make.
+    async with AsyncExitStack() as stack:
+        pool = [
+            await stack.enter_async_context(
+                httpx.AsyncClient(limits=limits, timeout=60, verify=context)
+            )
+            for _ in range(clients)
+        ]
+
+        async def ask(player: int) -> str:
+            response = await pool[player % clients].post(f"{url}/chat/completions", json=body)
+            response.raise_for_status()
+            text: str = response.json()["choices"][0]["message"]["content"]
+            return text
+
+        yield ask
+
+
+@asynccontextmanager
+async def bare_litellm(url: str) -> AsyncIterator[Ask]:
+    litellm = import_module("backends.litellm").load_litellm()  # As quiet as ours is.
+    litellm.in_memory_llm_clients_cache.flush_cache()  # The last round's sit on a closed loop.
+
+    async def ask(player: int) -> str:
+        answer = await litellm.acompletion(
+            model="openai/m",
+            messages=[{"role": "user", "content": PROMPT}],
+            max_tokens=64,
+            api_base=url,
+            api_key="none",
+            max_retries=0,
+            timeout=60,
+        )
+        return str(answer.choices[0].message.content)
+
+    yield ask
+
+
+@asynccontextmanager
+async def service_http(url: str) -> AsyncIterator[Ask]:
+    async with through_service(f"{url}#m") as ask:
+        yield ask
+
+
+@asynccontextmanager
+async def service_litellm(url: str) -> AsyncIterator[Ask]:
+    os.environ |= {"OPENAI_API_KEY": "none", "OPENAI_API_BASE": url, "OPENAI_BASE_URL": url}
+    async with through_service("openai:m") as ask:
+        yield ask
+
+
+@asynccontextmanager
+async def through_service(spec: str) -> AsyncIterator[Ask]:
+    async with LLMService(settings()) as llm:
+
+        async def ask(player: int) -> str:
+            return (await llm.complete(spec, REQUEST)).text
+
+        yield ask
+        assert not llm.ledger.tallies[spec].failed_tries
+
+
+CONTESTANTS = {
+    "bare httpx": bare_httpx,
+    "bare httpx, a client each": httpx_client_each,
+    "LLMService, http": service_http,
+    "bare litellm": bare_litellm,
+    "LLMService, litellm": service_litellm,
+}
+
+
+async def calls_per_second(ask: Ask) -> float:
+    """Of all players together, once every connection is there."""
+    await asyncio.gather(*(ask(player) for player in range(PLAYERS)))
+    answered = 0
+    started = time.perf_counter()
+
+    async def play(player: int) -> None:
+        nonlocal answered
+        while time.perf_counter() - started < SECONDS:
+            assert await ask(player)
+            answered += 1
+
+    await asyncio.gather(*(play(player) for player in range(PLAYERS)))
+    return answered / (time.perf_counter() - started)
+
+
+@pytest.fixture(scope="module")
+def speeds(server: str, request: pytest.FixtureRequest) -> dict[str, float]:
+    """Calls per second, the best of all rounds; printed."""
+    best = dict.fromkeys(CONTESTANTS, 0.0)
+
+    async def play(name: str) -> None:
+        async with CONTESTANTS[name](server) as ask:
+            best[name] = max(best[name], await calls_per_second(ask))
+
+    for _ in range(ROUNDS):
+        for name in CONTESTANTS:
+            asyncio.run(play(name))
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print(f"\n\n{PLAYERS} players, {LATENCY * 1000:.0f} ms       calls/s   of the ideal")
+        for name, speed in best.items():
+            print(f"{name:26} {speed:8,.0f}   {speed * LATENCY / PLAYERS:8.2f}")
+    return best
+
+
+@pytest.mark.parametrize(
+    ("ours", "bare", "aim"),
+    [
+        ("LLMService, http", "bare httpx", 0.90),
+        ("LLMService, litellm", "bare litellm", 0.95),
+    ],
+)
+def test_calls_per_second(speeds: dict[str, float], ours: str, bare: str, aim: float) -> None:
+    ratio = speeds[ours] / speeds[bare]
+    print(f"{ours}: {ratio:.2f} of {bare}")
+    assert ratio >= aim

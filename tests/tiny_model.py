@@ -1,0 +1,88 @@
+"""A small random Qwen3 checkpoint in the Hugging Face format, with tokenizer and template."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+TEXT = [
+    "system user assistant I suggest Colonel Mustard in the kitchen with the rope",
+    "suggest Professor Plum in the library with the lead pipe; nobody could show a card",
+    "Miss Scarlet accuses Mrs. Peacock in the ballroom with the candlestick, and is wrong",
+]
+
+
+def build_tiny_model(
+    folder: Path,
+    *,
+    seed: int = 0,
+    layers: int = 4,
+    width: int = 128,
+    heads: int = 4,
+    kv_heads: int = 2,
+    head_dim: int = 32,
+    inner: int = 384,
+    vocabulary: int = 600,
+    context: int = 2048,
+    tied: bool = True,
+    spread: float = 0.08,
+) -> Path:
+    """Write the checkpoint into `folder` and return it. `spread` is the weights' deviation."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = _tokenizer(vocabulary)
+    tokenizer.save_pretrained(folder)
+    config = Qwen3Config(
+        vocab_size=vocabulary,
+        hidden_size=width,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        head_dim=head_dim,
+        max_position_embeddings=context,
+        tie_word_embeddings=tied,
+        initializer_range=spread,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    generator_state = torch.random.get_rng_state()
+    torch.manual_seed(seed)
+    model = Qwen3ForCausalLM(config)  # type: ignore[no-untyped-call]
+    for name, weight in model.named_parameters():
+        if name.endswith("norm.weight"):  # Ones would hide a norm that is left out.
+            weight.data.uniform_(0.5, 1.5)
+    torch.random.set_rng_state(generator_state)
+    model.save_pretrained(folder)
+    return folder
+
+
+def _tokenizer(vocabulary: int) -> PreTrainedTokenizerFast:
+    """Byte-level BPE: every text has tokens, and a character may take several."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(TEXT, trainer)
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        chat_template=TEMPLATE,
+    )

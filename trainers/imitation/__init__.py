@@ -1,0 +1,1 @@
+"""Imitation of bots: how the embedded checkpoint is made from scratch."""

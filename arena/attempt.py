@@ -46,7 +46,6 @@ class Attempt(BaseModel):
     policy_version: int | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cached_tokens: int = 0
     cost: float | None = None
     cached: bool = Field(default=False, description="Answered from the response cache.")
     seconds: float = 0.0
@@ -95,8 +94,9 @@ def answered(attempt: Attempt, completion: Completion, reading: Reading) -> Atte
             "excerpt": reading.excerpt if reading.failure else "",
             "model": completion.model,
             "policy_version": completion.policy_version,
-            **asdict(completion.usage),
-            "cost": completion.cost,
+            "prompt_tokens": completion.usage.prompt_tokens,
+            "completion_tokens": completion.usage.completion_tokens,
+            "cost": 0.0 if completion.cached else completion.cost,
             "cached": completion.cached,
             "seconds": round(completion.seconds, 6),
             "seconds_to_first_token": completion.seconds_to_first_token,

@@ -69,8 +69,8 @@ class ChatAgent:
         if self._options.beliefs:
             details |= await self._state_beliefs(observation)
         attempts: list[Attempt] = []
-        while len(attempts) < self._options.max_attempts:
-            answer = await self._attempt(observation)
+        for number in range(1, self._options.max_attempts + 1):
+            answer = await self._attempt(observation, attempts)
             attempts.append(answer.attempt)
             details["attempts"] = [attempt.to_json() for attempt in attempts]
             if self._chat.forgotten:
@@ -79,21 +79,28 @@ class ChatAgent:
                 return Decision(answer.reading.action, details=details)
             if answer.attempt.failure == "provider_error":
                 break
-            self._chat.correct(correction(answer.reading, observation))
+            if number < self._options.max_attempts:
+                self._chat.correct(correction(answer.reading, observation))
         return self._give_up(observation, attempts, details)
 
-    async def _attempt(self, observation: Observation) -> Answer:
-        """Ask once, with a shorter chat if it is too long for the model; takes the reply down."""
+    async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> Answer:
+        """Ask once, and take the reply down.
+
+        A chat that is too long for the model is shortened; the requests that were too long are
+        added to `attempts`.
+        """
         request = self._request(observation)
         while True:
             try:
                 completion = await self._llm.complete(self._spec, request)
             except BackendError as error:
                 too_long = isinstance(error, ContextOverflow)
+                attempt = failed(asked(request, self._sent), error)
+                self._sent = request.messages
                 if too_long and self._chat.shorten(observation):
+                    attempts.append(attempt)
                     request = replace(request, messages=tuple(self._chat.messages))
                     continue
-                attempt = failed(asked(request, self._sent), error)
                 return Answer(Reading(None, None, str(error)), attempt)
             attempt = asked(request, self._sent)
             self._sent = request.messages

@@ -80,7 +80,7 @@ class Chat:
 
     def ask(self, observation: Observation) -> None:
         """Ask for a decision: tell what is new, or everything anew."""
-        if self.mode == "fresh" or not self._read:
+        if self.mode == "fresh" or len(self.messages) == 1:
             self._rebuild(observation)
         else:
             self._say(observation.text(self.level, self._read))
@@ -112,4 +112,9 @@ class Chat:
         self._say(observation.text(self.level, forget=self.forgotten))
 
     def _say(self, text: str) -> None:
-        self.messages.append(Message("user", text))
+        """Speak to the model; roles must alternate, so what was not answered is added to."""
+        last = self.messages[-1]
+        if last.role == "user":
+            self.messages[-1] = Message("user", f"{last.content}\n{text}")
+        else:
+            self.messages.append(Message("user", text))

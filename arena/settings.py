@@ -19,14 +19,23 @@ import os
 from functools import cached_property
 from pathlib import Path
 from tomllib import TOMLDecodeError
-from typing import Any
+from typing import Any, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -41,7 +50,7 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    concurrency: int = Field(16, ge=1, description="Calls in flight at once.")
+    concurrency: int = Field(32, ge=1, description="Calls in flight at once.")
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0, description="Prompt and answer together.")
     connect_timeout: float = Field(10.0, gt=0)
@@ -63,6 +72,21 @@ class ServiceSettings(Limits):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
+    @model_validator(mode="after")
+    def _has_only_tables_beside_limits(self) -> Self:
+        for name, value in (self.__pydantic_extra__ or {}).items():
+            if not isinstance(value, dict):
+                known = ", ".join(Limits.model_fields)
+                raise ValueError(
+                    f"there is no limit '{name}' ({known}), and [service.{name}] must be a table"
+                )
+        return self
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The backends that have limits of their own."""
+        return tuple(self.__pydantic_extra__ or ())
+
     def limits(self, backend: str) -> Limits:
         """The limits of the backend with this prefix. Raises UsageError for a bad sub-table."""
         general = {name: getattr(self, name) for name in Limits.model_fields}
@@ -75,7 +99,9 @@ class ServiceSettings(Limits):
 class Settings(BaseSettings):
     """What a run needs to know to call models."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(
+        frozen=True, extra="ignore", populate_by_name=True, case_sensitive=True
+    )
 
     llm_backend: str | None = Field(
         None, validation_alias=AliasChoices("LLM_BACKEND", "llm_backend")
@@ -83,7 +109,10 @@ class Settings(BaseSettings):
     art_wrapper_url: str = Field(
         "http://localhost:5001", validation_alias=AliasChoices("ART_WRAPPER_URL", "art_wrapper_url")
     )
-    service: ServiceSettings = ServiceSettings()  # type: ignore[call-arg]
+    service: ServiceSettings = Field(
+        ServiceSettings(),  # type: ignore[call-arg]
+        validation_alias=AliasChoices("ARENA_SERVICE", "service"),
+    )
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
@@ -95,8 +124,11 @@ class Settings(BaseSettings):
             return cls(**given)
         except TOMLDecodeError as error:
             raise UsageError(f"{named or CONFIG_FILE} is no TOML: {error}") from None
-        except ValidationError as error:
+        except (ValidationError, SettingsError) as error:
             raise UsageError(f"settings: {_first_fault(error)}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            files = f"{named or CONFIG_FILE} or {DOTENV_FILE}"
+            raise UsageError(f"settings: {files} cannot be read: {error}") from None
 
     @classmethod
     def settings_customise_sources(
@@ -133,4 +165,5 @@ def _first_fault(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return str(error).splitlines()[0]
     fault = error.errors(include_input=False)[0]
-    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+    place = ".".join("service" if part == "ARENA_SERVICE" else str(part) for part in fault["loc"])
+    return f"{place}: {fault['msg']}"

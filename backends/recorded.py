@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from arena.attempt import Attempt, requests_of, unusual
 from arena.backend import Choice, Completion, Message, Request, Token, Usage
 from arena.episode import DecisionLine
-from arena.errors import BackendError, ReplayError, StopPlaying, UsageError
+from arena.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
 from arena.observation import Json
 from arena.replay import read_replay
 from arena.settings import Settings
@@ -115,6 +115,8 @@ def _attempt(path: Path, move: DecisionLine, raw: Json) -> Attempt:
 
 def _completion(attempt: Attempt) -> Completion:
     """What came back then, at no cost now. Raises BackendError if nothing did."""
+    if attempt.cause == "context_length":
+        raise ContextOverflow(attempt.excerpt)
     if attempt.failure == "provider_error":
         raise BackendError(attempt.excerpt, attempt.cause or "bad_response")
     tokens = tuple(Token(id, "", logprob, sampled) for id, logprob, sampled in attempt.tokens)
@@ -124,7 +126,7 @@ def _completion(attempt: Attempt) -> Completion:
     return Completion(
         choices=(choice,),
         model=attempt.model,
-        usage=Usage(attempt.prompt_tokens, attempt.completion_tokens, attempt.cached_tokens),
+        usage=Usage(attempt.prompt_tokens, attempt.completion_tokens),
         cost=0.0,
         policy_version=attempt.policy_version,
         prompt_token_ids=attempt.prompt_token_ids,

@@ -189,6 +189,28 @@ def test_a_recorded_game_runs_again_without_its_provider(tmp_path: Path) -> None
     assert [d.failure for d in decisions_of(first)] == [d.failure for d in decisions_of(second)]
 
 
+def test_a_game_whose_chat_was_shortened_runs_again(tmp_path: Path) -> None:
+    def small(request: Request) -> str | Reply:
+        if sum(len(m.content) for m in request.messages) > 2200:
+            return Reply("too long", error="context_length")
+        return fallback_of(request)
+
+    first, _ = game_of(small, max_turns=30, out=tmp_path)
+    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
+    second, _ = game_of(again, max_turns=30)
+    assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
+    assert not second.failures and decisions_of(second)[-1].details["forgotten"] > 0
+
+
+def test_roles_alternate_whatever_happens() -> None:
+    bad = iter(["hm", "hm", Reply("", error="bad_request"), "hm"])
+    _, backend = game_of(lambda r: next(bad, fallback_of(r)), ChatOptions(max_attempts=2))
+    for request in backend.requests:
+        roles = [message.role for message in request.messages]
+        assert roles == (["system", *["user", "assistant"] * len(roles)])[: len(roles)]
+        assert roles[-1] == "user"
+
+
 def test_a_recorded_game_that_goes_another_way_shows_the_difference(tmp_path: Path) -> None:
     game_of(fallback_of, out=tmp_path)
     again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]

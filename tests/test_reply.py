@@ -268,6 +268,18 @@ def test_not_every_cannot_is_a_refusal() -> None:
     assert str(read_reply(reply, observation).action) == "suggest Professor Plum, Rope, Hall"
 
 
+def test_an_action_that_is_declined_or_only_offered_is_not_taken() -> None:
+    observation = decision("suggest", players=3)
+    for reply in (
+        "I do not want to accuse Plum, Rope, Hall.",
+        "I'm not ready to accuse Plum, Rope, Hall yet.",
+        "suggest SUSPECT, WEAPON, ROOM | accuse SUSPECT, WEAPON, ROOM | end turn.",
+    ):
+        assert read_reply(reply, observation).action is None, reply
+    both = "suggest White, Rope, Hall. (Avoid: accuse Plum, Rope, Hall)"
+    assert str(read_reply(both, observation).action) == "suggest Mrs White, Rope, Hall"
+
+
 def test_a_number_that_may_be_cut_off_is_not_taken() -> None:
     state = Goofspiel(cards=13).initial_state()
     observation = next(iter(walk(state.game, 0))).observe(0)

@@ -42,11 +42,21 @@ def test_only_what_may_succeed_later_is_tried_again(cause: FailureCause) -> None
 
 
 def test_after_the_last_retry_the_error_comes_out() -> None:
-    play = table([Reply(error="rate_limit", text=f"try {n}") for n in range(9)], max_retries=3)
+    play = table([Reply(error="server_error", text=f"try {n}") for n in range(9)], max_retries=3)
     with pytest.raises(BackendError, match="try 3") as raised:
         asyncio.run(play.ask())
-    assert raised.value.cause == "rate_limit"
-    assert (play.tally.tries, play.tally.failures) == (4, {"rate_limit": 1})
+    assert raised.value.cause == "server_error"
+    assert (play.tally.tries, play.tally.failures) == (4, {"server_error": 1})
+
+
+def test_a_rate_limit_is_waited_out_however_often_it_is_met_within_patience() -> None:
+    busy = [Reply(error="rate_limit")] * 6
+    play = table([*busy, "yes"], max_retries=2)
+    assert asyncio.run(play.ask()) == "yes" and play.tally.tries == 7
+    impatient = table([*busy, "never"], max_retries=2, patience=0)
+    with pytest.raises(BackendError):
+        asyncio.run(impatient.ask())
+    assert impatient.tally.tries == 3
 
 
 def test_a_context_overflow_comes_out_as_it_is() -> None:
@@ -167,7 +177,7 @@ def test_a_request_above_the_limit_of_a_minute_passes() -> None:
 def test_limits_of_one_kind_of_backend() -> None:
     settings = Settings(service=ServiceSettings(scripted={"max_retries": 0}))  # type: ignore[call-arg]
     llm = LLMService(settings)
-    llm.add(SPEC, Scripted([Reply(error="rate_limit"), "never"]))
+    llm.add(SPEC, Scripted([Reply(error="server_error"), "never"]))
     with pytest.raises(BackendError):
         asyncio.run(llm.complete(SPEC, ASK))
 

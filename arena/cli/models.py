@@ -94,9 +94,7 @@ CacheFlag = Annotated[
     Path | None,
     Flag(help="SQLite file: an equal request is answered from it.", rich_help_panel=PANEL),
 ]
-AtOnceFlag = Annotated[
-    int, Flag(min=1, max=10_000, help="Games played at once.", rich_help_panel=PANEL)
-]
+AtOnceFlag = Annotated[int, Flag(min=1, max=10_000, help="Games played at once.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +143,13 @@ class ModelFlags:
 
         backend = self.backend or Settings.load().llm_backend
         wanted = [seat for seat, spec in enumerate(specs) if spec == "model"]
-        if backend and not wanted:
+        # What the environment says takes no seat from a table that was set by hand.
+        if backend and not wanted and (self.backend or len(free) == len(specs)):
             wanted = free[:1]
-        if backend and not wanted:
-            raise UsageError(f"--backend {shown(backend)}: every seat is taken; name one I=model")
+        if self.backend and not wanted:
+            raise UsageError(
+                f"--backend {shown(self.backend)}: every seat is taken; name one I=model"
+            )
         prefix, colon, rest = (backend or "embedded").partition(":")
         spec = f"{prefix.lower()}{colon}{rest}"
         if wanted and prefix.lower() not in catalog().names("backend"):

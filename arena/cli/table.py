@@ -97,12 +97,12 @@ def run(table: Table, as_json: bool) -> int:
 def _report(table: Table, as_json: bool) -> None:
     """What went wrong, what the models have cost, and the result as JSON."""
     _warn_of_failures(table)
-    if table.llm is not None:
-        _settle_accounts(table, table.llm.ledger, as_json)
     if as_json:
         single = table.results[0] if table.results and len(table.seeds) == 1 else None
         ledger = {"ledger": table.llm.ledger.to_json()} if table.llm else {}
         print(json.dumps({**(single or {"games": table.results}), **ledger}))
+    if table.llm is not None:
+        _settle_accounts(table, table.llm.ledger, as_json)
 
 
 def _settle_accounts(table: Table, ledger: Ledger, as_json: bool) -> None:

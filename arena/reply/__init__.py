@@ -3,8 +3,9 @@
 What counts:
 
 - The last action named in the reply that is legal now is taken. Reasoning before it is welcome, and
-  may name other actions; an illegal one after it is passed over. An action right behind a "not"
-  ("I will not accuse ...", "rather than pass") is not named.
+  may name other actions; an illegal one after it is passed over. An action close behind a "not"
+  ("I do not want to accuse ...", "rather than pass"), or beside a bar ("accuse ... | end turn", the
+  menu read back), is not named.
 - `<think>` blocks are not searched. One that is never closed goes on to the end, and one that was
   opened in the prompt begins with the reply.
 - Case, punctuation, markdown and little joining words do not matter ("with the", "in the", "I"...).
@@ -48,8 +49,10 @@ EXCERPT_LENGTH = 120
 
 _THINK = re.compile(r"[<\[](/?)(?:think|thinking|thought|reasoning)[>\]]", re.IGNORECASE)
 _DENIED = re.compile(
-    r"(?:\bnot|n['’]t|\bnever|\bcannot|\bthan|\binstead of)(?:\s+(?:to|yet|an?|the|i|my))*\s*$"
+    r"(?:(?:\bnot|n['’]t|\bnever|\bcannot|\bthan|\binstead of|\bavoid|\bwhether|\bno need)"
+    r"(?:[ \t]+(?!but\b|so\b)[\w'’]+){0,4}[ \t:]*|\|\s*)$"
 )
+"""A negation at most four words before, or a bar: one of several that were offered."""
 _REFUSAL = re.compile(
     r"\W*(?:(?:i['’]?m |i am )?(?:very |so |truly )?sorry\b|i apologi[sz]e"
     r"|unfortunately|as an ai\b)?"
@@ -192,7 +195,9 @@ class _Reply:
         return not self._book.fillers.issuperset(normalise(line).split())
 
     def _is_denied(self, mention: Mention) -> bool:
-        return bool(_DENIED.search(self._folded[max(0, mention.start - 40) : mention.start]))
+        before = self._folded[max(0, mention.start - 60) : mention.start]
+        is_first_of_several = self._folded[mention.end :].lstrip().startswith("|")
+        return is_first_of_several or bool(_DENIED.search(before))
 
     def _excerpt(self, mention: Mention) -> str:
         return _shorten(self._text[mention.start : mention.end])

@@ -50,6 +50,10 @@ class LLMService:
         """Raises UsageError for bad settings or limits, ArenaError for a cache that cannot be."""
         self.settings = settings if settings is not None else Settings.load()
         self.ledger = Ledger()
+        known = catalog().names("backend")
+        for name in self.settings.service.tables:
+            if name not in known:
+                raise UsageError(f"settings: [service.{name}]: no backend; {', '.join(known)} are")
         self._say = say
         self._budget = Budget(max_cost, max_tokens, say)
         self._cache = ResponseCache(cache, say) if cache is not None else None

@@ -122,6 +122,7 @@ class _Call:
         """Of the last try."""
         self._route = route
         self._excused = 0
+        self._began = time.monotonic()
         self._first_error: BackendError | None = None
         """Not yet told to tenacity."""
 
@@ -159,8 +160,14 @@ class _Call:
         return (error.retry_after or 0.0) <= self._route.limits.patience
 
     def _is_exhausted(self, state: RetryCallState) -> bool:
-        """Tries that fail while the breaker waits are excused: an outage costs nobody its call."""
-        if self.error and self.error.cause in DOWN and not self._route.breaker.is_closed:
+        """Tries are excused that fail while the breaker waits, or that came too soon.
+
+        An outage costs nobody its call, and neither does a rate limit, within `patience`.
+        """
+        cause = self.error.cause if self.error else None
+        is_down = cause in DOWN and not self._route.breaker.is_closed
+        has_time = time.monotonic() - self._began < self._route.limits.patience
+        if is_down or (cause == "rate_limit" and has_time):
             self._excused += 1
         return state.attempt_number - self._excused > self._route.limits.max_retries
 

@@ -70,7 +70,8 @@ def test_a_half_written_replay_opens_up_to_its_last_whole_line(
 ) -> None:
     data = recorded.read_bytes()
     path = tmp_path / "half.jsonl"
-    path.write_bytes(data[: len(data) // 2])
+    line = data.index(b"\n", len(data) // 2) + 1
+    path.write_bytes(data[: line + 10])
     replay = read_replay(path)
     assert replay.notice is not None and "cut off" in replay.notice
     assert 0 < len(replay.moves) < len(read_replay(recorded).moves)

@@ -31,7 +31,7 @@ from backends.openai_wire import (
 
 MAX_BODY = 16 << 20
 """Bytes of an answer; a longer one is no chat completion."""
-CONNECTIONS_OF_A_CLIENT = 8
+CONNECTIONS_OF_A_CLIENT = 1
 """httpx looks through all of a client's connections at each request, which takes quadratic time: at
 256 in flight one client reaches a hundred calls a second, many small ones more than a thousand."""
 

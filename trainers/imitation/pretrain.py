@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from arena.errors import MissingDependency
 from arena.observation import Json, TextLevel
 from arena.registry import make_game
 from trainers.imitation.corpus import Lesson, Shares, lessons
@@ -44,7 +46,15 @@ class Example:
 
 
 def pretrain(recipe: Recipe, out: Path, say: Callable[[str], None] = print) -> dict[str, Json]:
-    """Write a checkpoint to `out`. Returns the figures of the run, which are written beside it."""
+    """Write a checkpoint to `out`. Returns the figures of the run, which are written beside it.
+
+    Raises MissingDependency without the extra.
+    """
+    for needed in ("torch", "transformers", "tokenizers"):
+        if find_spec(needed) is None:
+            raise MissingDependency(
+                f"pretraining needs {needed}: pip install 'arena-games[embedded]'"
+            )
     import torch
 
     started = time.perf_counter()

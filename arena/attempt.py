@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from itertools import takewhile
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,7 +15,7 @@ from arena.reply import Reading, ReplyFailure
 
 AttemptFailure = ReplyFailure | Literal["provider_error"]
 
-DEFAULTS = json.loads(json.dumps(asdict(Sampling())))
+DEFAULTS = Sampling().to_json()
 
 
 class ChatLine(BaseModel):
@@ -63,11 +62,7 @@ class Attempt(BaseModel):
 
 def asked(request: Request, before: Sequence[Message]) -> Attempt:
     """An attempt that has no answer yet; `before` are the messages of the seat's last request."""
-    kept = 0
-    for old, new in zip(before, request.messages, strict=False):
-        if old != new:
-            break
-        kept += 1
+    kept = shared(before, request.messages)
     return Attempt(
         kept=kept,
         messages=tuple(ChatLine(role=m.role, content=m.content) for m in request.messages[kept:]),
@@ -77,8 +72,14 @@ def asked(request: Request, before: Sequence[Message]) -> Attempt:
 
 def unusual(sampling: Sampling) -> dict[str, Json]:
     """The fields that differ from the default, as JSON holds them."""
-    fields: dict[str, Json] = json.loads(json.dumps(asdict(sampling)))
+    fields = sampling.to_json()
     return {name: value for name, value in fields.items() if value != DEFAULTS[name]}
+
+
+def shared(first: Iterable[object], second: Iterable[object]) -> int:
+    """How many items the two have in common at their beginning."""
+    pairs = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def answered(attempt: Attempt, completion: Completion, reading: Reading) -> Attempt:

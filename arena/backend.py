@@ -7,7 +7,7 @@ another try.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from arena.observation import Json
@@ -37,6 +37,9 @@ class Sampling:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     n: int = 1
+
+    def to_json(self) -> dict[str, Json]:
+        return {**asdict(self), "stop": list(self.stop)}
 
 
 @dataclass(frozen=True, slots=True)

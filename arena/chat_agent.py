@@ -36,7 +36,7 @@ would have it paid for again in each request; the replay keeps all of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Understood:
     """One reply, understood, and its record."""
 
     reading: Reading
@@ -83,7 +83,7 @@ class ChatAgent:
                 self._chat.correct(correction(answer.reading, observation))
         return self._give_up(observation, attempts, details)
 
-    async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> Answer:
+    async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> Understood:
         """Ask once, and take the reply down.
 
         A chat that is too long for the model is shortened; the requests that were too long are
@@ -101,14 +101,14 @@ class ChatAgent:
                     attempts.append(attempt)
                     request = replace(request, messages=tuple(self._chat.messages))
                     continue
-                return Answer(Reading(None, None, str(error)), attempt)
+                return Understood(Reading(None, None, str(error)), attempt)
             attempt = asked(request, self._sent)
             self._sent = request.messages
             choice = completion.choices[0]
             said = choice.text or choice.refusal or NO_ANSWER
             self._chat.answered(said[-LONGEST_TOKEN * request.sampling.max_tokens :])
             reading = read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
-            return Answer(reading, answered(attempt, completion, reading))
+            return Understood(reading, answered(attempt, completion, reading))
 
     def _request(self, observation: Observation) -> Request:
         options = self._options

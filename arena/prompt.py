@@ -8,7 +8,6 @@ long, the oldest table talk is left out and the notebook that follows from it st
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -38,8 +37,7 @@ class ChatOptions:
     sampling: Sampling = Sampling()
 
     def to_json(self) -> dict[str, Json]:
-        fields: dict[str, Json] = json.loads(json.dumps(asdict(self)))  # Tuples become lists.
-        return fields
+        return {**asdict(self), "sampling": self.sampling.to_json()}
 
 
 ACTION_SCHEMA: dict[str, Json] = {

@@ -31,9 +31,9 @@ from backends.openai_wire import (
 
 MAX_BODY = 16 << 20
 """Bytes of an answer; a longer one is no chat completion."""
-CONNECTIONS_OF_A_CLIENT = 1
+ONE_CONNECTION = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30)
 """httpx looks through all of a client's connections at each request, which takes quadratic time: at
-256 in flight one client reaches a hundred calls a second, many small ones more than a thousand."""
+256 in flight one client reaches thirty calls a second, a client each more than a thousand."""
 
 
 def http_backend(model: str, settings: Settings) -> HTTPBackend:
@@ -105,11 +105,9 @@ class HTTPBackend:
             raise UsageError(f"the API key for {url} has characters that no header can hold")
         self._hint = hint
         self._clients = self._make_clients()
-        # A client for each connection that it may open; the one used last is the warmest.
         self._free: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
-        for client in reversed(self._clients):
-            for _ in range(CONNECTIONS_OF_A_CLIENT):
-                self._free.put_nowait(client)
+        for client in self._clients:  # The one used last is the warmest.
+            self._free.put_nowait(client)
         self._choosing = asyncio.Lock()
 
     def _make_clients(self) -> list[httpx.AsyncClient]:
@@ -123,13 +121,9 @@ class HTTPBackend:
                 headers=headers,
                 verify=trusted,
                 timeout=httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout),
-                limits=httpx.Limits(
-                    max_connections=CONNECTIONS_OF_A_CLIENT,
-                    max_keepalive_connections=CONNECTIONS_OF_A_CLIENT,
-                    keepalive_expiry=30,
-                ),
+                limits=ONE_CONNECTION,
             )
-            for _ in range(-(-limits.concurrency // CONNECTIONS_OF_A_CLIENT))
+            for _ in range(limits.concurrency)
         ]
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ import os
 import re
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import httpx
@@ -81,30 +82,6 @@ PROVIDERS = {
 """The prefixes of a SPEC. `default_model` plays if the SPEC names none: small and cheap ones."""
 
 
-def openrouter(model: str, settings: Settings) -> LiteLLMBackend:
-    return _backend("openrouter", model, settings)
-
-
-def cohere(model: str, settings: Settings) -> LiteLLMBackend:
-    return _backend("cohere", model, settings)
-
-
-def openai(model: str, settings: Settings) -> LiteLLMBackend:
-    return _backend("openai", model, settings)
-
-
-def anthropic(model: str, settings: Settings) -> LiteLLMBackend:
-    return _backend("anthropic", model, settings)
-
-
-def gemini(model: str, settings: Settings) -> LiteLLMBackend:
-    return _backend("gemini", model, settings)
-
-
-def ollama(model: str, settings: Settings) -> LiteLLMBackend:
-    return _backend("ollama", model, settings)
-
-
 def anything(model: str, settings: Settings) -> LiteLLMBackend:
     """`litellm:ROUTE/MODEL`, for each provider that litellm knows."""
     if not model:
@@ -137,6 +114,13 @@ def _backend(prefix: str, model: str, settings: Settings) -> LiteLLMBackend:
     full = f"{provider.route}/{model or provider.default_model}"
     return LiteLLMBackend(full, provider, settings.service.limits(prefix), key)
 
+
+openrouter = partial(_backend, "openrouter")
+cohere = partial(_backend, "cohere")
+openai = partial(_backend, "openai")
+anthropic = partial(_backend, "anthropic")
+gemini = partial(_backend, "gemini")
+ollama = partial(_backend, "ollama")
 
 _FREE: dict[str, Json] = {
     "mode": "chat",

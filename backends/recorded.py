@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from arena.attempt import Attempt, requests_of, unusual
+from arena.attempt import Attempt, requests_of, shared, unusual
 from arena.backend import Choice, Completion, Message, Request, Token, Usage
 from arena.episode import DecisionLine
 from arena.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
@@ -61,15 +61,15 @@ class Recorded:
         """Where the request leaves the recorded one that it shares the longest beginning with."""
         if not self._recordings:
             return f"{self.model}: the replay holds no model's answers"
-        nearest = max(self._recordings, key=lambda recording: _shared(recording.messages, messages))
-        number = _shared(nearest.messages, messages)
+        nearest = max(self._recordings, key=lambda recording: shared(recording.messages, messages))
+        number = shared(nearest.messages, messages)
         place = f"{self.model}: this request was not made; the nearest was at ply {nearest.ply}"
         if number == len(messages) == len(nearest.messages):
             if sampling == nearest.sampling:
                 return f"{place}, and its answer has been given already"
             return f"{place}, with sampling {nearest.sampling}, not {sampling}"
         then, now = (_text(found, number) for found in (nearest.messages, messages))
-        start = max(0, _shared(then, now) - AROUND // 2)
+        start = max(0, shared(then, now) - AROUND // 2)
         shown = [repr(text[start : start + AROUND]) for text in (then, now)]
         return f"{place}; message {number + 1} had {shown[0]}, now {shown[1]}"
 
@@ -135,16 +135,6 @@ def _completion(attempt: Attempt) -> Completion:
 
 def _key(messages: Iterable[Message], sampling: dict[str, Json]) -> str:
     return repr(([asdict(message) for message in messages], sorted(sampling.items())))
-
-
-def _shared(first: Iterable[object], second: Iterable[object]) -> int:
-    """How many items the two have in common at their beginning."""
-    count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
 
 
 def _text(messages: tuple[Message, ...], number: int) -> str:

@@ -55,6 +55,33 @@ MESSAGES = {
 }
 CODES = {"context": "context_length_exceeded", "filtered": "content_filter"}
 
+# For each behaviour, what a backend must say of it: cause, whether it may succeed later, and the
+# seconds to wait where the server names them.
+CAUSES: list[tuple[str, str, bool, int | None]] = [
+    ("rate_limit", "rate_limit", True, None),
+    ("rate_limit_after", "rate_limit", True, 7),
+    ("server_error", "server_error", True, None),
+    ("bad_gateway", "server_error", True, None),
+    ("unavailable", "server_error", True, 7),
+    ("request_timeout", "timeout", True, None),
+    ("unauthorized", "authentication", False, None),
+    ("forbidden", "authentication", False, None),
+    ("spent", "authentication", False, None),
+    ("not_found", "bad_request", False, None),
+    ("bad_request", "bad_request", False, None),
+    ("filtered", "refused", False, None),
+    ("echo_key", "bad_request", False, None),
+    ("hang", "timeout", True, None),
+    ("hang_in_body", "timeout", True, None),
+    ("reset", "connection", True, None),
+    ("cut", "connection", True, None),
+    ("invalid_json", "bad_response", True, None),
+    ("wrong_type", "bad_response", True, None),
+    ("no_choices", "bad_response", True, None),
+    ("wrong_shape", "bad_response", True, None),
+    ("number_content", "bad_response", True, None),
+]
+
 # Connections that break or stall, and 200s that keep no promise; none of these is billed.
 BROKEN = ("hang", "hang_in_body", "reset", "cut")
 UNPROMISED = (

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from misbehaving import LONG_TEXT, PRICE, Misbehaving
+from misbehaving import CAUSES, LONG_TEXT, PRICE, Misbehaving
 
 from arena.backend import Completion, Message, Request, Sampling, Token, Usage
 from arena.errors import BackendError, ContextOverflow, UsageError
@@ -178,28 +178,7 @@ def test_reasoning_refusal_tool_call_and_long_or_empty_text(server: Misbehaving)
 @pytest.mark.parametrize(
     ("behaviour", "cause", "retryable", "wait"),
     [
-        ("rate_limit", "rate_limit", True, None),
-        ("rate_limit_after", "rate_limit", True, 7),
-        ("server_error", "server_error", True, None),
-        ("bad_gateway", "server_error", True, None),
-        ("unavailable", "server_error", True, 7),
-        ("request_timeout", "timeout", True, None),
-        ("unauthorized", "authentication", False, None),
-        ("forbidden", "authentication", False, None),
-        ("spent", "authentication", False, None),
-        ("not_found", "bad_request", False, None),
-        ("bad_request", "bad_request", False, None),
-        ("filtered", "refused", False, None),
-        ("echo_key", "bad_request", False, None),
-        ("hang", "timeout", True, None),
-        ("hang_in_body", "timeout", True, None),
-        ("reset", "connection", True, None),
-        ("cut", "connection", True, None),
-        ("invalid_json", "bad_response", True, None),
-        ("wrong_type", "bad_response", True, None),
-        ("no_choices", "bad_response", True, None),
-        ("wrong_shape", "bad_response", True, None),
-        ("number_content", "bad_response", True, None),
+        *CAUSES,
         ("error_in_200", "rate_limit", True, None),
     ],
 )

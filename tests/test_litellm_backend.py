@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from misbehaving import LONG_TEXT, PRICE, Misbehaving
+from misbehaving import CAUSES, LONG_TEXT, PRICE, Misbehaving
 
 from arena.backend import Completion, Message, Request, Sampling, Usage
 from arena.errors import BackendError, ContextOverflow, UsageError
@@ -127,36 +127,15 @@ def test_log_probabilities_and_several_choices(server: Misbehaving) -> None:
     assert (body["n"], body["stop"], body["seed"], body["logprobs"]) == (2, ["\n"], 3, True)
 
 
-CAUSES = [
-    ("rate_limit", "rate_limit", True, None),
-    ("rate_limit_after", "rate_limit", True, 7),
-    ("server_error", "server_error", True, None),
-    ("bad_gateway", "server_error", True, None),
-    ("unavailable", "server_error", True, 7),
-    ("request_timeout", "timeout", True, None),
-    ("unauthorized", "authentication", False, None),
-    ("forbidden", "authentication", False, None),
-    ("spent", "authentication", False, None),
-    ("not_found", "bad_request", False, None),
-    ("bad_request", "bad_request", False, None),
-    ("filtered", "refused", False, None),
-    ("echo_key", "bad_request", False, None),
-    ("hang", "timeout", True, None),
-    ("hang_in_body", "timeout", True, None),
-    ("reset", "connection", True, None),
-    ("cut", "connection", True, None),
-    ("invalid_json", "bad_response", True, None),
-    ("wrong_type", "bad_response", True, None),
-    ("no_choices", "bad_response", True, None),
-    ("wrong_shape", "bad_response", True, None),
-    ("number_content", "bad_response", True, None),
+TOLD = [
+    *CAUSES,
     ("too_big", "bad_response", True, None),
     ("context", "context_length", False, None),
 ]
 
 
 @pytest.mark.parametrize("prefix", ROUTES)
-@pytest.mark.parametrize(("behaviour", "cause", "retryable", "wait"), CAUSES)
+@pytest.mark.parametrize(("behaviour", "cause", "retryable", "wait"), TOLD)
 def test_every_misbehaviour_has_its_cause(
     server: Misbehaving,
     prefix: str,

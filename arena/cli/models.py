@@ -121,9 +121,9 @@ class ModelFlags:
         from arena.backend import Sampling
         from arena.prompt import AnswerForm, ChatMode, ChatOptions, Fallback
 
-        _one_of("--chat", self.chat, ChatMode)
-        _one_of("--answers", self.answers, AnswerForm)
-        _one_of("--fallback", self.fallback, Fallback)
+        one_of("--chat", self.chat, ChatMode)
+        one_of("--answers", self.answers, AnswerForm)
+        one_of("--fallback", self.fallback, Fallback)
         return ChatOptions(
             self.chat,  # type: ignore[arg-type]
             self.answers,  # type: ignore[arg-type]
@@ -164,7 +164,8 @@ class ModelFlags:
         return LLMService(max_cost=self.max_cost, max_tokens=self.max_tokens, cache=self.cache)
 
 
-def _one_of(flag: str, value: str, words: Any) -> None:
+def one_of(flag: str, value: str, words: Any) -> None:
+    """Raises UsageError for a word that is none of those to choose from."""
     if value not in get_args(words):
         raise UsageError(f"{flag} {value!r}: choose {', '.join(get_args(words))}")
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
 from arena.cli import models
 from arena.cli.flags import Flag
-from arena.errors import UsageError
 
 
 def play_command(
@@ -66,8 +65,7 @@ def play_command(
     from arena.cli.table import Table, check, run
     from arena.observation import TextLevel
 
-    if text_level not in get_args(TextLevel):
-        raise UsageError(f"--text-level {text_level!r}: choose {', '.join(get_args(TextLevel))}")
+    models.one_of("--text-level", text_level, TextLevel)
     the_game = game_from_flags(game, variant, players, option)
     flags = models.ModelFlags(
         backend=backend,

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from arena.errors import BackendError
 from backends.embedded.cache import PrefixCache
 from backends.embedded.drawing import Drawn, TopLogprob, pick
-from backends.embedded.model import BLOCK, Chunk, Model, Tile
+from backends.embedded.model import BLOCK, Chunk, Model
 from backends.embedded.running import Running, Stats
-from backends.embedded.tokens import Chat
-from backends.embedded.weights import Weights
+from backends.embedded.tokens import ChatTokenizer
 
 PROMPT_ROWS = 256
 """Prompt tokens that one step computes for each thread, so that answers in progress go on."""
@@ -52,7 +51,7 @@ class News:
 class Batcher:
     """Computes requests in a thread of its own (and more threads, within a step)."""
 
-    def __init__(self, model: Model, chat: Chat, slots: int, threads: int | None) -> None:
+    def __init__(self, model: Model, chat: ChatTokenizer, slots: int, threads: int | None) -> None:
         self.model = model
         self.stats = Stats()
         self._chat = chat
@@ -214,10 +213,6 @@ class Batcher:
                 if work.chunks[-1].wanted:
                     news.append(News(work.running, self._draw(work.running, next(rows))))
         return news
-
-    def _run(self, weights: Weights, tile: Tile) -> NDArray[np.float32]:
-        logits: NDArray[np.float32] = self.model.run(weights, tile).cpu().numpy()
-        return logits
 
     def _advance(self, work: Work) -> None:
         request, last = work.running, work.chunks[-1]

@@ -25,7 +25,7 @@ from backends.embedded.drawing import Draw, Drawn, TopLogprob
 from backends.embedded.guide import GuideMaker
 from backends.embedded.model import Model, agreeing_tiles, one_thread
 from backends.embedded.running import Running, Stats
-from backends.embedded.tokens import Chat
+from backends.embedded.tokens import ChatTokenizer
 from backends.embedded.weights import (
     Shape,
     Weights,
@@ -77,7 +77,7 @@ class Sampler:
         chosen = torch.device(_device(device))
         self.name = folder.name
         self.context_length = min(context_length or LONGEST_CONTEXT, shape.context)
-        self.chat = Chat(folder, config)
+        self.chat = ChatTokenizer(folder, config)
         self.tokenizer = self.chat.tokenizer
         self.end_ids = self.chat.end_ids
         self._state = read_state(folder)

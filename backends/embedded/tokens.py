@@ -21,7 +21,7 @@ PROBE = (Message("user", " a  b.\n\nC "), Message("assistant", "d"), Message("us
 """A chat with what tokenizers part in different ways."""
 
 
-class Chat:
+class ChatTokenizer:
     """The tokenizer with its chat template; `end_ids` end an answer."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:

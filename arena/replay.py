@@ -75,11 +75,12 @@ class Replay:
                 state.apply(player, action)
             except ActionError as error:
                 raise ReplayError(f"{self.path}: ply {number}: {error}") from error
-            failure = move.failure if isinstance(move, DecisionLine) else None
-            details = move.details if isinstance(move, DecisionLine) else {}
+            decision, seconds = Decision(action), None
+            if isinstance(move, DecisionLine):
+                decision = Decision(action, move.failure, move.details)
+                seconds = move.seconds
             events = tuple(state.log.events[before:])
-            decision = Decision(action, failure, details)
-            yield Walked(state, Ply(number, player, decision, events), turn, drawn)
+            yield Walked(state, Ply(number, player, decision, events, seconds), turn, drawn)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,29 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import ENVIRONMENT, arena, last_json, started
 
 from arena.cli import run
 from arena.testing import timeless
-
-
-def arena(command: str, *more: str, cwd: Path, typed: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the words of `command`, and `more`, in a process; `typed` is its standard input."""
-    return subprocess.run(
-        [sys.executable, "-m", "arena", *command.split(), *more],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def last_json(output: str) -> dict[str, object]:
-    found = json.loads(output.splitlines()[-1])
-    assert isinstance(found, dict)
-    return found
 
 
 def test_one_game_as_json(tmp_path: Path) -> None:
@@ -152,14 +133,7 @@ def test_an_unwritable_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_ctrl_c_keeps_the_finished_games(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "arena", "play", "cluedo", "--games", "2000", "--json"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started("play cluedo --games 2000 --json", tmp_path)
     folder = tmp_path / "runs" / "play"
     deadline = time.monotonic() + 60
     while len(list(folder.glob("*.jsonl"))) < 5 and time.monotonic() < deadline:
@@ -258,7 +232,7 @@ def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, command: str)
         done = subprocess.run(
             [sys.executable, "-m", "arena", *command.split()],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            env=ENVIRONMENT,
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

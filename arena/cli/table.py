@@ -7,10 +7,10 @@ import os
 import sys
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.cli.accounts import settle_accounts
 from arena.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from arena.observation import Json, TextLevel
     from arena.prompt import ChatOptions
     from arena.service import LLMService
-    from arena.service.ledger import Ledger
 
 
 @dataclass(slots=True)
@@ -102,22 +101,7 @@ def _report(table: Table, as_json: bool) -> None:
         ledger = {"ledger": table.llm.ledger.to_json()} if table.llm else {}
         print(json.dumps({**(single or {"games": table.results}), **ledger}))
     if table.llm is not None:
-        _settle_accounts(table, table.llm.ledger, as_json)
-
-
-def _settle_accounts(table: Table, ledger: Ledger, as_json: bool) -> None:
-    """Write the ledger beside the replays, over no other, and show it."""
-    from rich.console import Console
-
-    stem = _stem(table, table.seeds[0])
-    names = (f"{stem}{number}.ledger.json" for number in chain([""], map("-{}".format, count(2))))
-    path = next(table.out / name for name in names if not (table.out / name).exists())
-    try:
-        ledger.write(path)
-    except OSError as error:
-        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
-    if not as_json:
-        Console(stderr=True).print(ledger.table())
+        settle_accounts(table.llm.ledger, table.out, _stem(table, table.seeds[0]), quiet=as_json)
 
 
 async def _play_and_close(table: Table) -> None:

@@ -1,0 +1,26 @@
+"""What models have cost, told at the end of a run and kept beside its games."""
+
+from __future__ import annotations
+
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.errors import ArenaError
+
+if TYPE_CHECKING:
+    from arena.service.ledger import Ledger
+
+
+def settle_accounts(ledger: Ledger, folder: Path, stem: str, quiet: bool = False) -> None:
+    """Write `STEM.ledger.json` into the folder, over no other, and show it on stderr."""
+    from rich.console import Console
+
+    names = (f"{stem}{number}.ledger.json" for number in chain([""], map("-{}".format, count(2))))
+    path = next(folder / name for name in names if not (folder / name).exists())
+    try:
+        ledger.write(path)
+    except OSError as error:
+        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+    if not quiet:
+        Console(stderr=True).print(ledger.table())

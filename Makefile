@@ -50,15 +50,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[embedded,models,serve]'
+	$(PIP) --editable '.[embedded,models,report,serve]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[embedded,models,serve,pettingzoo,test]'
+	$(PIP) --editable '.[embedded,models,report,serve,pettingzoo,test]'
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[embedded,models,serve,pettingzoo,test,bench]'
+	$(PIP) --editable '.[embedded,models,report,serve,pettingzoo,test,bench]'
 	@touch $@ $(VENV)/.core $(VENV)/.test
 
 clean:

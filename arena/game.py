@@ -43,6 +43,8 @@ from arena.observation import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from arena.assessment import Assessor, Measure
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -180,6 +182,11 @@ class Game(ABC):
     """Turns after which `play` cuts a game off, unless told otherwise."""
     left_out: ClassVar[str] = "What was said before is left out."
     """Told to a reader whose text had to be shortened."""
+    measures: ClassVar[tuple[Measure, ...]] = ()
+    """What the `assessor` measures beyond wins and returns."""
+    luck: ClassVar[str | None] = None
+    """The measure, if any, that says how lucky a seat was, summed over a game. What is used is a
+    seat's luck less the others' mean: it should have mean 0, whoever plays, and is checked to."""
     options: GameOptions
 
     def __init__(self, /, **options: Json) -> None:
@@ -279,6 +286,10 @@ class Game(ABC):
 
     def knowledge(self, player: int) -> Knowledge | None:
         """Exact knowledge for a fresh view of `player`; None where a game has no such thing."""
+        return None
+
+    def assessor(self) -> Assessor | None:
+        """A fresh judge of one game by exact knowledge; None where a game has no such thing."""
         return None
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:

@@ -10,7 +10,18 @@ import sys
 
 import typer
 
-from arena.cli import agents, doctor, games, play, pretrain, replay, serve
+from arena.cli import (
+    agents,
+    analyze,
+    doctor,
+    evaluate,
+    games,
+    play,
+    pretrain,
+    replay,
+    serve,
+    tournament,
+)
 from arena.errors import ArenaError, UsageError
 
 app = typer.Typer(
@@ -23,6 +34,9 @@ app = typer.Typer(
 )
 app.command("play")(play.play_command)
 app.command("replay")(replay.replay_command)
+app.command("eval")(evaluate.eval_command)
+app.command("tournament")(tournament.tournament_command)
+app.command("analyze")(analyze.analyze_command)
 app.command("serve")(serve.serve_command)
 app.command("pretrain")(pretrain.pretrain_command)
 app.command("games")(games.games_command)

@@ -89,18 +89,18 @@ class Count:
             signature = tuple([place for place, cards in enumerate(sets) if cards & bit])
             groups[signature] = groups.get(signature, 0) | bit
         # Large classes first: their axes are then the outer ones, which are fast to combine.
-        self._classes = sorted(groups.values(), key=lambda cards: (-cards.bit_count(), cards))
-        self._sizes = tuple(cards.bit_count() for cards in self._classes)
-        lengths = [size + 1 for size in self._sizes]
+        self.classes = sorted(groups.values(), key=lambda cards: (-cards.bit_count(), cards))
+        self.sizes = tuple(cards.bit_count() for cards in self.classes)
+        lengths = [size + 1 for size in self.sizes]
         self._num_multisets = prod(lengths)
         self._strides = [prod(lengths[place + 1 :]) for place in range(len(lengths))]
 
     def _columns(self, cards: int) -> list[int]:
-        return [place for place, members in enumerate(self._classes) if members & cards]
+        return [place for place, members in enumerate(self.classes) if members & cards]
 
     def _seat_hands(self, holder: Holder) -> _Hands:
         places = self._columns(holder.may)
-        sizes = tuple(self._sizes[place] for place in places)
+        sizes = tuple(self.sizes[place] for place in places)
         counts = all_hands(sizes, holder.size - holder.must.bit_count())
         column = {place: number for number, place in enumerate(places)}
 
@@ -128,9 +128,9 @@ class Count:
         rows = [
             chosen
             for chosen in product(*open_places)
-            if sum(self._classes[place] for place in chosen) | certain not in self.problem.excluded
+            if sum(self.classes[place] for place in chosen) | certain not in self.problem.excluded
         ]
-        places = list(range(len(self._classes)))
+        places = list(range(len(self.classes)))
         counts = np.zeros((len(rows), len(places)), dtype=np.int64)
         for number, chosen in enumerate(rows):
             counts[number, list(chosen)] = 1
@@ -148,11 +148,11 @@ class Count:
         weights = np.zeros(shape, dtype=_integers(self._bound()))
         for number, hands in enumerate(self._hands):
             weights[hands.codes, number] = hands.weights
-        self._covers = self._transform(weights, zeta=True)
-        seats = self._covers[:, :-1]
+        self.covers = self._transform(weights, zeta=True)
+        seats = self.covers[:, :-1]
         self._onward = self._others_of(seats.prod(axis=1, keepdims=True), self._hands[-1:])
-        self._scaled_total = int((self._onward[-1] * self._alike(self._hands[-1])).sum())
-        self.total = Fraction(self._scaled_total, self._scale()) * self._settled
+        self.scaled_total = int((self._onward[-1] * self._alike(self._hands[-1])).sum())
+        self.total = Fraction(self.scaled_total, self._scale()) * self._settled
 
     def _others_of(self, products: Array, hands: list[_Hands]) -> list[Array]:
         """Per holder and hand, the weight of everybody else's hands."""
@@ -161,7 +161,7 @@ class Count:
 
     def _bound(self) -> int:
         """No total is greater than this."""
-        free = sum(self._sizes)
+        free = sum(self.sizes)
         bound = factorial(free)
         for holder in self.problem.holders:
             bound //= factorial(holder.size - holder.must.bit_count())
@@ -178,7 +178,7 @@ class Count:
         Shape (multisets, holders) in and out.
         """
         columns = values.shape[1]
-        for size, stride in zip(self._sizes, self._strides, strict=True):
+        for size, stride in zip(self.sizes, self._strides, strict=True):
             view = values.reshape(-1, size + 1, stride * columns)
             if size > 1:
                 values = np.matmul(_binomials(size, zeta).astype(values.dtype), view)
@@ -192,15 +192,15 @@ class Count:
         """How many hands of single cards each row of counts stands for."""
         ways = np.ones(len(hands.counts), dtype=np.int64)
         for column, place in enumerate(hands.places):
-            if self._sizes[place] > 1:
-                ways *= _WAYS[self._sizes[place], hands.counts[:, column]]
+            if self.sizes[place] > 1:
+                ways *= _WAYS[self.sizes[place], hands.counts[:, column]]
         return ways
 
     def _probabilities(self, number: int) -> Floats:
         """Of each row of hands of one holder; -1 is the envelope."""
         hands = self._hands[number]
         deals = hands.weights * self._onward[number] * self._alike(hands)
-        shares: Floats = (deals / self._scaled_total).astype(np.float64)
+        shares: Floats = (deals / self.scaled_total).astype(np.float64)
         return shares
 
     def envelopes(self) -> Iterator[Envelopes]:
@@ -208,7 +208,7 @@ class Count:
         certain = [1 << card for card in members(self.problem.holders[-1].must)]
         for row, probability in zip(self._hands[-1].counts, self._probabilities(-1), strict=True):
             if probability:
-                chosen = [self._classes[place] for place in np.flatnonzero(row)]
+                chosen = [self.classes[place] for place in np.flatnonzero(row)]
                 yield Envelopes(tuple(sorted(chosen + certain)), float(probability))
 
     def entropy(self) -> float:
@@ -223,7 +223,7 @@ class Count:
         """Shape (cards of the deck, holders): the probability that each holder has each card."""
         problem = self.problem
         if len(self._onward) == 1:
-            products = _products_of_the_others(self._covers)[:, :-1]
+            products = _products_of_the_others(self.covers)[:, :-1]
             self._onward = self._others_of(products.copy(), self._hands[:-1]) + self._onward
         table = np.zeros((problem.deck_size, len(problem.holders)))
         for number, holder in enumerate(problem.holders):
@@ -231,7 +231,7 @@ class Count:
             hands = self._hands[number]
             expected = self._probabilities(number) @ hands.counts
             for column, place in enumerate(hands.places):
-                cards = list(members(self._classes[place]))
+                cards = list(members(self.classes[place]))
                 table[cards, number] = expected[column] / len(cards)
         return table
 

@@ -28,12 +28,14 @@ from games.cluedo.events import (
     Show,
     Suggest,
 )
+from games.cluedo.measures import MEASURES
 from games.cluedo.options import CluedoOptions
 from games.cluedo.rules import CluedoState
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from games.cluedo.assess import CluedoAssessor
     from games.cluedo.knowledge import CluedoKnowledge
     from games.cluedo.notebook import Notebook
 
@@ -45,6 +47,8 @@ class Cluedo(Game):
     summary = "deduce the three cards in the envelope from what others cannot or will not show"
     Options = CluedoOptions
     default_max_turns: ClassVar[int | None] = 300
+    measures = MEASURES
+    luck = "luck"
     options: CluedoOptions
 
     @cached_property
@@ -108,6 +112,11 @@ class Cluedo(Game):
         from games.cluedo.knowledge import CluedoKnowledge
 
         return CluedoKnowledge(self, player)
+
+    def assessor(self) -> CluedoAssessor:
+        from games.cluedo.assess import CluedoAssessor
+
+        return CluedoAssessor(self)
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Show any card, go on with the turn or end it; never accuse."""

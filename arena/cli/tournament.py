@@ -1,0 +1,59 @@
+"""`arena tournament`: who of several players is best, and how sure is that?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from arena.cli import models
+from arena.cli.experiment import Run, RunFlags, raw_specs
+from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
+from arena.cli.report import ReportFlags
+from arena.errors import UsageError
+
+
+@flag_groups
+def tournament_command(
+    game: GameName,
+    which: GameFlags,
+    player: Annotated[
+        list[str], Flag(help="SPEC of a player; name each with a --player of its own.")
+    ],
+    games: Annotated[
+        int, Flag(min=1, max=10**6, help="Games in which each player sits, at least.")
+    ] = 60,
+    tables: Annotated[
+        int | None,
+        Flag(min=1, help="Different line-ups to draw. Default: a new one for each game."),
+    ] = None,
+    seed: SeedFlag = None,
+    run: RunFlags = RunFlags(),  # noqa: B008 - frozen.
+    report: ReportFlags = ReportFlags(),  # noqa: B008
+    asking: models.ModelFlags = models.ModelFlags(),  # noqa: B008
+) -> int:
+    """Rate players against each other at balanced tables.
+
+    With --resume, players may be added and --games be raised: only what is lacking is played.
+    """
+    from arena.agent import shown
+    from arena.evaluation.design import tournament_schedule
+    from arena.evaluation.summary import Tournament
+
+    the_game = which.make(game)
+    names = [shown(spec) for spec in player]
+    tournament_schedule(names, the_game.num_players, 0, 0, tables)  # Checks the players.
+    experiment = Run("tournament", the_game, which, asking, run, player, seed, {"tables": tables})
+    experiment.check()
+    report.check()
+    with experiment.open_results() as results:
+        done = results.schedule()
+        missing = {spec for slot in done for spec in slot.specs} - set(names)
+        if missing:
+            raise UsageError(
+                f"--resume: {sorted(missing)[0]} plays in {results.path}; name it with --player too"
+            )
+        slots = tournament_schedule(
+            names, the_game.num_players, games, experiment.first_seed, tables, done
+        )
+        scored = -(-run.scored * len(names) // the_game.num_players)
+        findings = Tournament(the_game, names)
+        return experiment.conduct(results, raw_specs(slots, player), scored, findings, report)

@@ -1,0 +1,34 @@
+"""A sheet: what was measured, as one HTML file with plots that opens anywhere and asks nobody."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from arena.errors import ArenaError, MissingDependency
+from arena.observation import Json
+
+
+def write_html(report: dict[str, Json], path: Path) -> None:
+    """Write the report of a tournament, an evaluation or an analysis.
+
+    The same report makes the same bytes, and whoever reads `path` meanwhile sees the old file or
+    the new one, whole. Raises MissingDependency without the extra, and ArenaError for a file that
+    cannot be written or a report that cannot be read.
+    """
+    try:
+        from replays.sheet.page import render
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            f"an HTML sheet needs the package '{error.name}', which is not installed: "
+            "pip install 'arena-games[report]'"
+        ) from error
+    page = render(report)
+    partial = path.parent / f"{path.name}.partial"
+    try:
+        partial.write_text(page, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise ArenaError(f"cannot write {path}: {error.strerror}") from error

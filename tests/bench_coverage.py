@@ -1,0 +1,191 @@
+"""Do the 95 % intervals contain the truth in 95 % of repetitions?
+
+Real bots play a pool of games once, the same seats of the same deals by a detective and by a
+novice, among novices. The means of the pool are the truth; repetitions are games drawn from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from arena.evaluation.control import controlled_mean
+from arena.evaluation.intervals import clustered_mean, rate
+from arena.evaluation.records import Estimate, GameResult, Role, Slot
+from arena.evaluation.running import Setting, available_cores, play_by_bots
+from arena.evaluation.sequential import ConfidenceSequence, log_capital
+from games.cluedo.game import Cluedo
+
+Floats = NDArray[np.float64]
+
+DEALS = 1500
+REPETITIONS = 3000
+"""So that the error of a share is 0.4 %, and Wilson's 96.1 % of 60 games at 1/3 are not 97 %."""
+SIZES = (60, 120, 200)
+LONGEST = 600
+"""Games of a confidence sequence, if it does not stop before."""
+NARROW = 0.1
+"""Half width at which it stops."""
+PLAYERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What came of each deal."""
+
+    wins: Floats
+    """(deals,) of the detective"""
+    novice_wins: Floats
+    """(deals,) of the novice in the same seat"""
+    luck: Floats
+    """(deals, 2) bits in the detective's game: its own, and the others' mean"""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Of one kind of interval at one number of games."""
+
+    name: str
+    games: float
+    share: float
+    half_width: float
+
+    def __str__(self) -> str:
+        return f"{self.name:24} {self.games:6.0f} games  {self.share:6.1%}  ±{self.half_width:.3f}"
+
+
+def slots(deals: int) -> Iterator[Slot]:
+    """Two games a deal; the seat goes round."""
+    roles: tuple[Role, Role] = ("player", "baseline")
+    for seed in range(deals):
+        seat = seed % PLAYERS
+        for number, role in enumerate(roles):
+            specs = ["bot:novice"] * PLAYERS
+            specs[seat] = "bot:detective" if role == "player" else "bot:novice"
+            yield Slot(2 * seed + number, seed, tuple(specs), role, seat)
+
+
+def play_slot(slot: Slot) -> GameResult:
+    """Only the detective's games are scored: scoring takes longer than playing."""
+    game = Cluedo(variant="cards", players=PLAYERS)
+    return play_by_bots(Setting(game, scored=None if slot.role == "player" else 0), slot)
+
+
+def play_pool(deals: int) -> Pool:
+    with ProcessPoolExecutor(available_cores()) as processes:
+        results = list(processes.map(play_slot, slots(deals), chunksize=20))
+    better, worse = results[::2], results[1::2]
+    return Pool(
+        np.array([won(result) for result in better]),
+        np.array([won(result) for result in worse]),
+        np.array([luck(result) for result in better]),
+    )
+
+
+def won(result: GameResult) -> float:
+    assert result.slot.seat is not None
+    return float(result.seats[result.slot.seat].won)
+
+
+def luck(result: GameResult) -> list[float]:
+    bits = [seat.shares["luck"].total if "luck" in seat.shares else 0.0 for seat in result.seats]
+    own = bits.pop(result.slot.seat or 0)
+    return [own, math.fsum(bits) / len(bits)]
+
+
+def measured(
+    name: str,
+    pool: Pool,
+    truth: float,
+    games: int,
+    estimate: Callable[[NDArray[np.intp]], Estimate],
+) -> Coverage:
+    """How often the interval of so many games that are drawn from the pool contains the truth."""
+    rng = np.random.default_rng(games)
+    found = [estimate(rng.integers(len(pool.wins), size=games)) for _ in range(REPETITIONS)]
+    share = sum(each.low <= truth <= each.high for each in found) / REPETITIONS
+    return Coverage(name, games, share, float(np.mean([each.half_width for each in found])))
+
+
+def fixed(pool: Pool, games: int) -> Iterator[Coverage]:
+    """The intervals of a number of games that is fixed before."""
+    wins, differences = pool.wins, pool.wins - pool.novice_wins
+    cover = partial(measured, pool=pool, games=games)
+    yield cover(
+        "plain (detective)",
+        truth=float(wins.mean()),
+        estimate=lambda drawn: rate(int(wins[drawn].sum()), games),
+    )
+    yield cover(
+        "plain (novice)",
+        truth=float(pool.novice_wins.mean()),
+        estimate=lambda drawn: rate(int(pool.novice_wins[drawn].sum()), games),
+    )
+    yield cover(
+        "paired",
+        truth=float(differences.mean()),
+        estimate=lambda drawn: clustered_mean(
+            differences[drawn], np.arange(games), draws=1000, bounds=(-1, 1)
+        ),
+    )
+    yield cover(
+        "control variate",
+        truth=float(wins.mean()),
+        estimate=lambda drawn: controlled_mean(wins[drawn], pool.luck[drawn]).estimate,
+    )
+
+
+@cache
+def sequential_interval(games: int, wins: int) -> Estimate:
+    sequence = ConfidenceSequence(0, 1)
+    for number in range(games):
+        sequence.add(float(number < wins))
+    return sequence.interval()
+
+
+def sequential(wins: Floats) -> Iterator[Coverage]:
+    """A look every ten games until the interval is narrow, and all looks at once."""
+    rng, truth = np.random.default_rng(0), float(wins.mean())
+    stopped, always = [], 0
+    for _ in range(REPETITIONS):
+        drawn = wins[rng.integers(len(wins), size=LONGEST)]
+        always += bool((log_capital(drawn, truth, 0, 1) < math.log(20)).all())
+        sums = drawn.cumsum()
+        looks = (sequential_interval(n, int(sums[n - 1])) for n in range(10, LONGEST + 1, 10))
+        stopped.append(next(look for look in looks if look.half_width <= NARROW))
+    games = float(np.mean([look.n for look in stopped]))
+    share = sum(look.low <= truth <= look.high for look in stopped) / REPETITIONS
+    yield Coverage("sequential, when it stops", games, share, NARROW)
+    half_width = sequential_interval(LONGEST, round(truth * LONGEST)).half_width
+    yield Coverage("sequential, at all times", LONGEST, always / REPETITIONS, half_width)
+
+
+def test_intervals_cover_the_truth(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    pool = benchmark.pedantic(play_pool, (DEALS,), rounds=1)
+    fixed_size = [coverage for games in SIZES for coverage in fixed(pool, games)]
+    anytime = [*sequential(pool.wins), *sequential(pool.novice_wins)]
+    sample = controlled_mean(pool.wins, pool.luck)
+    with capsys.disabled():
+        print(
+            f"\n{DEALS} deals: detective {pool.wins.mean():.1%}, novice "
+            f"{pool.novice_wins.mean():.1%}; {REPETITIONS} repetitions"
+        )
+        print(*fixed_size, *anytime, sep="\n")
+        print(
+            f"control variate: gain {sample.gain:.2f}, valid {sample.valid}, luck",
+            *(
+                f"{each.value:+.3f} [{each.low:+.3f}, {each.high:+.3f}]"
+                for each in sample.luck_means
+            ),
+        )
+    assert all(0.93 <= coverage.share <= 0.97 for coverage in fixed_size)
+    error = math.sqrt(0.95 * 0.05 / REPETITIONS)
+    assert all(coverage.share >= 0.95 - 2 * error for coverage in anytime)

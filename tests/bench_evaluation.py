@@ -1,0 +1,113 @@
+"""What an evaluation costs and what it can tell: cores, games needed, the gain of the control.
+
+Each figure compares two things in one run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.evaluation.design import evaluation_schedule
+from arena.evaluation.records import GameResult, Slot
+from arena.evaluation.running import Setting, Workers, play_slot, run_schedule
+from arena.evaluation.summary import Evaluation
+from arena.registry import make_game
+
+
+def play_all(setting: Setting, slots: Sequence[Slot], workers: int) -> list[GameResult]:
+    async def go() -> list[GameResult]:
+        with Workers(workers) as pool:
+            playing = run_schedule(
+                slots, lambda slot: play_slot(setting, slot, pool), lambda _: None, 2 * workers
+            )
+            return [result async for result in playing]
+
+    return asyncio.run(go())
+
+
+def test_a_thousand_games_on_two_cores(
+    benchmark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Replays are written, 100 games are scored: what `arena eval` does by default."""
+    game = make_game("cluedo", players=4)
+    slots = list(evaluation_schedule(4, "bot:detective", ["bot:novice"], None, 1000, 1))
+    setting = Setting(game, replays=tmp_path, scored=100)
+    seconds = {}
+    for workers in (1, 2):
+        started = time.perf_counter()
+        results = play_all(setting, slots, workers)
+        seconds[workers] = time.perf_counter() - started
+        assert len(results) == 1000
+    benchmark.pedantic(lambda: None, rounds=1)
+    ratio = seconds[1] / seconds[2]
+    with capsys.disabled():
+        print(
+            f"\n1,000 games: {seconds[1]:.1f} s on one core, {seconds[2]:.1f} s on two: "
+            f"{ratio:.2f}x"
+        )
+    assert ratio >= 1.7
+
+
+@pytest.mark.parametrize("players", [3, 4, 6])
+def test_ten_games_tell_a_novice_from_a_detective(
+    benchmark: Any, capsys: pytest.CaptureFixture[str], players: int
+) -> None:
+    """By the measures; beside it the games that win rates need."""
+    game = make_game("cluedo", players=players)
+    slots = list(evaluation_schedule(players, "bot:detective", ["bot:novice"], "bot:novice", 10, 1))
+    report = benchmark.pedantic(lambda: report_of(game, slots), rounds=1)
+    found = report["comparison"]
+    with capsys.disabled():
+        print(f"\n{players} players, 10 deals, detective - novice")
+        for name in ("efficiency", "bits_per_turn", "missed", "turns_to_accuse"):
+            e = found["measures"][name]
+            print(f"  {name:16} {e['value']:+.3f} [{e['low']:+.3f}, {e['high']:+.3f}]")
+        e = found["difference"]
+        print(f"  {'games won':16} {e['value']:+.3f} [{e['low']:+.3f}, {e['high']:+.3f}]")
+    for name in ("efficiency", "missed"):
+        interval = found["measures"][name]
+        assert interval["low"] > 0 or interval["high"] < 0
+
+
+@pytest.mark.parametrize("players", [3, 4, 6])
+@pytest.mark.parametrize(
+    ("player", "other"),
+    [
+        ("detective", "novice"),
+        ("novice", "novice"),
+        ("detective", "detective"),
+        ("oracle", "oracle"),
+    ],
+)
+def test_gain_of_the_control_variate(
+    benchmark: Any, capsys: pytest.CaptureFixture[str], player: str, other: str, players: int
+) -> None:
+    """How many games the luck that is taken out of the win rate is worth."""
+    game = make_game("cluedo", players=players)
+    slots = list(evaluation_schedule(players, f"bot:{player}", [f"bot:{other}"], None, 200, 1))
+    found = benchmark.pedantic(lambda: report_of(game, slots), rounds=1)["controlled"]
+    with capsys.disabled():
+        print(
+            f"\n{players} players, {player} among {other}s, 200 games: gain {found['gain']:.2f}, "
+            f"{'valid' if found['valid'] else 'not valid'}, won {found['plain']['value']:.3f}, "
+            f"controlled {found['estimate']['value']:.3f}"
+        )
+    assert found["valid"] == (player != "oracle")
+
+
+def report_of(game: Any, slots: Sequence[Slot]) -> dict[str, Any]:
+    baseline = slots[-1].role == "baseline"
+    first, last = slots[0], slots[-1]
+    assert first.seat is not None and last.seat is not None
+    evaluation = Evaluation(
+        game, first.specs[first.seat], last.specs[last.seat] if baseline else None
+    )
+    for result in play_all(Setting(game), slots, 2):
+        evaluation.add(result)
+    return evaluation.report()

@@ -1,0 +1,282 @@
+"""`arena eval`, `arena tournament` and `arena analyze`, as a user meets them."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import arena, last_json, started
+
+TIMES = {"results"}
+
+
+def evaluate(cwd: Path, more: str = "", games: int = 8) -> dict[str, Any]:
+    done = arena(
+        f"eval cluedo --players 3 --seed 5 --player bot:detective --games {games} --json {more}",
+        cwd=cwd,
+    )
+    assert done.returncode == 0, done.stderr
+    return last_json(done.stdout)
+
+
+def count_games(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        found: int = database.execute("SELECT count(*) FROM games").fetchone()[0]
+        return found
+
+
+def wait_for_games(process: subprocess.Popen[str], path: Path, games: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if path.exists() and path.stat().st_size and count_quietly(path) >= games:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{games} games did not come: {process.communicate()}")
+
+
+def count_quietly(path: Path) -> int:
+    try:
+        return count_games(path)
+    except sqlite3.Error:  # The file is just being made.
+        return 0
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which an evaluation with a baseline was run."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    report = evaluate(folder, "--baseline bot:novice --scored 4")
+    (folder / "report.json").write_text(json.dumps(report))
+    return folder
+
+
+def report_of(folder: Path) -> Any:
+    return json.loads((folder / "report.json").read_text())
+
+
+def test_an_evaluation_reports_rates_differences_and_measures(evaluated: Path) -> None:
+    report = report_of(evaluated)
+    player, baseline = report["players"]
+    assert (player["player"], baseline["player"]) == ("bot:detective", "bot:novice")
+    assert player["games"] == baseline["games"] == 8 and report["games"] == 16
+    rate = player["win_rate"]
+    assert rate["low"] < rate["value"] == player["wins"] / 8 < rate["high"] or player["wins"] == 8
+    found = report["comparison"]
+    assert found["deals"] == 8
+    difference = (player["wins"] - baseline["wins"]) / 8
+    assert found["difference"]["value"] == pytest.approx(difference, abs=1e-6)
+    assert report["scored"] == 8, "four deals, each with player and baseline"
+    assert 0 < player["measures"]["efficiency"]["value"] <= 1
+    assert "independent deals" in report["design"]
+
+
+def test_replays_are_linked_by_path_and_hash(evaluated: Path) -> None:
+    path = next(evaluated.glob("runs/eval/*/results.sqlite"))
+    with closing(sqlite3.connect(path)) as database:
+        rows = database.execute("SELECT replay, sha256 FROM games").fetchall()
+    assert len(rows) == 16
+    for replay, digest in rows:
+        assert hashlib.sha256((path.parent / replay).read_bytes()).hexdigest() == digest
+
+
+def test_player_and_baseline_play_the_same_deals_in_the_same_seats(evaluated: Path) -> None:
+    path = next(evaluated.glob("runs/eval/*/results.sqlite"))
+    with closing(sqlite3.connect(path)) as database:
+        rows = database.execute("SELECT seed, seat, role FROM schedule ORDER BY number").fetchall()
+    for first, second in zip(rows[::2], rows[1::2], strict=True):
+        assert first[:2] == second[:2]
+        assert (first[2], second[2]) == ("player", "baseline")
+
+
+def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_path: Path) -> None:
+    whole = evaluate(tmp_path, "--out whole --workers 1", games=40)
+    command = "eval cluedo --players 3 --seed 5 --player bot:detective --games 40 --out parts"
+    results = tmp_path / "parts" / "results.sqlite"
+    first = started(f"{command} --workers 2", tmp_path)
+    wait_for_games(first, results, 3)
+    first.send_signal(signal.SIGINT)
+    _, stderr = first.communicate(timeout=30)
+    assert first.returncode == 130
+    assert "are finished and kept; the same command with --resume" in stderr
+    assert "Traceback" not in stderr
+    kept = count_games(results)
+    assert 3 <= kept < 40
+    second = started(f"{command} --workers 2 --resume", tmp_path)
+    wait_for_games(second, results, kept + 3)
+    second.kill()
+    second.communicate()
+    assert kept < count_games(results) < 40
+    resumed = evaluate(tmp_path, "--out parts --resume --workers 3", games=40)
+    assert {k: v for k, v in resumed.items() if k not in TIMES} == {
+        k: v for k, v in whole.items() if k not in TIMES
+    }
+
+
+def test_more_games_can_be_played_later(tmp_path: Path) -> None:
+    evaluate(tmp_path, "--scored 0", games=4)
+    more = evaluate(tmp_path, "--scored 0 --resume", games=7)
+    assert more["games"] == 7
+    assert len(list(tmp_path.glob("runs/eval/*"))) == 1
+    assert more["players"] == evaluate(tmp_path, "--scored 0 --out all", games=7)["players"]
+
+
+def test_resuming_with_other_settings_is_refused(evaluated: Path) -> None:
+    folder = next(evaluated.glob("runs/eval/*"))
+    done = arena(
+        "eval cluedo --players 3 --player bot:oracle --baseline bot:novice --resume --out",
+        str(folder),
+        cwd=evaluated,
+    )
+    assert done.returncode == 2
+    assert "was made with player = bot:detective" in done.stderr
+
+
+def test_until_ci_stops_when_the_interval_is_narrow_enough(tmp_path: Path) -> None:
+    report = evaluate(tmp_path, "--until-ci 0.2 --scored 0", games=500)
+    found = report["sequential"]
+    assert found["reached"] is True
+    estimate = found["estimate"]
+    assert (estimate["high"] - estimate["low"]) / 2 <= 0.2
+    assert estimate["n"] == report["players"][0]["games"] < 500
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("eval cluedo", "--player"),
+        ("eval cluedo --player bot:nobody", "has no bot 'nobody'"),
+        ("eval cluedo --player human", "people are not measured"),
+        ("eval cluedo --player bot:novice --baseline bot:novice", "that is the player itself"),
+        ("eval cluedo --player bot:novice --against bot:novice,,", "commas between them"),
+        ("eval cluedo --player bot:novice --resume", "no run in runs/eval had these flags"),
+        ("eval cluedo --player bot:novice --html no/such/x.html", "no file can be written there"),
+        ("tournament cluedo --player bot:novice", "at least two players"),
+        ("tournament cluedo --player bot:novice --player bot:novice", "named twice: bot:novice"),
+        ("analyze nothing.here", "no such file or folder"),
+        ("analyze .", "no replays"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(command: str, said: str, tmp_path: Path) -> None:
+    done = arena(command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def tournament(cwd: Path, players: str, more: str = "") -> Any:
+    flags = " ".join(f"--player bot:{player}" for player in players.split())
+    done = arena(
+        f"tournament cluedo --players 3 --seed 2 --scored 0 --json {flags} {more}", cwd=cwd
+    )
+    assert done.returncode == 0, done.stderr
+    return last_json(done.stdout)
+
+
+def test_a_player_that_is_added_later_needs_only_its_own_games(tmp_path: Path) -> None:
+    first = tournament(tmp_path, "random novice detective", "--games 12")
+    assert first["games"] == 12
+    assert [row["player"] for row in first["players"]][-1] == "bot:random"
+    both = tournament(tmp_path, "random novice detective oracle", "--games 12 --resume")
+    assert len(list(tmp_path.glob("runs/tournament/*"))) == 1
+    assert both["games"] == 24
+    path = next(tmp_path.glob("runs/tournament/*/results.sqlite"))
+    with closing(sqlite3.connect(path)) as database:
+        late = database.execute(
+            "SELECT count(DISTINCT places.number) FROM places JOIN players ON player = id "
+            "WHERE places.number >= 12 AND spec = 'bot:oracle'"
+        ).fetchone()
+    assert late == (12,)
+    missing = arena(
+        "tournament cluedo --players 3 --player bot:novice --player bot:oracle --resume --out",
+        str(path.parent),
+        cwd=tmp_path,
+    )
+    assert missing.returncode == 2 and "name it with --player too" in missing.stderr
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.add(tag)
+
+
+def test_a_leaderboard_as_tables_markdown_and_a_sheet(tmp_path: Path) -> None:
+    tournament(tmp_path, "random novice detective", "--games 6")
+    flags = "--player bot:random --player bot:novice --player bot:detective --games 6 --scored 0"
+    command = f"tournament cluedo --players 3 {flags} --resume"
+    shown = arena(f"{command} --html sheet.html", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    for word in ("rating", "rank", "Row ahead of column", "What a seat is worth", "balanced draw"):
+        assert word in shown.stdout
+    tags = Tags()
+    tags.feed((tmp_path / "sheet.html").read_text())
+    assert {"svg", "table"} <= tags.found and "script" not in tags.found
+    markdown = arena(f"{command} --markdown", cwd=tmp_path).stdout
+    assert "| player | rating | rank | games | won |\n| --- | ---: |" in markdown
+
+
+def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
+    evaluated: Path,
+) -> None:
+    replays = arena("analyze runs --json", cwd=evaluated)
+    assert replays.returncode == 0, replays.stderr
+    report = last_json(replays.stdout)["reports"][0]  # type: ignore[index]
+    assert report["games"] == 16
+    whole = evaluate(evaluated, "--baseline bot:novice --out again")
+    shutil.rmtree(evaluated / "again")
+    again = {row["player"]: row for row in report["players"]}["bot:detective"]
+    assert again["measures"] == whole["players"][0]["measures"]
+    stored = next(evaluated.glob("runs/eval/*/results.sqlite"))
+    from_file = last_json(arena("analyze --json", str(stored), cwd=evaluated).stdout)
+    of_file = from_file["reports"][0]  # type: ignore[index]
+    assert of_file["games"] == 16 and of_file["scored"] == 8
+
+
+def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> None:
+    good = sorted(evaluated.rglob("*.jsonl"))[:3]
+    for path in good:
+        shutil.copy(path, tmp_path)
+    lines = good[0].read_text().splitlines(keepends=True)
+    (tmp_path / "cut.jsonl").write_text("".join(lines[:20]))
+    (tmp_path / "odd.jsonl").write_text("no replay\n")
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "lies.jsonl").write_text("".join(lines).replace('"suggest ', '"propose '))
+    done = arena("analyze . --json --csv out.csv --no-score", cwd=tmp_path)
+    assert done.returncode == 0
+    found: Any = last_json(done.stdout)
+    assert found["reports"][0]["games"] == 3
+    assert {Path(each["path"]).name for each in found["skipped"]} == {
+        "cut.jsonl",
+        "odd.jsonl",
+        "empty.jsonl",
+        "lies.jsonl",
+    }
+    assert done.stderr.count("skipped ") == 4 and "Traceback" not in done.stderr
+    with (tmp_path / "out.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["measure"] for row in rows} == {"win_rate", "mean_return"}
+    only_bad = arena("analyze odd.jsonl cut.jsonl", cwd=tmp_path)
+    assert only_bad.returncode == 1 and "none of the 2 files" in only_bad.stderr
+
+
+def test_games_without_secrets_are_evaluated_too(tmp_path: Path) -> None:
+    done = arena("eval kuhn_poker --player bot:random --games 20 --seed 1 --json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report: Any = last_json(done.stdout)
+    assert report["scored"] == 0 and report["measures"] == []
+    assert report["players"][0]["mean_return"]["n"] == 20

@@ -5,14 +5,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test venv bench ladder strength playthroughs clean
+.PHONY: help demo test venv bench coverage ladder strength playthroughs clean
 
 help:
 	@echo "make demo   a language model plays a game of Cluedo that you can watch"
 	@echo "make test   lint, type-check and test"
 	@echo "make venv   only make and fill $(VENV)"
 	@echo "make bench  measure speed beside other libraries (3 minutes)"
-	@echo "make ladder measure which bot beats which, with intervals (8 minutes)"
+	@echo "make ladder rate the bots at 3, 4 and 6 players, with intervals (2 minutes)"
+	@echo "make coverage  measure whether intervals contain the truth as often as they say (10 minutes)"
 	@echo "make strength  measure how the embedded model plays (15 minutes)"
 
 demo: $(VENV)/.core
@@ -34,8 +35,15 @@ bench: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py tests/bench_service.py \
 	  tests/bench_sampler.py --benchmark-columns=min,rounds
 
-ladder: $(VENV)/.bench
-	$(BIN)/pytest tests/bench_ladder.py --benchmark-columns=min
+# The table of the README.
+ladder: $(VENV)/.core
+	for players in 3 4 6; do \
+	  $(BIN)/arena tournament cluedo --players $$players --games 200 --seed 1 --markdown --no-replays \
+	    --player bot:random --player bot:novice --player bot:detective --player bot:oracle; \
+	done
+
+coverage: $(VENV)/.bench
+	$(BIN)/pytest tests/bench_coverage.py tests/bench_evaluation.py --benchmark-columns=min
 
 strength: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_clue_tiny.py --benchmark-columns=min

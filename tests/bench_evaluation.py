@@ -82,7 +82,7 @@ def test_ten_games_tell_a_novice_from_a_detective(
         ("detective", "novice"),
         ("novice", "novice"),
         ("detective", "detective"),
-        ("oracle", "oracle"),
+        ("detective", "oracle"),
     ],
 )
 def test_gain_of_the_control_variate(
@@ -98,7 +98,8 @@ def test_gain_of_the_control_variate(
             f"{'valid' if found['valid'] else 'not valid'}, won {found['plain']['value']:.3f}, "
             f"controlled {found['estimate']['value']:.3f}"
         )
-    assert found["valid"] == (player != "oracle")
+    assert found["valid"]
+    assert found["gain"] >= 0.95
 
 
 def report_of(game: Any, slots: Sequence[Slot]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The bots: what each rung knows and does, and that the ladder is one (small version).
 
-`tests/bench_ladder.py` measures the ladder with error bars.
+`make ladder` measures the ladder with error bars.
 """
 
 from __future__ import annotations

@@ -140,13 +140,23 @@ def test_strengths_and_seat_effects_are_recovered() -> None:
     outcomes = random_tables(rng, 4000, strengths, effects, winner_only=True)
     ratings = rate(played(outcomes), names(6), draws=50)
     values = np.array([ratings.ratings[name].value for name in names(6)])
-    assert values.mean() == pytest.approx(1500)
+    assert np.median(values) == pytest.approx(1500)
     assert (values - 1500) / ELO_PER_UNIT == pytest.approx(strengths, abs=0.12)
     seats = np.array([seat.value for seat in ratings.seats])
     assert seats.sum() == pytest.approx(0, abs=1e-6)
     assert seats / ELO_PER_UNIT == pytest.approx(effects, abs=0.12)
     assert list(ratings.ratings) == list(ratings.ranks) == names(6)[::-1]  # Best first.
     assert [rank.value for rank in ratings.ranks.values()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_one_who_never_won_does_not_blur_the_ratings_of_the_others() -> None:
+    rng = np.random.default_rng(8)
+    strengths = np.array([-9.0, -0.5, 0.0, 0.5, 0.6])
+    outcomes = random_tables(rng, 300, strengths, np.zeros(3), winner_only=True)
+    ratings = rate(played(outcomes), names(5), draws=100)
+    hopeless, *others = (ratings.ratings[name] for name in names(5))
+    assert hopeless.half_width > 200
+    assert all(rating.half_width < 100 for rating in others)
 
 
 def test_seats_that_do_not_matter_have_no_effect() -> None:

@@ -19,7 +19,7 @@ from arena.observation import Json
 
 ELO_PER_UNIT = 400 / math.log(10)
 """Elo points per unit of strength: 400 points are odds of ten to one between two players."""
-ELO_MEAN = 1500.0
+ELO_MEDIAN = 1500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Ratings:
     """How players compare."""
 
     ratings: Mapping[str, Estimate]
-    """Elo points by player, best first; their mean is 1500. So one whose strength is hardly known
-    (it never won, or has not played) makes the others' wider too, but not their ranks'."""
+    """Elo points by player, best first; their median is 1500, so that one whose strength is hardly
+    known (it never won, or has not played) does not blur the others'."""
     ranks: Mapping[str, Estimate]
     """By player, best first; 1 is best."""
     seats: tuple[Estimate, ...]
@@ -129,7 +129,7 @@ class _Summary:
         both = np.concatenate([best[None], drawn]) * ELO_PER_UNIT
         strengths, effects = np.split(both, [num_players], axis=1)
         # Only differences are known.
-        self._ratings = ELO_MEAN + strengths - strengths.mean(axis=1, keepdims=True)
+        self._ratings = ELO_MEDIAN + strengths - np.median(strengths, axis=1, keepdims=True)
         self._seats = effects - (effects.mean(axis=1, keepdims=True) if effects.size else 0.0)
         # Rounded, so that players with the same record share a rank.
         rounded = np.round(self._ratings, 6)

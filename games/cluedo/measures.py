@@ -15,8 +15,9 @@ _OF_QUESTIONS = (
         "question efficiency",
         "share",
         "higher",
-        "Expected information of the questions asked, over that of the best legal questions; both "
-        "exact, given what the player could know.",
+        "Expected information of the questions asked, over that of the best legal questions found; "
+        "both exact, given what the player could know. `information` says how the best are looked "
+        "for and how little is lost; an oracle looks the same way, so it has 1.",
     ),
     Measure(
         "bits",

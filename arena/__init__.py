@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from arena.agent import Decision as Decision
     from arena.agent import Seat as Seat
     from arena.agent import make_agent as make_agent
+    from arena.assessment import Assessment as Assessment
+    from arena.assessment import Assessor as Assessor
+    from arena.assessment import Measure as Measure
+    from arena.assessment import Share as Share
     from arena.backend import Backend as Backend
     from arena.backend import Choice as Choice
     from arena.backend import Completion as Completion
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "action": ("CHANCE", "Action", "ActionSet", "Step", "normalise"),
+    "assessment": ("Assessment", "Assessor", "Measure", "Share"),
     "agent": ("Agent", "Decision", "Seat", "make_agent"),
     "backend": (
         "Backend",

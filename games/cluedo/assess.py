@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from arena.assessment import Assessment, Share
-from arena.episode import Ply
-from arena.game import Outcome
+from arena import Assessment, Outcome, Ply, Share
 from games.cluedo.answers import Answers
 from games.cluedo.cards import Triple
 from games.cluedo.events import PASSAGE, ROLL, Accuse, EndTurn, Show, Suggest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arena.assessment import Measure
+from arena import Measure
 
 TURNS = range(1, 21)
 """Own turns for which the entropy is recorded."""
@@ -39,10 +39,10 @@ _OF_QUESTIONS = (
         "luck",
         "bits per question",
         None,
-        "Bits that the player's questions gained beyond what the exact posterior expected of them; "
-        "its sum over a game has mean 0 against refuters who choose evenly among the cards they "
-        "could show. Refuters who show what tells least bring it below 0: among four oracles it "
-        "is about -0.8 bits a game.",
+        "Bits that the player's questions gained beyond what the exact posterior expected of them. "
+        "Its mean is near 0 but not 0 (players ask for cards that they do not hold, and some show "
+        "the card that tells least; the posterior assumes neither), so that only the difference "
+        "between players at one table is taken for luck.",
     ),
 )
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arena import Json
-from arena.assessment import Share
+from arena import Json, Share
 from games.cluedo.cards import Triple
 from games.cluedo.knowledge import CluedoKnowledge
 

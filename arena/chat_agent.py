@@ -134,7 +134,12 @@ class ChatAgent:
         except BackendError as error:
             return {"beliefs": {"failure": "provider_error", "cause": error.cause}}
         scores = observation.game.score_beliefs(completion.text, observation)
-        return {"beliefs": {"reply": completion.text, "cost": completion.cost, **scores}}
+        spent = {
+            "prompt_tokens": completion.usage.prompt_tokens,
+            "completion_tokens": completion.usage.completion_tokens,
+            "cost": completion.cost,
+        }
+        return {"beliefs": {"reply": completion.text, **spent, **scores}}
 
     def _give_up(
         self, observation: Observation, attempts: list[Attempt], details: dict[str, Json]

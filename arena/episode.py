@@ -47,7 +47,9 @@ class Header(_Line):
     arena: str = __version__
     game: str
     options: dict[str, Json]
-    seed: int = Field(description="Seeds chance, the bots and the fallback moves.")
+    seed: int = Field(
+        ge=-(2**63), lt=2**63, description="Seeds chance, the bots and the fallback moves."
+    )
     players: tuple[Printable, ...] = Field(description="The SPEC of each seat.")
     text_level: TextLevel = Field(description="How much help the agents' texts gave.")
     models: dict[str, Json] | None = Field(None, description="How models were asked, if any were.")

@@ -76,7 +76,7 @@ def slots(deals: int) -> Iterator[Slot]:
 def play_slot(slot: Slot) -> GameResult:
     """Only the detective's games are scored: scoring takes longer than playing."""
     game = Cluedo(variant="cards", players=PLAYERS)
-    return play_by_bots(Setting(game, scored=None if slot.role == "player" else 0), slot)
+    return play_by_bots(Setting(game, scored=None if slot.role == "player" else frozenset()), slot)
 
 
 def play_pool(deals: int) -> Pool:

@@ -37,7 +37,7 @@ def test_a_thousand_games_on_two_cores(
     """Replays are written, 100 games are scored: what `arena eval` does by default."""
     game = make_game("cluedo", players=4)
     slots = list(evaluation_schedule(4, "bot:detective", ["bot:novice"], None, 1000, 1))
-    setting = Setting(game, replays=tmp_path, scored=100)
+    setting = Setting(game, replays=tmp_path, scored=frozenset(range(100)))
     seconds = {}
     for workers in (1, 2):
         started = time.perf_counter()

@@ -160,6 +160,8 @@ def test_until_ci_stops_when_the_interval_is_narrow_enough(tmp_path: Path) -> No
         ("eval cluedo --player human", "people are not measured"),
         ("eval cluedo --player bot:novice --baseline bot:novice", "that is the player itself"),
         ("eval cluedo --player bot:novice --against bot:novice,,", "commas between them"),
+        ("eval cluedo --player bot:oracle --player bot:novice", "compare two with --baseline"),
+        ("eval cluedo --player bot:novice --games 2 --html .", "no file can be written there"),
         ("eval cluedo --player bot:novice --resume", "no run in runs/eval had these flags"),
         ("eval cluedo --player bot:novice --html no/such/x.html", "no file can be written there"),
         ("tournament cluedo --player bot:novice", "at least two players"),
@@ -175,10 +177,45 @@ def test_bad_input_is_one_line_and_leaves_nothing(command: str, said: str, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def tournament(cwd: Path, players: str, more: str = "") -> Any:
+@pytest.mark.parametrize(
+    "against", ["http://user:hun,ter2@127.0.0.1:9/v1#x,,", "x,y@z,http://u:hun,ter2@h"]
+)
+def test_a_password_is_not_told(against: str, tmp_path: Path) -> None:
+    done = arena("eval cluedo --player bot:novice --games 1 --against", against, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "ter2" not in done.stdout + done.stderr and "hun" not in done.stderr
+
+
+def test_a_dead_provider_ends_the_run_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "arena.toml").write_text("[service]\npatience = 1\nbackoff = 0.01\n")
+    flags = "eval cluedo --players 3 --games 1 --seed 1 --player http://127.0.0.1:9/v1#x"
+    done = arena(flags, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "127.0.0.1:9" in done.stderr and "Traceback" not in done.stderr
+    assert "0 games are finished and kept" in done.stderr
+
+
+def test_a_model_is_evaluated_with_a_sheet_and_with_its_beliefs(tmp_path: Path) -> None:
+    done = arena(
+        "eval cluedo --players 3 --player embedded:clue-tiny --text-level deductions --games 3 "
+        "--seed 3 --beliefs --json --html sheet.html",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    report: Any = last_json(done.stdout)
+    row = report["players"][0]
+    ledger = next(tmp_path.rglob("*.ledger.json"))
+    total = json.loads(ledger.read_text())["total"]
+    assert row["usage"]["prompt_tokens"] * 3 == pytest.approx(total["prompt_tokens"])
+    assert row["usage"]["completion_tokens"] * 3 == pytest.approx(total["completion_tokens"])
+    assert row["measures"]["belief_failures"]["value"] is not None
+    assert "embedded:clue-tiny" in (tmp_path / "sheet.html").read_text()
+
+
+def tournament(cwd: Path, players: str, more: str = "", scored: int = 0) -> Any:
     flags = " ".join(f"--player bot:{player}" for player in players.split())
     done = arena(
-        f"tournament cluedo --players 3 --seed 2 --scored 0 --json {flags} {more}", cwd=cwd
+        f"tournament cluedo --players 3 --seed 2 --scored {scored} --json {flags} {more}", cwd=cwd
     )
     assert done.returncode == 0, done.stderr
     return last_json(done.stdout)
@@ -198,6 +235,10 @@ def test_a_player_that_is_added_later_needs_only_its_own_games(tmp_path: Path) -
             "WHERE places.number >= 12 AND spec = 'bot:oracle'"
         ).fetchone()
     assert late == (12,)
+    scored = tournament(tmp_path, "random novice detective oracle", "--games 14 --resume", 30)
+    rows = {row["player"]: row for row in scored["players"]}
+    assert "efficiency" in rows["bot:oracle"]["measures"], "new games of all are scored"
+    assert any("an earlier run asked for no more" in note for note in scored["notes"])
     missing = arena(
         "tournament cluedo --players 3 --player bot:novice --player bot:oracle --resume --out",
         str(path.parent),
@@ -213,6 +254,25 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.add(tag)
+
+
+def test_a_model_may_join_a_tournament_of_bots(tmp_path: Path) -> None:
+    flags = "--games 2 --text-level deductions --out t"
+    tournament(tmp_path, "random novice", flags)
+    joined = arena(
+        f"tournament cluedo --players 3 {flags} --resume --json --player bot:random "
+        "--player bot:novice --player embedded:clue-tiny",
+        cwd=tmp_path,
+    )
+    assert joined.returncode == 0, joined.stderr
+    report: Any = last_json(joined.stdout)
+    assert len(report["players"]) == 3
+    other = arena(
+        f"tournament cluedo --players 3 {flags} --resume --temperature 0 --player bot:random "
+        "--player bot:novice --player embedded:clue-tiny",
+        cwd=tmp_path,
+    )
+    assert other.returncode == 2 and "was made with models" in other.stderr
 
 
 def test_a_leaderboard_as_tables_markdown_and_a_sheet(tmp_path: Path) -> None:
@@ -251,6 +311,7 @@ def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> 
     good = sorted(evaluated.rglob("*.jsonl"))[:3]
     for path in good:
         shutil.copy(path, tmp_path)
+        shutil.copy(path, tmp_path / f"copy-of-{path.name}")
     lines = good[0].read_text().splitlines(keepends=True)
     (tmp_path / "cut.jsonl").write_text("".join(lines[:20]))
     (tmp_path / "odd.jsonl").write_text("no replay\n")
@@ -259,7 +320,8 @@ def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> 
     done = arena("analyze . --json --csv out.csv --no-score", cwd=tmp_path)
     assert done.returncode == 0
     found: Any = last_json(done.stdout)
-    assert found["reports"][0]["games"] == 3
+    assert found["reports"][0]["games"] == 3, "copies count once"
+    assert "3 files are copies of others" in done.stderr
     assert {Path(each["path"]).name for each in found["skipped"]} == {
         "cut.jsonl",
         "odd.jsonl",
@@ -272,6 +334,37 @@ def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> 
     assert {row["measure"] for row in rows} == {"win_rate", "mean_return"}
     only_bad = arena("analyze odd.jsonl cut.jsonl", cwd=tmp_path)
     assert only_bad.returncode == 1 and "none of the 2 files" in only_bad.stderr
+
+
+def test_a_hostile_file_is_skipped_and_the_others_are_measured(
+    evaluated: Path, tmp_path: Path
+) -> None:
+    good = min(evaluated.rglob("*.jsonl"))
+    shutil.copy(good, tmp_path)
+    lines = good.read_text().splitlines()
+    seed = str(json.loads(lines[0])["seed"])
+    (tmp_path / "seed.jsonl").write_text(
+        "\n".join([lines[0].replace(f'"seed":{seed}', f'"seed":{2**70}'), *lines[1:]]) + "\n"
+    )
+    decision = next(i for i, line in enumerate(lines) if '"type":"decision"' in line)
+    for name, cost in (("huge", "1" + "0" * 400), ("much", "1e308"), ("nan", "NaN")):
+        forged = lines[decision].replace(
+            '"details":{}', f'"details":{{"beliefs":{{"cost":{cost}}}}}'
+        )
+        text = "\n".join([*lines[:decision], forged, *lines[decision + 1 :]]) + "\n"
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    stored = tmp_path / "results.sqlite"
+    shutil.copy(next(evaluated.glob("runs/eval/*/results.sqlite")), stored)
+    with closing(sqlite3.connect(stored)) as database:
+        database.execute("INSERT INTO shares VALUES (0, 0, 'failure:x', 9e999, 1)")
+        database.commit()
+    done = arena("analyze --json . results.sqlite", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    found: Any = last_json(done.stdout)
+    skipped = {Path(each["path"]).name for each in found["skipped"]}
+    assert {"seed.jsonl", "results.sqlite"} <= skipped
+    assert found["reports"][0]["games"] >= 1
 
 
 def test_games_without_secrets_are_evaluated_too(tmp_path: Path) -> None:

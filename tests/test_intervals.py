@@ -361,7 +361,7 @@ def test_taking_luck_off_is_unbiased_and_covers() -> None:
     gain = plain.var() / means.var()
     assert gain > 1.1
     assert np.mean([each.gain for each in found]) == pytest.approx(gain, rel=0.1)
-    assert np.mean([each.valid for each in found]) >= 0.99
+    assert 0.93 <= np.mean([each.valid for each in found]) <= 0.97
 
 
 def test_a_wrong_prior_costs_variance_but_is_no_bias() -> None:

@@ -181,7 +181,8 @@ SLOTS = st.builds(
     role=st.sampled_from(("player", "baseline", "table")),
 )
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-SHARES = st.dictionaries(TEXT, st.builds(Share, st.floats(allow_nan=False), FINITE), max_size=3)
+SANE = st.floats(-1e15, 1e15)
+SHARES = st.dictionaries(TEXT, st.builds(Share, SANE, SANE), max_size=3)
 
 
 @st.composite

@@ -56,8 +56,8 @@ def timeless(result: GameResult) -> GameResult:
 
 def test_the_result_is_the_same_for_any_number_of_workers(tmp_path: Path) -> None:
     slots = schedule(8)
-    alone = play_all(Setting(GAME, replays=tmp_path, scored=3), slots, 1)
-    together = play_all(Setting(GAME, replays=tmp_path, scored=3), slots, 3)
+    alone = play_all(Setting(GAME, replays=tmp_path, scored=frozenset(range(3))), slots, 1)
+    together = play_all(Setting(GAME, replays=tmp_path, scored=frozenset(range(3))), slots, 3)
     assert list(map(timeless, alone)) == list(map(timeless, together))
     assert [result.slot for result in alone] == slots
     assert [result.scored for result in alone] == [True] * 3 + [False] * 5
@@ -67,7 +67,7 @@ def test_the_result_is_the_same_for_any_number_of_workers(tmp_path: Path) -> Non
 
 
 def test_a_result_names_its_replay_and_the_hash_of_its_bytes(tmp_path: Path) -> None:
-    result = play_all(Setting(GAME, replays=tmp_path, scored=0), schedule(1), 1)[0]
+    result = play_all(Setting(GAME, replays=tmp_path, scored=frozenset()), schedule(1), 1)[0]
     assert result.replay is not None
     path = tmp_path.parent / result.replay
     data = path.read_bytes()
@@ -81,7 +81,7 @@ def test_a_result_names_its_replay_and_the_hash_of_its_bytes(tmp_path: Path) -> 
 def test_what_a_killed_run_left_is_written_anew(tmp_path: Path) -> None:
     for stale in ("game000000.jsonl.part", "game000000.jsonl"):
         (tmp_path / stale).write_text("half a li")
-        result = play_all(Setting(GAME, replays=tmp_path, scored=0), schedule(1), 1)[0]
+        result = play_all(Setting(GAME, replays=tmp_path, scored=frozenset()), schedule(1), 1)[0]
         assert result.replay is not None
         assert verify(read_replay(tmp_path.parent / result.replay)) is None
         assert [path.name for path in tmp_path.iterdir()] == ["game000000.jsonl"]

@@ -16,7 +16,7 @@ from arena.errors import ArenaError, MissingDependency
 from arena.observation import Json
 from replays.sheet import write_html
 from replays.sheet.report import Estimate
-from replays.sheet.wording import interval_of, margin_of, number, shorten, value_of
+from replays.sheet.wording import interval_of, number, shorten, value_of
 
 VOID = {"meta", "br"}
 HOSTILE = [
@@ -44,7 +44,8 @@ def player(name: str, place: int = 0) -> dict[str, Json]:
         "wins": round(120 * rate),
         "win_rate": estimate(rate, 0.08),
         "mean_return": estimate(2 * rate - 1, 0.16),
-        "clean": {"games": 117, "win_rate": estimate(rate, 0.09)},
+        "seats": 120,
+        "clean": {"seats": 117, "win_rate": estimate(rate, 0.09)},
         "rating": estimate(1600 - 40 * place, 35),
         "rank": {"value": place + 1, "low": place + 1, "high": place + 2, "n": 120},
         "clean_rating": estimate(1590 - 40 * place, 37),
@@ -84,7 +85,7 @@ def tournament(names: tuple[str, ...] = ("bot:detective", "bot:novice")) -> dict
             {"seat": seat, "effect": estimate(0.1 - 0.05 * seat), "games": 40} for seat in (0, 1)
         ],
         "pairs": [{"first": names[0], "second": names[-1], "games": 60, "ahead": estimate(0.72)}],
-        "balance": {"games": [120, 120], "met": [58, 62], "held": [28, 32]},
+        "balance": {"games": [120, 120], "meetings": [58, 62], "held": [28, 32]},
     }
 
 
@@ -100,7 +101,7 @@ def evaluation(first: str = "bot:detective", second: str = "bot:novice") -> dict
             "deals": 100,
             "difference": estimate(0.31),
             "games_needed": 46,
-            "clean_difference": estimate(0.29),
+            "clean_difference": {**estimate(0.29), "n": 90},
             "measures": {"efficiency": estimate(0.1, 0.02)},
         },
         "controlled": {"estimate": estimate(0.6), "gain": 1.4, "valid": False, "note": "too few"},
@@ -213,7 +214,12 @@ def test_a_tournament_has_ratings_pairs_seats_and_balance(tmp_path: Path) -> Non
 def test_an_evaluation_says_the_paired_difference(tmp_path: Path) -> None:
     page = page_of(evaluation(), tmp_path)
     assert page.text.count("bot:detective wins more often than bot:novice: +31 percentage") == 1
-    for said in ["(95 % interval 21 to 41)", "same 100 deals", "about 46 games", "+29 points"]:
+    for said in [
+        "(95 % interval 21 to 41)",
+        "same 100 deals",
+        "about 46 pairs of games",
+        "+29 points",
+    ]:
         assert said in page.text
     for said in ["not to be relied on", "too few", "1.40 times", "±3.0 points, reached"]:
         assert said in page.text
@@ -416,7 +422,6 @@ def test_numbers_have_the_digits_that_their_interval_bears_out() -> None:
     assert value_of(wide) == "1\u202f700"
     assert interval_of(wide) == "1\u202f660 to 1\u202f742"
     assert value_of(narrow) == "0.500"
-    assert margin_of(narrow) == "±\u202f0.002"
     assert value_of(narrow, "share") == "50.0\u202f%"
     assert value_of(Estimate(value=-0.004)) == "0.00"
     assert number(-1234.5, 1) == "−1\u202f234.5"

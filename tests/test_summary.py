@@ -81,10 +81,10 @@ def test_games_with_a_fallback_are_told_apart() -> None:
         evaluation.add(game_of(number, won=not faulty, fallbacks=(0, 2 * faulty, 0)))
     row = evaluation.report()["players"][0]
     assert row["win_rate"]["value"] == pytest.approx(8 / 12, abs=1e-6)
-    assert row["clean"]["games"] == 8
+    assert row["clean"]["seats"] == 8
     assert row["clean"]["win_rate"]["value"] == 1.0
     told = "\n".join(sentences(evaluation.report()))
-    assert "4 of 12 games had a fallback move, of anybody; 0 of those moves were its own" in told
+    assert "a: 4 of 12 seats were in games with a fallback move (0 its own)" in told
 
 
 def test_games_with_faults_count_in_a_tournament_and_are_left_out_of_the_other_rating() -> None:
@@ -142,7 +142,9 @@ def test_a_grid_in_markdown() -> None:
     [
         (0.541, 0.48, 0.6, False, "54 % [48, 60]"),
         (-0.012, -0.2, 0.2, True, "−1 points [−20, +20]"),
-        (0.0, None, None, True, "0 points [–, –]"),
+        (0.0, None, None, True, "0 points"),
+        (None, 0.0, 1.0, False, "–"),
+        (0.5, 0.1, None, False, "50 % [10, –]"),
     ],
 )
 def test_shares_are_told_in_percent(
@@ -179,7 +181,7 @@ def test_models_are_evaluated_by_the_same_code_with_their_faults_counted() -> No
     assert replies["attempts"] == replies["legal"] + sum(replies["failures"].values())
     assert sum(replies["failures"].values()) == replies["fallbacks"] > 0
     assert "unparsable" in replies["failures"]
-    assert row["clean"]["games"] == sum(result.clean for result in results) < 4
+    assert row["clean"]["seats"] == sum(result.clean for result in results) < 4
     assert row["measures"]["legal"]["value"] == pytest.approx(
         replies["legal"] / replies["attempts"], abs=1e-6
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.flags import Flag, flag_groups
-from arena.cli.report import ReportFlags, show, write_csv
+from arena.cli.report import ReportFlags, check_file, write_csv
 from arena.errors import ArenaError
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def analyze_command(
     from arena.evaluation.analysis import Analyses, find
 
     report.check()
+    if csv is not None:
+        check_file("--csv", csv)
     files, analysis = find(paths), Analyses()
     try:
         asyncio.run(_analyse(files, analysis, score, workers))
@@ -45,6 +47,8 @@ def analyze_command(
         return 130
     for skipped in analysis.skipped:
         print(f"skipped {skipped.path}: {skipped.reason}", file=sys.stderr)
+    if analysis.copies:
+        print(f"{analysis.copies} files are copies of others: they count once", file=sys.stderr)
     _tell(analysis, report, csv)
     return 0
 
@@ -77,10 +81,10 @@ def _tell(analysis: Analyses, report: ReportFlags, csv: Path | None) -> None:
         raise ArenaError(f"none of the {len(analysis.skipped)} files is a finished game")
     if csv is not None:
         write_csv(reports, csv)
+    report.write_html(*reports)
     if report.as_json:
         skipped = [{"path": str(s.path), "reason": s.reason} for s in analysis.skipped]
         print(json.dumps({"reports": reports, "skipped": skipped}, allow_nan=False))
     else:
         for each in reports:
-            show(each, report.markdown)
-    report.write_html(*reports)
+            report.show(each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from arena.cli import models
@@ -10,6 +11,8 @@ from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
 from arena.cli.report import ReportFlags
 from arena.errors import UsageError
 
+BETWEEN_SPECS = r",(?=\s*(?:\w+(?::|\s*,|\s*$)|,|$))"
+"""A comma that another SPEC follows, or nothing; one within a URL's password is part of it."""
 MOST = 10_000
 """Deals that --until-ci may take, unless --games says otherwise."""
 
@@ -18,23 +21,27 @@ MOST = 10_000
 def eval_command(
     game: GameName,
     which: GameFlags,
-    player: Annotated[str, Flag(help="SPEC of the player to be measured.")],
+    player: Annotated[list[str], Flag(help="SPEC of the player to be measured.")],
     against: Annotated[
-        str | None,
-        Flag(help="SPEC[,SPEC…] of the other seats. Default: bot:novice, or bot:random."),
-    ] = None,
+        list[str],
+        Flag(
+            help="SPEC[,SPEC…] of the other seats; fewer take several seats, of more each deal "
+            "draws some. Default: bot:novice, or bot:random."
+        ),
+    ] = [],  # noqa: B006
     baseline: Annotated[
         str | None, Flag(help="SPEC to compare with, on the same deals in the same seats.")
     ] = None,
     games: Annotated[
-        int | None, Flag(min=1, max=10**7, help="Deals. Default: 100.", show_default=False)
+        int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.", show_default=False)
     ] = None,
     until_ci: Annotated[
         float | None,
         Flag(
             min=0.001,
             max=0.5,
-            help="Play until the interval is ± this, e.g. 0.03, or --games (10,000) are played.",
+            help="Play until the interval is as narrow as ± this (0.03: some 3,000 deals), or "
+            "--games (10,000) are played.",
         ),
     ] = None,
     seed: SeedFlag = None,
@@ -47,39 +54,47 @@ def eval_command(
     from arena.evaluation.design import evaluation_schedule
     from arena.evaluation.summary import Evaluation
 
-    the_game = which.make(game)
+    the_game, tested = which.make(game), _only(player)
     opponents = _opponents(the_game.name, against)
-    if baseline == player:
-        raise UsageError(f"--baseline {shown(player)}: that is the player itself")
-    settings = {
-        "player": shown(player),
-        "against": [shown(spec) for spec in opponents],
-        "baseline": baseline and shown(baseline),
-    }
-    specs = [player, *opponents, *([baseline] if baseline else [])]
+    if baseline == tested:
+        raise UsageError(f"--baseline {shown(baseline)}: that is the player itself")
+    against_shown = [shown(spec) for spec in opponents]
+    name, other = shown(tested), baseline and shown(baseline)
+    specs = [tested, *opponents, *([baseline] if baseline else [])]
+    settings = {"player": name, "baseline": other, "against": against_shown}
     experiment = Run("eval", the_game, which, asking, run, specs, seed, settings)
     experiment.check()
     report.check()
     deals = games or (MOST if until_ci else 100)
-    findings = Evaluation(the_game, shown(player), baseline and shown(baseline), until_ci)
+    findings = Evaluation(the_game, name, other, until_ci, against_shown)
     with experiment.open_results() as results:
         slots = list(
             evaluation_schedule(
-                the_game.num_players, player, opponents, baseline, deals, experiment.first_seed
+                the_game.num_players, tested, opponents, baseline, deals, experiment.first_seed
             )
         )
-        scored = run.scored * (2 if baseline else 1)
-        return experiment.conduct(results, slots, scored, findings, report)
+        return experiment.conduct(results, slots, findings, report)
 
 
-def _opponents(game: str, against: str | None) -> list[str]:
-    """The SPECs of --against; the game's second bot, which is its first that tries, by default."""
-    from arena.agent import bot_names
+def _only(player: list[str]) -> str:
+    from arena.agent import shown
 
-    if against is None:
+    if len(player) > 1:
+        raise UsageError(
+            f"--player {shown(player[1])}: one player is measured here; compare two with "
+            "--baseline, or more with arena tournament"
+        )
+    return player[0]
+
+
+def _opponents(game: str, against: list[str]) -> list[str]:
+    """The SPECs of --against; by default the game's second bot, or its only one."""
+    from arena.agent import bot_names, shown
+
+    if not against:
         bots = bot_names(game)
         return ["bot:novice" if "novice" in bots else f"bot:{bots[0]}"]
-    specs = [spec.strip() for spec in against.split(",")]
+    specs = [spec.strip() for given in against for spec in re.split(BETWEEN_SPECS, given)]
     if not all(specs):
-        raise UsageError(f"--against {against!r}: name SPECs with commas between them")
+        raise UsageError(f"--against {shown(against[0])}: name SPECs with commas between them")
     return specs

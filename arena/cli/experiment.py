@@ -6,7 +6,7 @@ import asyncio
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -131,7 +131,10 @@ class Run:
             except UsageError:
                 results.close()
                 raise
-            self.seed = int(results.experiment.settings["seed"])
+            had = results.experiment.settings
+            self.seed = int(had["seed"])
+            if self._settings["models"] and not had["models"]:
+                results.set_settings({**had, "models": self._settings["models"]})
             return results
         if self.seed is None:
             self.seed = random.SystemRandom().randrange(2**31)
@@ -161,7 +164,7 @@ class Run:
             return self.flags.out / RESULTS
         found = sorted(self._home.glob(f"*/{RESULTS}"), key=lambda path: -path.stat().st_mtime)
         for path in found:
-            with Results.read(path) as results:
+            with suppress(ArenaError), Results.read(path) as results:
                 if not self._differences(results.experiment):
                     return path
         raise UsageError(
@@ -178,29 +181,29 @@ class Run:
             )
 
     def _differences(self, experiment: Experiment) -> dict[str, Json]:
-        """What was different then, and what it was. A seed that is not given is none."""
-        ours = {"kind": self.kind, "game": self.game.name, "seed": self.seed}
-        theirs = {"kind": experiment.kind, "game": experiment.game}
+        """What was different then, and what it was.
+
+        A seed that is not given is no difference, nor are models where only bots have played.
+        """
+        ours: dict[str, Json] = {"kind": self.kind, "game": self.game.name, "seed": self.seed}
+        theirs: dict[str, Json] = {"kind": experiment.kind, "game": experiment.game}
         ours |= self.game.options.model_dump(mode="json") | self._settings
         theirs |= {**experiment.options, **experiment.settings}
         if self.seed is None:
             ours["seed"] = theirs.get("seed")
+        if None in (ours["models"], theirs.get("models")):
+            theirs["models"] = ours["models"]
         return {name: had for name, had in theirs.items() if ours.get(name) != had}
 
     def conduct(
-        self,
-        results: Results,
-        slots: Sequence[Slot],
-        scored: int,
-        findings: Findings,
-        report: ReportFlags,
+        self, results: Results, slots: Sequence[Slot], findings: Findings, report: ReportFlags
     ) -> int:
         """Play what of the schedule is not played yet, and tell what was found; the exit code.
 
         Raises what ended the run early, after telling what was found until then.
         """
         results.extend(slots)
-        setting = self._setting(results.path.parent, scored)
+        setting = self._setting(results.path.parent, slots)
         fault: ArenaError | None = None
         interrupted = False
         try:
@@ -209,22 +212,41 @@ class Run:
             interrupted = True
         except ArenaError as error:
             fault = error
-        self._settle(results.path.parent)
+        except OSError as error:  # A replay that cannot be written, or moved to its place.
+            fault = ArenaError(f"cannot write into {results.path.parent}: {error.strerror}")
         if findings.games:
-            told = {**findings.report(), "seed": self.seed, "settings": self._settings}
-            report.tell({**told, "results": str(results.path)}, f"Results: {results.path}")
+            report.tell(self._told(results.path, findings), f"Results: {results.path}")
         if interrupted or fault:
-            again = f"; the same command with --resume --out {results.path.parent} goes on"
-            print(f"{findings.games} games are finished and kept{again}", file=sys.stderr)
-        if fault:
-            raise fault
+            print(
+                f"{len(results.finished())} games are finished and kept; the same command with "
+                f"--resume --out {results.path.parent} goes on",
+                file=sys.stderr,
+            )
+        self._settle(results.path.parent, fault)
         return 130 if interrupted else 0
 
-    def _settle(self, folder: Path) -> None:
-        if self.llm:
-            settle_accounts(self.llm.ledger, folder, "run")
+    def _told(self, path: Path, findings: Findings) -> dict[str, Json]:
+        report = findings.report()
+        wanted = min(self.flags.scored, findings.games)
+        if self.flags.resume and report["measures"] and report["scored"] < wanted:
+            report["notes"].append(
+                f"Only {report['scored']} games are scored: an earlier run asked for no more. "
+                f"'arena analyze {path.parent}' scores all replays."
+            )
+        return {**report, "seed": self.seed, "settings": self._settings, "results": str(path)}
 
-    def _setting(self, folder: Path, scored: int) -> Setting:
+    def _settle(self, folder: Path, fault: ArenaError | None) -> None:
+        """Write and show the ledger, if models played; what has gone wrong before goes first."""
+        try:
+            if self.llm:
+                settle_accounts(self.llm.ledger, folder, "run")
+        except ArenaError as error:
+            fault = fault or error
+        if fault:
+            raise fault
+
+    def _setting(self, folder: Path, slots: Sequence[Slot]) -> Setting:
+        from arena.evaluation.design import first_games
         from arena.evaluation.running import Setting
 
         return Setting(
@@ -233,7 +255,7 @@ class Run:
             max_turns=self._which.max_turns,
             models=self._chat,
             replays=folder / "replays" if self.flags.replays else None,
-            scored=scored,
+            scored=first_games(slots, self.flags.scored),
         )
 
     async def _play(
@@ -246,7 +268,8 @@ class Run:
         from contextlib import aclosing
 
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.markup import escape
+        from rich.progress import MofNCompleteColumn, Progress
 
         from arena.evaluation.running import Workers, play_slot, run_schedule
 
@@ -254,7 +277,12 @@ class Run:
         async with self.llm or nullcontext():
             with (
                 Workers(self.flags.workers) as workers,
-                Progress(console=console, disable=not sys.stderr.isatty()) as progress,
+                Progress(
+                    *Progress.get_default_columns(),
+                    MofNCompleteColumn(),
+                    console=console,
+                    disable=not sys.stderr.isatty(),
+                ) as progress,
             ):
                 bar = progress.add_task(self.game.name, total=len(slots))
                 # Two games per worker, so that none waits for the next.
@@ -269,7 +297,7 @@ class Run:
                 async with aclosing(playing):
                     async for result in playing:
                         findings.add(result)
-                        progress.update(bar, advance=1, description=findings.status())
+                        progress.update(bar, advance=1, description=escape(findings.status()))
                         if findings.enough:
                             return
 

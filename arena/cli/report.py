@@ -28,24 +28,26 @@ class ReportFlags:
         Path | None, Flag(help="Also write a sheet with plots: one file, which works offline.")
     ] = None
 
+    explain: Annotated[bool, Flag("--explain", help="Also say what each measure means.")] = False
+
     def check(self) -> None:
         """Find a missing package, or a folder that is none, before hours are spent."""
         from arena.registry import catalog
 
         if self.html is not None:
             catalog().load("sheet", "html")
-            if self.html.is_dir() or not self.html.absolute().parent.is_dir():
-                raise UsageError(f"--html {self.html}: no file can be written there")
+            check_file("--html", self.html)
 
     def tell(self, report: Report, where: str) -> None:
-        """Print the report; `where` says, for people, where its games are."""
-        if self.as_json:
-            print(json.dumps(report, allow_nan=False))
-        else:
-            show(report, self.markdown)
-            if not self.markdown:
+        """Write and print the report; `where` says, for people, where its games are."""
+        try:
+            self.write_html(report)  # First: whoever reads what is printed may have gone.
+        finally:
+            if self.as_json:
+                print(json.dumps(report, allow_nan=False))
+            else:
+                self.show(report)
                 print(where)
-        self.write_html(report)
 
     def write_html(self, *reports: Report) -> None:
         """One sheet, or of several reports one each: `NAME-2.html`, …"""
@@ -59,22 +61,32 @@ class ReportFlags:
             catalog().load("sheet", "html")(report, path)
             print(f"Sheet: {path}", file=sys.stderr)
 
+    def show(self, report: Report) -> None:
+        """Tables and sentences; in a terminal the most important last, where one looks first."""
+        from rich.console import Console
+        from rich.text import Text
 
-def show(report: Report, markdown: bool) -> None:
-    """Tables and sentences."""
-    from rich.console import Console
+        from arena.evaluation.tables import grids
+        from arena.evaluation.verdict import definitions, sentences
 
-    from arena.evaluation.tables import grids
-    from arena.evaluation.verdict import sentences
+        told = [*(definitions(report) if self.explain else ()), *sentences(report)]
+        if self.markdown:
+            print("\n".join(grid.markdown() for grid in grids(report)))
+            print("\n\n".join(told))
+            return
+        console = Console()
+        beside = max(1, (console.width - 32) // 22)
+        for grid in reversed(list(grids(report, beside))):
+            console.print(Text(grid.title, style="bold"))
+            console.print(grid.rich())
+        for sentence in told:
+            console.print(Text(sentence))
 
-    if markdown:
-        print("\n".join(grid.markdown() for grid in grids(report)))
-        return
-    console = Console()
-    for grid in grids(report):
-        console.print(grid.rich())
-    for sentence in sentences(report):
-        console.print(sentence, markup=False, highlight=False)
+
+def check_file(flag: str, path: Path) -> None:
+    """Raises UsageError where no file can be."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UsageError(f"{flag} {path}: no file can be written there")
 
 
 COLUMNS = (
@@ -113,7 +125,8 @@ def _rows(report: Report) -> list[list[Json]]:
         own = {"win_rate": player["win_rate"], "mean_return": player["mean_return"]}
         for name, estimate in (own | player["measures"]).items():
             numbers = [estimate[key] for key in ("value", "low", "high", "n")]
-            rows.append([*game, _inert(player["player"]), name, units.get(name, ""), *numbers])
+            words = map(_inert, (player["player"], name, units.get(name, "")))
+            rows.append([*game, *words, *numbers])
     return rows
 
 

@@ -54,6 +54,5 @@ def tournament_command(
         slots = tournament_schedule(
             names, the_game.num_players, games, experiment.first_seed, tables, done
         )
-        scored = -(-run.scored * len(names) // the_game.num_players)
         findings = Tournament(the_game, names)
-        return experiment.conduct(results, raw_specs(slots, player), scored, findings, report)
+        return experiment.conduct(results, raw_specs(slots, player), findings, report)

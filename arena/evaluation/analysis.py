@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from arena.errors import ArenaError, ReplayError, UsageError
 from arena.evaluation.measuring import Played, measure
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.results import Results
-from arena.evaluation.running import Workers, in_order, kept
+from arena.evaluation.running import Workers, in_order, kept, sha256
 from arena.evaluation.summary import Analysis
 from arena.game import Game, Outcome
 from arena.observation import Json
@@ -52,6 +52,7 @@ class Analysed:
 
     kind: Kind
     result: GameResult
+    """Its `sha256` is that of the replay, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,9 @@ def measure_replay(path: Path, scored: bool) -> Analysed | Skipped:
         return _measured(replay, scored)
     except ReplayError as error:
         return Skipped(path, str(error).removeprefix(f"{path}: "))
+    except (ArithmeticError, TypeError, ValueError) as error:
+        # A forged file may hold what no check has foreseen; it must not take the others with it.
+        return Skipped(path, f"cannot be measured: {error}")
 
 
 def _measured(replay: Replay, scored: bool) -> Analysed:
@@ -100,7 +104,7 @@ def _measured(replay: Replay, scored: bool) -> Analysed:
     played = Played(game, header.players, plies, outcome, line.turns)
     slot = Slot(0, header.seed, header.players)
     seconds = sum(ply.seconds or 0.0 for ply in plies)
-    result = measure(slot, played, scored, seconds)
+    result = replace(measure(slot, played, scored, seconds), sha256=sha256(replay.path))
     return Analysed(Kind.of(game, header.text_level if header.models else ""), result)
 
 
@@ -149,12 +153,21 @@ class Analyses:
 
     def __init__(self) -> None:
         self.skipped: list[Skipped] = []
+        self.copies = 0
+        """Games that were there already: the same replay in another place, or by a results file."""
+        self._seen: set[str] = set()
         self._by_kind: dict[Kind, Analysis] = {}
 
     def add(self, found: Analysed | Skipped) -> None:
         if isinstance(found, Skipped):
             self.skipped.append(found)
             return
+        digest = found.result.sha256
+        if digest in self._seen:
+            self.copies += 1
+            return
+        if digest:
+            self._seen.add(digest)
         if found.kind not in self._by_kind:
             self._by_kind[found.kind] = Analysis(found.kind.make())
         self._by_kind[found.kind].add(found.result)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, cycle, islice
 
@@ -61,6 +61,21 @@ def _opponents(against: Sequence[str], seats: int, rng: random.Random) -> list[s
     chosen = list(islice(cycle(rng.sample(against, len(against))), seats))
     rng.shuffle(chosen)
     return chosen
+
+
+def first_games(slots: Iterable[Slot], games: int) -> frozenset[int]:
+    """The numbers of the slots in which somebody plays one of its first `games` games.
+
+    Where one seat is under test, only its player counts.
+    """
+    played: Counter[str] = Counter()
+    found = []
+    for slot in slots:
+        who = set(slot.specs) if slot.seat is None else {slot.specs[slot.seat]}
+        if any(played[player] < games for player in who):
+            found.append(slot.number)
+        played.update(who)
+    return frozenset(found)
 
 
 def design_text(num_players: int, paired: bool) -> str:

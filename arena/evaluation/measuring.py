@@ -83,6 +83,8 @@ def _assess(played: Played, shares: list[list[Shares]]) -> None:
         shares[assessment.player].append(assessment.shares)
 
 
+MOST = 1e12
+"""No game costs more, in whatever it is counted; greater numbers are a forger's."""
 PER_GAME = frozenset({"prompt_tokens", "completion_tokens", "cost"})
 
 
@@ -99,9 +101,17 @@ def _of_replies(details: Mapping[str, Json]) -> dict[str, Share]:
     attempts = details.get("attempts")
     found = [_share_of(raw) for raw in attempts] if isinstance(attempts, list) else []
     beliefs = details.get("beliefs")
-    if isinstance(beliefs, dict) and isinstance(beliefs.get("cost"), int | float):
-        found.append({"cost": Share(float(beliefs["cost"]))})
+    if isinstance(beliefs, dict):
+        amounts = {name: _amount(beliefs.get(name)) for name in PER_GAME}
+        found.append({name: Share(value) for name, value in amounts.items() if value})
     return add_up(found)
+
+
+def _amount(value: Json) -> float:
+    """A cost, a number of tokens, seconds; 0 for what can be none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    return float(value) if 0 <= value <= MOST else 0.0
 
 
 def _share_of(raw: Any) -> dict[str, Share]:
@@ -111,15 +121,15 @@ def _share_of(raw: Any) -> dict[str, Share]:
         return {}
     shares = {
         "legal": Share(float(attempt.failure is None)),
-        "prompt_tokens": Share(float(attempt.prompt_tokens)),
-        "completion_tokens": Share(float(attempt.completion_tokens)),
+        "prompt_tokens": Share(_amount(attempt.prompt_tokens)),
+        "completion_tokens": Share(_amount(attempt.completion_tokens)),
     }
     if attempt.failure:
         shares[f"failure:{attempt.failure}"] = Share(1.0)
     if attempt.cost is not None:
-        shares["cost"] = Share(attempt.cost)
+        shares["cost"] = Share(_amount(attempt.cost))
     if attempt.seconds and not attempt.cached:
-        shares["latency"] = Share(attempt.seconds)
+        shares["latency"] = Share(_amount(attempt.seconds))
     return shares
 
 

@@ -57,8 +57,8 @@ class Setting:
     """How models are asked; None if only bots play."""
     replays: Path | None = None
     """Folder for the replays, beside the results file; None writes none."""
-    scored: int | None = None
-    """Slots, from the first, whose games are scored by the exact posterior; None is all."""
+    scored: frozenset[int] | None = None
+    """Numbers of the slots whose games are scored by the exact posterior; None is all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def _measured(setting: Setting, slot: Slot, finished: Finished) -> GameResult:
         episode.outcome,
         episode.turns,
     )
-    scored = setting.scored is None or slot.number < setting.scored
+    scored = setting.scored is None or slot.number in setting.scored
     result = measure(slot, played, scored, finished.seconds)
     if finished.replay is None:
         return result

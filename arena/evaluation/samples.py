@@ -32,10 +32,12 @@ class Table:
 
 
 class Sample:
-    """The games of one player, seat by seat."""
+    """The games of one player, a row per seat that it held."""
 
     def __init__(self, player: str) -> None:
         self.player = player
+        self.games = 0
+        """Games in which it sat, once or several times; rows are seats."""
         self.deals = array("q")
         self.won = array("b")
         self.returns = array("d")

@@ -96,8 +96,8 @@ Kind = Literal["eval", "tournament"]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 """What SQLite can hold."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Number = Annotated[float, Field(ge=float("-inf"))]
-"""It may be infinite, but is not NaN, which compares with nothing."""
+Sane = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
+"""Sums of millions of these are finite."""
 
 
 def _check_object(text: str) -> str:
@@ -165,8 +165,8 @@ class ShareRow(NamedTuple):
     number: Count
     seat: Count
     measure: Printable
-    total: Number
-    weight: FiniteFloat
+    total: Sane
+    weight: Sane
 
 
 Row = TypeVar("Row", bound=NamedTuple)

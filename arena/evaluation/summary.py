@@ -7,6 +7,7 @@ number of independent deals that it rests on.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -21,12 +22,13 @@ from arena.evaluation.intervals import (
     clustered_mean,
     difference_of_ratios,
     games_needed,
+    games_needed_for_rates,
     rate,
     ratio_of_sums,
 )
 from arena.evaluation.measuring import measures_of
 from arena.evaluation.ratings import rate as rate_players
-from arena.evaluation.records import Estimate, GameResult
+from arena.evaluation.records import Estimate, GameResult, finite
 from arena.evaluation.samples import Sample
 from arena.evaluation.sequential import ConfidenceSequence
 from arena.game import Game
@@ -41,11 +43,17 @@ class Evaluation:
     """The games of `arena eval`, taken in one by one in the order of the schedule."""
 
     def __init__(
-        self, game: Game, player: str, baseline: str | None, target: float | None = None
+        self,
+        game: Game,
+        player: str,
+        baseline: str | None,
+        target: float | None = None,
+        against: Sequence[str] = (),
     ) -> None:
         self.game = game
         self.player = Sample(player)
         self.baseline = Sample(baseline) if baseline else None
+        self.against = list(against)
         self.target = target
         """Half width at which the confidence sequence is narrow enough."""
         self.sequence = ConfidenceSequence(-1.0 if baseline else 0.0, 1.0)
@@ -62,6 +70,7 @@ class Evaluation:
         seat = result.seats[result.slot.seat]
         sample = self.player if result.slot.role == "player" else self.baseline
         assert sample is not None
+        sample.games += 1
         sample.add(result.slot.seed, seat, result.clean, result.scored)
         if sample is self.player:
             self._note_luck(result)
@@ -100,6 +109,7 @@ class Evaluation:
             "kind": "eval",
             **_head(self.game, self.games, self.scored, samples),
             "players": [player_report(sample, self.game) for sample in samples],
+            "against": self.against,
             "design": design_text(self.game.num_players, paired=self.baseline is not None),
             "comparison": self._comparison(),
             "controlled": self._controlled(),
@@ -121,6 +131,7 @@ class Evaluation:
             "deals": deals,
             "difference": _paired(differences, second.deals),
             "games_needed": games_needed(mean, sd),
+            "games_needed_unpaired": games_needed_for_rates(_rate(first), _rate(second)),
             "clean_difference": _paired(differences[clean], np.array(second.deals)[clean]),
             "measures": self._measure_differences(),
         }
@@ -129,6 +140,7 @@ class Evaluation:
         assert self.baseline is not None
         first, second = self.player, self.baseline
         both = [name for name in table_names(first) if name in second.names]
+        both = [name for name in both if name != self.game.luck]  # What it tells is no skill.
         low, high = _bounds(self.game, both).T
         estimates = difference_of_ratios(
             first.sums(both),
@@ -147,6 +159,7 @@ class Evaluation:
             "estimate": found.estimate.to_json(),
             "plain": found.plain.to_json(),
             "gain": found.gain,
+            "possible_bias": finite(found.possible_bias),
             "valid": found.valid,
             "luck": [mean.to_json() for mean in found.luck_means],
         }
@@ -160,6 +173,10 @@ class Evaluation:
             "target": self.target,
             "reached": self.enough,
         }
+
+
+def _rate(sample: Sample) -> float:
+    return sum(sample.won) / len(sample)
 
 
 def _paired(differences: ArrayLike, deals: ArrayLike) -> dict[str, Json]:
@@ -252,6 +269,8 @@ def add_seats(samples: dict[str, Sample], result: GameResult) -> None:
     for seat in result.seats:
         sample = samples.setdefault(seat.player, Sample(seat.player))
         sample.add(result.slot.seed, seat, result.clean, result.scored)
+    for player in {seat.player for seat in result.seats}:
+        samples[player].games += 1
 
 
 def _head(game: Game, games: int, scored: int, samples: Sequence[Sample]) -> dict[str, Json]:
@@ -275,30 +294,38 @@ def _notes(sample: Sample) -> Iterable[str]:
     unclean = len(sample) - sum(sample.clean)
     if unclean:
         yield (
-            f"{sample.player}: {unclean} of {len(sample)} games had a fallback move, of anybody; "
-            f"{sample.fallbacks} of those moves were its own. 'clean' leaves these games out."
+            f"{sample.player}: {unclean} of {len(sample)} seats were in games with a fallback "
+            f"move ({sample.fallbacks} its own); 'clean' leaves these games out."
         )
 
 
 def player_report(sample: Sample, game: Game) -> dict[str, Json]:
     """Everything that is told of one player."""
-    games, wins = len(sample), sum(sample.won)
-    clean = [won for won, clean in zip(sample.won, sample.clean, strict=True) if clean]
+    clean = np.array(sample.clean, bool)
     names = table_names(sample)
     estimates = _ratios(sample, names, _bounds(game, names))
     return {
         "player": sample.player,
-        "games": games,
-        "wins": wins,
-        "win_rate": rate(wins, games).to_json(),
+        "games": sample.games,
+        "seats": len(sample),
+        "wins": sum(sample.won),
+        "win_rate": _win_rate(sample, np.ones(len(sample), bool)),
         "mean_return": clustered_mean(np.array(sample.returns), sample.deals).to_json(),
-        "clean": {"games": len(clean), "win_rate": rate(sum(clean), len(clean)).to_json()},
+        "clean": {"seats": int(clean.sum()), "win_rate": _win_rate(sample, clean)},
         "measures": {name: e.to_json() for name, e in zip(names, estimates, strict=True)},
         "series": {"entropy": _series(sample, "entropy"), "calibration": _calibration(sample)},
         "calibration_error": calibration_error(sample),
         "replies": _replies(sample),
         "usage": _usage(sample),
     }
+
+
+def _win_rate(sample: Sample, chosen: NDArray[np.bool_]) -> dict[str, Json]:
+    """The share of the chosen seats that won; seats of one deal are not independent."""
+    won, deals = np.array(sample.won)[chosen], np.array(sample.deals)[chosen]
+    if len(won) == len(np.unique(deals)):
+        return rate(int(won.sum()), len(won)).to_json()
+    return clustered_mean(won, deals, bounds=(0.0, 1.0)).to_json()
 
 
 def table_names(sample: Sample) -> list[str]:
@@ -313,9 +340,15 @@ def _ratios(sample: Sample, names: Sequence[str], bounds: ArrayLike = UNBOUNDED)
 
 def _bounds(game: Game, names: Sequence[str]) -> NDArray[np.float64]:
     """What each measure can be at all; shape (measures, 2)."""
-    of_unit = {"share": (0.0, 1.0), "probability": (0.0, 1.0), "turns": (0.0, math.inf)}
     units = {measure.name: measure.unit for measure in measures_of(game, names)}
-    return np.array([of_unit.get(units.get(name, ""), UNBOUNDED) for name in names]).reshape(-1, 2)
+
+    def bounds(unit: str) -> tuple[float, float]:
+        if unit in ("share", "probability"):
+            return (0.0, 1.0)
+        # An answer may leave more to be found out than there seemed to be; nothing else is below 0.
+        return UNBOUNDED if unit.startswith("bits") else (0.0, math.inf)
+
+    return np.array([bounds(units.get(name, "bits")) for name in names]).reshape(-1, 2)
 
 
 def _series(sample: Sample, prefix: str) -> dict[str, Json]:
@@ -323,9 +356,10 @@ def _series(sample: Sample, prefix: str) -> dict[str, Json]:
     points = sorted(
         (int(name.partition("/")[2]), name)
         for name in sample.names
-        if name.startswith(f"{prefix}/")
+        if re.fullmatch(rf"{prefix}/\d{{1,4}}", name)
     )
-    estimates = _ratios(sample, [name for _, name in points])
+    # A series is of an entropy, which is never negative.
+    estimates = _ratios(sample, [name for _, name in points], (0.0, math.inf))
     return {
         str(number): estimate.to_json()
         for (number, _), estimate in zip(points, estimates, strict=True)

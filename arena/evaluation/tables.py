@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 Report = Mapping[str, Json]
 
-ROOMY, WIDE = 2, 5
-"""Up to `ROOMY` players the measures have whole intervals; `WIDE` fit beside each other."""
+LARGE, MANY_DIGITS = 100, 10_000
+"""From `LARGE` on numbers have no decimals, from `MANY_DIGITS` on commas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Grid:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=self.title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for place, heading in enumerate(self.headings):
             table.add_column(Text(heading), justify="right" if place else "left", overflow="fold")
         for row in self.rows:
@@ -45,16 +45,16 @@ class Grid:
 
 
 def _markdown(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
-def grids(report: Report) -> Iterator[Grid]:
-    """The tables of a report, most important first."""
+def grids(report: Report, beside: int = 5) -> Iterator[Grid]:
+    """The tables of a report, most important first; `beside` players in one of measures."""
     yield leaderboard(report)
     if report.get("comparison"):
         yield comparison(report)
     if report["measures"]:
-        yield from measures(report)
+        yield from measures(report, beside)
     if report.get("pairs"):
         yield pairs(report)
     if report.get("seats"):
@@ -67,23 +67,30 @@ def leaderboard(report: Report) -> Grid:
     """Who won how much; in a tournament by rating."""
     players = report["players"]
     rated = any("rating" in player for player in players)
-    unclean = any(player["clean"]["games"] < player["games"] for player in players)
+    unclean = any(player["clean"]["seats"] < player["seats"] for player in players)
+    several = any(player["games"] < player["seats"] for player in players)
     scores = any(p["mean_return"]["value"] != p["win_rate"]["value"] for p in players)
     columns = {"player": [player["player"] for player in players]}
     if rated:
         columns["rating"] = [number(player["rating"], 0) for player in players]
         columns["rank"] = [number(player["rank"], 0) for player in players]
     columns["games"] = [str(player["games"]) for player in players]
+    if several:
+        columns["seats"] = [str(player["seats"]) for player in players]
     columns["won"] = [percent(player["win_rate"]) for player in players]
     if scores:
         columns["mean return"] = [number(player["mean_return"], 2) for player in players]
     if unclean:
-        columns["clean games"] = [str(player["clean"]["games"]) for player in players]
+        columns["clean"] = [str(player["clean"]["seats"]) for player in players]
         columns["won of these"] = [percent(player["clean"]["win_rate"]) for player in players]
         if rated:
             columns["rating by these"] = [number(p["clean_rating"], 0) for p in players]
-    title = f"{name_of(report)}, {report['games']} games; 95 % intervals"
+    title = f"{name_of(report)}: {report['games']} games{_opponents(report)}; 95 % intervals"
     return Grid(title, list(columns), list(zip(*columns.values(), strict=True)))
+
+
+def _opponents(report: Report) -> str:
+    return f" against {', '.join(report['against'])}" if report.get("against") else ""
 
 
 def name_of(report: Report) -> str:
@@ -110,19 +117,19 @@ def comparison(report: Report) -> Grid:
     return Grid(title, ["measure", "difference"], rows)
 
 
-def measures(report: Report) -> Iterator[Grid]:
-    """What the exact posterior, and the providers, say of each player; a few players per table."""
+def measures(report: Report, beside: int) -> Iterator[Grid]:
+    """What the exact posterior, and the providers, say; `beside` players per table."""
     players = report["players"]
     shown = [m for m in report["measures"] if any(m["name"] in p["measures"] for p in players)]
-    brief = len(players) > ROOMY
 
     def cell(player: Report, measure: Report) -> str:
         estimate = player["measures"].get(measure["name"])
-        return show(measure, estimate, brief=brief) if estimate else ""
+        return show(measure, estimate) if estimate else ""
 
-    title = f"Measures ({report['scored']} games scored by the exact posterior); ↑ more is better"
-    for first in range(0, len(players), WIDE):
-        some = players[first : first + WIDE]
+    scored = f", {report['scored']} games scored by the exact posterior" if report["scored"] else ""
+    title = f"Measures{scored}; ↑ more is better"
+    for first in range(0, len(players), beside):
+        some = players[first : first + beside]
         headings = ["measure", *(player["player"] for player in some)]
         yield Grid(title, headings, [[_title(m), *(cell(p, m) for p in some)] for m in shown])
 
@@ -173,31 +180,31 @@ def replies(report: Report) -> Grid:
     return Grid("Replies of models", headings, rows)
 
 
-def show(measure: Report, estimate: Report, signed: bool = False, brief: bool = False) -> str:
+def show(measure: Report, estimate: Report, signed: bool = False) -> str:
     """An estimate in the measure's unit."""
     if measure["unit"] == "share":
-        return percent(estimate, signed, brief)
-    return number(estimate, 4 if measure["name"] == "cost" else 2, signed, brief)
+        return percent(estimate, signed)
+    return number(estimate, 4 if measure["name"] == "cost" else 2, signed)
 
 
-def percent(estimate: Report, signed: bool = False, brief: bool = False) -> str:
-    """`54 % [48, 60]`; a difference in points: `+12 points [+3, +21]`."""
+def percent(estimate: Report, signed: bool = False) -> str:
+    """`54 % [48, 60]`; a difference in points: `+12 points [+3, +21]`; of nothing, a dash."""
     scaled = {
         key: None if estimate[key] is None else 100 * estimate[key]
         for key in ("value", "low", "high")
     }
-    text = number(scaled, 1 if estimate["n"] >= 1000 else 0, signed, brief)
+    text = number(scaled, 1 if estimate["n"] >= 1000 else 0, signed)
     value, _, rest = text.partition(" ")
-    return f"{value} {'points' if signed else '%'} {rest}".rstrip()
+    return value if value == "–" else f"{value} {'points' if signed else '%'} {rest}".rstrip()
 
 
-def number(estimate: Report, digits: int, signed: bool = False, brief: bool = False) -> str:
-    """`0.81 [0.78, 0.84]`, in brief `0.81 ± 0.03` by the longer side; a dash is not known."""
+def number(estimate: Report, digits: int, signed: bool = False) -> str:
+    """`0.81 [0.78, 0.84]`; an end that is not known is a dash."""
     value, low, high = (estimate[key] for key in ("value", "low", "high"))
-    if brief:
-        known = value is not None and low is not None and high is not None
-        half = max(value - low, high - value) if known else None
-        return f"{_digits(value, digits, signed)} ± {_digits(half, digits, signed=False)}"
+    if value is not None and abs(value) >= LARGE:
+        digits = 0
+    if value is None or (low is None and high is None):
+        return _digits(value, digits, signed)
     low, high = _digits(low, digits, signed), _digits(high, digits, signed)
     return f"{_digits(value, digits, signed)} [{low}, {high}]"
 
@@ -205,6 +212,7 @@ def number(estimate: Report, digits: int, signed: bool = False, brief: bool = Fa
 def _digits(value: float | None, digits: int, signed: bool) -> str:
     if value is None:
         return "–"
-    text = f"{value:{'+' if signed else ''}.{digits}f}"
-    # A rounded nothing has no sign.
-    return text.lstrip("+-") if not float(text) else text.replace("-", "−")
+    if not round(value, digits):  # A rounded nothing has no sign.
+        return f"{0:.{digits}f}"
+    comma = "," if abs(value) >= MANY_DIGITS else ""
+    return f"{value:{'+' if signed else ''}{comma}.{digits}f}".replace("-", "−")

@@ -13,18 +13,27 @@ Report = Mapping[str, Json]
 def sentences(report: Report) -> Iterator[str]:
     """Most important first."""
     if report.get("comparison"):
-        yield _compared(report["comparison"])
+        yield _compared(report["comparison"], report.get("sequential"))
     if report.get("sequential"):
         yield _sequential(report["sequential"])
+    yield from report["notes"]
     if report.get("controlled"):
         yield _controlled(report["controlled"])
-    yield from report["notes"]
     if report.get("design"):
         yield f"Design: {report['design']}"
 
 
-def _compared(found: Report) -> str:
+def definitions(report: Report) -> Iterator[str]:
+    """What each measure of the report means."""
+    for measure in report["measures"]:
+        yield f"{measure['title']} ({measure['unit']}): {measure['about']}"
+
+
+def _compared(found: Report, sequential: Report | None) -> str:
+    """Where the games decided when to stop, only the sequence's interval can tell."""
     difference, needed = found["difference"], found["games_needed"]
+    if sequential:
+        difference = sequential["estimate"]
     low, high = difference["low"], difference["high"]
     unclear = low is None or high is None or low <= 0 <= high
     better = difference["value"] is not None and difference["value"] > 0
@@ -37,7 +46,7 @@ def _compared(found: Report) -> str:
     )
     if needed is None:
         return text
-    return f"{text} To tell this difference from 0 (80 % power) takes about {needed} pairs."
+    return f"{text} If it is truly this large, about {needed} pairs show it (80 % power)."
 
 
 def _sequential(found: Report) -> str:
@@ -53,10 +62,12 @@ def _controlled(found: Report) -> str:
     estimate = percent(found["estimate"])
     if not found["valid"]:
         return (
-            "Luck cannot be taken out of the win rate here: its mean is not 0. How these players "
-            "ask or refute tells more than the exact posterior assumes."
+            "Luck is not taken out of the win rate: its mean is not 0 here. How these players ask "
+            "or refute tells more than the exact posterior assumes."
         )
     return (
         f"Win rate with the luck of the answers taken out: {estimate}, from "
-        f"{found['estimate']['n']} scored games; worth {found['gain']:.2f} times the games."
+        f"{found['estimate']['n']} scored games; worth {found['gain']:.2f} times the games, "
+        "if such luck has mean 0; what these games say of that leaves "
+        f"± {100 * found['possible_bias']:.0f} points."
     )

@@ -20,6 +20,8 @@ def stated_shares(beliefs: Json, knowledge: CluedoKnowledge) -> dict[str, Share]
     """The shares of one answer; `knowledge` is exact and of the same moment."""
     if not isinstance(beliefs, dict):
         return {}
+    if beliefs.get("failure") == "provider_error":
+        return {}  # Nobody answered.
     if "failure" in beliefs:
         return {"belief_failures": Share(1.0)}
     shares = {

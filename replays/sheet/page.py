@@ -99,7 +99,6 @@ def _environment() -> Environment:
         number=wording.number,
         value=wording.value_of,
         interval=wording.interval_of,
-        margin=wording.margin_of,
         plain=wording.plain,
         rank=wording.rank_of,
         shorten=wording.shorten,

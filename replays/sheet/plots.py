@@ -39,6 +39,10 @@ class Forest:
     """Where a line is drawn, e.g. at no effect."""
 
 
+FEWEST = 5
+"""Deals on which a point of a line must rest to be drawn."""
+
+
 def forest(plot: Forest) -> Markup:
     """Each row's name stands above its interval, so that long names need no margin."""
     height = ROW * len(plot.rows) + FOOT
@@ -85,6 +89,8 @@ def lines(name: str, title: str, series: Mapping[int, Line]) -> Markup:
 
 
 def _line(axes: Axes, number: int, line: Line) -> None:
+    # A point that few deals reach says next to nothing, and its interval would dwarf the others.
+    line = {turn: point for turn, point in line.items() if point.n >= FEWEST} or line
     color = SERIES[number]
     values = [point.value or 0.0 for point in line.values()]
     low = [

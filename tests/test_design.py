@@ -97,7 +97,7 @@ def test_the_design_is_stated_with_its_reason() -> None:
     assert "0.36" in design_text(4, paired=False)
     assert "baseline" not in design_text(4, paired=False)
     assert "same seats" in design_text(2, paired=True)
-    assert "efficiency" not in design_text(2, paired=True)  # It was not measured for two.
+    assert "times as much" not in design_text(2, paired=True)  # It was not measured for two.
 
 
 @FEW

@@ -15,10 +15,11 @@ from rich.console import Console
 from arena.assessment import Share
 from arena.backend import Request
 from arena.evaluation.design import evaluation_schedule
+from arena.evaluation.findings import Evaluation, Tournament
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.running import Setting, Workers, play_slot
 from arena.evaluation.samples import Sample
-from arena.evaluation.summary import Evaluation, Tournament, calibration_error
+from arena.evaluation.summary import calibration_error
 from arena.evaluation.tables import Grid, grids, percent
 from arena.evaluation.verdict import sentences
 from arena.prompt import ChatOptions

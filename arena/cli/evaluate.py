@@ -52,7 +52,7 @@ def eval_command(
     """Measure a player: win rate, exact deduction metrics, and the difference to a baseline."""
     from arena.agent import shown
     from arena.evaluation.design import evaluation_schedule
-    from arena.evaluation.summary import Evaluation
+    from arena.evaluation.findings import Evaluation
 
     the_game, tested = which.make(game), _only(player)
     opponents = _opponents(the_game.name, against)

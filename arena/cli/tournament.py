@@ -36,7 +36,7 @@ def tournament_command(
     """
     from arena.agent import shown
     from arena.evaluation.design import tournament_schedule
-    from arena.evaluation.summary import Tournament
+    from arena.evaluation.findings import Tournament
 
     the_game = which.make(game)
     names = [shown(spec) for spec in player]

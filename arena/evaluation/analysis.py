@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 
 from arena.errors import ArenaError, ReplayError, UsageError
+from arena.evaluation.findings import Analysis
 from arena.evaluation.measuring import Played, measure
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.results import Results
 from arena.evaluation.running import Workers, in_order, kept, sha256
-from arena.evaluation.summary import Analysis
 from arena.game import Game, Outcome
 from arena.observation import Json
 from arena.registry import make_game

@@ -80,13 +80,13 @@ def first_games(slots: Iterable[Slot], games: int) -> frozenset[int]:
 
 def design_text(num_players: int, paired: bool) -> str:
     """The design of an evaluation and its reason, for whoever reads the numbers."""
-    text = (
-        "Each deal is played once by the player, in a seat drawn at random: independent deals "
-        "estimate an absolute rate best"
-    )
+    text = "Deals are independent, each played once by the player, in a seat drawn at random"
     if num_players in ROTATED_EFFICIENCY:
         share = ROTATED_EFFICIENCY[num_players]
-        text += f" (all {num_players} seats of the same deal: {share} times the efficiency)"
+        text += (
+            f" (a game tells {share} times as much about a win rate where one deal is played in "
+            f"all {num_players} seats)"
+        )
     if paired:
         text += (
             ". The baseline plays the same deals in the same seats against the same opponents: "

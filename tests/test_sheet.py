@@ -57,7 +57,7 @@ def player(name: str, place: int = 0) -> dict[str, Json]:
             ],
         },
         "calibration_error": 0.031,
-        "replies": {"decisions": 900, "attempts": 910, "legal": 900, "failures": {"garbled": 10}},
+        "replies": {"fallbacks": 10, "attempts": 910, "legal": 900, "failures": {"garbled": 10}},
         "usage": {"prompt_tokens": 1234567, "completion_tokens": 2, "cost": 0.0123},
     }
 

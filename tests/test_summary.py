@@ -26,6 +26,7 @@ from arena.prompt import ChatOptions
 from arena.registry import make_game
 from arena.service import LLMService
 from backends.scripted import Reply, Scripted
+from replays.sheet import report as sheet
 
 GAME = make_game("cluedo", players=3)
 
@@ -188,3 +189,26 @@ def test_models_are_evaluated_by_the_same_code_with_their_faults_counted() -> No
     )
     tables = {grid.title: grid for grid in grids(evaluation.report())}
     assert "unparsable" in tables["Replies of models"].rows[0][4]
+
+
+def test_the_sheet_reads_what_reports_say() -> None:
+    """A field that only one of the two knows would be left out in silence."""
+    evaluation = pairs_of([(True, False)] * 25)
+    evaluation.target = 0.1
+    tournament = Tournament(GAME, ["a", "b", "c"])
+    for number in range(6):
+        tournament.add(game_of(number, won=number < 4))
+    one, other = evaluation.report(), tournament.report()
+    row = one["players"][0]
+    for part, told, left_out in (
+        (sheet.Player, row | other["players"][0], set[str]()),
+        (sheet.Replies, row["replies"], set()),
+        (sheet.Usage, row["usage"], set()),
+        (sheet.Clean, row["clean"], set()),
+        (sheet.Comparison, one["comparison"], {"games_needed_unpaired"}),
+        (sheet.Sequential, one["sequential"], set()),
+        (sheet.Balance, other["balance"], set()),
+        (sheet.SeatEffect, other["seats"][0], set()),
+        (sheet.Pair, other["pairs"][0], set()),
+    ):
+        assert set(told) - left_out == set(part.model_fields), part

@@ -131,7 +131,11 @@ def measures(report: Report, beside: int) -> Iterator[Grid]:
     for first in range(0, len(players), beside):
         some = players[first : first + beside]
         headings = ["measure", *(player["player"] for player in some)]
-        yield Grid(title, headings, [[_title(m), *(cell(p, m) for p in some)] for m in shown])
+        rows = [[_title(m), *(cell(p, m) for p in some)] for m in shown]
+        errors = [player["calibration_error"] for player in some]
+        if any(error is not None for error in errors):
+            rows.append(["calibration error ↓", *(_digits(e, 3, signed=False) for e in errors)])
+        yield Grid(title, headings, rows)
 
 
 def _title(measure: Report) -> str:

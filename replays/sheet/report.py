@@ -72,7 +72,7 @@ class Clean(Part):
 class Replies(Part):
     """How a model answered."""
 
-    decisions: int = 0
+    fallbacks: int = 0
     attempts: int = 0
     legal: int = 0
     failures: dict[str, int] = {}
@@ -134,7 +134,6 @@ class SeatEffect(Part):
 
     seat: int
     effect: Estimate = Estimate()
-    games: int | None = None
 
 
 class Pair(Part):

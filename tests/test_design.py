@@ -14,6 +14,7 @@ from arena.evaluation.design import (
     balance,
     design_text,
     evaluation_schedule,
+    first_games,
     tournament_schedule,
 )
 from arena.evaluation.records import Slot
@@ -204,3 +205,22 @@ def test_balance_counts_what_is_there() -> None:
 def test_what_makes_no_tournament(players: list[str], tables: int | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         tournament_schedule(players, 3, 10, 0, tables)
+
+
+@FEW
+@given(st.integers(2, 6), SEATS, st.integers(1, 12), st.integers(0, 12), SEEDS)
+def test_the_first_games_of_everybody_are_chosen(
+    players: int, seats: int, games: int, first: int, seed: int
+) -> None:
+    slots = tournament_schedule(names(players), seats, games, seed)
+    chosen = first_games(slots, first)
+    for player in names(players):
+        own = [slot.number for slot in slots if player in slot.specs]
+        assert set(own[:first]) <= chosen
+    assert len(chosen) <= first * players
+    assert not first_games(slots, 0)
+
+
+def test_only_the_player_under_test_counts_in_an_evaluation() -> None:
+    slots = list(evaluation_schedule(4, "a", ["b"], "c", 10, 1))
+    assert first_games(slots, 3) == frozenset(range(6))

@@ -45,8 +45,11 @@ ladder: $(VENV)/.core
 coverage: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_coverage.py tests/bench_evaluation.py --benchmark-columns=min
 
-strength: $(VENV)/.bench
-	$(BIN)/pytest tests/bench_clue_tiny.py --benchmark-columns=min
+strength: $(VENV)/.core
+	for level in deductions notes events; do \
+	  $(BIN)/arena eval cluedo --players 4 --player embedded:clue-tiny --text-level $$level \
+	    --games 400 --seed 500000000 --no-replays --markdown; \
+	done
 
 # The golden playthroughs, written anew; look at the difference before you commit it.
 playthroughs: $(VENV)/.test

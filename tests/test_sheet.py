@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.errors import ArenaError, MissingDependency
+from arena.errors import ArenaError
 from arena.observation import Json
 from replays.sheet import write_html
 from replays.sheet.report import Estimate
@@ -404,14 +405,19 @@ def test_a_reader_sees_the_old_file_or_the_new_one(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_without_the_extra_its_name_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in [name for name in sys.modules if name.startswith("replays.sheet.p")]:
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingDependency, match=r"jinja2.*pip install 'arena-games\[report\]'"):
-        write_html(tournament(), tmp_path / "sheet.html")
+def test_without_the_extra_its_name_is_told_before_anything_is_played(tmp_path: Path) -> None:
+    program = (
+        "import sys; from importlib import util; found = util.find_spec\n"
+        "util.find_spec = lambda name, *more: None if name == 'jinja2' else found(name, *more)\n"
+        "from arena.cli import run\n"
+        "sys.exit(run(['eval', 'kuhn_poker', '--player', 'bot:random', '--html', 'x.html']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "'jinja2', which is not installed: pip install 'arena-games[report]'" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_numbers_have_the_digits_that_their_interval_bears_out() -> None:

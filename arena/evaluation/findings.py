@@ -17,7 +17,7 @@ from arena.evaluation.intervals import (
     games_needed_for_rates,
 )
 from arena.evaluation.ratings import rate as rate_players
-from arena.evaluation.records import GameResult, finite
+from arena.evaluation.records import Estimate, GameResult, finite
 from arena.evaluation.samples import Sample
 from arena.evaluation.sequential import ConfidenceSequence
 from arena.evaluation.summary import bounds_of, head_of, player_report, table_names
@@ -145,7 +145,7 @@ class Evaluation:
             return None
         found = controlled_mean(np.array(self._lucky_wins), np.array(self._luck))
         return {
-            "estimate": found.estimate.to_json(),
+            "estimate": _as_share(found.estimate).to_json(),
             "plain": found.plain.to_json(),
             "gain": found.gain,
             "possible_bias": finite(found.possible_bias),
@@ -162,6 +162,11 @@ class Evaluation:
             "target": self.target,
             "reached": self.enough,
         }
+
+
+def _as_share(estimate: Estimate) -> Estimate:
+    """With ends that a share can have."""
+    return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
 
 
 def _rate(sample: Sample) -> float:

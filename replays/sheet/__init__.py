@@ -1,28 +1,34 @@
-"""A sheet: what was measured, as one HTML file with plots that opens anywhere and asks nobody."""
+"""A sheet: what was measured, as one HTML file with plots that opens anywhere and asks nobody.
+
+To import it is to find out whether its packages are installed; they are imported on first use.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from arena.errors import ArenaError, MissingDependency
 from arena.observation import Json
+
+for _package in ("jinja2", "matplotlib"):
+    if find_spec(_package) is None:
+        raise MissingDependency(
+            f"an HTML sheet needs the package '{_package}', which is not installed: "
+            "pip install 'arena-games[report]'"
+        )
 
 
 def write_html(report: dict[str, Json], path: Path) -> None:
     """Write the report of a tournament, an evaluation or an analysis.
 
     The same report makes the same bytes, and whoever reads `path` meanwhile sees the old file or
-    the new one, whole. Raises MissingDependency without the extra, and ArenaError for a file that
-    cannot be written or a report that cannot be read.
+    the new one, whole. Raises ArenaError for a file that cannot be written or a report that cannot
+    be read.
     """
-    try:
-        from replays.sheet.page import render
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            f"an HTML sheet needs the package '{error.name}', which is not installed: "
-            "pip install 'arena-games[report]'"
-        ) from error
+    from replays.sheet.page import render
+
     page = render(report)
     partial = path.parent / f"{path.name}.partial"
     try:

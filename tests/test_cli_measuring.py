@@ -130,6 +130,10 @@ def test_more_games_can_be_played_later(tmp_path: Path) -> None:
     assert more["games"] == 7
     assert len(list(tmp_path.glob("runs/eval/*"))) == 1
     assert more["players"] == evaluate(tmp_path, "--scored 0 --out all", games=7)["players"]
+    scored = evaluate(tmp_path, "--scored 5 --resume --out all", games=7)
+    assert scored["scored"] == 5
+    whole = evaluate(tmp_path, "--scored 5 --out whole", games=7)
+    assert scored["players"] == whole["players"], "games are scored later as well as at once"
 
 
 def test_resuming_with_other_settings_is_refused(evaluated: Path) -> None:
@@ -235,10 +239,12 @@ def test_a_player_that_is_added_later_needs_only_its_own_games(tmp_path: Path) -
             "WHERE places.number >= 12 AND spec = 'bot:oracle'"
         ).fetchone()
     assert late == (12,)
-    scored = tournament(tmp_path, "random novice detective oracle", "--games 14 --resume", 30)
-    rows = {row["player"]: row for row in scored["players"]}
-    assert "efficiency" in rows["bot:oracle"]["measures"], "new games of all are scored"
-    assert any("an earlier run asked for no more" in note for note in scored["notes"])
+    scored = tournament(tmp_path, "random novice detective oracle", "--games 14 --resume", 5)
+    assert all("efficiency" in row["measures"] for row in scored["players"])
+    shutil.rmtree(path.parent / "replays")
+    more = tournament(tmp_path, "random novice detective oracle", "--games 14 --resume", 30)
+    assert more["scored"] == scored["scored"]
+    assert any("an earlier run has kept no replays" in note for note in more["notes"])
     missing = arena(
         "tournament cluedo --players 3 --player bot:novice --player bot:oracle --resume --out",
         str(path.parent),

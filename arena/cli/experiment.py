@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -21,7 +22,7 @@ from arena.errors import ArenaError, UsageError
 if TYPE_CHECKING:
     from arena.evaluation.records import GameResult, Slot
     from arena.evaluation.results import Experiment, Results
-    from arena.evaluation.running import Setting
+    from arena.evaluation.running import Setting, Workers
     from arena.evaluation.schema import Kind
     from arena.game import Game
     from arena.observation import Json
@@ -228,10 +229,9 @@ class Run:
     def _told(self, path: Path, findings: Findings) -> dict[str, Json]:
         report = findings.report()
         wanted = min(self.flags.scored, findings.games)
-        if self.flags.resume and report["measures"] and report["scored"] < wanted:
+        if self.game.measures and report["scored"] < wanted:
             report["notes"].append(
-                f"Only {report['scored']} games are scored: an earlier run asked for no more. "
-                f"'arena analyze {path.parent}' scores all replays."
+                f"Only {report['scored']} games are scored: an earlier run has kept no replays."
             )
         return {**report, "seed": self.seed, "settings": self._settings, "results": str(path)}
 
@@ -284,6 +284,7 @@ class Run:
                     disable=not sys.stderr.isatty(),
                 ) as progress,
             ):
+                await _score_earlier(results, setting, workers)
                 bar = progress.add_task(self.game.name, total=len(slots))
                 # Two games per worker, so that none waits for the next.
                 at_once = self.flags.at_once if self.llm else 2 * workers.number
@@ -300,6 +301,25 @@ class Run:
                         progress.update(bar, advance=1, description=escape(findings.status()))
                         if findings.enough:
                             return
+
+
+async def _score_earlier(results: Results, setting: Setting, workers: Workers) -> None:
+    """Score games that an earlier run has played and was not asked to score."""
+    from arena.evaluation.analysis import score
+    from arena.evaluation.running import in_order
+
+    def lacking() -> Iterator[GameResult]:
+        for result in results.games():
+            if setting.scored and result.slot.number in setting.scored and not result.scored:
+                yield result
+
+    async def one(result: GameResult) -> GameResult | None:
+        return await workers.run(partial(score, result, results.path.parent))
+
+    if setting.game.measures:
+        async for scored in in_order(lacking(), one, 4 * workers.number):
+            if scored:
+                results.rescore(scored)
 
 
 def raw_specs(slots: Iterable[Slot], specs: Iterable[str]) -> list[Slot]:

@@ -108,6 +108,16 @@ def _measured(replay: Replay, scored: bool) -> Analysed:
     return Analysed(Kind.of(game, header.text_level if header.models else ""), result)
 
 
+def score(result: GameResult, folder: Path) -> GameResult | None:
+    """A finished game scored by its replay in `folder`; None if that is not its replay any more."""
+    if result.replay is None:
+        return None
+    found = measure_replay(folder / result.replay, scored=True)
+    if isinstance(found, Skipped) or found.result.sha256 != result.sha256:
+        return None
+    return replace(result, seats=found.result.seats, scored=found.result.scored)
+
+
 def stored_games(path: Path) -> Iterator[Analysed]:
     """The games of a results file, as they were measured when they were played."""
     with Results.read(path) as results:

@@ -211,19 +211,32 @@ class Results:
                 result.sha256,
             )
             GAMES.insert(self._database, [game], finished=datetime.now(UTC).isoformat())
-            seats = list(enumerate(result.seats))
             SEATS.insert(
                 self._database,
-                [(number, seat, each.returns, each.won, each.fallbacks) for seat, each in seats],
-            )
-            SHARES.insert(
-                self._database,
                 [
-                    (number, seat, measure, share.total, share.weight)
-                    for seat, each in seats
-                    for measure, share in each.shares.items()
+                    (number, seat, each.returns, each.won, each.fallbacks)
+                    for seat, each in enumerate(result.seats)
                 ],
             )
+            self._add_shares(result)
+
+    def rescore(self, result: GameResult) -> None:
+        """Replace what a finished game adds to measures; what else it is stays as it is."""
+        number = result.slot.number
+        with explained(self.path, "write"), transaction(self._database):
+            self._database.execute("DELETE FROM shares WHERE number = ?", (number,))
+            self._database.execute("UPDATE games SET scored = 1 WHERE number = ?", (number,))
+            self._add_shares(result)
+
+    def _add_shares(self, result: GameResult) -> None:
+        SHARES.insert(
+            self._database,
+            [
+                (result.slot.number, seat, measure, share.total, share.weight)
+                for seat, each in enumerate(result.seats)
+                for measure, share in each.shares.items()
+            ],
+        )
 
     def finished(self) -> set[int]:
         """The numbers of the games that are finished."""

@@ -19,11 +19,11 @@ from arena.game import Outcome
 from arena.observation import Json
 from arena.playing import play, seat_agents
 from arena.replay import read_replay
-from games.cluedo.assess import MEASURES
 from games.cluedo.events import Accuse, Deal, EndTurn, Show, Suggest
 from games.cluedo.game import Cluedo
 from games.cluedo.information import Information
 from games.cluedo.knowledge import CluedoKnowledge
+from games.cluedo.measures import MEASURES
 from games.cluedo.rules import CluedoState
 from games.cluedo.timing import break_even
 

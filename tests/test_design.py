@@ -175,7 +175,7 @@ def test_tables_take_turns(players: int, tables: int) -> None:
 def test_a_big_tournament_is_balanced_closely() -> None:
     slots = tournament_schedule(names(20), 6, 200, 0)
     found = balance(slots, names(20), 6)
-    assert found.to_json()["games"] == {"min": 200, "max": 201}
+    assert found.to_json()["games"] == [200, 201]
     assert found.meetings.high - found.meetings.low <= 5
     assert found.held.high - found.held.low <= 2
     assert str(found).startswith("each player sits in 200 to 201 games, each pair meets in 5")
@@ -188,9 +188,9 @@ def test_balance_counts_what_is_there() -> None:
         Slot(2, 2, ("a", "stranger", "b")),
     ]
     assert balance(slots, ["a", "b", "c"], 3).to_json() == {
-        "games": {"min": 2, "max": 3},
-        "meetings": {"min": 1, "max": 2},
-        "held": {"min": 0, "max": 3},
+        "games": [2, 3],
+        "meetings": [1, 2],
+        "held": [0, 3],
     }
 
 

@@ -6,7 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from arena.evaluation.intervals import (
+    Sums,
     clustered_mean,
     difference_of_ratios,
     games_needed,
@@ -118,21 +119,15 @@ def test_one_deal_tells_nothing() -> None:
     assert clustered_mean([], []).n == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    totals: Floats
-    weights: Floats
-
-
 def test_ratios_leave_out_games_without_the_measure() -> None:
     totals = np.array([[1, math.nan], [3, 2.0], [2, 0], [4, 1]])
     weights = np.array([[2, 1.0], [4, 4], [1, 0], [5, 2]])
-    steady, rare = ratio_of_sums(totals, weights, [1, 2, 3, 4])
+    steady, rare = ratio_of_sums(Sums(totals, weights, [1, 2, 3, 4]))
     assert steady.value == pytest.approx(10 / 12)
     assert rare.value == pytest.approx(3 / 6)
     assert (steady.n, rare.n) == (4, 2)
-    assert ratio_of_sums(np.zeros((3, 0)), np.zeros((3, 0)), range(3)) == []
-    (never,) = ratio_of_sums(np.zeros((3, 1)), np.zeros((3, 1)), range(3), bounds=(0, 1))
+    assert ratio_of_sums(Sums(np.zeros((3, 0)), np.zeros((3, 0)), [0, 1, 2])) == []
+    (never,) = ratio_of_sums(Sums(np.zeros((3, 1)), np.zeros((3, 1)), [0, 1, 2]), bounds=(0, 1))
     assert math.isnan(never.value)
     assert (never.low, never.high, never.n) == (0, 1, 0)
 
@@ -141,17 +136,18 @@ def test_many_measures_take_little_time() -> None:
     rng = np.random.default_rng(0)
     totals, weights = rng.random((2, 1000, 20))
     started = time.perf_counter()
-    ratio_of_sums(totals, weights, np.arange(1000))
+    ratio_of_sums(Sums(totals, weights, np.arange(1000)))
     assert time.perf_counter() - started < 2, "0.03 s on a free core"
 
 
 def test_what_a_deal_does_to_both_players_cancels() -> None:
     rng = np.random.default_rng(0)
     deals = rng.normal(size=(60, 1))
-    first = Table(deals + 0.5 + 0.1 * rng.normal(size=(60, 1)), np.ones((60, 1)))
-    second = Table(deals + 0.1 * rng.normal(size=(60, 1)), np.ones((60, 1)))
-    (paired,) = difference_of_ratios(first, range(60), second, range(60))
-    (apart,) = difference_of_ratios(first, range(60), second, range(60, 120))
+    ones = np.ones((60, 1))
+    first = Sums(deals + 0.5 + 0.1 * rng.normal(size=(60, 1)), ones, range(60))
+    second = Sums(deals + 0.1 * rng.normal(size=(60, 1)), ones, range(60))
+    (paired,) = difference_of_ratios(first, second)
+    (apart,) = difference_of_ratios(first, replace(second, clusters=range(60, 120)))
     assert paired.value == pytest.approx(apart.value)
     assert paired.low < 0.5 < paired.high
     assert paired.half_width < apart.half_width / 5
@@ -162,10 +158,9 @@ def test_what_a_deal_does_to_both_players_cancels() -> None:
 
 def skewed_ratio(number: int) -> Estimate:
     rng = np.random.default_rng(number)
-    weights = rng.poisson(4, 40) + 1.0
-    return ratio_of_sums(rng.gamma(0.7 * weights)[:, None], weights[:, None], range(40), draws=500)[
-        0
-    ]
+    weights: Floats = rng.poisson(4, 40).astype(np.float64) + 1
+    sums = Sums(rng.gamma(0.7 * weights)[:, None], weights[:, None], range(40))
+    return ratio_of_sums(sums, draws=500)[0]
 
 
 def few_differences(number: int) -> Estimate:
@@ -192,8 +187,8 @@ def few_differing_ratios(number: int) -> Estimate:
     weights = rng.poisson(5, (2, 10, 1)) + 1.0
     deals = rng.random((10, 1))
     totals = weights * deals + rng.normal(size=(2, 10, 1))
-    first, second = (Table(totals[side], weights[side]) for side in (0, 1))
-    return difference_of_ratios(first, range(10), second, range(10), draws=500)[0]
+    first, second = (Sums(totals[side], weights[side], range(10)) for side in (0, 1))
+    return difference_of_ratios(first, second, draws=500)[0]
 
 
 @pytest.mark.parametrize(

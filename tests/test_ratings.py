@@ -254,8 +254,8 @@ def test_who_beats_whom() -> None:
     assert meeting(ratings, "b", "a").ahead.value == pytest.approx((0 + 1 + 0.25) / 3)
     assert meeting(ratings, "c", "a").ahead.value == pytest.approx((0 + 0.5 + 1) / 3)
     assert [meeting(ratings, "a", other).games for other in "bcd"] == [3, 3, 0]
-    sheet = json.loads(json.dumps(ratings.to_json(), allow_nan=False))
-    assert sheet["beats"][2]["ahead"] == {"value": None, "low": 0.0, "high": 1.0, "n": 0}
+    sheet = json.loads(json.dumps(ratings.beats[2].to_json(), allow_nan=False))
+    assert sheet["ahead"] == {"value": None, "low": 0.0, "high": 1.0, "n": 0}
 
 
 def test_wins_and_losses_have_wilsons_interval_and_draws_a_narrower_one() -> None:

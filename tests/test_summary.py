@@ -19,7 +19,7 @@ from arena.evaluation.findings import Evaluation, Tournament
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.running import Setting, Workers, play_slot
 from arena.evaluation.samples import Sample
-from arena.evaluation.summary import calibration_error
+from arena.evaluation.summary import calibration_error, calibration_of
 from arena.evaluation.tables import Grid, grids, percent
 from arena.evaluation.verdict import sentences
 from arena.prompt import ChatOptions
@@ -115,9 +115,9 @@ def test_calibration_error_is_the_mean_distance_from_the_posterior() -> None:
         "calibration/9": Share(22.5, 30),
     }
     seat = SeatResult("a", 1.0, True, shares=shares)
-    sample.add(1, seat, clean=True, scored=True)
-    assert calibration_error(sample) == pytest.approx((10 * 0.1 + 30 * 0.2) / 40)
-    assert calibration_error(Sample("b")) is None
+    sample.add(1, seat, clean=True)
+    assert calibration_error(calibration_of(sample)) == pytest.approx((10 * 0.1 + 30 * 0.2) / 40)
+    assert calibration_error(calibration_of(Sample("b"))) is None
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])

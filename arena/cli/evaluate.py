@@ -45,7 +45,7 @@ def eval_command(
         ),
     ] = None,
     seed: SeedFlag = None,
-    run: RunFlags = RunFlags(),  # noqa: B008 - frozen.
+    flags: RunFlags = RunFlags(),  # noqa: B008 - frozen.
     report: ReportFlags = ReportFlags(),  # noqa: B008
     asking: models.ModelFlags = models.ModelFlags(),  # noqa: B008
 ) -> int:
@@ -62,18 +62,18 @@ def eval_command(
     name, other = shown(tested), baseline and shown(baseline)
     specs = [tested, *opponents, *([baseline] if baseline else [])]
     settings = {"player": name, "baseline": other, "against": against_shown}
-    experiment = Run("eval", the_game, which, asking, run, specs, seed, settings)
-    experiment.check()
+    run = Run("eval", the_game, which, asking, flags, specs, seed, settings)
+    run.check()
     report.check()
     deals = games or (MOST if until_ci else 100)
     findings = Evaluation(the_game, name, other, until_ci, against_shown)
-    with experiment.open_results() as results:
+    with run.open_results() as results:
         slots = list(
             evaluation_schedule(
-                the_game.num_players, tested, opponents, baseline, deals, experiment.first_seed
+                the_game.num_players, tested, opponents, baseline, deals, run.first_seed
             )
         )
-        return experiment.conduct(results, slots, findings, report)
+        return run.conduct(results, slots, findings, report)
 
 
 def _only(player: list[str]) -> str:

@@ -26,7 +26,7 @@ def tournament_command(
         Flag(min=1, help="Different line-ups to draw. Default: a new one for each game."),
     ] = None,
     seed: SeedFlag = None,
-    run: RunFlags = RunFlags(),  # noqa: B008 - frozen.
+    flags: RunFlags = RunFlags(),  # noqa: B008 - frozen.
     report: ReportFlags = ReportFlags(),  # noqa: B008
     asking: models.ModelFlags = models.ModelFlags(),  # noqa: B008
 ) -> int:
@@ -41,10 +41,10 @@ def tournament_command(
     the_game = which.make(game)
     names = [shown(spec) for spec in player]
     tournament_schedule(names, the_game.num_players, 0, 0, tables)  # Checks the players.
-    experiment = Run("tournament", the_game, which, asking, run, player, seed, {"tables": tables})
-    experiment.check()
+    run = Run("tournament", the_game, which, asking, flags, player, seed, {"tables": tables})
+    run.check()
     report.check()
-    with experiment.open_results() as results:
+    with run.open_results() as results:
         done = results.schedule()
         missing = {spec for slot in done for spec in slot.specs} - set(names)
         if missing:
@@ -52,7 +52,7 @@ def tournament_command(
                 f"--resume: {sorted(missing)[0]} plays in {results.path}; name it with --player too"
             )
         slots = tournament_schedule(
-            names, the_game.num_players, games, experiment.first_seed, tables, done
+            names, the_game.num_players, games, run.first_seed, tables, done
         )
         findings = Tournament(the_game, names)
-        return experiment.conduct(results, raw_specs(slots, player), findings, report)
+        return run.conduct(results, raw_specs(slots, player), findings, report)

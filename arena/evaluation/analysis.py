@@ -28,8 +28,8 @@ AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """Games that can be measured together."""
+class Setup:
+    """What games that can be measured together have in common."""
 
     game: str
     options: str
@@ -38,9 +38,9 @@ class Kind:
     """The help that models read; "" where only bots played."""
 
     @staticmethod
-    def of(game: Game, text_level: str) -> Kind:
+    def of(game: Game, text_level: str) -> Setup:
         options = game.options.model_dump(mode="json")
-        return Kind(game.name, json.dumps(options, sort_keys=True), text_level)
+        return Setup(game.name, json.dumps(options, sort_keys=True), text_level)
 
     def make(self) -> Game:
         return make_game(self.game, **json.loads(self.options))
@@ -50,7 +50,7 @@ class Kind:
 class Analysed:
     """A game that was measured."""
 
-    kind: Kind
+    setup: Setup
     result: GameResult
     """Its `sha256` is that of the replay, if there is one."""
 
@@ -105,7 +105,7 @@ def _measured(replay: Replay, scored: bool) -> Analysed:
     slot = Slot(0, header.seed, header.players)
     seconds = sum(ply.seconds or 0.0 for ply in plies)
     result = replace(measure(slot, played, scored, seconds), sha256=sha256(replay.path))
-    return Analysed(Kind.of(game, header.text_level if header.models else ""), result)
+    return Analysed(Setup.of(game, header.text_level if header.models else ""), result)
 
 
 def score(result: GameResult, folder: Path) -> GameResult | None:
@@ -124,9 +124,9 @@ def stored_games(path: Path) -> Iterator[Analysed]:
         experiment = results.experiment
         game = make_game(experiment.game, **experiment.options)
         level = experiment.settings.get("text_level") if experiment.settings.get("models") else ""
-        kind = Kind.of(game, str(level))
+        setup = Setup.of(game, str(level))
         for result in results.games():
-            yield Analysed(kind, result)
+            yield Analysed(setup, result)
 
 
 async def analyse(
@@ -159,14 +159,14 @@ def is_results(path: Path) -> bool:
 
 
 class Analyses:
-    """What is learned of games of any kinds."""
+    """What is learned of games of any setups."""
 
     def __init__(self) -> None:
         self.skipped: list[Skipped] = []
         self.copies = 0
         """Games that were there already: the same replay in another place, or by a results file."""
         self._seen: set[str] = set()
-        self._by_kind: dict[Kind, Analysis] = {}
+        self._by_setup: dict[Setup, Analysis] = {}
 
     def add(self, found: Analysed | Skipped) -> None:
         if isinstance(found, Skipped):
@@ -178,13 +178,13 @@ class Analyses:
             return
         if digest:
             self._seen.add(digest)
-        if found.kind not in self._by_kind:
-            self._by_kind[found.kind] = Analysis(found.kind.make())
-        self._by_kind[found.kind].add(found.result)
+        if found.setup not in self._by_setup:
+            self._by_setup[found.setup] = Analysis(found.setup.make())
+        self._by_setup[found.setup].add(found.result)
 
     def reports(self) -> list[dict[str, Json]]:
-        """A report for each kind of game."""
+        """A report for each setup."""
         return [
-            {**analysis.report(), "settings": {"text_level": kind.text_level or None}}
-            for kind, analysis in self._by_kind.items()
+            {**analysis.report(), "settings": {"text_level": setup.text_level or None}}
+            for setup, analysis in self._by_setup.items()
         ]

@@ -268,7 +268,7 @@ class Balance:
 
     def to_json(self) -> dict[str, Json]:
         spans = {"games": self.games, "meetings": self.meetings, "held": self.held}
-        return {name: {"min": span.low, "max": span.high} for name, span in spans.items()}
+        return {name: [span.low, span.high] for name, span in spans.items()}
 
 
 def balance(slots: Sequence[Slot], players: Sequence[str], num_players: int) -> Balance:

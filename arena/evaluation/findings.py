@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from arena.assessment import Share
 from arena.evaluation.control import controlled_mean
 from arena.evaluation.design import balance, design_text
 from arena.evaluation.intervals import (
@@ -53,32 +54,30 @@ class Evaluation:
 
     def add(self, result: GameResult) -> None:
         """Take in the next game. The two games of a deal come one after the other."""
-        assert result.slot.seat is not None
+        tested = result.slot.seat
+        assert tested is not None
         self.games += 1
         self.scored += result.scored
-        seat = result.seats[result.slot.seat]
+        seat = result.seats[tested]
         sample = self.player if result.slot.role == "player" else self.baseline
         assert sample is not None
         sample.games += 1
-        sample.add(result.slot.seed, seat, result.clean, result.scored)
+        sample.add(result.slot.seed, seat, result.clean)
         if sample is self.player:
-            self._note_luck(result)
+            self._note_luck(result, tested)
         if self.baseline is None:
             self.sequence.add(float(seat.won))
         elif sample is self.baseline:
             self.sequence.add(float(self.player.won[-1]) - float(seat.won))
 
-    def _note_luck(self, result: GameResult) -> None:
+    def _note_luck(self, result: GameResult, tested: int) -> None:
         if not (result.scored and self.game.luck):
             return
-        tested = result.slot.seat
-        bits = [
-            seat.shares[self.game.luck].total if self.game.luck in seat.shares else 0.0
-            for seat in result.seats
-        ]
-        others = [luck for seat, luck in enumerate(bits) if seat != tested]
-        self._luck.append((bits[tested or 0], sum(others) / max(1, len(others))))
-        self._lucky_wins.append(float(result.seats[tested or 0].won))
+        nothing = Share(0.0)
+        bits = [seat.shares.get(self.game.luck, nothing).total for seat in result.seats]
+        own = bits.pop(tested)
+        self._luck.append((own, sum(bits) / max(1, len(bits))))
+        self._lucky_wins.append(float(result.seats[tested].won))
 
     def status(self) -> str:
         """The result so far."""
@@ -131,13 +130,8 @@ class Evaluation:
         both = [name for name in table_names(first) if name in second.names]
         both = [name for name in both if name != self.game.luck]  # What it tells is no skill.
         low, high = bounds_of(self.game, both).T
-        estimates = difference_of_ratios(
-            first.sums(both),
-            first.deals,
-            second.sums(both),
-            second.deals,
-            bounds=np.stack([low - high, high - low], axis=1),
-        )
+        bounds = np.stack([low - high, high - low], axis=1)
+        estimates = difference_of_ratios(first.sums(both), second.sums(both), bounds=bounds)
         return {name: e.to_json() for name, e in zip(both, estimates, strict=True)}
 
     def _controlled(self) -> dict[str, Json] | None:
@@ -230,9 +224,7 @@ class Tournament:
                 for seat, effect in enumerate(ratings.seats)
             ],
             "pairs": [meeting.to_json() for meeting in ratings.beats],
-            "balance": {
-                name: [span["min"], span["max"]] for name, span in evenness.to_json().items()
-            },
+            "balance": evenness.to_json(),
             "design": f"Tables by a balanced draw: {evenness}. Each game is a deal of its own.",
         }
 
@@ -262,6 +254,6 @@ class Analysis:
 def add_seats(samples: dict[str, Sample], result: GameResult) -> None:
     for seat in result.seats:
         sample = samples.setdefault(seat.player, Sample(seat.player))
-        sample.add(result.slot.seed, seat, result.clean, result.scored)
+        sample.add(result.slot.seed, seat, result.clean)
     for player in {seat.player for seat in result.seats}:
         samples[player].games += 1

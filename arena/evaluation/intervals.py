@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,26 +70,24 @@ def clustered_mean(
     `bounds` are what the mean can be at all. See `ratio_of_sums` for samples without spread.
     """
     totals = np.asarray(values, np.float64).reshape(-1, 1)
-    weights = np.ones_like(totals)
-    return ratio_of_sums(totals, weights, clusters, rng_seed, draws, level, bounds)[0]
+    sums = Sums(totals, np.ones_like(totals), clusters)
+    return ratio_of_sums(sums, rng_seed, draws, level, bounds)[0]
 
 
-class Sums(Protocol):
+@dataclass(frozen=True, slots=True)
+class Sums:
     """What each game of a player adds to each measure; 0 or NaN in a game without it."""
 
-    @property
-    def totals(self) -> Floats:
-        """(games, measures)"""
-
-    @property
-    def weights(self) -> Floats:
-        """(games, measures)"""
+    totals: Floats
+    """Shape (games, measures)."""
+    weights: Floats
+    """Shape (games, measures)."""
+    clusters: ArrayLike
+    """Shape (games,), whole numbers: games with one number belong together."""
 
 
 def ratio_of_sums(
-    totals: ArrayLike,
-    weights: ArrayLike,
-    clusters: ArrayLike,
+    sums: Sums,
     rng_seed: int = 0,
     draws: int = 1000,
     level: float = 0.95,
@@ -96,25 +95,22 @@ def ratio_of_sums(
 ) -> list[Estimate]:
     """For each measure sum(totals) / sum(weights), all from the same resampled clusters.
 
-    `totals` and `weights` are as in `Sums`, `clusters` is (games,), whole numbers. `bounds`, (2,)
-    or (measures, 2), are what the ratios can be at all. The `n` of an estimate counts the clusters
-    in which its measure occurs.
+    `bounds`, (2,) or (measures, 2), are what the ratios can be at all. The `n` of an estimate
+    counts the clusters in which its measure occurs.
 
     A sample without spread (20 differences, all 0) does not show that there is none. Within bounds
     the interval then says how often another value may yet come: in fewer than
     1 - (1 - level)^(1/n) of the clusters, about 3/n, which is exact ("rule of three", Hanley and
     Lippman-Hand 1983). Without bounds, or with fewer than two clusters, all is possible.
     """
-    ratios = _Ratios(totals, weights, clusters, np.unique(clusters))
+    ratios = _Ratios(sums, np.unique(sums.clusters))
     resampled = [ratios.of(counts) for counts in _resamples(ratios.size, draws, rng_seed)]
     return _estimates(ratios.value, ratios.influence, ratios.units, resampled, bounds, level)
 
 
 def difference_of_ratios(
     first: Sums,
-    first_clusters: ArrayLike,
     second: Sums,
-    second_clusters: ArrayLike,
     rng_seed: int = 0,
     draws: int = 1000,
     level: float = 0.95,
@@ -127,9 +123,8 @@ def difference_of_ratios(
     of the two numbers of clusters. `bounds` are those of the difference; otherwise as
     `ratio_of_sums`.
     """
-    clusters = np.union1d(first_clusters, second_clusters)
-    one = _Ratios(first.totals, first.weights, first_clusters, clusters)
-    other = _Ratios(second.totals, second.weights, second_clusters, clusters)
+    clusters = np.union1d(first.clusters, second.clusters)
+    one, other = _Ratios(first, clusters), _Ratios(second, clusters)
     resampled = [
         one.of(counts) - other.of(counts) for counts in _resamples(one.size, draws, rng_seed)
     ]
@@ -141,12 +136,10 @@ def difference_of_ratios(
 class _Ratios:
     """Ratios of sums over all `names` of clusters (sorted, each once), for every measure."""
 
-    def __init__(
-        self, totals: ArrayLike, weights: ArrayLike, clusters: ArrayLike, names: NDArray[Any]
-    ) -> None:
-        totals, weights = np.asarray(totals, float), np.asarray(weights, float)
+    def __init__(self, sums: Sums, names: NDArray[Any]) -> None:
+        totals, weights = sums.totals, sums.weights
         missing = np.isnan(totals) | np.isnan(weights)
-        rows = np.searchsorted(names, np.asarray(clusters))
+        rows = np.searchsorted(names, np.asarray(sums.clusters))
         self.size = len(names)
         self.totals = _add_up(np.where(missing, 0, totals), rows, self.size)
         self.weights = _add_up(np.where(missing, 0, weights), rows, self.size)

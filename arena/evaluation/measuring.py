@@ -5,14 +5,14 @@ The measures that every game has are about models; a game adds its own (`Game.me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from arena.action import CHANCE
-from arena.assessment import Measure, Share, Shares, add_up
+from arena.assessment import Assessment, Assessor, Measure, Share, Shares, add_up
 from arena.attempt import Attempt
 from arena.episode import Ply
 from arena.evaluation.records import GameResult, SeatResult, Slot
@@ -46,8 +46,10 @@ def measure(slot: Slot, played: Played, scored: bool, seconds: float = 0.0) -> G
     for ply in played.plies:
         if ply.player != CHANCE:
             shares[ply.player].append(_of_replies(ply.decision.details))
-    if scored:
-        _assess(played, shares)
+    assessor = played.game.assessor() if scored else None
+    if assessor is not None:
+        for assessment in assessments(assessor, played):
+            shares[assessment.player].append(assessment.shares)
     outcome = played.outcome
     return GameResult(
         slot=slot,
@@ -68,19 +70,15 @@ def measure(slot: Slot, played: Played, scored: bool, seconds: float = 0.0) -> G
             )
             for seat, player in enumerate(played.players)
         ),
-        scored=scored and played.game.assessor() is not None,
+        scored=assessor is not None,
     )
 
 
-def _assess(played: Played, shares: list[list[Shares]]) -> None:
-    assessor = played.game.assessor()
-    if assessor is None:
-        return
+def assessments(assessor: Assessor, played: Played) -> Iterator[Assessment]:
+    """Everything that is to be said of a game."""
     for ply in played.plies:
-        for assessment in assessor.ply(ply):
-            shares[assessment.player].append(assessment.shares)
-    for assessment in assessor.end(played.outcome):
-        shares[assessment.player].append(assessment.shares)
+        yield from assessor.ply(ply)
+    yield from assessor.end(played.outcome)
 
 
 MOST = 1e12

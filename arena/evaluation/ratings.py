@@ -59,16 +59,6 @@ class Ratings:
     draws: int
     """Of the bootstrap."""
 
-    def to_json(self) -> dict[str, Json]:
-        return {
-            "ratings": {player: each.to_json() for player, each in self.ratings.items()},
-            "ranks": {player: each.to_json() for player, each in self.ranks.items()},
-            "seats": [seat.to_json() for seat in self.seats],
-            "beats": [meeting.to_json() for meeting in self.beats],
-            "deals": self.deals,
-            "draws": self.draws,
-        }
-
 
 def rate(
     games: Sequence[GameResult],

@@ -143,7 +143,6 @@ async def play_slot(
 
 def play_by_bots(setting: Setting, slot: Slot) -> GameResult:
     """One game without models, from its deal to its measures."""
-    setting = replace(setting, game=kept(setting.game))
     return _measured(setting, slot, asyncio.run(_play(setting, slot, None)))
 
 
@@ -156,7 +155,7 @@ def kept(game: Game) -> Game:
 async def _play(setting: Setting, slot: Slot, llm: LLMService | None) -> Finished:
     writer = None if setting.replays is None else _writer(setting.replays, slot)
     started = time.perf_counter()
-    game, level, chat = setting.game, setting.text_level, setting.models
+    game, level, chat = kept(setting.game), setting.text_level, setting.models
     episode = await play(
         game,
         seat_agents(game, slot.specs, slot.seed, level, llm, chat),

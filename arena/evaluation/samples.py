@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from arena.evaluation.intervals import Sums
 from arena.evaluation.records import SeatResult
 
 Floats = NDArray[np.float64]
@@ -23,14 +24,6 @@ class Column:
     weights: array[float] = field(default_factory=lambda: array("d"))
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Measures of the same games; shape (games, measures) both, 0 where a game has none."""
-
-    totals: Floats
-    weights: Floats
-
-
 class Sample:
     """The games of one player, a row per seat that it held."""
 
@@ -42,21 +35,19 @@ class Sample:
         self.won = array("b")
         self.returns = array("d")
         self.clean = array("b")
-        self.scored = array("b")
         self.fallbacks = 0
         self._columns: dict[str, Column] = {}
 
     def __len__(self) -> int:
         return len(self.deals)
 
-    def add(self, deal: int, seat: SeatResult, clean: bool, scored: bool) -> None:
+    def add(self, deal: int, seat: SeatResult, clean: bool) -> None:
         """Take in one seat of one game."""
         row = len(self)
         self.deals.append(deal)
         self.won.append(seat.won)
         self.returns.append(seat.returns)
         self.clean.append(clean)
-        self.scored.append(scored)
         self.fallbacks += seat.fallbacks
         for name, share in seat.shares.items():
             column = self._columns.setdefault(name, Column())
@@ -78,7 +69,7 @@ class Sample:
         column = self._columns.get(name)
         return sum(column.weights) if column else 0.0
 
-    def sums(self, names: Sequence[str]) -> Table:
+    def sums(self, names: Sequence[str]) -> Sums:
         """The games of these measures; 0 where a game has none."""
         totals, weights = np.zeros((2, len(self), len(names)))
         for place, name in enumerate(names):
@@ -86,7 +77,7 @@ class Sample:
             if column:
                 totals[column.rows, place] = column.totals
                 weights[column.rows, place] = column.weights
-        return Table(totals, weights)
+        return Sums(totals, weights, self.deals)
 
     def column(self, name: str) -> Floats:
         """The totals of one measure, a number per game."""

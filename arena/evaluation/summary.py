@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,6 +60,7 @@ def player_report(sample: Sample, game: Game) -> dict[str, Json]:
     clean = np.array(sample.clean, bool)
     names = table_names(sample)
     estimates = _ratios(sample, names, bounds_of(game, names))
+    calibration = calibration_of(sample)
     return {
         "player": sample.player,
         "games": sample.games,
@@ -69,8 +70,8 @@ def player_report(sample: Sample, game: Game) -> dict[str, Json]:
         "mean_return": clustered_mean(np.array(sample.returns), sample.deals).to_json(),
         "clean": {"seats": int(clean.sum()), "win_rate": _win_rate(sample, clean)},
         "measures": {name: e.to_json() for name, e in zip(names, estimates, strict=True)},
-        "series": {"entropy": _series(sample, "entropy"), "calibration": _calibration(sample)},
-        "calibration_error": calibration_error(sample),
+        "series": {"entropy": _series(sample, "entropy"), "calibration": calibration},
+        "calibration_error": calibration_error(calibration),
         "replies": _replies(sample),
         "usage": _usage(sample),
     }
@@ -90,8 +91,7 @@ def table_names(sample: Sample) -> list[str]:
 
 
 def _ratios(sample: Sample, names: Sequence[str], bounds: ArrayLike = UNBOUNDED) -> list[Estimate]:
-    sums = sample.sums(names)
-    return ratio_of_sums(sums.totals, sums.weights, sample.deals, bounds=bounds)
+    return ratio_of_sums(sample.sums(names), bounds=bounds)
 
 
 def bounds_of(game: Game, names: Sequence[str]) -> NDArray[np.float64]:
@@ -122,7 +122,7 @@ def _series(sample: Sample, prefix: str) -> dict[str, Json]:
     }
 
 
-def _calibration(sample: Sample) -> list[dict[str, Json]]:
+def calibration_of(sample: Sample) -> list[dict[str, Json]]:
     """Per bin of stated probabilities: their mean, and the mean of the exact ones."""
     found = []
     for number in range(CALIBRATION_BINS):
@@ -135,13 +135,12 @@ def _calibration(sample: Sample) -> list[dict[str, Json]]:
     return found
 
 
-def calibration_error(sample: Sample) -> float | None:
+def calibration_error(bins: Sequence[Mapping[str, Json]]) -> float | None:
     """The mean distance of stated from exact probability, over bins weighted by their counts.
 
     The expected calibration error (Naeini, Cooper & Hauskrecht 2015) with the exact posterior in
     place of observed frequencies, which it is the expectation of.
     """
-    bins = _calibration(sample)
     count = sum(each["count"] for each in bins)
     if not count:
         return None

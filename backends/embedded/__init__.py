@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.errors import MissingDependency, UsageError
+from arena.errors import UsageError
+from arena.extras import require
 
 if TYPE_CHECKING:
     from arena.backend import Backend
@@ -22,11 +22,7 @@ def embedded(model: str, settings: Settings) -> Backend:
     Raises UsageError if there is no such checkpoint, MissingDependency without the extra.
     """
     folder = find_checkpoint(model)
-    for needed in ("torch", "transformers", "safetensors"):
-        if find_spec(needed) is None:
-            raise MissingDependency(
-                f"embedded models need {needed}: pip install 'arena-games[embedded]'"
-            )
+    require("an embedded model", ("torch", "transformers", "safetensors"), "embedded")
     from backends.embedded.backend import EmbeddedBackend
 
     return EmbeddedBackend(folder)

@@ -6,10 +6,9 @@ Routes: POST /v1/chat/completions, /v1/completions, /v1/load_lora_adapter,
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
-from arena.errors import MissingDependency
+from arena.extras import require
 
 NEEDED = (
     "jinja2", "safetensors", "tokenizers", "torch", "transformers",
@@ -38,12 +37,7 @@ def serve(
 
     The API key is the variable ARENA_API_KEY, from the environment or `.env`.
     """
-    for package in NEEDED:
-        if find_spec(package) is None:
-            raise MissingDependency(
-                f"arena serve needs the package '{package}', which is not installed: "
-                "pip install 'arena-games[embedded,serve]'"
-            )
+    require("arena serve", NEEDED, "embedded,serve")
     from backends.server.running import Serving, run
 
     return run(

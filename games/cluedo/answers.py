@@ -18,15 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
-from math import comb, prod
+from math import prod
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from games.cluedo.cards import Triple
-from games.cluedo.counting import Array, Floats, Ints
+from games.cluedo.counting import Array, Floats, Ints, binomials
 from games.cluedo.knowledge import CluedoKnowledge
 
 SIXTHS = 6
@@ -347,23 +347,8 @@ def _including(sums: Array, axis: Axis) -> Array:
         if axis.possible:
             out[:, choices] = view[:, 0, 1]
         return out
-    signs = _signs(axis.size).astype(sums.dtype)
+    signs = binomials(axis.size, zeta=False)[:2].astype(sums.dtype)
     out[:, :choices] = np.matmul(signs[:1], view)[:, :, 0]
     if axis.possible:
         out[:, choices] = np.matmul(signs[1:], view[:, 0])[:, 0]
     return out
-
-
-@lru_cache(maxsize=32)
-def _signs(size: int) -> Ints:
-    """Row t, for t given cards of a class: the signed number of sets of s of its cards with them.
-
-    Shape (2, size + 1); t is 0 or 1.
-    """
-    return np.array(
-        [
-            [(-1) ** (size - s) * comb(size - t, s - t) if s >= t else 0 for s in range(size + 1)]
-            for t in range(2)
-        ],
-        dtype=np.int64,
-    )

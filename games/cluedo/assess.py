@@ -16,12 +16,10 @@ from games.cluedo.events import PASSAGE, ROLL, Accuse, EndTurn, Show, Suggest
 from games.cluedo.game import Cluedo
 from games.cluedo.information import Information, Question
 from games.cluedo.knowledge import CluedoKnowledge
-from games.cluedo.measures import MEASURES, TURNS
+from games.cluedo.measures import TURNS
 from games.cluedo.rules import Phase
 from games.cluedo.stated_shares import stated_shares
 from games.cluedo.timing import break_even
-
-__all__ = ["MEASURES", "CluedoAssessor"]
 
 NOTHING = 1e-9
 """Fewer bits, or a smaller difference of probabilities, are none."""
@@ -69,7 +67,7 @@ class CluedoAssessor:
         self._state.apply(ply.player, ply.decision.action)
         for event in ply.events:
             for player, seat in enumerate(self._seats):
-                if event.audience is None or player in event.audience:
+                if event.seen_by(player):
                     seat.knowledge.update(event)
 
     # The player in turn
@@ -113,7 +111,7 @@ class CluedoAssessor:
         least = break_even(seat.knowledge, rivals, self._may_suggest())
         correct = accused == self._state.envelope
         seat.accused = True
-        premature = probability < min(least, 1.0) - NOTHING
+        premature = probability < least - NOTHING
         shares = {
             "accusations_right": Share(float(correct)),
             "accusation_probability": Share(probability),

@@ -181,7 +181,7 @@ class Count:
         for size, stride in zip(self.sizes, self._strides, strict=True):
             view = values.reshape(-1, size + 1, stride * columns)
             if size > 1:
-                values = np.matmul(_binomials(size, zeta).astype(values.dtype), view)
+                values = np.matmul(binomials(size, zeta).astype(values.dtype), view)
             elif zeta:
                 view[:, 1] += view[:, 0]
             else:
@@ -302,7 +302,7 @@ _WAYS = np.array([[comb(n, k) for k in range(22)] for n in range(22)], dtype=np.
 
 
 @lru_cache(maxsize=64)
-def _binomials(size: int, zeta: bool) -> Ints:
+def binomials(size: int, zeta: bool) -> Ints:
     """The transform along the axis of a class of `size` alike cards.
 
     Zeta: [s, t] is the number of ways to choose t cards of s. Else: [t, s] is the number of sets

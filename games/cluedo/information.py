@@ -40,7 +40,7 @@ class Information:
         self._bits: dict[tuple[int, int, int], float] = {}
 
     def bits(self, triple: Triple) -> float:
-        """As `CluedoKnowledge.expected_information`, faster."""
+        """What asking this is expected to reduce the entropy of the envelope by."""
         kind = self.position.kind(triple)
         if kind not in self._bits:
             exact = self.position.entropy > 0

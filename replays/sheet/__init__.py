@@ -6,18 +6,13 @@ To import it is to find out whether its packages are installed; they are importe
 from __future__ import annotations
 
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
-from arena.errors import ArenaError, MissingDependency
+from arena.errors import ArenaError
+from arena.extras import require
 from arena.observation import Json
 
-for _package in ("jinja2", "matplotlib"):
-    if find_spec(_package) is None:
-        raise MissingDependency(
-            f"an HTML sheet needs the package '{_package}', which is not installed: "
-            "pip install 'arena-games[report]'"
-        )
+require("an HTML sheet", ("jinja2", "matplotlib"), "report")
 
 
 def write_html(report: dict[str, Json], path: Path) -> None:

@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arena.errors import MissingDependency
+from arena.extras import require
 from arena.observation import Json, TextLevel
 from arena.registry import make_game
 from trainers.imitation.corpus import Lesson, Shares, lessons
@@ -50,11 +49,7 @@ def pretrain(recipe: Recipe, out: Path, say: Callable[[str], None] = print) -> d
 
     Raises MissingDependency without the extra.
     """
-    for needed in ("torch", "transformers", "tokenizers"):
-        if find_spec(needed) is None:
-            raise MissingDependency(
-                f"pretraining needs {needed}: pip install 'arena-games[embedded]'"
-            )
+    require("pretraining", ("torch", "transformers", "tokenizers"), "embedded")
     import torch
 
     started = time.perf_counter()

@@ -61,15 +61,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[embedded,models,report,serve]'
+	$(PIP) --editable '.[train]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[embedded,models,report,serve,pettingzoo,test]'
+	$(PIP) --editable '.[train,pettingzoo,test]'
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[embedded,models,report,serve,pettingzoo,test,bench]'
+	$(PIP) --editable '.[train,pettingzoo,test,bench]'
 	@touch $@ $(VENV)/.core $(VENV)/.test
 
 clean:

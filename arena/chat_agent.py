@@ -57,7 +57,7 @@ class ChatAgent:
         self._llm: LLMService = seat.llm
         self._options = seat.models
         options = seat.models
-        self._chat = Chat(seat.game, options.chat, seat.text_level, options.answers)
+        self._chat = Chat(seat.game, options.chat, seat.text_level, options.answers, options.system)
         self._sent: tuple[Message, ...] = ()
         self._forfeited = False
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import copy
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -288,8 +288,17 @@ class Game(ABC):
         """Exact knowledge for a fresh view of `player`; None where a game has no such thing."""
         return None
 
-    def assessor(self) -> Assessor | None:
-        """A fresh judge of one game by exact knowledge; None where a game has no such thing."""
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> Assessor | None:
+        """A fresh judge of one game by exact knowledge; None where a game has no such thing.
+
+        It judges these players, by assessments of these kinds; None stands for all. It computes
+        nothing that is not needed for them, so that a reward is cheap. Its `end` changes nothing:
+        called before the game is over, it says how things stand. The kind `knowledge`, for each
+        player at the end, has the facts `entropy_dealt` and `entropy_end`: how uncertain the player
+        was about what is hidden after the deal, and when it last had a say, in bits.
+        """
         return None
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:

@@ -35,9 +35,14 @@ class ChatOptions:
     logprobs: bool = False
     """Keep token ids and log-probabilities in the replay."""
     sampling: Sampling = Sampling()
+    system: str | None = None
+    """The system message, where it is not the game's rules and how to answer."""
 
     def to_json(self) -> dict[str, Json]:
-        return {**asdict(self), "sampling": self.sampling.to_json()}
+        told = {**asdict(self), "sampling": self.sampling.to_json()}
+        if self.system is None:
+            del told["system"]
+        return told
 
 
 ACTION_SCHEMA: dict[str, Json] = {
@@ -68,10 +73,13 @@ class Chat:
         mode: ChatMode = "append",
         level: TextLevel = "notes",
         answers: AnswerForm = "text",
+        system: str | None = None,
     ) -> None:
         self.mode = mode
         self.level = level
-        self.messages = [system_message(game, answers)]
+        self.messages = [
+            system_message(game, answers) if system is None else Message("system", system)
+        ]
         self.forgotten = 0
         """Events whose telling was left out to save space."""
         self._read = 0

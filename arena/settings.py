@@ -10,15 +10,18 @@
     [service.openrouter]            # and for one
     requests_per_minute = 20
 
+    [train]                         # what `arena train` does unless flags say otherwise
+    log_dir = "/data/runs"
+
 Keys never stand in the file: they come from the environment or from `.env`, and are `SecretStr`.
 """
 
 from __future__ import annotations
 
 import os
+import tomllib
 from functools import cached_property
 from pathlib import Path
-from tomllib import TOMLDecodeError
 from typing import Any, Self
 
 from pydantic import (
@@ -40,6 +43,7 @@ from pydantic_settings import (
 )
 
 from arena.errors import UsageError
+from arena.observation import Json
 
 CONFIG_FILE = "arena.toml"
 DOTENV_FILE = ".env"
@@ -122,7 +126,7 @@ class Settings(BaseSettings):
             raise UsageError(f"ARENA_CONFIG={named}: there is no such file")
         try:
             return cls(**given)
-        except TOMLDecodeError as error:
+        except tomllib.TOMLDecodeError as error:
             raise UsageError(f"{named or CONFIG_FILE} is no TOML: {error}") from None
         except (ValidationError, SettingsError) as error:
             raise UsageError(f"settings: {_first_fault(error)}") from None
@@ -158,6 +162,32 @@ class Settings(BaseSettings):
                 if source.get(name):
                     return SecretStr(str(source[name]))
         return None
+
+
+def config_path() -> Path:
+    """The settings' file, whether it is there or not."""
+    return Path(os.environ.get("ARENA_CONFIG") or CONFIG_FILE)
+
+
+def config_table(name: str) -> dict[str, Json]:
+    """A table of the settings' file as it stands there, empty if there is none.
+
+    Raises UsageError for a file that cannot be read.
+    """
+    path = config_path()
+    try:
+        table = tomllib.loads(path.read_text("utf-8")).get(name, {})
+    except FileNotFoundError:
+        if os.environ.get("ARENA_CONFIG"):
+            raise UsageError(f"ARENA_CONFIG={path}: there is no such file") from None
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is no TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"settings: {path} cannot be read: {error}") from None
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: {name} must be a table, [{name}]")
+    return table
 
 
 def _first_fault(error: Exception) -> str:

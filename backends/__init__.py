@@ -35,3 +35,11 @@ def register(catalog: Catalog) -> None:
     for name, (target, summary) in BACKENDS.items():
         catalog.add("backend", name, f"backends.{target}", summary)
     catalog.add("server", "embedded", "backends.server:serve", "an OpenAI-compatible server")
+    for name, target, summary in (
+        ("embedded", "host:embedded_host", "in this process, on a CPU or CUDA"),
+        ("local", "local:local_host", "ART's LocalBackend: a GPU, vLLM, LoRA"),
+        ("serverless", "serverless:serverless_host", "ART's ServerlessBackend: W&B trains"),
+    ):
+        catalog.add("host", name, f"backends.art.{target}", summary)
+    choosing = "backends.art.choosing:choose_host"
+    catalog.add("host-choice", "auto", choosing, "the host that this machine can be")

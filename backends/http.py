@@ -132,6 +132,10 @@ class HTTPBackend:
 
     async def complete(self, request: Request) -> Completion:
         model = versioned(self.model or await self._choose_model(), request.policy_version)
+        return await self.complete_with(model, request)
+
+    async def complete_with(self, model: str, request: Request) -> Completion:
+        """The same with another model of this server."""
         started = time.perf_counter()
         raw = await self._fetch("POST", "/chat/completions", chat_request(request, model))
         seconds = time.perf_counter() - started

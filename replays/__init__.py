@@ -13,4 +13,8 @@ def register(catalog: Catalog) -> None:
     catalog.add("viewer", "json", "replays.terminal:print_json", "a replay as one JSON object")
     catalog.add("viewer", "svg", "replays.terminal:save_svg", "a position as a picture")
     catalog.add("viewer", "live", "replays.live:LiveView", "a running game, in this terminal")
+    training = "replays.training_view:TrainingLive"
+    catalog.add("viewer", "training", training, "a training run, in this terminal")
     catalog.add("sheet", "html", "replays.sheet:write_html", "a report with plots, one file")
+    report = "replays.sheet.training:write_training_report"
+    catalog.add("sheet", "training", report, "a training run with its curves, one file")

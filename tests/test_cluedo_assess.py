@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -19,6 +20,7 @@ from arena.game import Outcome
 from arena.observation import Json
 from arena.playing import play, seat_agents
 from arena.replay import read_replay
+from games.cluedo.counting import Count
 from games.cluedo.events import Accuse, Deal, EndTurn, Show, Suggest
 from games.cluedo.game import Cluedo
 from games.cluedo.information import Information
@@ -31,8 +33,13 @@ END = EndTurn()
 WRONG = Accuse("Mrs White", "Rope", "Study")
 
 
-def assess(game: Cluedo, plies: Iterable[Ply], outcome: Outcome | None = None) -> list[Assessment]:
-    assessor = game.assessor()
+def assess(
+    game: Cluedo,
+    plies: Iterable[Ply],
+    outcome: Outcome | None = None,
+    kinds: tuple[str, ...] | None = None,
+) -> list[Assessment]:
+    assessor = game.assessor(kinds=kinds)
     found = [each for ply in plies for each in assessor.ply(ply)]
     return found + assessor.end(outcome or Outcome("truncated", "stopped", (0.0, 0.0, 0.0)))
 
@@ -63,10 +70,10 @@ def contest(game: Cluedo, specs: list[str], seed: int) -> Episode:
 
 
 @lru_cache
-def table(bot: str, games: int, players: int = 4) -> tuple[tuple[Assessment, ...], ...]:
-    game = Cluedo(players=players)
-    episodes = [contest(game, [f"bot:{bot}"] * players, seed) for seed in range(games)]
-    return tuple(tuple(assess(game, each.plies, each.outcome)) for each in episodes)
+def table(bot: str, games: int, kinds: tuple[str, ...]) -> tuple[tuple[Assessment, ...], ...]:
+    game = Cluedo(players=4)
+    episodes = [contest(game, [f"bot:{bot}"] * 4, seed) for seed in range(games)]
+    return tuple(tuple(assess(game, each.plies, each.outcome, kinds)) for each in episodes)
 
 
 def value(found: Iterable[Assessment], measure: str) -> float:
@@ -296,7 +303,10 @@ def test_the_measures_are_declared_once() -> None:
 
 
 def test_luck_has_mean_zero_where_refuters_choose_evenly() -> None:
-    sums = [add_up(each.shares for each in game)["luck"].total for game in table("detective", 25)]
+    sums = [
+        add_up(each.shares for each in game)["luck"].total
+        for game in table("detective", 25, ("suggestion",))
+    ]
     mean = sum(sums) / len(sums)
     deviation = (sum((each - mean) ** 2 for each in sums) / (len(sums) - 1)) ** 0.5
     assert abs(mean) < 3 * deviation / len(sums) ** 0.5
@@ -304,8 +314,9 @@ def test_luck_has_mean_zero_where_refuters_choose_evenly() -> None:
 
 
 def test_a_detective_uses_its_knowledge_better_than_a_novice() -> None:
+    kinds = ("accusation", "missed accusation")
     novice, detective = (
-        [each for game in table(bot, 10) for each in game] for bot in ("novice", "detective")
+        [each for game in table(bot, 10, kinds) for each in game] for bot in ("novice", "detective")
     )
     assert value(detective, "missed") < value(novice, "missed")
     assert value(detective, "premature") == 0.0
@@ -352,6 +363,87 @@ def test_from_a_replay(tmp_path: Path) -> None:
     replay = read_replay(writer.path)
     walked = [each.ply for each in replay.walk()]
     assert assess(game, walked, episode.outcome) == assess(game, episode.plies, episode.outcome)
+
+
+# What is asked for, and nothing else
+
+
+@pytest.mark.parametrize(
+    ("players", "kinds"),
+    [
+        ((0,), None),
+        (None, ("turn",)),
+        (None, ("beliefs",)),
+        ((0,), ("refutation",)),
+        ((2,), ("suggestion",)),
+        ((1, 2), ("accusation", "knowledge")),
+        ((2, 0), ("missed accusation", "unused certainty")),
+        ((), None),
+        (None, ()),
+    ],
+)
+def test_a_narrow_judge_says_the_same_of_what_it_judges(
+    players: tuple[int, ...] | None, kinds: tuple[str, ...] | None
+) -> None:
+    for seed in range(3):
+        game, rng = Cluedo(players=3, suspects=3, weapons=3, rooms=4), random.Random(seed)
+        moves, outcome = random_plies(game, rng, moves=40), Outcome("truncated", "", (0.0,) * 3)
+        narrow = game.assessor(players, kinds)
+        found = [each for ply in moves for each in narrow.ply(ply)] + narrow.end(outcome)
+        assert found == [
+            each
+            for each in assess(game, moves, outcome)
+            if (players is None or each.player in players) and (kinds is None or each.kind in kinds)
+        ]
+
+
+def test_nothing_is_counted_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = Cluedo(players=4)
+    moves = contest(game, ["bot:detective"] * 4, 1).plies
+    counted, solve = list[Count](), Count._solve
+
+    def counting(count: Count) -> None:
+        counted.append(count)
+        solve(count)
+
+    monkeypatch.setattr(Count, "_solve", counting)
+
+    def counts(*kinds: str) -> int:
+        counted.clear()
+        assessor = game.assessor((0,), kinds)
+        for ply in moves:
+            assessor.ply(ply)
+        assessor.end(Outcome("terminated", "", (0.0,) * 4))
+        return len(counted)
+
+    assert counts() == 0
+    assert counts("knowledge") <= 2, "after the deal and at the end"
+    assert counts("knowledge", "accusation") <= 3 + math.log2(len(moves))
+    ends = sum(ply.player == 0 and isinstance(ply.decision.action, EndTurn) for ply in moves)
+    assert counts("missed accusation") <= ends < len(moves) / 4
+
+
+def test_what_an_accusation_reveals_is_no_deduction() -> None:
+    """Nobody could refute: seat 0 knows all. The others learn it when the game is over."""
+    found = judged(Suggest(*ENVELOPE), Accuse(*ENVELOPE))
+    known = {each.player: each.facts for each in found if each.kind == "knowledge"}
+    # Open to each: 4, 4 and 7 suspects, weapons and rooms; the same; 5, 5 and 5.
+    dealt = [facts["entropy_dealt"] for facts in known.values()]
+    assert dealt == [pytest.approx(math.log2(count)) for count in (112, 112, 125)]
+    assert known[0]["entropy_end"] == 0.0
+    for player in (1, 2):
+        state = Cluedo(players=3).initial_state()
+        plies(state, (Deal(ENVELOPE, HANDS), Suggest(*ENVELOPE)), {})
+        entropy = CluedoKnowledge.after(state.game, player, state.log.witnessed[player]).entropy()
+        assert 6 < entropy < 6.8 and known[player]["entropy_end"] == pytest.approx(entropy)
+
+
+def test_a_false_accuser_learns_nothing_more_but_the_others_do() -> None:
+    known = {each.player: each.facts for each in judged(WRONG) if each.kind == "knowledge"}
+    assert known[0]["entropy_end"] == known[0]["entropy_dealt"] == pytest.approx(math.log2(112))
+    # Seat 1 could have thought it possible; seat 2 has the Study.
+    assert known[1]["entropy_end"] == pytest.approx(math.log2(111))
+    assert known[2]["entropy_end"] == pytest.approx(math.log2(125))
 
 
 def test_a_turn_that_began_at_the_limit_is_not_counted() -> None:

@@ -70,4 +70,5 @@ def test_every_command_exists(command: str) -> None:
     from arena.cli import app
 
     names = [entry.name for entry in app.registered_commands]
+    names += [entry.name for entry in app.registered_groups]
     assert command.split()[1] in names

@@ -19,8 +19,10 @@ from arena.cli import (
     play,
     pretrain,
     replay,
+    runs,
     serve,
     tournament,
+    train,
 )
 from arena.errors import ArenaError, UsageError
 
@@ -39,6 +41,8 @@ app.command("tournament")(tournament.tournament_command)
 app.command("analyze")(analyze.analyze_command)
 app.command("serve")(serve.serve_command)
 app.command("pretrain")(pretrain.pretrain_command)
+app.command("train", cls=train.TrainCommand)(train.train_without_flags)
+app.add_typer(runs.app, name="runs")
 app.command("games")(games.games_command)
 app.command("agents")(agents.agents_command)
 app.command("doctor")(doctor.doctor_command)

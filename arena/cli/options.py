@@ -16,13 +16,20 @@ def game_from_flags(
     name: str, variant: str | None, players: int | None, options: Sequence[str]
 ) -> Game:
     """The game that the flags describe. Raises UsageError for an unknown game or option."""
+    return make_game(name, **options_from_flags(variant, players, options))
+
+
+def options_from_flags(
+    variant: str | None, players: int | None, options: Sequence[str]
+) -> dict[str, Json]:
+    """The options of a game that flags name. Raises UsageError for one that is named twice."""
     given: dict[str, Json] = dict(map(_option, options))
     for option, value in (("variant", variant), ("players", players)):
         if value is not None:
             if option in given:
                 raise UsageError(f"--{option} {value} and --option {option}=… say it twice")
             given[option] = value
-    return make_game(name, **given)
+    return given
 
 
 def _option(text: str) -> tuple[str, Json]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,25 +33,32 @@ class _Answer:
     seconds_to_first: float = 0.0
 
 
-class EmbeddedBackend:
-    """A checkpoint's folder as a `Backend`. All that name one folder share its sampler."""
+class SamplerBackend:
+    """A sampler as a `Backend`; whoever made the sampler closes it.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        if folder not in _shared:
-            _shared[folder] = _Shared(Sampler(folder))
-        _shared[folder].users += 1
-        self._closed = False
-        self.sampler = _shared[folder].sampler
-        self.model = self.sampler.name
-        self.context_length: int | None = self.sampler.context_length
+    `adapter` says at each request under which name the weights are to be found (None: the
+    sampler's own), and `version` which training step they are of.
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        adapter: Callable[[], str | None] = lambda: None,
+        version: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        self.sampler = sampler
+        self.model = sampler.name
+        self.context_length: int | None = sampler.context_length
+        self._adapter = adapter
+        self._version = version
 
     async def complete(self, request: Request) -> Completion:
         """Answer once. Raises ContextOverflow, QueueFull, or BackendError for a bad request."""
         started = time.perf_counter()
+        adapter, version = self._adapter(), self._version()
         prompt = self.sampler.encode(request.messages)
         try:
-            answers = await self._answers(prompt, _draws(request), started)
+            answers = await self._answers(prompt, _draws(request), started, adapter)
         except UsageError as error:
             raise BackendError(str(error), "bad_request") from None
         return Completion(
@@ -63,30 +70,51 @@ class EmbeddedBackend:
                 cached_tokens=answers[0].drawn[0].cached_tokens,
             ),
             cost=0.0,
+            policy_version=version,
             prompt_token_ids=tuple(prompt),
             seconds=time.perf_counter() - started,
             seconds_to_first_token=min(answer.seconds_to_first for answer in answers),
         )
 
     async def _answers(
-        self, prompt: Sequence[int], draws: Sequence[Draw], started: float
+        self, prompt: Sequence[int], draws: Sequence[Draw], started: float, adapter: str | None
     ) -> list[_Answer]:
         """All of them at once; if one fails the others are given up."""
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._answer(prompt, draw, started)) for draw in draws]
+                tasks = [
+                    group.create_task(self._answer(prompt, draw, started, adapter))
+                    for draw in draws
+                ]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
 
-    async def _answer(self, prompt: Sequence[int], draw: Draw, started: float) -> _Answer:
+    async def _answer(
+        self, prompt: Sequence[int], draw: Draw, started: float, adapter: str | None
+    ) -> _Answer:
         answer = _Answer()
-        async with aclosing(self.sampler.generate(prompt, draw)) as stream:
+        async with aclosing(self.sampler.generate(prompt, draw, adapter)) as stream:
             async for drawn in stream:
                 if not answer.drawn:
                     answer.seconds_to_first = time.perf_counter() - started
                 answer.drawn.append(drawn)
         return answer
+
+    async def close(self) -> None:
+        """Nothing: the sampler is somebody else's."""
+
+
+class EmbeddedBackend(SamplerBackend):
+    """A checkpoint's folder as a `Backend`. All that name one folder share its sampler."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        if folder not in _shared:
+            _shared[folder] = _Shared(Sampler(folder))
+        _shared[folder].users += 1
+        self._closed = False
+        super().__init__(_shared[folder].sampler)
 
     async def close(self) -> None:
         """Leave the sampler; it ends with its last user."""

@@ -96,6 +96,11 @@ class Sampler:
         self._finish = weakref.finalize(self, self._batcher.close)
 
     @property
+    def device(self) -> str:
+        """Where it computes: `cpu` or `cuda`."""
+        return str(self._batcher.model.device)
+
+    @property
     def adapters(self) -> tuple[str, ...]:
         """The names of the adapters that are loaded."""
         return tuple(self._adapters)
@@ -155,12 +160,22 @@ class Sampler:
         with self._lock:
             self._adapters[name], self._folders[name] = weights, folder
 
+    def load_named(self, name: str, state: Mapping[str, Tensor]) -> None:
+        """Answer with these weights for whoever asks for the adapter `name`.
+
+        Names as in transformers, all of them; `unload_adapter` forgets them.
+        """
+        weights = fuse(state, self._batcher.model.shape, self._batcher.model.device)
+        with self._lock:
+            self._adapters[name] = weights
+            self._folders.pop(name, None)
+
     def unload_adapter(self, name: str) -> None:
         """Forget an adapter. Raises UsageError if it is not loaded."""
         with self._lock:
             if self._adapters.pop(name, None) is None:
                 raise UsageError(f"no adapter '{name}' is loaded")
-            del self._folders[name]
+            self._folders.pop(name, None)
 
     def load_weights(self, state: Mapping[str, Tensor]) -> None:
         """Answer with these weights from now on (names as in transformers, all of them).

@@ -6,17 +6,20 @@ they could show. The measures are listed in `measures`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 
 from arena import Assessment, Outcome, Ply, Share
 from games.cluedo.answers import Answers
 from games.cluedo.cards import Triple
+from games.cluedo.counting import Count
 from games.cluedo.events import PASSAGE, ROLL, Accuse, EndTurn, Show, Suggest
 from games.cluedo.game import Cluedo
 from games.cluedo.information import Information, Question
 from games.cluedo.knowledge import CluedoKnowledge
 from games.cluedo.measures import TURNS
+from games.cluedo.problem import Problem
 from games.cluedo.rules import Phase
 from games.cluedo.stated_shares import stated_shares
 from games.cluedo.timing import break_even
@@ -28,47 +31,84 @@ _MAY_ACCUSE = (Phase.START, Phase.SUGGEST, Phase.ACCUSE)
 
 
 class CluedoAssessor:
-    """Judges one game, ply by ply from the deal on."""
+    """Judges one game, ply by ply from the deal on: these seats, by these kinds of assessments.
 
-    def __init__(self, game: Cluedo) -> None:
+    None stands for all. What nobody asks for is not computed.
+    """
+
+    def __init__(
+        self,
+        game: Cluedo,
+        players: Collection[int] | None = None,
+        kinds: Collection[str] | None = None,
+    ) -> None:
         self.game = game
+        self._kinds = kinds
         self._state = game.initial_state()
-        self._seats = [_Seat(CluedoKnowledge(game, player)) for player in range(game.num_players)]
+        self._judged = range(game.num_players) if players is None else sorted(players)
+        # What a refutation tells depends on what the suggester knows, whoever that will be.
+        known = range(game.num_players) if self._wants("refutation") else self._judged
+        self._seats = {player: _Seat(CluedoKnowledge(game, player)) for player in known}
         self._asked: _Asked | None = None
+        self._last = 0
+
+    def _wants(self, kind: str, player: int | None = None) -> bool:
+        """Whether this kind is to be judged, of this player."""
+        wanted = self._kinds is None or kind in self._kinds
+        return wanted and (player is None or player in self._judged)
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Take in the next ply; what can be said now, of this ply or of earlier ones."""
         found, action = list[Assessment](), ply.decision.action
         if ply.player == self._state.player and self._state.phase in _MAY_ACCUSE:
-            found += self._judge_turn(ply)
-        if isinstance(action, Show):
+            if ply.player in self._judged:
+                found += self._judge_turn(ply)
+            if isinstance(action, Suggest):
+                self._asked = self._ask(ply, action)
+            elif isinstance(action, Accuse) and ply.player in self._seats:
+                self._seats[ply.player].accused = True
+        if isinstance(action, Show) and self._wants("refutation", ply.player):
             found.append(self._judge_showing(ply, action))
         self._advance(ply)
         if self._asked and self._state.phase is not Phase.REFUTE:
-            found.append(self._judge_question(self._asked))
+            if self._asked.worth:
+                found.append(self._judge_question(self._asked, self._asked.worth))
             self._asked = None
         return found
 
     def end(self, outcome: Outcome) -> list[Assessment]:
-        """How long those waited who could have accused and never did."""
-        return [
-            Assessment(
-                seat.provable_at,
-                player,
-                "unused certainty",
-                {"turns": seat.let_pass},
-                {"turns_to_accuse": Share(seat.let_pass)},
-            )
-            for player, seat in enumerate(self._seats)
-            if seat.provable_at is not None and not seat.accused
-        ]
+        """What each seat knew, and how long those waited who could have accused and never did.
+
+        Nothing changes by it: called earlier, it says how things stand.
+        """
+        found = list[Assessment]()
+        for player in self._judged:
+            seat = self._seats[player]
+            if self._wants("unused certainty") and not seat.accused:
+                found += _judge_waiting(player, seat)
+            if seat.dealt is not None:
+                facts = {"entropy_dealt": seat.dealt, "entropy_end": seat.knowledge.entropy()}
+                found.append(Assessment(self._last, player, "knowledge", facts))
+        return found
 
     def _advance(self, ply: Ply) -> None:
-        self._state.apply(ply.player, ply.decision.action)
-        for event in ply.events:
-            for player, seat in enumerate(self._seats):
+        """Everybody takes in what it sees, as long as it is in the game.
+
+        That the case is solved, or what the envelope holds, is no deduction of those who are told.
+        """
+        action = ply.decision.action
+        dealt = self._state.phase is Phase.DEAL
+        solved = isinstance(action, Accuse) and action.triple == self._state.envelope
+        self._state.apply(ply.player, action)
+        self._last = ply.number
+        for player, seat in self._seats.items():
+            if solved or seat.accused:
+                continue
+            for event in ply.events:
                 if event.seen_by(player):
                     seat.knowledge.update(event)
+            if dealt and self._wants("knowledge", player):
+                seat.dealt = seat.knowledge.entropy()
 
     # The player in turn
 
@@ -77,19 +117,19 @@ class CluedoAssessor:
         seat, action = self._seats[ply.player], ply.decision.action
         if seat.turn != self._state.turn:
             seat.turn, seat.turns = self._state.turn, seat.turns + 1
-            yield self._begin_turn(ply, seat)
-        if "beliefs" in ply.decision.details:
+            if self._wants("turn"):
+                yield self._begin_turn(ply, seat)
+        if self._wants("beliefs") and "beliefs" in ply.decision.details:
             shares = stated_shares(ply.decision.details["beliefs"], seat.knowledge)
             yield Assessment(ply.number, ply.player, "beliefs", shares=shares)
-        if seat.provable_at is None and seat.provable:
-            seat.provable_at = ply.number
-        match action:
-            case Suggest():
-                self._asked = self._ask(ply, action)
-            case Accuse():
-                yield self._judge_accusation(ply, action.triple)
-            case EndTurn():
-                yield from self._judge_end_of_turn(ply)
+        # Where each turn's entropy is asked for, what follows has been counted already.
+        known = seat.provable if self._wants("turn") else None
+        ends_turn = isinstance(action, EndTurn)
+        seat.cases.append(_Case(ply.number, ends_turn, seat.knowledge.problem.copy(), known))
+        if isinstance(action, Accuse) and self._wants("accusation"):
+            yield self._judge_accusation(ply, action.triple)
+        if ends_turn and self._wants("missed accusation"):
+            yield from self._judge_end_of_turn(ply)
 
     def _begin_turn(self, ply: Ply, seat: _Seat) -> Assessment:
         entropy = seat.knowledge.entropy()
@@ -110,7 +150,6 @@ class CluedoAssessor:
         probability = seat.knowledge.envelopes().get(accused, 0.0)
         least = break_even(seat.knowledge, rivals, self._may_suggest())
         correct = accused == self._state.envelope
-        seat.accused = True
         premature = probability < least - NOTHING
         shares = {
             "accusations_right": Share(float(correct)),
@@ -119,8 +158,7 @@ class CluedoAssessor:
         }
         if seat.provable:
             shares["missed"] = Share(float(not correct))
-        if seat.provable_at is not None:
-            shares["turns_to_accuse"] = Share(seat.let_pass)
+            shares["turns_to_accuse"] = Share(seat.turns_let_pass)
         facts = {
             "probability": probability,
             "break_even": least,
@@ -131,40 +169,51 @@ class CluedoAssessor:
 
     def _judge_end_of_turn(self, ply: Ply) -> Iterator[Assessment]:
         seat = self._seats[ply.player]
-        seat.let_pass += seat.provable_at is not None
         if seat.provable:
             envelope = next(iter(seat.knowledge.envelopes()))
-            facts = {"envelope": list(envelope), "turns": seat.let_pass}
+            facts = {"envelope": list(envelope), "turns": seat.turns_let_pass}
             shares = {"missed": Share(1.0)}
             yield Assessment(ply.number, ply.player, "missed accusation", facts, shares)
 
     # Questions and answers
 
-    def _ask(self, ply: Ply, suggestion: Suggest) -> _Asked:
+    def _ask(self, ply: Ply, suggestion: Suggest) -> _Asked | None:
+        """What this question may bring, if anybody wants to know."""
+        judged = self._wants("suggestion", ply.player)
+        if not judged and not self._wants("refutation", self._refuter(suggestion)):
+            return None
         information = Information(self._seats[ply.player].knowledge)
         answers = Answers(information.position, suggestion.triple)
+        if not judged:
+            return _Asked(ply, answers, None)
         best = information.best(self._state.legal_actions(ply.player).of(Suggest))
         expected = answers.information()
         if expected > best.bits:  # The best is the best of those that were compared.
             best = Question(suggestion, expected)
-        return _Asked(ply, answers, expected, best, information.position.entropy)
+        return _Asked(ply, answers, _Worth(expected, best, information.position.entropy))
 
-    def _judge_question(self, asked: _Asked) -> Assessment:
+    def _refuter(self, suggestion: Suggest) -> int:
+        """Who will show a card; no seat if nobody can."""
+        named = set(suggestion.triple)
+        seats = self.game.refuters(self._state.player)
+        return next((seat for seat in seats if named & self._state.hands[seat]), -1)
+
+    def _judge_question(self, asked: _Asked, worth: _Worth) -> Assessment:
         after = self._seats[asked.ply.player].knowledge.entropy()
-        gained = asked.entropy - after
+        gained = worth.entropy - after
         shares = {
             "bits": Share(gained),
-            "luck": Share(gained - asked.expected),
+            "luck": Share(gained - worth.expected),
             "bits_per_turn": Share(gained, 0.0),
         }
-        if asked.best.bits > NOTHING:
-            shares["efficiency"] = Share(asked.expected, asked.best.bits)
+        if worth.best.bits > NOTHING:
+            shares["efficiency"] = Share(worth.expected, worth.best.bits)
         facts = {
-            "expected": asked.expected,
-            "best": asked.best.bits,
-            "best_question": list(asked.best.suggestion.triple),
+            "expected": worth.expected,
+            "best": worth.best.bits,
+            "best_question": list(worth.best.suggestion.triple),
             "gained": gained,
-            "entropy_before": asked.entropy,
+            "entropy_before": worth.entropy,
             "entropy_after": after,
         }
         return Assessment(asked.ply.number, asked.ply.player, "suggestion", facts, shares)
@@ -182,25 +231,72 @@ class CluedoAssessor:
         return Assessment(ply.number, ply.player, "refutation", facts, shares)
 
 
+def _judge_waiting(player: int, seat: _Seat) -> Iterator[Assessment]:
+    """A seat that could have accused and never did."""
+    certain = seat.certain()
+    if certain:
+        turns = seat.turns_let_pass
+        shares = {"turns_to_accuse": Share(turns)}
+        yield Assessment(certain[0].ply, player, "unused certainty", {"turns": turns}, shares)
+
+
+@dataclass(slots=True)
+class _Case:
+    """What stood at one decision at which accusing was legal."""
+
+    ply: int
+    ends_turn: bool
+    problem: Problem
+    provable: bool | None
+    """Whether just one envelope was possible; None until somebody asks."""
+
+    def is_provable(self) -> bool:
+        if self.provable is None:
+            self.provable = Count(self.problem).entropy() < NOTHING
+        return self.provable
+
+
 @dataclass(slots=True)
 class _Seat:
     """One player, as the game goes."""
 
     knowledge: CluedoKnowledge
+    dealt: float | None = None
+    """Entropy of the envelope after the deal, if it is wanted."""
     turns: int = 0
     """Own turns so far."""
     turn: int = 0
     """The game's number of the last of them."""
-    provable_at: int | None = None
-    """The ply of the first own decision at which the envelope was certain and accusing legal."""
-    let_pass: int = 0
-    """Own turns that it ended from then on."""
+    cases: list[_Case] = field(default_factory=list)
     accused: bool = False
 
     @property
     def provable(self) -> bool:
         """Whether just one envelope is possible."""
         return self.knowledge.entropy() < NOTHING
+
+    def certain(self) -> list[_Case]:
+        """The decisions at which the envelope was provable.
+
+        What is certain stays certain, so that few of them have to be counted.
+        """
+        if not self.cases or not self.cases[-1].is_provable():
+            return []
+        return self.cases[bisect_left(self.cases, True, key=_Case.is_provable) :]
+
+    @property
+    def turns_let_pass(self) -> int:
+        """Own turns that it ended although the envelope was provable."""
+        return sum(case.ends_turn for case in self.certain())
+
+
+@dataclass(frozen=True, slots=True)
+class _Worth:
+    """What a question was worth when it was asked, in bits."""
+
+    expected: float
+    best: Question
+    entropy: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +305,5 @@ class _Asked:
 
     ply: Ply
     answers: Answers
-    expected: float
-    best: Question
-    entropy: float
+    worth: _Worth | None
+    """None if only the refutation is judged."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -113,10 +113,12 @@ class Cluedo(Game):
 
         return CluedoKnowledge(self, player)
 
-    def assessor(self) -> CluedoAssessor:
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> CluedoAssessor:
         from games.cluedo.assess import CluedoAssessor
 
-        return CluedoAssessor(self)
+        return CluedoAssessor(self, players, kinds)
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Show any card, go on with the turn or end it; never accuse."""

@@ -28,6 +28,7 @@ class Shares:
     """How often each kind of game, of text and of bot is drawn; weights, in any unit."""
 
     players: Mapping[int, float]
+    """Empty for a game that has no option `players`, or whose options say it already."""
     levels: Mapping[TextLevel, float]
     bots: Mapping[TextLevel, Mapping[str, float]]
     fresh: float = 0.25
@@ -88,15 +89,16 @@ class Copyist:
 def lessons(name: str, options: Mapping[str, Json], shares: Shares, seed: int) -> Iterator[Lesson]:
     """The chats of all seats of one game that the seed draws."""
     rng = stream(seed, "lesson")
-    players = _draw(shares.players, rng)
-    game = make_game(name, players=players, **options)
+    if shares.players:
+        options = {**options, "players": _draw(shares.players, rng)}
+    game = make_game(name, **options)
     copyists = [_copyist(game, seat, shares, seed, rng) for seat in range(game.num_players)]
     returns = _play_out(game, copyists, seed)
     for copyist, earned in zip(copyists, returns, strict=True):
         chat = copyist.chat
         if len(chat.messages) > 1 and (earned == max(returns) or rng.random() < shares.losers):
             slips = frozenset(copyist.slips)
-            yield Lesson(tuple(chat.messages), slips, players, chat.level)
+            yield Lesson(tuple(chat.messages), slips, game.num_players, chat.level)
 
 
 def _copyist(game: Game, player: int, shares: Shares, seed: int, rng: random.Random) -> Copyist:

@@ -44,9 +44,17 @@ class Example:
     players: int
 
 
-def pretrain(recipe: Recipe, out: Path, say: Callable[[str], None] = print) -> dict[str, Json]:
+def pretrain(
+    recipe: Recipe,
+    out: Path,
+    say: Callable[[str], None] = print,
+    corpus: Sequence[Lesson] | None = None,
+    threads: int = 2,
+) -> dict[str, Json]:
     """Write a checkpoint to `out`. Returns the figures of the run, which are written beside it.
 
+    `corpus` holds the chats to learn from; without it those of the recipe's games, mostly winners'.
+    `threads` is a constant, and not the number of processors, because the sums depend on it.
     Raises MissingDependency without the extra.
     """
     require("pretraining", ("torch", "transformers", "tokenizers"), "embedded")
@@ -54,8 +62,8 @@ def pretrain(recipe: Recipe, out: Path, say: Callable[[str], None] = print) -> d
 
     started = time.perf_counter()
     torch.manual_seed(recipe.seed)
-    torch.set_num_threads(2)  # A constant: the sums depend on it.
-    corpus = list(_corpus(recipe))
+    torch.set_num_threads(threads)
+    corpus = list(_corpus(recipe)) if corpus is None else corpus
     say(f"{len(corpus)} chats of {recipe.games} games, {time.perf_counter() - started:.0f} s")
     tokenizer = tokenizer_for(recipe, corpus)
     examples = [encode(lesson, tokenizer) for lesson in corpus]
@@ -92,7 +100,8 @@ def _lessons(game: str, options: dict[str, Json], shares: Shares, seed: int) -> 
 
 
 def tokenizer_for(recipe: Recipe, corpus: Sequence[Lesson]) -> PreTrainedTokenizerFast:
-    biggest = make_game(recipe.game, **{**recipe.options, "players": max(recipe.players)})
+    most = {"players": max(recipe.players)} if recipe.players else {}
+    biggest = make_game(recipe.game, **{**recipe.options, **most})
     texts = [message.content for lesson in corpus[:2000] for message in lesson.messages]
     return make_tokenizer(texts, names_of([biggest]))
 

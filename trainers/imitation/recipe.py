@@ -28,6 +28,7 @@ class Recipe:
     players: Mapping[int, float] = field(
         default_factory=lambda: {2: 0.05, 3: 0.2, 4: 0.35, 5: 0.2, 6: 0.2}
     )
+    """Empty where the game has no option `players`, or `options` say it."""
     levels: Mapping[TextLevel, float] = field(
         default_factory=lambda: {"events": 0.3, "notes": 0.3, "deductions": 0.4}
     )

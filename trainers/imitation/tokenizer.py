@@ -30,15 +30,24 @@ CHAT_TEMPLATE = (
 )
 """A message is the token of its role, its content, and the end token."""
 
+WHOLE_ACTIONS = 100
+"""A game with at most so many actions has a token for each; else their names are tokens."""
+
 BEFORE = ("", " ", ", ")
 """What may stand before a name and belongs to its token."""
 
 
 def names_of(games: Iterable[Game]) -> list[str]:
-    """Every name that actions and seats of these games use, longest first."""
+    """Every name that actions and seats of these games use, longest first.
+
+    Where there are few actions, those of several words are names, too: to choose one is then to
+    write one token, which is learned much sooner than to put it together.
+    """
     names: set[str] = set()
     for game in games:
         names.update(game.seat_names)
+        if len(game.actions) <= WHOLE_ACTIONS:
+            names.update(text for text in map(str, game.actions) if " " in text)
         for action in game.actions:
             fields = getattr(action, "__dataclass_fields__", ())
             values = (getattr(action, name) for name in fields)

@@ -1,0 +1,141 @@
+"""The embedded host: weights, sampler and trainer in this process, on a CPU or CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arena.backend import Backend
+from arena.errors import UsageError
+from arena.extras import require
+from arena.training.config import TrainConfig
+from arena.training.hosts import HostRequest
+from backends.art.adapter_server import check_server
+from backends.art.arguments import train_arguments
+from backends.art.policy import server_of
+from backends.embedded import find_checkpoint
+
+if TYPE_CHECKING:
+    from arena.training.art import TrainableModel
+    from backends.art.backend import EmbeddedArtBackend
+    from backends.art.remote import RemoteBackend
+
+SCRATCH = "scratch"
+"""Is made by the trainer before the host is opened."""
+NEEDED = ("art", "openai", "safetensors", "starlette", "torch", "transformers")
+
+
+def embedded_host(request: HostRequest) -> EmbeddedHost:
+    """What the catalog holds under "host" "embedded"."""
+    return EmbeddedHost(request)
+
+
+class EmbeddedHost:
+    """A `TrainingHost` over `EmbeddedArtBackend`."""
+
+    name = "embedded"
+
+    def __init__(self, request: HostRequest) -> None:
+        self._request = request
+        self._model: TrainableModel[Any, Any] | None = None
+        self._backend: EmbeddedArtBackend | None = None
+        self._remote: RemoteBackend | None = None
+        """The backend too, if another process answers."""
+
+    @property
+    def model(self) -> TrainableModel[Any, Any]:
+        assert self._model is not None, "open it first"
+        return self._model
+
+    @property
+    def backend(self) -> EmbeddedArtBackend:
+        assert self._backend is not None, "open it first"
+        return self._backend
+
+    def preflight(self) -> None:
+        require("the embedded host", NEEDED, "train")
+        config = self._request.config
+        if config.base_model != SCRATCH:
+            find_checkpoint(config.base_model)
+        if config.device.startswith("cuda"):
+            import torch
+
+            if not torch.cuda.is_available():
+                raise UsageError("--device cuda: torch finds no CUDA device; leave it out")
+        if config.server:
+            check_server(self._request)
+
+    def arguments(self) -> dict[str, Any]:
+        from backends.art.backend import EmbeddedArtBackend
+
+        return train_arguments(
+            self._request.config, EmbeddedArtBackend.train, host="the embedded host"
+        )
+
+    async def open(self, step: int) -> int:
+        from arena.training.art import TrainableModel
+
+        config = self._request.config
+        self._backend = self._make_backend(step)
+        self._model = TrainableModel(
+            name=config.model_name or config.experiment,
+            project=config.project,
+            base_model=config.base_model or "clue-tiny",
+            base_path=str(self._request.folder / "art"),
+            report_metrics=[],
+        )
+        await self._model.register(self._backend)  # type: ignore[arg-type]
+        if self._remote is not None:
+            await self._remote.connect(server_of(self._model, self._request, self.name))
+        return self._backend.step
+
+    def _make_backend(self, step: int) -> EmbeddedArtBackend:
+        config = self._request.config
+        shared: dict[str, Any] = {
+            "device": config.device,
+            "context_length": config.max_context_tokens or None,
+            "seed": config.seed,
+            "first_step": step,
+        }
+        if config.server:
+            from backends.art.remote import remote_backend
+
+            self._remote = remote_backend(self._request, **shared)
+            return self._remote
+        from backends.art.backend import EmbeddedArtBackend
+
+        folder, base_model = self._request.folder / "art", find_checkpoint(config.base_model)
+        return EmbeddedArtBackend(folder, base_model, lora=_lora(config), **shared)
+
+    def policy(self, step: int | None = None) -> Backend:
+        if self._remote is not None:
+            return self._remote.policy(step)
+        from backends.embedded.backend import SamplerBackend
+
+        backend, model = self.backend, self.model
+        if step is not None:
+            backend._model_inference_name(model, step)  # Finds a step that is not kept.
+
+        def version() -> int:
+            return backend.step if step is None else step
+
+        return SamplerBackend(
+            backend.sampler, lambda: backend._model_inference_name(model, version()), version
+        )
+
+    async def keep(self, steps: Collection[int]) -> None:
+        await self.backend._delete_checkpoint_files(self.model, sorted(steps))
+
+    def checkpoint(self, step: int) -> Path | None:
+        return self.backend.checkpoint(step)
+
+    async def close(self) -> None:
+        if self._backend is not None:
+            await self._backend.close()
+
+
+def _lora(config: TrainConfig) -> Any:
+    from backends.art.lora import Lora
+
+    return Lora(config.lora_rank, config.lora_alpha, config.seed) if config.lora_rank else None

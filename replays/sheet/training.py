@@ -1,0 +1,100 @@
+"""The report of a training run: one HTML file that opens anywhere and asks nobody."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from arena.errors import ArenaError
+from arena.observation import Json
+from arena.training.config import TrainConfig
+from arena.training.records import RunState, StepRecord
+from replays.sheet import wording
+from replays.sheet.training_figures import figures_of
+from replays.sheet.training_words import (
+    config_panels,
+    differences,
+    evaluations,
+    facts,
+    headline,
+    notes,
+    numbers,
+    title,
+    warnings_of,
+)
+from replays.sheet.transcripts import pairs_of
+from replays.training_figures import clean
+
+
+def write_training_report(
+    config: TrainConfig, records: list[StepRecord], state: RunState, path: Path
+) -> None:
+    """Write what was trained, what came of it, and how, to `path` in the run's folder.
+
+    Games of the starting and of the trained policy are read from `replays/before` and
+    `replays/after` beside it. The same files make the same bytes, and a reader sees the old file
+    or the new one, whole. Raises ArenaError if the file cannot be written.
+    """
+    page = render(config, records, state, path.parent)
+    partial = path.parent / f"{path.name}.partial"
+    try:
+        partial.write_text(page, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+
+
+def render(config: TrainConfig, records: list[StepRecord], state: RunState, run: Path) -> str:
+    """The whole file."""
+    rows = sorted({row.step: row for row in records}.values(), key=lambda row: row.step)
+    return (
+        _environment()
+        .get_template("training.html.jinja")
+        .render(
+            title=title(config),
+            facts=facts(config, rows, state),
+            headline=headline(config, rows, state),
+            notes=notes(rows, state),
+            sections=figures_of(rows, max(config.total_steps, rows[-1].step if rows else 0)),
+            evaluations=evaluations(rows, state),
+            pairs=pairs_of(run),
+            differences=differences(config),
+            panels=config_panels(config),
+            config_hash=config.config_hash,
+            numbers=numbers(rows),
+            warnings=warnings_of(rows),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("replays.sheet", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        # Whatever stands on the page passes here, so that no text can be forgotten.
+        finalize=_shown,
+    )
+    environment.filters.update(
+        number=wording.number,
+        value=wording.value_of,
+        interval=wording.interval_of,
+        points=wording.points,
+        plain=wording.plain,
+        shorten=wording.shorten,
+    )
+    return environment
+
+
+def _shown(value: Json) -> Json:
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,0 +1,502 @@
+"""Speed of `arena train` on the embedded host, beside TRL's GRPOTrainer and plain transformers.
+
+One checkpoint (clue-tiny), one set of games (Cluedo at 4 players with deductions in the prompt, 8
+games of each deal), one number of threads. A decision is an answer of the learner: some four
+sampled tokens after a chat of 100 to 1,500. Contestants take turns and each one's best round
+counts, so that whatever else the machine does falls on all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # That games can be handed in is new in it.
+
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import AutoTokenizer, Qwen3ForCausalLM, TrainerCallback
+
+from arena.backend import Sampling
+from arena.episode import Episode
+from arena.prompt import ChatOptions
+from arena.registry import make_game
+from arena.service import LLMService
+from arena.settings import Settings
+from arena.training.art import TrajectoryGroup
+from arena.training.config import TrainConfig
+from arena.training.records import StepRecord
+from backends.art.batching import minibatches
+from backends.art.learner import Learner, UpdateOptions
+from backends.art.sequences import TokenSequence, sampled_tokens, sequences_of
+from backends.embedded import find_checkpoint
+from backends.embedded.backend import SamplerBackend
+from backends.embedded.sampler import Draw, Sampler
+from trainers.grpo import train
+from trainers.opponents import NEWEST
+from trainers.rewards import Rewards, Rollout
+from trainers.rollouts import Deal, Rollouts, Scored, Table, training_chat
+
+DEALS, GAMES = 8, 8
+TRAINED = 16
+"""Games of these that the contestants in training share: those of two deals."""
+DECISIONS = 64
+"""Of these games, for contestants that take seconds for each."""
+ANSWER = 64
+"""The longest answer in tokens."""
+THREADS = 2
+ROUNDS = 2
+FOLDER = find_checkpoint("clue-tiny")
+
+with_trl = pytest.mark.skipif(find_spec("trl") is None, reason="trl is not installed")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the learner read, and what it said."""
+
+    number: int
+    """How many it had made before in this game."""
+    prompt: list[int]
+    answer: list[int]
+
+    @property
+    def size(self) -> int:
+        return len(self.prompt) + len(self.answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Games as the host plays them."""
+
+    chats: list[list[Decision]]
+    """Of each game, in order."""
+    sequences: list[TokenSequence]
+    decisions_per_second: float
+
+
+@pytest.fixture(scope="module")
+def played() -> Played:
+    torch.set_num_threads(THREADS)
+    return asyncio.run(play_games())
+
+
+async def play_games() -> Played:
+    game = make_game("cluedo", players=4)
+    rewards = Rewards.parse("win=1,information=0.5", game)
+
+    def score(episode: Episode, seat: int) -> Scored:
+        scored = rewards.score(Rollout(game, episode, seat))
+        return Scored(scored.reward, dict(scored.terms))
+
+    def deal(seed: int) -> Deal:
+        specs = ["bot:novice"] * 4
+        specs[seed % 4] = NEWEST
+        return Deal(seed, tuple(specs), (seed % 4,))
+
+    sampler = Sampler(FOLDER, threads=THREADS)
+    chat = training_chat(ChatOptions(sampling=Sampling(temperature=1.0, max_tokens=ANSWER)))
+    async with LLMService(Settings.load()) as llm:
+        llm.add(NEWEST, SamplerBackend(sampler))
+        rollouts = Rollouts(Table(game, "deductions", chat), llm, score)
+        started = time.perf_counter()
+        groups = await rollouts.play([deal(seed) for seed in range(DEALS)], GAMES, step=0)
+        seconds = time.perf_counter() - started - rollouts.counts.seconds_scoring
+    sequences = sequences_of(groups, sampler.encode)
+    await sampler.close()
+    return Played(list(chats_of(groups)), sequences, rollouts.counts.decisions / seconds)
+
+
+def chats_of(groups: Sequence[TrajectoryGroup]) -> Iterator[list[Decision]]:
+    for trajectory in (trajectory for group in groups for trajectory in group):
+        chat: list[Decision] = []
+        for choice in trajectory.messages_and_choices:
+            if not isinstance(choice, dict):
+                prompt = (choice.model_extra or {})["prompt_token_ids"]
+                ids = [token.id for token in sampled_tokens(choice)]
+                chat.append(Decision(len(chat), list(prompt), ids))
+        yield chat
+
+
+def some_decisions(played: Played) -> list[Decision]:
+    """Evenly drawn, in the order in which games played in step would ask for them."""
+    every = [decision for chat in played.chats for decision in chat]
+    every.sort(key=lambda decision: decision.number)
+    return [every[len(every) * k // DECISIONS] for k in range(DECISIONS)]
+
+
+def best(contestants: dict[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Each one's fewest seconds, taken in turns."""
+    seconds = dict.fromkeys(contestants, float("inf"))
+    for _ in range(rounds):
+        for name, run in contestants.items():
+            torch.set_num_threads(THREADS)
+            seconds[name] = min(seconds[name], run())
+    return seconds
+
+
+# Sampling
+
+
+def test_sampling(played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    some = some_decisions(played)
+    trl = find_spec("trl") is not None
+    rates = {
+        "the host, whole games (rules and bots included)": played.decisions_per_second,
+        "the host, the same requests": sum(map(len, played.chats))
+        / best({"": lambda: asyncio.run(ask_sampler(played))})[""],
+        "transformers.generate, one at a time": 16
+        / best({"": lambda: generate_plainly(some[:: DECISIONS // 16])}, 1)[""],
+    }
+    if trl:
+        rates["TRL's GRPOTrainer, 32 at a time"] = (
+            DECISIONS / best({"": lambda: generate_by_trl(some, 32, tmp_path)})[""]
+        )
+    host = rates["the host, the same requests"]
+    with capsys.disabled():
+        print(f"\n\n{'sampling':50} decisions/s   host is faster by")
+        for name, rate in rates.items():
+            print(f"{name:50} {rate:11.1f}   {host / rate:17.1f}")
+        print("" if trl else "trl is not installed: not compared")
+    others = list(rates.values())[2:]
+    assert host >= 5 * max(others)
+
+
+async def ask_sampler(played: Played) -> float:
+    """The same prompts in the same order within each game, 64 games at once."""
+    sampler = Sampler(FOLDER, threads=THREADS)
+
+    async def game(number: int, chat: Sequence[Decision]) -> None:
+        for decision in chat:
+            draw = Draw(seed=number * 1000 + decision.number, max_tokens=ANSWER)
+            async for _ in sampler.generate(decision.prompt, draw):
+                pass
+
+    started = time.perf_counter()
+    await asyncio.gather(*(game(number, chat) for number, chat in enumerate(played.chats)))
+    seconds = time.perf_counter() - started
+    await sampler.close()
+    return seconds
+
+
+def generate_plainly(decisions: Sequence[Decision]) -> float:
+    model = Qwen3ForCausalLM.from_pretrained(FOLDER)
+    started = time.perf_counter()
+    for decision in decisions:
+        prompt = torch.tensor([decision.prompt])
+        with torch.inference_mode():
+            model.generate(
+                prompt,
+                attention_mask=torch.ones_like(prompt),
+                do_sample=True,
+                max_new_tokens=ANSWER,
+            )
+    return time.perf_counter() - started
+
+
+def generate_by_trl(decisions: Sequence[Decision], size: int, folder: Path) -> float:
+    """As its `train` generates: a batch of prompts, padded on the left."""
+    trainer = trl_trainer(folder, size, 1, None).trainer
+    prompts = [decision.prompt for decision in decisions]
+    started = time.perf_counter()
+    for first in range(0, len(prompts), size):
+        answers, _ = trainer._generate_single_turn(prompts[first : first + size], None, {}, 1)
+        assert len(answers) == size
+    return time.perf_counter() - started
+
+
+# Training
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a contestant trains on in its seconds."""
+
+    decisions: int
+    tokens: int
+    """That it was given, padding not counted; those of a chat once if it takes whole games."""
+    run: Callable[[], float]
+
+
+@with_trl
+@pytest.mark.filterwarnings("ignore")  # TRL and what it imports warn of much.
+def test_training(played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same games for all, as whole chats or as a decision after the other."""
+    groups = sorted({sequence.group for sequence in played.sequences})[: TRAINED // GAMES]
+    games = [sequence for sequence in played.sequences if sequence.group in groups]
+    some, length = some_decisions(played), sum(len(game.ids) for game in games)
+    decisions = sum(len(answers_of(game)) for game in games)
+    one_by_one = sum(decision.size for decision in some)
+    works = {
+        "the host": Work(decisions, length, lambda: update(games)),
+        "plain transformers, whole games": Work(decisions, length, lambda: plain_loop(games)),
+        "TRL, whole games": Work(decisions, length, lambda: train_games_by_trl(games, tmp_path)),
+        "TRL, decision by decision": Work(
+            DECISIONS, one_by_one, lambda: train_decisions_by_trl(some, 8, tmp_path)
+        ),
+    }
+    seconds = best({name: work.run for name, work in works.items()})
+    speeds = {name: work.decisions / seconds[name] for name, work in works.items()}
+    bound = bound_of(games)
+    with capsys.disabled():
+        print(f"\n\n{'training':34} decisions/s   host is faster by   tokens read/s")
+        for name, work in works.items():
+            faster, read = speeds["the host"] / speeds[name], work.tokens / seconds[name]
+            print(f"{name:34} {speeds[name]:11.1f}   {faster:17.1f}   {read:13,.0f}")
+        print(bound.told(seconds["the host"]))
+    for name in list(works)[1:]:
+        assert speeds["the host"] >= 1.5 * speeds[name], name
+
+
+def answers_of(game: TokenSequence) -> list[int]:
+    """The first token's position of each answer."""
+    return [game.sampled[0], *(b for a, b in pairwise(game.sampled) if b != a + 1)]
+
+
+def update(games: Sequence[TokenSequence]) -> float:
+    learner = Learner(FOLDER)
+    started = time.perf_counter()
+    learner.update(games, options())
+    return time.perf_counter() - started
+
+
+def options() -> UpdateOptions:
+    return UpdateOptions(threads=THREADS, tokens_per_batch=TrainConfig().tokens_per_batch)
+
+
+def plain_loop(games: Sequence[TokenSequence]) -> float:
+    """What one writes first: a padded batch of whole games, all logits, AdamW."""
+    model = Qwen3ForCausalLM.from_pretrained(FOLDER).train()
+    adam = torch.optim.AdamW(model.parameters(), lr=3e-4)
+    started = time.perf_counter()
+    for first in range(0, len(games), GAMES):
+        batch = games[first : first + GAMES]
+        ids = padded([torch.tensor(game.ids) for game in batch])
+        mask = padded([torch.ones(len(game.ids), dtype=torch.long) for game in batch])
+        weights = torch.zeros(ids.shape)
+        for row, game in enumerate(batch):
+            weights[row, game.sampled] = game.advantage * game.weight
+        logits = model(input_ids=ids, attention_mask=mask).logits
+        logprobs = F.log_softmax(logits[:, :-1], -1).gather(2, ids[:, 1:, None])[..., 0]
+        loss = -(logprobs * weights[:, 1:]).sum() / len(batch)
+        adam.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+    return time.perf_counter() - started
+
+
+def padded(rows: Sequence[Tensor]) -> Tensor:
+    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
+
+
+Handed = Mapping[str, Sequence[Sequence[float]]]
+"""What TRL takes for rollouts that were made elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trl:
+    trainer: Any
+    starts: list[float]
+    """When each of its steps began, and when the last one ended."""
+
+
+def trl_trainer(folder: Path, size: int, steps: int, hand: Callable[[int], Handed] | None) -> Trl:
+    """TRL's trainer with ART's loss on this checkpoint, AdamW, no reference model (its default).
+
+    With `hand` it generates nothing, and trains on what that gives for so many rollouts.
+    """
+    trl = import_module("trl")
+    starts: list[float] = []
+
+    class Clock(TrainerCallback):
+        def on_step_begin(self, *_: Any, **__: Any) -> None:
+            starts.append(time.perf_counter())
+
+        on_train_end = on_step_begin
+
+    def reward(completions: Sequence[str], **_: Any) -> list[float]:
+        return [random.random() for _ in completions]
+
+    config = trl.GRPOConfig(
+        output_dir=str(folder), per_device_train_batch_size=size, num_generations=GAMES,
+        max_completion_length=ANSWER, max_steps=steps, learning_rate=3e-4, loss_type="cispo",
+        optim="adamw_torch", gradient_checkpointing=False, bf16=False, use_cpu=True,
+        dataloader_pin_memory=False, report_to=[], save_strategy="no", logging_strategy="no",
+        disable_tqdm=True,
+    )  # fmt: skip
+    trainer = trl.GRPOTrainer(
+        model=Qwen3ForCausalLM.from_pretrained(FOLDER),
+        reward_funcs=reward,
+        args=config,
+        train_dataset=import_module("datasets").Dataset.from_dict(
+            {"prompt": [str(number) for number in range(64)]}
+        ),
+        processing_class=AutoTokenizer.from_pretrained(FOLDER),
+        callbacks=[Clock()],
+        rollout_func=None if hand is None else lambda prompts, _: hand(len(prompts)),
+    )
+    return Trl(trainer, starts)
+
+
+def steps_of_trl(folder: Path, size: int, rollouts: list[Handed]) -> float:
+    """Seconds of a step for each of these; the first one is done once more before, to warm up."""
+    left = iter([rollouts[0], *rollouts])
+    trl = trl_trainer(folder, size, len(rollouts) + 1, lambda _: next(left))
+    trl.trainer.train()
+    assert len(trl.starts) == len(rollouts) + 2
+    return trl.starts[-1] - trl.starts[1]
+
+
+def train_decisions_by_trl(decisions: Sequence[Decision], size: int, folder: Path) -> float:
+    """A prompt and its completion for each decision: what TRL makes of a game of many turns."""
+
+    def handed(some: Sequence[Decision]) -> Handed:
+        return {
+            "prompt_ids": [decision.prompt for decision in some],
+            "completion_ids": [decision.answer for decision in some],
+            "logprobs": [[0.0] * len(decision.answer) for decision in some],
+        }
+
+    firsts = range(0, len(decisions), size)
+    return steps_of_trl(folder, size, [handed(decisions[k : k + size]) for k in firsts])
+
+
+def train_games_by_trl(games: Sequence[TokenSequence], folder: Path) -> float:
+    """A whole game as one completion, in which only what the learner said counts."""
+
+    def handed(some: Sequence[TokenSequence]) -> Handed:
+        starts = [game.sampled[0] for game in some]
+        pairs = list(zip(some, starts, strict=True))
+        return {
+            "prompt_ids": [game.ids[:start] for game, start in pairs],
+            "completion_ids": [game.ids[start:] for game, start in pairs],
+            "logprobs": [[0.0] * (len(game.ids) - start) for game, start in pairs],
+            "env_mask": [said_by_learner(game)[start:] for game, start in pairs],
+        }
+
+    # Its batches are of one size; a game without advantage is not among these.
+    some = [*games, *games][: -(-len(games) // GAMES) * GAMES]
+    firsts = range(0, len(some), GAMES)
+    seconds = steps_of_trl(folder, GAMES, [handed(some[k : k + GAMES]) for k in firsts])
+    return seconds * len(games) / len(some)
+
+
+def said_by_learner(game: TokenSequence) -> list[int]:
+    """1 where a token was sampled, 0 elsewhere."""
+    said = set(game.sampled)
+    return [int(place in said) for place in range(len(game.ids))]
+
+
+# The bound
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The arithmetic of an update, and how fast this machine multiplies matrices."""
+
+    tokens: int
+    """That go through the network; what the games of a deal share is one of these."""
+    parameters: int
+    attention: float
+    """Operations of causal attention, forward and backward: 6 x length^2 x width of the heads."""
+    rate: float
+    """Floating-point operations per second, in the products of a layer."""
+
+    def told(self, seconds: float) -> str:
+        linear = self.tokens * 6 * self.parameters
+        least, with_attention = linear / self.rate, (linear + self.attention) / self.rate
+        return (
+            f"bound: {self.tokens} tokens x 6 x {self.parameters} parameters at "
+            f"{self.rate / 1e9:.0f} GFLOP/s: {least:.2f} s, with attention "
+            f"{with_attention:.2f} s; the host takes {seconds:.2f} s: {least / seconds:.0%} of the "
+            f"bound, {with_attention / seconds:.0%} with attention"
+        )
+
+
+def bound_of(games: Sequence[TokenSequence]) -> Bound:
+    learner = Learner(FOLDER)
+    shape, state = learner.shape, learner.state()
+    layer = {n: t for n, t in state.items() if n.startswith("model.layers.0") and t.dim() == 2}
+    batches = minibatches(games, 1, TrainConfig().tokens_per_batch, 0.0, "0")[0]
+    count = max(len(batch.rows.tokens) for batch in batches)
+    flops = seconds = 0.0
+    torch.set_num_threads(THREADS)
+    for weight in layer.values():
+        # Forward, then backward to the input and to the weight.
+        out, inner = weight.shape
+        for m, k, n in ((count, inner, out), (count, out, inner), (out, count, inner)):
+            flops += 2 * m * k * n
+            seconds += fastest_product(m, k, n)
+    attention = sum(6 * len(game.ids) ** 2 for game in games)
+    width = shape.layers * shape.heads * shape.head_dim
+    return Bound(
+        sum(len(batch.rows.tokens) for batch in batches),
+        sum(tensor.numel() for tensor in state.values()),
+        attention * width,
+        flops / seconds,
+    )
+
+
+def fastest_product(m: int, k: int, n: int) -> float:
+    a, b = torch.randn(m, k), torch.randn(k, n)
+    seconds = []
+    for _ in range(10):
+        started = time.perf_counter()
+        torch.mm(a, b)
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
+
+
+# A step
+
+
+class Silent:
+    """A view that keeps the rows."""
+
+    def __init__(self) -> None:
+        self.rows: list[StepRecord] = []
+
+    def begin(self, config: TrainConfig, done: int, about: str) -> None: ...
+    def phase(self, name: str, done: int = 0, total: int = 0) -> None: ...
+    def say(self, line: str) -> None: ...
+    def close(self) -> None: ...
+    def step(self, record: StepRecord) -> None:
+        self.rows.append(record)
+
+
+def test_shares_of_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A short run with the default rewards; scoring a game is all exact posteriors."""
+    config = TrainConfig(
+        text_level="deductions", options={"players": 4}, host="embedded", base_model="clue-tiny",
+        steps=3, groups_per_step=DEALS, rollouts_per_group=GAMES, threads=THREADS, eval_every=0,
+        final_eval_games=0, log_dir=str(tmp_path),
+    )  # fmt: skip
+    view = Silent()
+    asyncio.run(train(config, folder=tmp_path / "run", view=view, settings=Settings.load()))
+    rows = [row for row in view.rows if row.step]
+    total = sum(row.seconds for row in rows)
+    names = {name: None for row in rows for name in row.time}
+    shares = {name: sum(row.time.get(name, 0.0) for row in rows) / total for name in names}
+    with capsys.disabled():
+        print(f"\n\na step: {total / len(rows):.1f} s for {DEALS} x {GAMES} games")
+        for name, share in shares.items():
+            print(f"{name:12} {share:6.1%}")
+        print(f"{'other':12} {1 - sum(shares.values()):6.1%}")
+    assert shares["rewards"] < 0.1

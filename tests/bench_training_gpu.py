@@ -1,0 +1,140 @@
+"""The embedded host on CUDA: decoding and training of a Qwen3 of 0.6 B random weights.
+
+Bounds are measured on the same device. Decoding 32 answers at once reads all weights for every
+token of each, so it is bound by memory; training by products of float32 matrices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+import torch
+from tiny_model import build_tiny_model
+
+from backends.art.batching import minibatches
+from backends.art.learner import Learner, UpdateOptions
+from backends.art.sequences import TokenSequence
+from backends.embedded.sampler import Draw, Sampler
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device"),
+]
+
+VOCABULARY = 151_936
+ANSWERS, PROMPT, NEW = 32, 512, 256
+GAMES, LENGTH, BATCH = 16, 1024, 8192
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Qwen3-0.6B's shape; weights as small as at its own initialisation."""
+    path = tmp_path_factory.mktemp("checkpoint") / "random"
+    return build_tiny_model(
+        path, layers=28, width=1024, heads=16, kv_heads=8, head_dim=128, inner=3072,
+        vocabulary=VOCABULARY, spread=0.02,
+    )  # fmt: skip
+
+
+def ids(count: int, rng: random.Random) -> list[int]:
+    return [rng.randrange(3, VOCABULARY) for _ in range(count)]
+
+
+def test_decoding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rate = asyncio.run(decoding_rate(folder, "cuda"))
+    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    bound = ANSWERS * copy_rate("cuda") / weights
+    with capsys.disabled():
+        print(f"\n{torch.cuda.get_device_name()}: decoding {rate:,.0f} tokens/s, {ANSWERS} at once")
+        print(f"bound by reading the weights: {bound:,.0f} tokens/s; {rate / bound:.1%} of it")
+    assert 0 < rate <= bound
+
+
+async def decoding_rate(folder: Path, device: str) -> float:
+    """Tokens per second from when all answers have begun until the first one ends."""
+    sampler = Sampler(folder, device=device, context_length=PROMPT + NEW, slots=ANSWERS)
+    rng = random.Random(0)
+    begun: list[float] = []
+    ended: list[float] = []
+    drawn: list[float] = []
+
+    async def answer(seed: int) -> None:
+        times = []
+        draw = Draw(seed=seed, max_tokens=NEW)
+        async for _ in sampler.generate(ids(PROMPT, rng), draw):
+            times.append(time.perf_counter())
+        begun.append(times[0])
+        ended.append(times[-1])
+        drawn.extend(times)
+
+    await answer(ANSWERS)  # To warm up.
+    for times in (begun, ended, drawn):
+        times.clear()
+    await asyncio.gather(*(answer(seed) for seed in range(ANSWERS)))
+    await sampler.close()
+    first, last = max(begun), min(ended)
+    assert first < last, "an answer ended before all had begun"
+    return sum(first < at <= last for at in drawn) / (last - first)
+
+
+def test_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    learner = Learner(folder, "cuda")
+    games = list(made_up_games())
+    options = UpdateOptions(minibatches=2, tokens_per_batch=BATCH)
+    learner.update(games[:4], options)  # To warm up.
+    seconds = timed(lambda: learner.update(games, options))
+    batches = minibatches(games, 2, BATCH, 0.0, "0")
+    tokens = sum(len(batch.rows.tokens) for part in batches for batch in part)
+    parameters = sum(tensor.numel() for tensor in learner.weights().values())
+    rate, bound = tokens / seconds, product_rate("cuda") / (6 * parameters)
+    with capsys.disabled():
+        print(f"\n{torch.cuda.get_device_name()}: training {rate:,.0f} tokens/s")
+        print(f"bound by float32 products: {bound:,.0f} tokens/s; {rate / bound:.1%} of it")
+    assert rate > 0
+
+
+def made_up_games() -> Iterator[TokenSequence]:
+    """Chats in which 4 tokens of every 64 were sampled, none of which share a beginning."""
+    rng = random.Random(0)
+    for number in range(GAMES):
+        game = TokenSequence(number, number // 4, rng.choice([-1.0, 1.0]), weight=1.0)
+        game.number = number
+        game.ids = ids(LENGTH, rng)
+        game.sampled = [place for place in range(64, LENGTH) if place % 64 >= 60]
+        game.logprobs = [-12.0] * len(game.sampled)
+        yield game
+
+
+def copy_rate(device: str, size: int = 2**30) -> float:
+    """Bytes per second that go in and out of memory."""
+    source = torch.empty(size, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    return 2 * size / timed(lambda: target.copy_(source))
+
+
+def product_rate(device: str, size: int = 8192) -> float:
+    """Floating-point operations per second."""
+    one, other = (torch.randn(size, size, device=device) for _ in range(2))
+    return 2 * size**3 / timed(lambda: one @ other)
+
+
+def timed(run: Callable[[], object], tries: int = 3) -> float:
+    """The best of some tries, each until the device has finished."""
+    seconds = []
+    for _ in range(tries):
+        started = time.perf_counter()
+        run()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)

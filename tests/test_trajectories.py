@@ -1,0 +1,187 @@
+"""From a game to what is trained: exactly what was served, exactly what was sampled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
+
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+from scripted_table import quick
+
+from arena.backend import Completion, Message, Request, Sampling, Token
+from arena.episode import Episode
+from arena.playing import play, seat_agents
+from arena.prompt import ChatOptions, Fallback
+from arena.registry import make_game
+from arena.service import LLMService
+from arena.training.art import Choice, Trajectory
+from backends.scripted import Reply, Scripted
+from trainers.rollouts import training_chat
+from trainers.trajectories import trajectory_of
+
+GAME = make_game("tictactoe")
+END = 7
+"""The id of the token that ends an answer."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A request that was answered, and with what."""
+
+    messages: tuple[Message, ...]
+    text: str
+    tokens: tuple[Token, ...]
+
+
+class WithTokens(Scripted):
+    """A scripted backend with a token for each character, and one for the end."""
+
+    def __init__(self, replies: Callable[[Request], str | Reply]) -> None:
+        super().__init__(replies)
+        self.served: list[Served] = []
+
+    async def complete(self, request: Request) -> Completion:
+        completion = await super().complete(request)
+        choice = completion.choices[0]
+        ids = [*(100 + ord(letter) for letter in choice.text), END]
+        tokens = tuple(
+            Token(number, "?", -number / 1000 - len(self.served), -1.0) for number in ids
+        )
+        self.served.append(Served(request.messages, choice.text, tokens))
+        return replace(
+            completion,
+            choices=(replace(choice, tokens=tokens),),
+            prompt_token_ids=(len(self.served), len(request.messages)),
+        )
+
+
+def played(
+    replies: Callable[[Request], str | Reply], seed: int, fallback: Fallback = "random"
+) -> tuple[Episode, list[Served]]:
+    """A game of the model in seat 1 against a bot."""
+    backend = WithTokens(replies)
+    options = training_chat(ChatOptions(sampling=Sampling(max_tokens=2), fallback=fallback))
+
+    async def game() -> Episode:
+        async with LLMService(quick(max_retries=0), say=lambda _: None) as llm:
+            llm.add("scripted", backend)
+            agents = seat_agents(GAME, ["bot:random", "scripted"], seed, "notes", llm, options)
+            return await play(GAME, agents, seed, models=options)
+
+    return asyncio.run(game()), backend.served
+
+
+def histories(trajectory: Trajectory) -> list[Sequence[object]]:
+    others = [history.messages_and_choices for history in trajectory.additional_histories]
+    return [trajectory.messages_and_choices, *others]
+
+
+def retold(trajectory: Trajectory) -> Iterator[Served]:
+    """Each answer, with the chat that a trainer would read before it."""
+    for history in histories(trajectory):
+        chat: list[Message] = []
+        for item in history:
+            if isinstance(item, Choice):
+                assert item.logprobs is not None and item.logprobs.content is not None
+                sampled = item.logprobs.content
+                tokens = tuple(
+                    Token(int(token.token.removeprefix("token_id:")), "?", token.logprob, -1.0)
+                    for token in sampled
+                )
+                yield Served(tuple(chat), item.message.content or "", tokens)
+                chat.append(Message("assistant", item.message.content or ""))
+            else:
+                assert isinstance(item, dict) and item.keys() == {"role", "content"}
+                chat.append(Message(item["role"], item["content"]))
+
+
+def check_exact(trajectory: Trajectory, served: Sequence[Served]) -> None:
+    told = list(retold(trajectory))
+    assert [one.messages for one in told] == [one.messages for one in served]
+    assert [one.tokens for one in told] == [one.tokens for one in served]
+
+
+def test_a_growing_chat_is_one_history_with_the_sampled_tokens() -> None:
+    moves = iter(["nonsense", "a1", "b2", "c3", "a2", "b1", "c1", "a3", "b3", "c2"] * 4)
+    episode, served = played(lambda _: next(moves), 3)
+    trajectory = trajectory_of(episode, 1)
+    assert not trajectory.additional_histories and trajectory.reward == 0
+    check_exact(trajectory, served)
+    assert [one.text for one in retold(trajectory)] == [one.text for one in served]
+    roles = [
+        "assistant" if isinstance(item, Choice) else item["role"]
+        for item in trajectory.messages_and_choices
+    ]
+    assert roles == ["system", *["user", "assistant"] * (len(roles) // 2)]
+    first = next(item for item in trajectory.messages_and_choices if isinstance(item, Choice))
+    assert (first.model_extra or {})["prompt_token_ids"] == [1, 2]
+
+
+def test_the_other_players_have_nothing_that_is_trained() -> None:
+    episode, _ = played(lambda _: "a1", 0)
+    assert trajectory_of(episode, 0).messages_and_choices == []
+
+
+def test_a_chat_that_was_shortened_begins_another_history() -> None:
+    longest = 0
+
+    def replies(request: Request) -> str | Reply:
+        nonlocal longest
+        length = len(request.messages)
+        if length > 4:
+            return Reply(error="context_length")
+        longest = max(longest, length)
+        return "nothing legal"
+
+    episode, served = played(replies, 1)
+    trajectory = trajectory_of(episode, 1)
+    assert longest == 4 and len(trajectory.additional_histories) >= 2
+    check_exact(trajectory, served)
+
+
+def test_a_model_that_has_forfeited_is_trained_on_what_it_said_before() -> None:
+    episode, served = played(lambda _: "I resign", 2, "forfeit")
+    trajectory = trajectory_of(episode, 1)
+    assert len(served) == 3 and len(list(retold(trajectory))) == 3
+    assert sum(ply.player == 1 for ply in episode.plies) > 1
+    check_exact(trajectory, served)
+
+
+LEGAL = st.sampled_from([f"{column}{row}" for column in "abc" for row in "123"])
+NOISE = st.text("ab12 .\n", max_size=60)  # Longer ones than the chat keeps, and empty ones.
+REPLIES = st.one_of(LEGAL, LEGAL, NOISE)
+
+
+@hypothesis(max_examples=80, deadline=None)
+@given(
+    st.lists(st.one_of(REPLIES, st.just(None)), min_size=1, max_size=12),
+    st.integers(300, 1500),
+    st.integers(0, 99),
+    st.sampled_from(["random", "forfeit"]),
+)
+def test_histories_tell_each_request_as_it_was_sent(
+    replies: list[str | None], context: int, seed: int, fallback: Fallback
+) -> None:
+    """None: nobody answers. `context`: characters beyond which a chat is too long."""
+    given = iter(replies * 20)
+    spare = 0
+
+    def reply(request: Request) -> str | Reply:
+        nonlocal spare
+        spare = spare or sum(len(message.content) for message in request.messages)
+        if sum(len(message.content) for message in request.messages) > spare + context:
+            return Reply(error="context_length")
+        text = next(given)
+        return Reply(error="bad_request") if text is None else text
+
+    episode, served = played(reply, seed, fallback)
+    check_exact(trajectory_of(episode, 1), served)

@@ -1,0 +1,113 @@
+"""A step in figures: its row of metrics.jsonl, and whether the figures say that it collapsed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from arena.evaluation.intervals import UNBOUNDED, clustered_mean
+from arena.training.config import TrainConfig
+from arena.training.records import Interval, StepRecord, Term, Tokens
+from trainers.heldout import as_interval
+from trainers.rollouts import Counts
+
+
+@dataclass(slots=True)
+class Timer:
+    """Seconds by what they were spent on."""
+
+    spent: dict[str, float] = field(default_factory=dict)
+    _began: float = field(default_factory=time.perf_counter)
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent[name] = self.spent.get(name, 0.0) + time.perf_counter() - started
+
+    def move(self, seconds: float, source: str, target: str) -> None:
+        """Count some of the time under another name."""
+        self.spent[source] -= seconds
+        self.spent[target] = self.spent.get(target, 0.0) + seconds
+
+    @property
+    def total(self) -> float:
+        return time.perf_counter() - self._began
+
+
+def row_of(
+    config: TrainConfig,
+    step: int,
+    counts: Counts,
+    weights: Mapping[str, float],
+    update: Mapping[str, Any],
+) -> StepRecord:
+    """What the games and the update of a step say; `weights` are those of the reward's terms."""
+    results = sorted(counts.results)
+    deals = [one.deal for one in results]
+    return StepRecord(
+        step=step,
+        config_hash=config.config_hash,
+        games=counts.games,
+        decisions=counts.decisions,
+        win_rate=_mean([float(one.won) for one in results], deals, (0.0, 1.0)),
+        reward=_mean([one.reward for one in results], deals),
+        terms={
+            name: _term(values, weights.get(name, 0.0)) for name, values in counts.terms.items()
+        },
+        failed=counts.failed,
+        tokens=Tokens(
+            prompt=counts.prompt,
+            sampled=counts.sampled,
+            trained=int(update.get("tokens_trained", 0)),
+            computed=int(update.get("tokens_computed", 0)),
+        ),
+        legality=counts.legal / counts.replies if counts.replies else None,
+        reply_tokens=counts.sampled / counts.replies if counts.replies else None,
+        update=numbers(update),
+    )
+
+
+def collapse(config: TrainConfig, record: StepRecord, earlier: Sequence[StepRecord]) -> str:
+    """Why it makes no sense to go on after this step, if so; else nothing."""
+    entropy, kl = record.update.get("entropy"), record.update.get("kl")
+    if config.stop_entropy and entropy is not None and entropy < config.stop_entropy:
+        return f"the entropy fell to {entropy:.4f} nats (--stop-entropy {config.stop_entropy})"
+    if record.legality is not None and record.legality < config.stop_legality:
+        return f"only {record.legality:.0%} of replies are legal (--stop-legality)"
+    if config.stop_kl and kl is not None and kl > config.stop_kl:
+        return f"the update moved {kl:.2f} nats per token (--stop-kl {config.stop_kl})"
+    first = next((row.reply_tokens for row in earlier if row.reply_tokens), None)
+    if config.stop_reply and first and (record.reply_tokens or 0) > config.stop_reply * first:
+        return f"replies grew from {first:.0f} to {record.reply_tokens:.0f} tokens"
+    return ""
+
+
+def numbers(update: Mapping[str, Any]) -> dict[str, float]:
+    """What of it can be logged as a number."""
+    return {
+        name: float(value)
+        for name, value in update.items()
+        if isinstance(value, int | float) and math.isfinite(value)
+    }
+
+
+def _mean(
+    values: Sequence[float], deals: Sequence[int], bounds: tuple[float, float] = UNBOUNDED
+) -> Interval:
+    """The mean over games, of which those of one deal are not independent."""
+    if not values:
+        return Interval(value=None)
+    return as_interval(clustered_mean(values, deals, bounds=bounds))
+
+
+def _term(values: Sequence[float], weight: float) -> Term:
+    mean = math.fsum(values) / len(values)
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+    return Term(mean=mean, sd=spread, weight=weight)

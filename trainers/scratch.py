@@ -1,0 +1,78 @@
+"""A new small model for a game that knows how to answer, and nothing of how to win.
+
+It has read games of `bot:random` from every seat, losers' as well as winners', so it names a legal
+action and prefers none: where learning from nothing can begin. A model that cannot even do that
+would never see a reward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from arena.game import Game
+from arena.observation import TextLevel
+from trainers.imitation.corpus import Lesson, Shares, lessons
+from trainers.imitation.pretrain import pretrain
+from trainers.imitation.recipe import Recipe
+from trainers.imitation.tokenizer import WHOLE_ACTIONS
+
+DECISIONS = 6_000
+"""Read in each pass, whatever the game: short games are played more often."""
+PROBED_GAMES = 10
+"""Played to find out how many decisions a game has."""
+
+
+def scratch_model(
+    game: Game,
+    folder: Path,
+    seed: int = 0,
+    text_level: TextLevel = "notes",
+    say: Callable[[str], None] = print,
+) -> Path:
+    """Write a new model of this game to `folder`, and return it: play it as `embedded:FOLDER`.
+
+    It reads texts of `text_level` only. The same arguments give the same weights. Seconds for games
+    of few actions; a game with hundreds of them (Cluedo) gets a larger model, and takes minutes.
+    Raises MissingDependency without the extra.
+    """
+    recipe = scratch_recipe(game, seed, text_level)
+    # A tiny model gains nothing by a second thread, and loses much where a core is busy.
+    threads = 1 if recipe.hidden_size <= 64 else 2
+    pretrain(recipe, folder, say, _played(recipe, recipe.games), threads)
+    return folder
+
+
+def scratch_recipe(game: Game, seed: int = 0, text_level: TextLevel = "notes") -> Recipe:
+    """What `scratch_model` does, in numbers."""
+    recipe = Recipe(
+        game=game.name,
+        options=game.options.model_dump(),
+        players={},
+        levels={text_level: 1.0},
+        bots={text_level: {"random": 1.0}},
+        seed=seed,
+        warmup_steps=20,
+        muon_rate=1e-2,
+        context_weight=0.03,
+    )
+    if len(game.actions) <= WHOLE_ACTIONS:
+        recipe = replace(
+            recipe, tokens_per_batch=512, hidden_size=64, layers=2, head_dim=32, mlp_size=192
+        )
+    probed = _played(recipe, PROBED_GAMES)
+    decisions = sum(message.role == "assistant" for one in probed for message in one.messages)
+    games = round(DECISIONS * PROBED_GAMES / decisions)
+    return replace(recipe, games=max(200, games))
+
+
+def _played(recipe: Recipe, games: int) -> list[Lesson]:
+    """The chats of all seats, losers too: leaving them out would teach what wins."""
+    shares = Shares(recipe.players, recipe.levels, recipe.bots, losers=1.0)
+    first = recipe.seed * 10_000_000
+    return [
+        lesson
+        for seed in range(first, first + games)
+        for lesson in lessons(recipe.game, recipe.options, shares, seed)
+    ]

@@ -36,7 +36,10 @@ KUHN: dict[str, Any] = {
     "groups_per_step": 32,
     "rollouts_per_group": 16,
     "scale_advantages": False,
-    "learning_rate": 1e-3,
+    "learning_rate": 3e-4,
+    # Towards the uniform policy that it starts from: keeps trying what seems worse, and makes
+    # self-play converge instead of cycle (magnetic mirror descent, Sokota et al. 2023).
+    "kl_coef": 0.1,
     "threads": 1,
     "eval_every": 0,
     "final_eval_games": 0,
@@ -72,7 +75,7 @@ def trained(folder: Path, **settings: Any) -> Trained:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_best_response_to_a_known_opponent(tmp_path: Path, seed: int) -> None:
     game = make_game("kuhn_poker")
-    found = trained(tmp_path / "run", seed=seed, opponents="bot:random", steps=40)
+    found = trained(tmp_path / "run", seed=seed, opponents="bot:random", steps=100)
     response = against(game, found.table, uniform)
     print(
         f"\nseed {seed}: {response.value:+.4f} chips of {response.best:+.4f} at best: "
@@ -84,9 +87,7 @@ def test_best_response_to_a_known_opponent(tmp_path: Path, seed: int) -> None:
 
 def test_self_play_with_a_pool(tmp_path: Path) -> None:
     game = make_game("kuhn_poker")
-    found = trained(
-        tmp_path / "run", opponents="self=1,past=1", steps=120, keep_pool=32, learning_rate=5e-4
-    )
+    found = trained(tmp_path / "run", opponents="self=3,past=1", steps=150, keep_pool=32)
     value = exploitability(game, found.table)
     print(f"\nself-play: exploitability {value:.3f} chips a game, {found.seconds:.0f} s")
     assert value < 0.1

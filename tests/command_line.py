@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+# One process for a few games: starting more takes longer than they save. Tests of several say so.
+ONE_WORKER = {f"ARENA_{name}_WORKERS": "1" for name in ("EVAL", "TOURNAMENT", "ANALYZE")}
+ENVIRONMENT = {**os.environ, **ONE_WORKER, "PYTHONPATH": str(Path(__file__).parent.parent)}
 
 
 def arena(command: str, *more: str, cwd: Path, typed: str = "") -> subprocess.CompletedProcess[str]:

@@ -3,24 +3,28 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test venv bench coverage ladder strength playthroughs clean
+.PHONY: help demo test venv bench coverage ladder strength theory playthroughs clean
 
 help:
-	@echo "make demo   a language model plays a game of Cluedo that you can watch"
+	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
 	@echo "make venv   only make and fill $(VENV)"
 	@echo "make bench  measure speed beside other libraries (3 minutes)"
 	@echo "make ladder rate the bots at 3, 4 and 6 players, with intervals (2 minutes)"
 	@echo "make coverage  measure whether intervals contain the truth as often as they say (10 minutes)"
+	@echo "make theory  train Kuhn poker from nothing, against the exact best response (10 minutes)"
 	@echo "make strength  measure how the embedded model plays (15 minutes)"
 
 demo: $(VENV)/.core
+	$(BIN)/arena train cluedo --backend art --preset demo
 	$(BIN)/arena play cluedo --players 4 --seed 7 --delay 0.15 --text-level deductions \
-	  --seat 0=embedded:clue-tiny --seat 1=bot:novice --seat 2=bot:novice --seat 3=bot:novice \
-	  --out runs/demo
-	@echo "Play against it: $(BIN)/arena play cluedo --seat 0=human --seat 1=embedded:clue-tiny"
+	  --seat 0=embedded:$(DEMO)/checkpoints/0008 \
+	  --seat 1=bot:novice --seat 2=bot:novice --seat 3=bot:novice --out runs/demo
+	@echo "What it learned: runs/train/cluedo-demo/report.html"
+	@echo "Play against it: $(BIN)/arena play cluedo --seat 0=human --seat 1=embedded:$(DEMO)/checkpoints/0008"
 
 test: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -33,7 +37,7 @@ venv: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py tests/bench_service.py \
-	  tests/bench_sampler.py --benchmark-columns=min,rounds
+	  tests/bench_sampler.py tests/bench_training.py --benchmark-columns=min,rounds
 
 # The table of the README.
 ladder: $(VENV)/.core
@@ -44,6 +48,9 @@ ladder: $(VENV)/.core
 
 coverage: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_coverage.py tests/bench_evaluation.py --benchmark-columns=min
+
+theory: $(VENV)/.test
+	$(BIN)/pytest -s tests/bench_theory.py
 
 strength: $(VENV)/.core
 	for level in deductions notes events; do \

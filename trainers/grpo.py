@@ -19,6 +19,9 @@ Departures from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 d
   could not be played are dropped whole: a mean over those that could be would be biased.
 - Old log-probabilities are the sampler's, of the weights at the beginning of the step; a step
   makes `minibatches` optimizer steps, not several passes.
+- Importance ratios of sequences are averaged over each sequence that is computed as one; ART
+  averages over a whole chat, also where it had to be told anew.
+- The penalty's mean over tokens is a minibatch's; ART's is a packed row's.
 - The reference for the baseline is the same deal and the same seat, so luck of the deal cancels.
 """
 

@@ -161,7 +161,7 @@ def _what(config: TrainConfig) -> Markup:
         config.groups_per_step,
         config.rollouts_per_group,
         clean(config.opponents) or "the game’s second bot",
-        clean(config.reward),
+        clean(config.reward) or "the game’s own",
     )
 
 

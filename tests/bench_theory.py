@@ -5,6 +5,9 @@
 Against a fixed opponent (uniformly random) the share of the exact best-response value that the
 trained policy reaches, for three seeds; by self-play with a pool, its exploitability
 (Lanctot et al. 2017: NashConv / 2; 0 is an equilibrium, uniform play has 11/24).
+
+Neither aim is reached yet: 80-82 % of the best response, an exploitability of 0.33. The policy bets
+whatever its card is, since the model from scratch has never had a reason to read it.
 """
 
 from __future__ import annotations

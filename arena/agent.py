@@ -81,6 +81,12 @@ def bot_names(game: str) -> list[str]:
     return own + [bot for owner, bot in pairs if owner == "*" and bot not in own]
 
 
+def default_opponent(game: str) -> str:
+    """The SPEC of the bot that others are measured against: the novice, or the game's first."""
+    bots = bot_names(game)
+    return "bot:novice" if "novice" in bots else f"bot:{bots[0]}"
+
+
 def make_agent(spec: str, seat: Seat) -> Agent:
     """The agent that SPEC names. Raises UsageError when there is none."""
     prefix, _, rest = spec.partition(":")

@@ -9,11 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import socket
-import subprocess
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +19,7 @@ import pytest
 import torch
 from tiny_model import build_tiny_model
 from transformers import Qwen3ForCausalLM
+from vllm_server import vllm_server
 
 from backends.embedded.sampler import Draw, Sampler
 
@@ -124,36 +122,6 @@ def generate_rate(folder: Path, turns: int) -> float:
     return len(games) / seconds
 
 
-@contextmanager
-def vllm_server(folder: Path, python: str) -> Iterator[str]:
-    """Start vLLM's OpenAI server on the checkpoint; its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    options = f"--dtype float32 --max-model-len 2048 --served-model-name tiny --port {port}"
-    command = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder)]
-    quiet = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
-    process = subprocess.Popen(
-        [*command, *options.split(), "--enforce-eager", "--enable-prefix-caching"],
-        env=os.environ | quiet | {"DO_NOT_TRACK": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            assert process.poll() is None, "vLLM did not start"
-            try:
-                httpx.get(f"{url}/health", trust_env=False).raise_for_status()
-                break
-            except httpx.HTTPError:
-                time.sleep(1)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(tmp_path_factory.mktemp("checkpoint") / "tiny")
@@ -176,7 +144,8 @@ def test_the_sampler_beside_generate(folder: Path) -> None:
 def test_the_sampler_beside_vllm(folder: Path) -> None:
     """The sampler in its process, vLLM behind its HTTP server (how it is used)."""
     ours = [asyncio.run(sampler_rate(folder, 8, seed)) for seed in range(3)]
-    with vllm_server(folder, os.environ["ARENA_VLLM_PYTHON"]) as url:
+    flags = ("--max-model-len", "2048", "--served-model-name", "tiny", "--enable-prefix-caching")
+    with vllm_server(folder, os.environ["ARENA_VLLM_PYTHON"], *flags) as url:
         asyncio.run(http_rate(url, "tiny", 2, seed=9))
         # Other games each time: the server would have the same ones in its cache.
         theirs = [asyncio.run(http_rate(url, "tiny", 8, seed)) for seed in range(3)]

@@ -50,8 +50,8 @@ from backends.embedded.backend import SamplerBackend
 from backends.embedded.sampler import Draw, Sampler
 from trainers.grpo import train
 from trainers.opponents import NEWEST
-from trainers.rewards import Rewards, Rollout
-from trainers.rollouts import Deal, Rollouts, Scored, Table, training_chat
+from trainers.rewards import Rewards, Rollout, Scored
+from trainers.rollouts import Deal, Rollouts, Table, training_chat
 
 DEALS, GAMES = 8, 8
 TRAINED = 16
@@ -102,8 +102,7 @@ async def play_games() -> Played:
     rewards = Rewards.parse("win=1,information=0.5", game)
 
     def score(episode: Episode, seat: int) -> Scored:
-        scored = rewards.score(Rollout(game, episode, seat))
-        return Scored(scored.reward, dict(scored.terms))
+        return rewards.score(Rollout(game, episode, seat))
 
     def deal(seed: int) -> Deal:
         specs = ["bot:novice"] * 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -39,6 +39,8 @@ from backends.art.sequences import sequences_of
 from backends.embedded.backend import SamplerBackend
 from backends.embedded.weights import read_config
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SMALL: dict[str, Any] = {
     "layers": 1,
     "width": 32,
@@ -56,15 +58,6 @@ ASK = Request((Message("user", "who has the rope"),), Sampling(max_tokens=8, see
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALL)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """With matrices this small, threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 async def opened(folder: Path, base: Path, **options: Any) -> tuple[EmbeddedArtBackend, Model]:

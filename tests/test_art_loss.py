@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +33,8 @@ from backends.art.sequences import TokenSequence, sequences_of, shared_length
 from backends.embedded.tokens import ChatTokenizer
 from backends.embedded.weights import read_config
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 EVERYTHING = 10**9
 SMALL: dict[str, Any] = {
     "layers": 2,
@@ -47,15 +49,6 @@ SMALL: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALL)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """With matrices this small, threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,8 @@ import asyncio
 import json
 import os
 import socket
-import subprocess
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +23,7 @@ if find_spec("art") is None:
 
 from pydantic import SecretStr  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
+from vllm_server import vllm_server  # noqa: E402
 
 from arena.backend import Completion, Message, Request, Sampling  # noqa: E402
 from arena.errors import StopPlaying, UsageError  # noqa: E402
@@ -337,38 +335,6 @@ def test_a_server_with_a_key_and_without_a_root_for_adapters(
 # The same with vLLM itself.
 
 
-@contextmanager
-def vllm(model: Path, python: str, *flags: str) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
-    options = f"--dtype float32 --max-model-len 1024 --enforce-eager --port {port}"
-    quiet = {
-        "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
-        "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1",
-    }  # fmt: skip
-    process = subprocess.Popen(
-        [*command, *options.split(), *flags],
-        env=os.environ | quiet,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            assert process.poll() is None, "vLLM did not start"
-            try:
-                httpx.get(f"{url}/health", trust_env=False).raise_for_status()
-                break
-            except httpx.HTTPError:
-                time.sleep(1)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
 @pytest.mark.vllm
 @pytest.mark.skipif("ARENA_VLLM_PYTHON" not in os.environ, reason="ARENA_VLLM_PYTHON is not set")
 def test_each_step_answers_from_vllm(
@@ -396,6 +362,7 @@ def test_each_step_answers_from_vllm(
         await answered_by(host, None, 2)
 
     python, there = os.environ["ARENA_VLLM_PYTHON"], Table(table.folder, model)
-    with vllm(model, python, "--enable-lora", "--max-lora-rank", "8") as url:
+    flags = ("--max-model-len", "1024", "--enable-lora", "--max-lora-rank", "8")
+    with vllm_server(model, python, *flags) as url:
         there.run(url, two_steps)
         there.run(url, again, step=1, learning_rate=0.02)

@@ -235,7 +235,7 @@ def test_a_ledger_that_cannot_be_written_is_one_line(
     spec: str, server: Misbehaving, tmp_path: Path
 ) -> None:
     # A folder stands where the ledger belongs: even a user who may write anywhere meets that.
-    (tmp_path / "out" / "cluedo-cards-3p-seed1.ledger.json.partial").mkdir(parents=True)
+    (tmp_path / "out" / ".cluedo-cards-3p-seed1.ledger.json.part").mkdir(parents=True)
     done = arena(f"{GAME} --seat 0={spec} --max-turns 4 --out out", tmp_path)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("arena: "))

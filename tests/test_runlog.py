@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.errors import ArenaError
+from arena.errors import UsageError
+from arena.files import write_whole
 from arena.training.config import TrainConfig
 from arena.training.records import RunState, StepRecord, read_records
-from trainers.runlog import RunLog, evenly, go_back, kept_steps, why, write_whole
+from trainers.runlog import RunLog, evenly, go_back, kept_steps, why
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")
 
@@ -48,7 +49,7 @@ def test_what_was_not_finished_is_forgotten(tmp_path: Path) -> None:
 
 def test_a_state_that_cannot_be_read_is_an_error_and_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{half")
-    with pytest.raises(ArenaError, match=r"run\.json: cannot be read .*--fresh"):
+    with pytest.raises(UsageError, match=r"run\.json is broken.*--fresh"):
         RunLog(tmp_path)
     assert (tmp_path / "run.json").read_text() == "{half"
 

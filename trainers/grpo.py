@@ -22,7 +22,7 @@ Departures from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 d
 - Importance ratios of sequences are averaged over each sequence that is computed as one; ART
   averages over a whole chat, also where it had to be told anew.
 - The penalty's mean over tokens is a minibatch's; ART's is a packed row's.
-- The reference for the baseline is the same deal and the same seat, so luck of the deal cancels.
+- The baseline is the mean over the same deal and the same seat, so luck of the deal cancels.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ from trainers.groups import choose, judge, shuffle_rewards, whole
 from trainers.health import Health
 from trainers.heldout import FINAL, PERIODIC
 from trainers.opponents import NEWEST, Mix, check_spec, policy_spec
-from trainers.rewards import Rewards, Rollout, load_group_scorer
+from trainers.rewards import Rewards, Rollout, Scored, load_group_scorer
 from trainers.rollouts import Counts, Deal, Rollouts
-from trainers.rollouts import Scored as RolloutScore
 from trainers.rows import Timer, collapse, numbers, row_of
 from trainers.runlog import RunLog, evenly, go_back, kept_steps, why
 from trainers.setup import (
@@ -107,7 +106,8 @@ class Run:
         self.rewards = Rewards.parse(config.reward, game, config.reward_fn)
         self.scorer = load_group_scorer(config.group_scorer) if config.group_scorer else None
         self.arguments = host.arguments()
-        self.rollouts = Rollouts(table(config, game), self.llm, self._score, self._tell("rollouts"))
+        self.table = table(config, game)
+        self.rollouts = Rollouts(self.table, self.llm, self._score, self._tell("rollouts"))
         self.health = Health(config, view.say, self.rollouts.ages, folder.parent)
         self._served: set[int] = set()
         """Steps that the service knows."""
@@ -248,9 +248,8 @@ class Run:
                 self._known(int(spec.partition(":")[2]))
         return deals
 
-    def _score(self, episode: Episode, seat: int) -> RolloutScore:
-        scored = self.rewards.score(Rollout(self.game, episode, seat))
-        return RolloutScore(scored.reward, dict(scored.terms))
+    def _score(self, episode: Episode, seat: int) -> Scored:
+        return self.rewards.score(Rollout(self.game, episode, seat))
 
     def _tell_faults(self, counts: Counts) -> None:
         """Report what made games fail, the most frequent reasons first."""
@@ -324,7 +323,7 @@ class Run:
         self, step: int, first_seed: int = PERIODIC, about: str = "evaluation", replays: str = ""
     ) -> Evaluated:
         """How the checkpoint of a step plays deals that were never trained on."""
-        deals = held_out(self.config, self.game, self.log.files.folder, first_seed)
+        deals = held_out(self.config, self.table, self.log.files.folder, first_seed)
         return await deals.evaluate(step, self._known(step), self._tell(about), replays)
 
     def _known(self, step: int) -> LLMService:

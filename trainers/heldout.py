@@ -15,10 +15,10 @@ from arena.evaluation.design import evaluation_schedule
 from arena.evaluation.intervals import clustered_mean, rate
 from arena.evaluation.records import Estimate, GameResult, Slot
 from arena.evaluation.running import Setting, Workers, play_slot, run_schedule
+from arena.files import write_whole
 from arena.service import LLMService
 from arena.training.records import Evaluated, Interval
 from trainers.opponents import policy_spec
-from trainers.runlog import write_whole
 
 PERIODIC, FINAL = 500_000_000, 600_000_000
 """First seeds of the deals of evaluations; training deals have smaller ones. The last evaluation

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from arena.agent import Seat, bot_names, make_agent
+from arena.agent import Seat, default_opponent, make_agent
 from arena.errors import UsageError
 from arena.game import Game
 from arena.service import LLMService
@@ -41,7 +41,7 @@ class Mix:
     def parse(cls, text: str, game: Game) -> Mix:
         """`bot:novice=3,past=1`; a word without a weight has weight 1. Raises UsageError."""
         words, weights = [], []
-        for item in (text or default_opponent(game)).split(","):
+        for item in (text or default_opponent(game.name)).split(","):
             word, equals, number = item.strip().rpartition("=")
             if not equals:
                 word, number = item.strip(), "1"
@@ -67,12 +67,6 @@ class Mix:
     def others(self) -> tuple[str, ...]:
         """The SPECs among the words."""
         return tuple(word for word in self.words if word not in ("self", "past"))
-
-
-def default_opponent(game: Game) -> str:
-    """The bot against which a newcomer can win: the game's second, or its only one."""
-    bots = bot_names(game.name)
-    return "bot:novice" if "novice" in bots else f"bot:{bots[0]}"
 
 
 def check_spec(spec: str, game: Game, llm: LLMService) -> None:

@@ -17,19 +17,11 @@ from arena.playing import Watcher, play, seat_agents, stream
 from arena.prompt import ChatOptions
 from arena.service import LLMService
 from arena.training.art import Trajectory, TrajectoryGroup
-from trainers.opponents import NEWEST
+from trainers.rewards import Scored
 from trainers.trajectories import attempts_of, trajectory_of
 
-# What a game has to be scored by; `trainers.rewards` has the usual one.
-Score = Callable[[Episode, int], "Scored"]
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """The reward of one seat in one game, and the terms it is made of."""
-
-    reward: float
-    terms: dict[str, float]
+Score = Callable[[Episode, int], Scored]
+"""What a finished game was worth to a seat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +257,3 @@ def _group(
 def training_chat(chat: ChatOptions) -> ChatOptions:
     """As a trained policy must be asked: with its tokens' ids, and in one growing chat."""
     return replace(chat, logprobs=True, chat="append")
-
-
-__all__ = ["NEWEST", "Deal", "GameFailed", "Rollouts", "Scored", "Table"]

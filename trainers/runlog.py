@@ -15,8 +15,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from arena.errors import ArenaError
+from arena.files import write_whole
 from arena.training.config import TrainConfig
+from arena.training.experiments import read_state
 from arena.training.records import RunFiles, RunState, StepRecord, read_records
 
 ART_TOTALS = "_metrics_builder_state"
@@ -27,9 +28,9 @@ class RunLog:
     """The files of one run."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises ArenaError if run.json is there and cannot be read."""
+        """Raises UsageError if run.json is there and cannot be read."""
         self.files = RunFiles(folder)
-        self.state = self._read_state()
+        self.state = read_state(self.files)
         self.records: list[StepRecord] = []
 
     def begin(self, config: TrainConfig) -> None:
@@ -55,17 +56,6 @@ class RunLog:
         """From here on the step is finished."""
         self.state = state
         write_whole(self.files.state, state.model_dump_json(indent=1) + "\n")
-
-    def _read_state(self) -> RunState:
-        try:
-            return RunState.model_validate_json(self.files.state.read_text("utf-8"))
-        except FileNotFoundError:
-            return RunState()
-        except (OSError, ValueError) as error:
-            raise ArenaError(
-                f"{self.files.state}: cannot be read ({str(error).splitlines()[0]}); "
-                "--fresh begins anew and keeps the old folder"
-            ) from None
 
 
 def go_back(folder: Path, step: int) -> None:
@@ -94,16 +84,6 @@ def _row_of(text: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return row if isinstance(row, dict) else None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Replace the file at once: it holds the old text or the new one, never a part."""
-    draft = path.with_name(f".{path.name}.part")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def kept_steps(state: RunState, pool: int, every: Iterable[int], *also: int) -> set[int]:

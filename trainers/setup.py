@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from arena.agent import default_opponent
 from arena.backend import Sampling
 from arena.evaluation.running import Setting
 from arena.game import Game
@@ -15,14 +16,13 @@ from arena.settings import Settings
 from arena.training.config import TrainConfig
 from arena.training.hosts import HostRequest, TrainingHost
 from trainers.heldout import FINAL, HeldOut
-from trainers.opponents import default_opponent
 from trainers.prompts import system_prompt
 from trainers.rollouts import Table, training_chat
 from trainers.scratch import scratch_model
 
 SHIPPED = {"cluedo": "clue-tiny"}
 """Games for which a checkpoint comes with the package; for others a run begins from scratch."""
-SCRATCH = "base"
+BASE = "base"
 """The folder of that model, in the run's."""
 
 
@@ -39,7 +39,7 @@ def make_host(config: TrainConfig, folder: Path, settings: Settings) -> Training
         host.preflight()
         return host
     # The base is made when nothing can be wrong any more; until then it is not looked for.
-    base = folder / SCRATCH
+    base = folder / BASE
     host = host_from(str(base))
     (host if base.exists() else host_from("")).preflight()
     return host
@@ -53,7 +53,7 @@ def from_scratch(config: TrainConfig) -> bool:
 
 def make_base(config: TrainConfig, game: Game, folder: Path, say: Callable[[str], None]) -> None:
     """Make the model from scratch, in the run's folder; it is there entirely or not at all."""
-    base = folder / SCRATCH
+    base = folder / BASE
     if base.exists():
         return
     say(f"making a small model that knows the notation of {config.game}, and nothing else")
@@ -63,23 +63,18 @@ def make_base(config: TrainConfig, game: Game, folder: Path, say: Callable[[str]
     draft.rename(base)
 
 
-def chat_options(config: TrainConfig, game: Game) -> ChatOptions:
-    """How the learner is asked, in training and in evaluations."""
-    return training_chat(
-        ChatOptions(
-            guided=config.guided,
-            beliefs=config.beliefs,
-            sampling=Sampling(temperature=config.temperature, max_tokens=config.answer_tokens),
-            system=None if config.prompt == "rules" else system_prompt(config.prompt, game),
-        )
-    )
-
-
 def table(config: TrainConfig, game: Game) -> Table:
+    """How games are played, in training and in evaluations."""
+    chat = ChatOptions(
+        guided=config.guided,
+        beliefs=config.beliefs,
+        sampling=Sampling(temperature=config.temperature, max_tokens=config.answer_tokens),
+        system=None if config.prompt == "rules" else system_prompt(config.prompt, game),
+    )
     return Table(
         game,
         config.text_level,
-        chat_options(config, game),
+        training_chat(chat),
         config.max_turns or None,
         config.max_concurrent,
         config.rollout_timeout,
@@ -87,24 +82,18 @@ def table(config: TrainConfig, game: Game) -> Table:
     )
 
 
-def held_out(config: TrainConfig, game: Game, folder: Path, first_seed: int) -> HeldOut:
+def held_out(config: TrainConfig, table: Table, folder: Path, first_seed: int) -> HeldOut:
     """The deals of an evaluation: PERIODIC ones, or the FINAL ones."""
     return HeldOut(
-        Setting(
-            game,
-            config.text_level,
-            config.max_turns or None,
-            chat_options(config, game),
-            scored=frozenset(),
-        ),
-        evaluation_opponents(config, game),
+        Setting(table.game, table.text_level, table.max_turns, table.chat, scored=frozenset()),
+        evaluation_opponents(config, table.game),
         config.final_eval_games if first_seed == FINAL else config.eval_games,
         first_seed,
         folder,
-        config.max_concurrent,
+        table.concurrency,
     )
 
 
 def evaluation_opponents(config: TrainConfig, game: Game) -> list[str]:
-    against = config.eval_against or default_opponent(game)
+    against = config.eval_against or default_opponent(game.name)
     return [spec.strip() for spec in against.split(",")]

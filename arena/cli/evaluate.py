@@ -89,11 +89,10 @@ def _only(player: list[str]) -> str:
 
 def _opponents(game: str, against: list[str]) -> list[str]:
     """The SPECs of --against; by default the game's second bot, or its only one."""
-    from arena.agent import bot_names, shown
+    from arena.agent import default_opponent, shown
 
     if not against:
-        bots = bot_names(game)
-        return ["bot:novice" if "novice" in bots else f"bot:{bots[0]}"]
+        return [default_opponent(game)]
     specs = [spec.strip() for given in against for spec in re.split(BETWEEN_SPECS, given)]
     if not all(specs):
         raise UsageError(f"--against {shown(against[0])}: name SPECs with commas between them")

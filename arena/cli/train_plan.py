@@ -175,13 +175,12 @@ def _tokens(text: str) -> int:
 
 
 async def _sample(config: TrainConfig, seed: int) -> _Sample:
-    """One game of the game's second bot, as seat 0 would read it."""
-    from arena.agent import bot_names
+    """One game of the usual opponents, as seat 0 would read it."""
+    from arena.agent import default_opponent
     from arena.playing import play, seat_agents
 
     game = make_game(config.game, **config.options)
-    bots = bot_names(game.name)
-    specs = [f"bot:{'novice' if 'novice' in bots else bots[0]}"] * game.num_players
+    specs = [default_opponent(game.name)] * game.num_players
     sample = _Sample(config)
     limit = config.max_turns or None
     await play(game, seat_agents(game, specs, seed), seed, max_turns=limit, watchers=[sample])

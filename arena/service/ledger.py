@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from arena.backend import Completion
 from arena.errors import BackendError, BudgetSpent, StopPlaying
+from arena.files import write_whole
 from arena.observation import Json
 
 if TYPE_CHECKING:
@@ -124,9 +125,7 @@ class Ledger:
     def write(self, path: Path) -> None:
         """Write it as JSON; whoever reads meanwhile sees the old file or the new one, whole."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.partial")
-        partial.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
-        partial.replace(path)
+        write_whole(path, json.dumps(self.to_json(), indent=2) + "\n")
 
     def table(self) -> Table:
         """For a terminal: a line for each SPEC, and their sum if there are several."""

@@ -233,6 +233,11 @@ class TrainConfig(BaseModel):
         return self.experiment_name or f"{self.game}-{self.preset}"
 
     @property
+    def art_name(self) -> str:
+        """What ART calls the model."""
+        return self.model_name or self.experiment
+
+    @property
     def total_steps(self) -> int:
         """Steps of the whole run; a pass over the deals ends with the deal that completes it."""
         if not self.epochs:

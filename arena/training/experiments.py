@@ -219,6 +219,5 @@ def _read(path: Path, model: type[Model]) -> Model:
 
 def checkpoint_of(config: TrainConfig, files: RunFiles, step: int) -> Path | None:
     """The folder with a step's weights, where ART keeps it, if it lies on this machine."""
-    name = config.model_name or config.experiment
-    folder = files.art / config.project / "models" / name / "checkpoints" / f"{step:04d}"
+    folder = files.art_model(config) / "checkpoints" / f"{step:04d}"
     return folder if folder.is_dir() else None

@@ -131,6 +131,10 @@ class RunFiles:
         """ART's base path."""
         return self.folder / "art"
 
+    def art_model(self, config: TrainConfig) -> Path:
+        """Where ART keeps the model of this run."""
+        return self.art / config.project / "models" / config.art_name
+
 
 class RunState(BaseModel):
     """`run.json`: what is certain of a run, whatever interrupted it."""

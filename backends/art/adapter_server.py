@@ -5,7 +5,6 @@ Calls here are few and block; whoever plays meanwhile makes them in a thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -14,12 +13,11 @@ from pydantic import BaseModel, Field, SecretStr, ValidationError
 from arena.errors import BackendError, StopPlaying, UsageError
 from arena.training.config import TrainConfig
 from arena.training.hosts import HostRequest
+from backends.art.adapters import Answer, Silence, ask
 from backends.art.local import DEFAULT_RANK, LORA_RANKS
-from backends.embedded import find_checkpoint
-from backends.openai_wire import failure, one_line, said_in, shortened, without
+from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
+from backends.openai_wire import failure, said_in, shortened, without
 
-TIMEOUT = httpx.Timeout(120.0, connect=10.0)
-"""Seconds; merging an adapter into a large model takes some."""
 PORTS = {"http": 80, "https": 443}
 
 
@@ -33,14 +31,6 @@ class Card(BaseModel):
 
 class _Cards(BaseModel):
     data: list[Card] = Field(min_length=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the server said, and with which HTTP status."""
-
-    status: int
-    text: str
 
 
 class AdapterServer:
@@ -106,23 +96,11 @@ class AdapterServer:
 
     def _ask(self, method: str, path: str, body: object = None) -> Answer:
         """Raises BackendError, which may pass, if nothing answers."""
-        answered = self._try_to_ask(method, path, body)
-        if isinstance(answered, BackendError):
-            # Not raised inside of an `except`: what httpx raised holds the request and its key.
-            raise answered
-        return answered
-
-    def _try_to_ask(self, method: str, path: str, body: object) -> Answer | BackendError:
-        headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
-        try:
-            answer = httpx.request(
-                method, self.url + path, json=body, headers=headers, timeout=TIMEOUT
-            )
-            return Answer(answer.status_code, answer.text)
-        except httpx.HTTPError as error:
-            said = shortened(without(one_line(str(error)), self.key)) or type(error).__name__
-        message = f"nothing answers at {self.url} ({said}); {self.how_to_start}"
-        return BackendError(message, "connection", retryable=True)
+        answer = ask(method, self.url + path, self.key, body)
+        if isinstance(answer, Silence):
+            message = f"nothing answers at {self.url} ({answer.why}); {self.how_to_start}"
+            raise BackendError(message, "connection", retryable=True)
+        return answer
 
 
 def adapter_server(request: HostRequest) -> AdapterServer:
@@ -159,7 +137,7 @@ def how_to_start(request: HostRequest) -> str:
     config = request.config
     url = httpx.URL(_base_url(config.server))
     port = url.port or PORTS[url.scheme]
-    root, model = request.folder.parent, config.base_model or "clue-tiny"
+    root, model = request.folder.parent, config.base_model or DEFAULT_CHECKPOINT
     rank = next(each for each in (DEFAULT_RANK, *LORA_RANKS) if lora_rank(config) <= each)
     return (
         f"start one with `mkdir -p {root} && arena serve {model} --port {port} --lora-root {root}`"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -10,8 +12,8 @@ from arena.errors import BackendError
 from arena.observation import Json
 from backends.openai_wire import failure, one_line, said_in, shortened, without
 
-LONGEST = 60.0
-"""Seconds for reading an adapter."""
+TIMEOUT = httpx.Timeout(120.0, connect=10.0)
+"""Seconds; merging an adapter into a large model takes some."""
 
 
 class RemoteAdapters:
@@ -37,17 +39,38 @@ class RemoteAdapters:
     async def _post(self, what: str, body: dict[str, Json], gone: int = 200) -> None:
         fault = await self._fault(f"{self._url}/{what}", body, gone)
         if fault is not None:
-            raise fault  # Not inside of an `except`: httpx's error holds the request and its key.
+            raise fault
 
     async def _fault(self, url: str, body: dict[str, Json], gone: int) -> BackendError | None:
-        headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
-        try:
-            async with httpx.AsyncClient(headers=headers, timeout=LONGEST) as client:
-                answer = await client.post(url, json=body)
-        except httpx.HTTPError as error:
-            said = shortened(without(one_line(f"{error}"), self._key)) or type(error).__name__
-            message = f"{url} for {body['lora_name']} failed ({said})"
+        answer = await asyncio.to_thread(ask, "POST", url, self._key, body)
+        if isinstance(answer, Silence):
+            message = f"{url} for {body['lora_name']} failed ({answer.why})"
             return BackendError(message, "connection", retryable=True)
-        if answer.status_code in {200, gone}:
+        if answer.status in {200, gone}:
             return None
-        return failure(answer.status_code, said_in(answer.text), url, key=self._key)
+        return failure(answer.status, said_in(answer.text), url, key=self._key)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said, and with which HTTP status."""
+
+    status: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """There was no answer, and why, without the key."""
+
+    why: str
+
+
+def ask(method: str, url: str, key: str, body: object = None) -> Answer | Silence:
+    """One HTTP request; blocks. What failed is not raised: httpx's error holds the key."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    try:
+        answer = httpx.request(method, url, json=body, headers=headers, timeout=TIMEOUT)
+        return Answer(answer.status_code, answer.text)
+    except httpx.HTTPError as error:
+        return Silence(shortened(without(one_line(f"{error}"), key)) or type(error).__name__)

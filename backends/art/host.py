@@ -14,11 +14,12 @@ from arena.training.hosts import HostRequest
 from backends.art.adapter_server import check_server
 from backends.art.arguments import train_arguments
 from backends.art.policy import server_of
-from backends.embedded import find_checkpoint
+from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
 
 if TYPE_CHECKING:
     from arena.training.art import TrainableModel
     from backends.art.backend import EmbeddedArtBackend
+    from backends.art.lora import Lora
     from backends.art.remote import RemoteBackend
 
 SCRATCH = "scratch"
@@ -74,17 +75,11 @@ class EmbeddedHost:
         )
 
     async def open(self, step: int) -> int:
-        from arena.training.art import TrainableModel
+        from backends.art.model import trainable_model
 
-        config = self._request.config
+        config, folder = self._request.config, self._request.folder
         self._backend = self._make_backend(step)
-        self._model = TrainableModel(
-            name=config.model_name or config.experiment,
-            project=config.project,
-            base_model=config.base_model or "clue-tiny",
-            base_path=str(self._request.folder / "art"),
-            report_metrics=[],
-        )
+        self._model = trainable_model(config, folder, config.base_model or DEFAULT_CHECKPOINT)
         await self._model.register(self._backend)  # type: ignore[arg-type]
         if self._remote is not None:
             await self._remote.connect(server_of(self._model, self._request, self.name))
@@ -135,7 +130,7 @@ class EmbeddedHost:
             await self._backend.close()
 
 
-def _lora(config: TrainConfig) -> Any:
+def _lora(config: TrainConfig) -> Lora | None:
     from backends.art.lora import Lora
 
     return Lora(config.lora_rank, config.lora_alpha, config.seed) if config.lora_rank else None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena.errors import ArenaError, UsageError
 from arena.training.hosts import HostRequest
+from arena.training.records import RunFiles
 from backends.art.adapters import RemoteAdapters
 from backends.art.arguments import EMBEDDED_ONLY, differs, refusal, refuse, train_arguments
 from backends.art.guarded import GuardedBackend, opened
@@ -176,8 +177,7 @@ class LocalHost:
         return folder if folder.is_dir() else None
 
     def _folder(self) -> Path:
-        config, art = self._request.config, self._request.folder.absolute() / "art"
-        return art / config.project / "models" / (config.model_name or config.experiment)
+        return RunFiles(self._request.folder.absolute()).art_model(self._request.config)
 
     async def close(self) -> None:
         if self._server is not None:

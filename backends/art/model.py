@@ -7,6 +7,7 @@ from typing import Any
 
 from arena.training.art import TrainableModel
 from arena.training.config import TrainConfig
+from arena.training.records import RunFiles
 
 
 class UnreportedModel(TrainableModel[None, dict[str, Any]]):
@@ -25,10 +26,10 @@ def trainable_model(
 ) -> UnreportedModel:
     """The model of a run, not yet registered; what ART writes goes into `folder`/art."""
     return UnreportedModel(
-        name=config.model_name or config.experiment,
+        name=config.art_name,
         project=config.project,
         base_model=base_model,
-        base_path=f"{folder / 'art'}",
+        base_path=f"{RunFiles(folder).art}",
         report_metrics=[],
         **more,
     )

@@ -5,10 +5,8 @@ To import it is to find out whether its packages are installed; they are importe
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
-from arena.errors import ArenaError
 from arena.extras import require
 from arena.observation import Json
 
@@ -22,14 +20,7 @@ def write_html(report: dict[str, Json], path: Path) -> None:
     the new one, whole. Raises ArenaError for a file that cannot be written or a report that cannot
     be read.
     """
+    from replays.sheet.document import write_document
     from replays.sheet.page import render
 
-    page = render(report)
-    partial = path.parent / f"{path.name}.partial"
-    try:
-        partial.write_text(page, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+    write_document(render(report), path)

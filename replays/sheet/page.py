@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from arena.observation import Json
 from replays.sheet import wording
+from replays.sheet.document import environment
 from replays.sheet.plots import MARKERS, Forest, Row, calibration, forest, lines
 from replays.sheet.report import Estimate, Measure, Player, Report, read_report
 
@@ -87,24 +88,9 @@ def render(report: dict[str, Json]) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("replays.sheet", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters.update(
-        number=wording.number,
-        value=wording.value_of,
-        interval=wording.interval_of,
-        plain=wording.plain,
-        rank=wording.rank_of,
-        shorten=wording.shorten,
-    )
-    environment.globals["marks"] = MARKS
-    return environment
+    made = environment()
+    made.globals["marks"] = MARKS
+    return made
 
 
 def _standing(player: Player) -> tuple[bool, float]:

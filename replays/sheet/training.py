@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from arena.errors import ArenaError
 from arena.observation import Json
 from arena.training.config import TrainConfig
 from arena.training.records import RunState, StepRecord
-from replays.sheet import wording
+from replays.sheet.document import environment, write_document
 from replays.sheet.training_figures import figures_of
 from replays.sheet.training_words import (
     config_panels,
@@ -39,15 +37,7 @@ def write_training_report(
     `replays/after` beside it. The same files make the same bytes, and a reader sees the old file
     or the new one, whole. Raises ArenaError if the file cannot be written.
     """
-    page = render(config, records, state, path.parent)
-    partial = path.parent / f"{path.name}.partial"
-    try:
-        partial.write_text(page, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+    write_document(render(config, records, state, path.parent), path)
 
 
 def render(config: TrainConfig, records: list[StepRecord], state: RunState, run: Path) -> str:
@@ -75,25 +65,8 @@ def render(config: TrainConfig, records: list[StepRecord], state: RunState, run:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("replays.sheet", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        # Whatever stands on the page passes here, so that no text can be forgotten.
-        finalize=_shown,
-    )
-    environment.filters.update(
-        number=wording.number,
-        value=wording.value_of,
-        interval=wording.interval_of,
-        points=wording.points,
-        plain=wording.plain,
-        shorten=wording.shorten,
-    )
-    return environment
+    # Whatever stands on the page passes there, so that no text can be forgotten.
+    return environment(finalize=_shown)
 
 
 def _shown(value: Json) -> Json:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from arena.agent import make_agent as make_agent
     from arena.assessment import Assessment as Assessment
     from arena.assessment import Assessor as Assessor
+    from arena.assessment import Comment as Comment
     from arena.assessment import Measure as Measure
     from arena.assessment import Share as Share
     from arena.backend import Backend as Backend
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from arena.observation import Knowledge as Knowledge
     from arena.observation import Notes as Notes
     from arena.observation import Observation as Observation
+    from arena.observation import PlacedKnowledge as PlacedKnowledge
+    from arena.observation import Placement as Placement
     from arena.observation import TextLevel as TextLevel
     from arena.pettingzoo import to_pettingzoo as to_pettingzoo
     from arena.picture import Picture as Picture
@@ -80,12 +83,13 @@ if TYPE_CHECKING:
     from arena.replay import read_replay as read_replay
     from arena.replay import verify as verify
     from arena.reply import read_reply as read_reply
+    from arena.scene import Scene as Scene
     from arena.service import LLMService as LLMService
     from arena.settings import Settings as Settings
 
 _HOME = {
     "action": ("CHANCE", "Action", "ActionSet", "Step", "normalise"),
-    "assessment": ("Assessment", "Assessor", "Measure", "Share"),
+    "assessment": ("Assessment", "Assessor", "Comment", "Measure", "Share"),
     "agent": ("Agent", "Decision", "Seat", "make_agent"),
     "backend": (
         "Backend",
@@ -118,6 +122,8 @@ _HOME = {
         "Knowledge",
         "Notes",
         "Observation",
+        "PlacedKnowledge",
+        "Placement",
         "TextLevel",
     ),
     "pettingzoo": ("to_pettingzoo",),
@@ -127,6 +133,7 @@ _HOME = {
     "registry": ("Catalog", "catalog", "make_game"),
     "replay": ("Replay", "read_replay", "verify"),
     "reply": ("read_reply",),
+    "scene": ("Scene",),
     "service": ("LLMService",),
     "settings": ("Settings",),
 }

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from arena.observation import Json
 
 if TYPE_CHECKING:
+    from arena.action import Action
     from arena.episode import Ply
     from arena.game import Outcome
 
@@ -64,6 +65,19 @@ class Assessment:
     """By the name of the measure."""
 
 
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """An assessment in words, for whoever looks at the ply."""
+
+    text: str
+    """One or two sentences, with the figures."""
+    mistake: bool = False
+    """Whether a perfect reasoner in this seat would have known better."""
+    omniscient: bool = False
+    """Whether it says more than the seat itself could know when it was found out: then it is shown
+    only where everything is open."""
+
+
 class Assessor(Protocol):
     """Judges one game, as it goes or afterwards."""
 
@@ -72,6 +86,17 @@ class Assessor(Protocol):
 
     def end(self, outcome: Outcome) -> list[Assessment]:
         """The game is over: what can be said only now."""
+
+
+@runtime_checkable
+class Appraiser(Assessor, Protocol):
+    """An assessor that can say what moves would be worth that nobody has made."""
+
+    def appraise(self, player: int, action: Action) -> Mapping[str, Json]:
+        """What is known of a move that `player` may make now; {} where there is nothing to say.
+
+        The names are those of the facts of an assessment. Nothing changes by it.
+        """
 
 
 def add_up(shares: Iterable[Shares]) -> dict[str, Share]:

@@ -43,7 +43,7 @@ from arena.observation import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from arena.assessment import Assessor, Measure
+    from arena.assessment import Assessment, Assessor, Comment, Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +300,16 @@ class Game(ABC):
         was about what is hidden after the deal, and when it last had a say, in bits.
         """
         return None
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        """What a viewer says of an assessment; None where there is nothing to say.
+
+        The default names the kind and the facts, and shows them only where everything is open.
+        """
+        from arena.assessment import Comment
+
+        facts = ", ".join(f"{name} {value}" for name, value in assessment.facts.items())
+        return Comment(f"{assessment.kind}: {facts}" if facts else assessment.kind, omniscient=True)
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
         """An observation in words. The default tells the events and names the legal actions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from arena.action import Action, ActionSet
 from arena.errors import IllegalAction
@@ -107,6 +107,26 @@ class Knowledge(Protocol):
 
     def world_count(self) -> int:
         """How many hidden worlds are consistent with the view."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Placement:
+    """Where each hidden thing may be: one row per thing, one column per place."""
+
+    things: tuple[str, ...]
+    kinds: tuple[str, ...]
+    """Of each thing, the heading that it stands under."""
+    places: tuple[str, ...]
+    probabilities: tuple[tuple[float, ...], ...]
+    """Exact; a thing that lies open to everybody has a row of zeros."""
+
+
+@runtime_checkable
+class PlacedKnowledge(Knowledge, Protocol):
+    """Knowledge of a game that hides things in places: cards in hands, for example."""
+
+    def placement(self) -> Placement:
+        """How probable each place of each thing is."""
 
 
 class NotesCell:

@@ -17,15 +17,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, Protocol, get_args
 
 from arena.action import CHANCE, Step
 from arena.agent import Agent, RandomBot, Seat, act_now, bot_names, make_agent
 from arena.episode import Episode, ReplayWriter
 from arena.game import Game, State
-from arena.observation import Observation, TextLevel
+from arena.observation import Event, Json, Observation, TextLevel
 from arena.playing import act_out, play, stream
+from arena.registry import catalog
 from arena.replay import read_replay, verify
+from arena.scene import Scene
 
 LONGEST = 20_000
 """Plies after which random play counts as endless."""
@@ -40,7 +42,8 @@ class Position:
 
 
 def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
-    """Run every check on `game`."""
+    """Run every check on `game`, and on the scene that is registered for it."""
+    seeds = tuple(seeds)
     check_hashing(game)
     check_codec(game)
     for seed in seeds:
@@ -50,6 +53,10 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
         check_observations(game, seed)
         check_non_interference(game, seed)
         check_replay(game, seed)
+    if game.name in catalog().names("scene"):
+        make = catalog().load("scene", game.name)
+        for seed in seeds:
+            check_scene(game, make, seed)
 
 
 def random_positions(game: Game, seed: int) -> Iterator[Position]:
@@ -234,6 +241,79 @@ def act_now_all(game: Game, agents: Sequence[Agent], seed: int, writer: ReplayWr
     with ThreadPoolExecutor(1) as pool:
         playing = pool.submit(lambda: asyncio.run(play(game, agents, seed, watchers=[writer])))
         return playing.result()
+
+
+class MakesScenes(Protocol):
+    """What a game registers as its scene: a class."""
+
+    @property
+    def module(self) -> Path: ...
+
+    def __call__(self, game: Any, seat: int | None) -> Scene: ...
+
+
+def check_scene(game: Game, make: MakesScenes, seed: int, samples: int = 4) -> None:
+    """A scene is JSON, depends on its events only, and tells a seat nothing that it cannot know."""
+    source = make.module.read_text(encoding="utf-8")
+    assert "export function draw(" in source, f"{make.module} exports no function `draw`"
+    *_, final = random_positions(game, seed)
+    for viewer in (None, *range(game.num_players)):
+        _check_growth(game, make, viewer, _witnessed(final.state, viewer))
+    rng = stream(seed, "scenes")
+    for position in sampled_positions(game, seed, samples):
+        for player in range(game.num_players):
+            # Before the other world is made: what a state leaves in the game must not be seen.
+            mine = _scene_bytes(
+                _scene_after(game, make, player, _witnessed(position.state, player))
+            )
+            other = game.resample(position.history, player, rng)
+            if other is None:
+                continue
+            events = _witnessed(replay_history(game, other), player)
+            theirs = _scene_bytes(_scene_after(game, make, player, events))
+            assert mine == theirs, (
+                f"seed {seed}, after {len(position.history)} plies: the scene of player {player} "
+                f"tells its world from another:\n{mine!r}\n--- other world:\n{theirs!r}"
+            )
+
+
+def _check_growth(
+    game: Game, make: MakesScenes, viewer: int | None, events: Sequence[Event]
+) -> None:
+    """Looking at a scene does not change it, and what was seen of it does not change later."""
+    scene = make(game, viewer)
+    kept = [scene.to_json()]
+    then = [_scene_bytes(scene)]
+    for event in events:
+        scene.update(event)
+        kept.append(scene.to_json())
+        then.append(_scene_bytes(scene))
+    assert [_json_bytes(value) for value in kept] == then, "an old `to_json` has changed"
+    for number in range(0, len(events) + 1, max(1, len(events) // 8)):
+        fresh = _scene_bytes(_scene_after(game, make, viewer, events[:number]))
+        assert fresh == then[number], f"after {number} events the scene depends on who looked at it"
+
+
+def _witnessed(state: State, viewer: int | None) -> Sequence[Event]:
+    return state.log.events if viewer is None else state.log.witnessed[viewer]
+
+
+def _scene_after(
+    game: Game, make: MakesScenes, viewer: int | None, events: Iterable[Event]
+) -> Scene:
+    scene = make(game, viewer)
+    for event in events:
+        scene.update(event)
+    return scene
+
+
+def _scene_bytes(scene: Scene) -> bytes:
+    return _json_bytes(scene.to_json())
+
+
+def _json_bytes(value: Json) -> bytes:
+    """Raises TypeError or ValueError for what a browser could not read."""
+    return json.dumps(value, allow_nan=False).encode()
 
 
 def timeless(path: Path) -> list[dict[str, object]]:

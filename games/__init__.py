@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 def register(catalog: Catalog) -> None:
     catalog.add("game", "cluedo", "games.cluedo.game:Cluedo", "who did it, with what, where?")
     catalog.add("picture", "cluedo", "games.cluedo.picture:draw", "card grid and board")
+    catalog.add("scene", "cluedo", "games.cluedo.scene:CluedoScene", "the board or the table")
     for rung, summary in (
         ("random", "any legal move; accuses at random, rarely"),
         ("novice", "crosses off only the cards it was shown"),
@@ -19,5 +20,7 @@ def register(catalog: Catalog) -> None:
     ):
         catalog.add("bot", f"cluedo/{rung}", f"games.cluedo.bots:{rung.capitalize()}", summary)
     catalog.add("game", "tictactoe", "games.tictactoe:TicTacToe", "three in a row")
+    catalog.add("scene", "tictactoe", "games.tictactoe:TicTacToeScene", "the board")
     catalog.add("game", "kuhn_poker", "games.kuhn_poker:KuhnPoker", "poker with three cards")
+    catalog.add("scene", "kuhn_poker", "games.kuhn_poker:KuhnPokerScene", "cards and chips")
     catalog.add("game", "goofspiel", "games.goofspiel:Goofspiel", "sealed bids for prizes")

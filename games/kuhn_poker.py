@@ -11,7 +11,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from arena import (
     CHANCE,
@@ -21,6 +22,7 @@ from arena import (
     ChanceOutcome,
     Event,
     Game,
+    Json,
     Observation,
     State,
     Step,
@@ -232,3 +234,44 @@ class KuhnPokerState(State):
         if self.moves in FOLDS:
             return f"{names[1 - winner]} folds"
         return f"{names[winner]} has the higher card"
+
+
+class KuhnPokerScene:
+    """The table for a page: only the cards that its viewer has seen lie face up."""
+
+    module: ClassVar[Path] = Path(__file__).with_suffix(".js")
+
+    def __init__(self, game: KuhnPoker, seat: int | None) -> None:
+        self.dealt = False
+        self.cards: list[str | None] = [None, None]
+        self.moves: list[str] = []
+
+    def update(self, event: Event) -> None:
+        match event:
+            case CardDealt(player, card):
+                self.dealt = True
+                self.cards[player] = card
+            case Moved(move=move):
+                self.moves.append(move)
+            case Showdown(cards):
+                self.cards = list(cards)
+
+    def to_json(self) -> dict[str, Json]:
+        """`cards` has null for one not seen; player 0 made the first of the `moves`, in turn."""
+        return {
+            "dealt": self.dealt,
+            "cards": list(self.cards),
+            "moves": list(self.moves),
+            "chips": [1 + self.moves[player::2].count("bet") for player in range(2)],
+            "winner": self._winner(),
+        }
+
+    def _winner(self) -> int | None:
+        """As far as the viewer can tell: everybody sees a fold, and the cards of a showdown."""
+        moves = tuple(PASS if move == "pass" else BET for move in self.moves)
+        if moves in FOLDS:
+            return len(moves) % 2
+        first, second = self.cards
+        if moves in SHOWDOWNS and first and second:
+            return 0 if CARDS.index(first) > CARDS.index(second) else 1
+        return None

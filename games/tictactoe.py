@@ -1,16 +1,18 @@
 """Tic-tac-toe: three in a row wins. Copy this page to add a game of your own.
 
 A game needs an action (what a player does), an event (what the table sees of it), a `Game` (the
-rules with their options, and every rendering of events) and a `State` (a position).
+rules with their options, and every rendering of events) and a `State` (a position). It may have a
+`Scene`, which is what a page draws, beside it in `tictactoe.js`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from arena import Action, ActionSet, ArraySpec, Event, Game, Observation, State
+from arena import Action, ActionSet, ArraySpec, Event, Game, Json, Observation, State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -131,3 +133,27 @@ class TicTacToeState(State):
         if self.winner is None:
             return "the board is full"
         return f"{self.game.seat_names[self.winner]} has three in a row"
+
+
+class TicTacToeScene:
+    """The board for a page, which everybody sees alike; squares are numbered from 0, row by row."""
+
+    module: ClassVar[Path] = Path(__file__).with_suffix(".js")
+
+    def __init__(self, game: TicTacToe, seat: int | None) -> None:
+        self.board: dict[Mark, int] = {}
+
+    def update(self, event: Event) -> None:
+        assert isinstance(event, Marked)
+        self.board[Mark(event.row, event.column)] = event.player
+
+    def to_json(self) -> dict[str, Json]:
+        """`squares`: who marked each, or null; `last` and `line`: squares to point out."""
+        squares = [Mark(row, column) for row in SIDE for column in SIDE]
+        owners = [{self.board.get(mark) for mark in line} for line in LINES]
+        won = [line for line, owner in zip(LINES, owners, strict=True) if owner in ({0}, {1})]
+        return {
+            "squares": [self.board.get(mark) for mark in squares],
+            "last": squares.index(list(self.board)[-1]) if self.board else None,
+            "line": [squares.index(mark) for mark in won[0]] if won else [],
+        }

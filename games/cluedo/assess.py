@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
-from arena import Assessment, Outcome, Ply, Share
+from arena import Action, Assessment, Json, Outcome, Ply, Share
 from games.cluedo.answers import Answers
 from games.cluedo.cards import Triple
 from games.cluedo.counting import Count
@@ -50,6 +50,8 @@ class CluedoAssessor:
         known = range(game.num_players) if self._wants("refutation") else self._judged
         self._seats = {player: _Seat(CluedoKnowledge(game, player)) for player in known}
         self._asked: _Asked | None = None
+        self._information: Information | None = None
+        self._best: Question | None = None
         self._last = 0
 
     def _wants(self, kind: str, player: int | None = None) -> bool:
@@ -91,11 +93,26 @@ class CluedoAssessor:
                 found.append(Assessment(self._last, player, "knowledge", facts))
         return found
 
+    def appraise(self, player: int, action: Action) -> dict[str, Json]:
+        """What can be said of a move that `player` may make now, before it is known what comes."""
+        if player not in self._judged or action not in self._state.legal_actions(player):
+            return {}
+        match action:
+            case Suggest(triple=triple):
+                answers = Answers(self._look(player).position, triple)
+                return self._worth(player, action, answers).facts()
+            case Accuse(triple=triple):
+                return self._odds(player, triple).facts()
+            case Show(card) if self._asked:
+                return self._leak(self._asked, player, card).facts()
+        return {}
+
     def _advance(self, ply: Ply) -> None:
         """Everybody takes in what it sees, as long as it is in the game.
 
         That the case is solved, or what the envelope holds, is no deduction of those who are told.
         """
+        self._information = self._best = None
         action = ply.decision.action
         dealt = self._state.phase is Phase.DEAL
         solved = isinstance(action, Accuse) and action.triple == self._state.envelope
@@ -145,27 +162,25 @@ class CluedoAssessor:
         return bool(legal.of(Suggest)) or ROLL in legal or PASSAGE in legal
 
     def _judge_accusation(self, ply: Ply, accused: Triple) -> Assessment:
-        seat = self._seats[ply.player]
-        rivals = self.game.num_players - 1 - len(self._state.out)
-        probability = seat.knowledge.envelopes().get(accused, 0.0)
-        least = break_even(seat.knowledge, rivals, self._may_suggest())
+        seat, odds = self._seats[ply.player], self._odds(ply.player, accused)
         correct = accused == self._state.envelope
-        premature = probability < least - NOTHING
+        premature = odds.probability < odds.break_even - NOTHING
         shares = {
             "accusations_right": Share(float(correct)),
-            "accusation_probability": Share(probability),
+            "accusation_probability": Share(odds.probability),
             "premature": Share(float(premature)),
         }
         if seat.provable:
             shares["missed"] = Share(float(not correct))
             shares["turns_to_accuse"] = Share(seat.turns_let_pass)
-        facts = {
-            "probability": probability,
-            "break_even": least,
-            "correct": correct,
-            "provable": seat.provable,
-        }
+        facts = {**odds.facts(), "correct": correct, "provable": seat.provable}
         return Assessment(ply.number, ply.player, "accusation", facts, shares)
+
+    def _odds(self, player: int, accused: Triple) -> _Odds:
+        knowledge = self._seats[player].knowledge
+        rivals = self.game.num_players - 1 - len(self._state.out)
+        least = break_even(knowledge, rivals, self._may_suggest())
+        return _Odds(knowledge.envelopes().get(accused, 0.0), least)
 
     def _judge_end_of_turn(self, ply: Ply) -> Iterator[Assessment]:
         seat = self._seats[ply.player]
@@ -182,15 +197,24 @@ class CluedoAssessor:
         judged = self._wants("suggestion", ply.player)
         if not judged and not self._wants("refutation", self._refuter(suggestion)):
             return None
-        information = Information(self._seats[ply.player].knowledge)
-        answers = Answers(information.position, suggestion.triple)
-        if not judged:
-            return _Asked(ply, answers, None)
-        best = information.best(self._state.legal_actions(ply.player).of(Suggest))
-        expected = answers.information()
+        answers = Answers(self._look(ply.player).position, suggestion.triple)
+        worth = self._worth(ply.player, suggestion, answers) if judged else None
+        return _Asked(ply, answers, worth)
+
+    def _look(self, player: int) -> Information:
+        """What the questions of the player in turn are worth; computed once in a position."""
+        if self._information is None:
+            self._information = Information(self._seats[player].knowledge)
+        return self._information
+
+    def _worth(self, player: int, suggestion: Suggest, answers: Answers) -> _Worth:
+        information = self._look(player)
+        if self._best is None:
+            self._best = information.best(self._state.legal_actions(player).of(Suggest))
+        expected, best = answers.information(), self._best
         if expected > best.bits:  # The best is the best of those that were compared.
             best = Question(suggestion, expected)
-        return _Asked(ply, answers, _Worth(expected, best, information.position.entropy))
+        return _Worth(expected, best, information.position.entropy)
 
     def _refuter(self, suggestion: Suggest) -> int:
         """Who will show a card; no seat if nobody can."""
@@ -209,9 +233,7 @@ class CluedoAssessor:
         if worth.best.bits > NOTHING:
             shares["efficiency"] = Share(worth.expected, worth.best.bits)
         facts = {
-            "expected": worth.expected,
-            "best": worth.best.bits,
-            "best_question": list(worth.best.suggestion.triple),
+            **worth.facts(),
             "gained": gained,
             "entropy_before": worth.entropy,
             "entropy_after": after,
@@ -221,14 +243,16 @@ class CluedoAssessor:
     def _judge_showing(self, ply: Ply, shown: Show) -> Assessment:
         """What the suggester learns from the card, since it knew already who would refute."""
         assert self._asked is not None
-        told = self._asked.answers.refutation(ply.player)
-        leaks = {card: told.entropy - told.after[card] for card in self._state.choices}
-        leaked, least = leaks[shown.card], min(leaks.values())
-        shares = {"leaked": Share(leaked)}
-        if len(leaks) > 1:
-            shares["excess_leak"] = Share(leaked - least)
-        facts = {"leaked": leaked, "least": least, "choices": len(leaks)}
-        return Assessment(ply.number, ply.player, "refutation", facts, shares)
+        leak = self._leak(self._asked, ply.player, shown.card)
+        shares = {"leaked": Share(leak.leaked)}
+        if leak.choices > 1:
+            shares["excess_leak"] = Share(leak.leaked - leak.least)
+        return Assessment(ply.number, ply.player, "refutation", leak.facts(), shares)
+
+    def _leak(self, asked: _Asked, refuter: int, card: str) -> _Leak:
+        told = asked.answers.refutation(refuter)
+        leaks = {choice: told.entropy - told.after[choice] for choice in self._state.choices}
+        return _Leak(leaks[card], min(leaks.values()), len(leaks))
 
 
 def _judge_waiting(player: int, seat: _Seat) -> Iterator[Assessment]:
@@ -297,6 +321,37 @@ class _Worth:
     expected: float
     best: Question
     entropy: float
+
+    def facts(self) -> dict[str, Json]:
+        return {
+            "expected": self.expected,
+            "best": self.best.bits,
+            "best_question": list(self.best.suggestion.triple),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Odds:
+    """What an accusation risks."""
+
+    probability: float
+    break_even: float
+
+    def facts(self) -> dict[str, Json]:
+        return {"probability": self.probability, "break_even": self.break_even}
+
+
+@dataclass(frozen=True, slots=True)
+class _Leak:
+    """What a card that is shown tells the suggester, in bits."""
+
+    leaked: float
+    least: float
+    """Of the cards that could be shown."""
+    choices: int
+
+    def facts(self) -> dict[str, Json]:
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

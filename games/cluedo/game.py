@@ -11,6 +11,8 @@ from arena import (
     Action,
     ActionSet,
     ArraySpec,
+    Assessment,
+    Comment,
     Event,
     Game,
     Json,
@@ -119,6 +121,11 @@ class Cluedo(Game):
         from games.cluedo.assess import CluedoAssessor
 
         return CluedoAssessor(self, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        from games.cluedo.comments import comment
+
+        return comment(assessment)
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Show any card, go on with the turn or end it; never accuse."""

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Event
+from arena import Event, Placement
 from games.cluedo.cards import Triple
 from games.cluedo.counting import Count
 from games.cluedo.events import (
@@ -180,6 +180,17 @@ class CluedoKnowledge:
         if self._marginals is None:
             self._marginals = self.count.marginals()
         return self._marginals
+
+    def placement(self) -> Placement:
+        """The marginals, with names."""
+        deck = self.game.deck
+        kinds = zip(("Suspects", "Weapons", "Rooms"), deck.categories, strict=True)
+        return Placement(
+            things=deck.cards,
+            kinds=tuple(kind for kind, cards in kinds for _ in cards),
+            places=(*self.game.seat_names, "Envelope"),
+            probabilities=tuple(map(tuple, self.marginals().tolist())),
+        )
 
     def possible(self) -> NDArray[np.bool_]:
         """Shape as `marginals`: which holders can have each card. Certain means just one."""

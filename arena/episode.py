@@ -10,6 +10,7 @@ A replay is untrusted input: every line is validated, and nothing in it is execu
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,6 +40,22 @@ class _Line(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Branch(BaseModel):
+    """Where a game left another one, to be played on from there by others.
+
+    The plies before `ply` are the parent's. From there on chance, agents and fallback moves draw
+    from `seed`, each from a stream that begins there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    parent: Printable = Field(description="The name of the parent's file.")
+    parent_sha256: str = Field(pattern="^[0-9a-f]{64}$", description="Of the bytes of that file.")
+    ply: int = Field(ge=0, description="The first ply of its own: so many are the parent's.")
+    seed: int = Field(ge=-(2**63), lt=2**63)
+    players: tuple[Printable, ...] = Field(description="The SPEC of each seat until there.")
+
+
 class Header(_Line):
     """The first line: what is needed to play the game again."""
 
@@ -55,6 +72,9 @@ class Header(_Line):
     models: dict[str, Json] | None = Field(None, description="How models were asked, if any were.")
     max_turns: int | None = Field(description="Turns after which the game is cut off.")
     created: datetime = Field(description="When the game began; one of the two kinds of times.")
+    branches: tuple[Branch, ...] = Field(
+        (), description="Where this game left another, oldest first; most games left none."
+    )
 
     @staticmethod
     def of(
@@ -64,17 +84,46 @@ class Header(_Line):
         max_turns: int | None,
         text_level: TextLevel = "notes",
         models: ChatOptions | None = None,
+        start: Position | None = None,
     ) -> Header:
+        """The header of a game that is played with `seed`, from its beginning or from `start`."""
         return Header(
             game=game.name,
             options=game.options.model_dump(mode="json"),
-            seed=seed,
+            seed=start.header.seed if start else seed,
             players=tuple(players),
             text_level=text_level,
             models=models.to_json() if models else None,
             max_turns=max_turns,
             created=datetime.now(UTC),
+            branches=start.branches(seed) if start else (),
         )
+
+    def to_json(self) -> dict[str, Json]:
+        """The line, without `branches` where there are none: older versions do not know them."""
+        return self.model_dump(mode="json", exclude=None if self.branches else {"branches"})
+
+    @property
+    def played_with(self) -> int:
+        """The seed of the plies that are this game's own."""
+        return self.branches[-1].seed if self.branches else self.seed
+
+    @property
+    def first_own_ply(self) -> int:
+        """The first ply that is not a parent's; 0 for a game from its beginning."""
+        return self.branches[-1].ply if self.branches else 0
+
+    def chance_seeds(self) -> dict[int, int]:
+        """By the ply at which each stream of chance begins, its seed.
+
+        A ply is the youngest branch's that begins at it or before, so an older branch that begins
+        later than a younger one has left nothing.
+        """
+        seeds, earliest = dict[int, int](), math.inf
+        for branch in reversed(self.branches):
+            if branch.ply < earliest:
+                seeds[branch.ply], earliest = branch.seed, branch.ply
+        return {0: self.seed, **seeds}
 
 
 class DecisionLine(_Line):
@@ -165,6 +214,30 @@ class Ply:
 
 
 @dataclass(frozen=True, slots=True)
+class Position:
+    """A position of a recorded game, from which others may play on."""
+
+    parent: str
+    """The name of the game's file."""
+    sha256: str
+    """Of its bytes."""
+    header: Header
+    plies: tuple[Ply, ...]
+    """All from the beginning to this position."""
+
+    def branches(self, seed: int) -> tuple[Branch, ...]:
+        """What the header of a game that plays on from here with `seed` says of its origin."""
+        own = Branch(
+            parent=self.parent,
+            parent_sha256=self.sha256,
+            ply=len(self.plies),
+            seed=seed,
+            players=self.header.players,
+        )
+        return (*self.header.branches, own)
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A seat's agent gave no legal answer."""
 
@@ -183,10 +256,12 @@ class Episode:
 
     @property
     def failures(self) -> list[Failure]:
-        """The decisions that an agent failed to make, so that a fallback was played."""
-        return [
-            Failure(ply.player, ply.decision.failure) for ply in self.plies if ply.decision.failure
-        ]
+        """The decisions that an agent failed to make, so that a fallback was played.
+
+        Of a branch only those since it began: others sat there before.
+        """
+        own = self.plies[self.header.first_own_ply :]
+        return [Failure(ply.player, ply.decision.failure) for ply in own if ply.decision.failure]
 
     @property
     def decisions(self) -> int:
@@ -225,7 +300,7 @@ class ReplayWriter:
             self._claim()
         except OSError as error:
             raise ArenaError(f"cannot write {self.path}: {error.strerror}") from error
-        self._write([header.model_dump(mode="json")])
+        self._write([header.to_json()])
 
     def ply(self, ply: Ply, state: State) -> None:
         self._turns = turns_played(state, self._max_turns)

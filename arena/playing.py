@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from arena.action import CHANCE
 from arena.agent import Agent, Decision, Seat, ask, make_agent
-from arena.episode import Episode, Header, Ply, turns_played
+from arena.episode import Episode, Header, Ply, Position, turns_played
 from arena.errors import IllegalAction, StopPlaying, UsageError
 from arena.game import Game, Outcome, State
 from arena.observation import Observation, TextLevel
@@ -73,25 +73,24 @@ async def play(
     delay: float = 0.0,
     text_level: TextLevel = "notes",
     models: ChatOptions | None = None,
+    start: Position | None = None,
 ) -> Episode:
-    """Play one game to its end.
+    """Play one game to its end, from its beginning or from a position of another game.
 
     `players` are the agents' names, `text_level` the help they read and `models` how models among
     them are asked, for the record; `delay` is the seconds to wait between moves. A game still going
     after `max_turns` turns (default: the game's own limit) is truncated. For an agent that fails,
     or whose answer is no legal action, one of the game's `fallback_actions` is played, which the
-    record says; it never ends the game. Raises UsageError for a wrong number of agents, whatever a
-    watcher raises, and StopPlaying if an agent does.
+    record says; it never ends the game. What was played before `start` is copied; `seed` is for
+    what is drawn from there on. Raises UsageError for a wrong number of agents, whatever a watcher
+    raises, and StopPlaying if an agent does.
     """
-    limit = max_turns if max_turns is not None else game.default_max_turns
+    limit = _turn_limit(game, max_turns)
     names = tuple(players) or tuple(type(agent).__name__ for agent in agents)
     if not len(agents) == len(names) == game.num_players:
         raise UsageError(f"{game!r} needs {game.num_players} agents, not {len(agents)}")
-    if limit is not None and limit < 1:
-        raise UsageError(f"max_turns={limit}: a game needs at least one turn")
-    header = Header.of(game, seed, names, limit, text_level, models)
-    state = game.initial_state()
-    chance = stream(seed, "chance")
+    header = Header.of(game, seed, names, limit, text_level, models, start)
+    state, chance = game.initial_state(), stream(seed, "chance")
     fallbacks = [stream(seed, f"fallback {player}") for player in range(game.num_players)]
     plies: list[Ply] = []
 
@@ -106,6 +105,8 @@ async def play(
     try:
         for watcher in watchers:
             watcher.begin(header, state)
+        for ply in start.plies if start else ():
+            carry_out(ply.player, Answer(ply.decision, ply.seconds))
         while state.to_act and (limit is None or state.turn <= limit):
             if state.to_act == (CHANCE,):
                 carry_out(CHANCE, Answer(Decision(state.sample_chance(chance))))
@@ -121,6 +122,13 @@ async def play(
             for watcher in watchers:
                 stack.callback(watcher.close)
     return Episode(header, tuple(plies), outcome, turns_played(state, limit))
+
+
+def _turn_limit(game: Game, max_turns: int | None) -> int | None:
+    limit = max_turns if max_turns is not None else game.default_max_turns
+    if limit is not None and limit < 1:
+        raise UsageError(f"max_turns={limit}: a game needs at least one turn")
+    return limit
 
 
 def act_out(state: State, rng: random.Random, plies: int | None = None) -> None:
@@ -157,7 +165,7 @@ async def _ask_everybody(
     """The answers of all who must act, asked at the same time."""
     seen = [state.observe(player) for player in state.to_act]
     answers = await asyncio.gather(
-        *(_decide(agents[o.player], o, fallbacks[o.player]) for o in seen),
+        *(decide(agents[o.player], o, fallbacks[o.player]) for o in seen),
         return_exceptions=True,
     )
     return {
@@ -166,8 +174,11 @@ async def _ask_everybody(
     }
 
 
-async def _decide(agent: Agent, observation: Observation, fallback: random.Random) -> Answer:
-    """One player's turn: whatever goes wrong in it stays in it."""
+async def decide(agent: Agent, observation: Observation, fallback: random.Random) -> Answer:
+    """One player's turn: whatever goes wrong in it stays in it, but for StopPlaying.
+
+    A fallback, drawn with the generator of this name, stands for an answer that cannot be played.
+    """
     started = time.perf_counter()
     try:
         decision = _checked(await ask(agent, observation), observation)
@@ -202,7 +213,7 @@ def _checked(decision: Decision, observation: Observation) -> Decision:
         raise TypeError(f"failure={decision.failure!r} is no text")
     # A copy, as it will stand on disk: the agent may go on changing its own.
     details = json.dumps(dict(decision.details), allow_nan=False, ensure_ascii=False)
-    failure = decision.failure if decision.failure is None else _clean(decision.failure)
+    failure = decision.failure if decision.failure is None else clean(decision.failure)
     return Decision(decision.action, failure, json.loads(_whole(details)))
 
 
@@ -211,14 +222,14 @@ def _whole(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Text that can be written and shown: no half characters, no control characters."""
     return "".join(c if c.isprintable() else " " for c in _whole(text))
 
 
 def _told(error: Exception) -> str:
     try:
-        return _clean(f"{type(error).__name__}: {error}")
+        return clean(f"{type(error).__name__}: {error}")
     except Exception:  # Its own text may be what fails.
         return type(error).__name__
 
@@ -251,7 +262,7 @@ async def play_many(
             running = pending
             start_more()
             finished = [task for task in done if not task.exception()]
-            for task in sorted(finished, key=lambda task: task.result().header.seed):
+            for task in sorted(finished, key=lambda task: task.result().header.played_with):
                 yield task.result()
             for task in done:
                 task.result()  # Raises what a failed game has raised, after the others are out.

@@ -29,7 +29,7 @@ from arena.episode import (
 )
 from arena.errors import ActionError, ReplayError, UsageError
 from arena.game import Game, State
-from arena.observation import Json
+from arena.observation import Json, Observation
 from arena.playing import outcome_of, stream
 from arena.registry import make_game
 from arena.version import __version__
@@ -58,6 +58,12 @@ class Replay:
                 f"{self.path}: line 1: {len(self.header.players)} players in a game for "
                 f"{game.num_players}"
             )
+        for branch in self.header.branches:
+            if len(branch.players) != game.num_players:
+                raise ReplayError(
+                    f"{self.path}: line 1: the branch at ply {branch.ply} names "
+                    f"{len(branch.players)} players in a game for {game.num_players}"
+                )
         return game
 
     def walk(self) -> Iterator[Walked]:
@@ -65,10 +71,14 @@ class Replay:
 
         Raises ReplayError where a move does not fit the rules.
         """
-        state, chance = self.make_game().initial_state(), stream(self.header.seed, "chance")
+        state, seeds = self.make_game().initial_state(), self.header.chance_seeds()
         for number, move in enumerate(self.moves):
+            if number in seeds:  # As 0 always is.
+                chance = stream(seeds[number], "chance")
             player = move.player if isinstance(move, DecisionLine) else CHANCE
             before, turn = len(state.log.events), state.turn
+            moves = player != CHANCE and player in state.to_act
+            seen = state.observe(player) if moves else None
             drawn = state.sample_chance(chance) if state.to_act == (CHANCE,) else None
             try:
                 action = state.parse(move.action)
@@ -80,7 +90,7 @@ class Replay:
                 decision = Decision(action, move.failure, move.details)
                 seconds = move.seconds
             events = tuple(state.log.events[before:])
-            yield Walked(state, Ply(number, player, decision, events, seconds), turn, drawn)
+            yield Walked(state, Ply(number, player, decision, events, seconds), turn, drawn, seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,8 @@ class Walked:
     """The turn in which the move was made."""
     drawn: Action | None
     """What the replay's seed draws here; None where a player moves."""
+    seen: Observation | None
+    """What the player could know when it moved; None for chance."""
 
 
 def read_replay(path: Path | str) -> Replay:
@@ -167,9 +179,13 @@ def _add_line(replay: Replay, number: int, raw: bytes) -> None:
 def verify(replay: Replay) -> str | None:
     """Play the replay again; the first difference in words, or None if there is none.
 
-    Chance is drawn again from the seed; every move must be written as the rules write it, every
-    event be what the rules give, and the outcome be the one that was reached.
+    Chance is drawn again from the seed, and from the ply at which a branch begins from the seed of
+    the branch; every move must be written as the rules write it, every event be what the rules
+    give, and the outcome be the one that was reached.
     """
+    latest = max(replay.header.chance_seeds())
+    if replay.outcome is not None and 0 < latest >= len(replay.moves):
+        return f"ply {len(replay.moves)}: the end, before the branch at ply {latest} begins"
     recorded = iter(replay.events)
     state = None
     for walked in replay.walk():

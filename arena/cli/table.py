@@ -15,7 +15,7 @@ from arena.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
     from arena.agent import Agent
-    from arena.episode import Episode, Failure
+    from arena.episode import Episode, Failure, Position
     from arena.game import Game
     from arena.observation import Json, TextLevel
     from arena.prompt import ChatOptions
@@ -38,6 +38,8 @@ class Table:
     chat: ChatOptions
     llm: LLMService | None
     """None if no model plays."""
+    start: Position | None = None
+    """Where the games begin; None for their beginning."""
     results: list[dict[str, Json]] = field(default_factory=list)
     unfinished: list[Path] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -46,6 +48,51 @@ class Table:
     def persons(self) -> int:
         """How many seats a person at this terminal holds."""
         return sum(spec.partition(":")[0] == "human" for spec in self.specs)
+
+    def stem(self, seed: int) -> str:
+        """The name of the replay of this seed."""
+        variant = getattr(self.game.options, "variant", None)
+        parts = [self.game.name, variant, f"{self.game.num_players}p", f"seed{seed}"]
+        return "-".join(part for part in parts if part)
+
+    def to_json(self) -> dict[str, Json]:
+        """What `--json` says of all games."""
+        single = self.results[0] if self.results and len(self.seeds) == 1 else None
+        return single or {"games": self.results}
+
+    def tell(self, interrupted: bool, as_json: bool) -> None:
+        """What it came to, for people."""
+        if len(self.seeds) > 1:
+            self.count_games(interrupted)
+            self.count_wins()
+        elif interrupted:
+            kept = "".join(f"; the unfinished game is kept: {path}" for path in self.unfinished)
+            print(f"interrupted{kept}", file=sys.stderr)
+        elif not as_json:
+            path = self.results[0]["replay"]
+            print(f"Replay: {path}   (arena replay {path} steps through it)")
+
+    def count_games(self, interrupted: bool) -> None:
+        """How many games there are, on stderr."""
+        print(
+            f"{'Interrupted: ' if interrupted else ''}{len(self.results)} of {len(self.seeds)} "
+            f"games finished, replays in {self.out}",
+            file=sys.stderr,
+        )
+        if self.unfinished:
+            print(
+                f"{len(self.unfinished)} unfinished games are kept as *.part there",
+                file=sys.stderr,
+            )
+
+    def count_wins(self) -> None:
+        """Who won how often, on stderr."""
+        for seat, spec in enumerate(self.specs):
+            print(f"  seat {seat}  {spec:<24} won {self.wins(seat)}", file=sys.stderr)
+
+    def wins(self, seat: int) -> int:
+        """How many games this seat has won alone."""
+        return sum(result["winner"] == seat for result in self.results)
 
 
 def check(table: Table) -> None:
@@ -77,18 +124,11 @@ def run(table: Table, as_json: bool) -> int:
         interrupted = True
     except (ArenaError, OSError):  # The latter from a folder that is gone, or a closed pipe.
         if table.results:
-            _summarise(table, interrupted)
+            table.tell(interrupted, as_json)
         with suppress(ArenaError):  # A ledger that cannot be written must not hide the cause.
             _report(table, as_json)
         raise
-    if len(table.seeds) > 1:
-        _summarise(table, interrupted)
-    elif interrupted:
-        kept = "".join(f"; the unfinished game is kept: {path}" for path in table.unfinished)
-        print(f"interrupted{kept}", file=sys.stderr)
-    elif not as_json:
-        path = table.results[0]["replay"]
-        print(f"Replay: {path}   (arena replay {path} steps through it)")
+    table.tell(interrupted, as_json)
     _report(table, as_json)
     return 130 if interrupted else 0
 
@@ -97,16 +137,18 @@ def _report(table: Table, as_json: bool) -> None:
     """What went wrong, what the models have cost, and the result as JSON."""
     _warn_of_failures(table)
     if as_json:
-        single = table.results[0] if table.results and len(table.seeds) == 1 else None
         ledger = {"ledger": table.llm.ledger.to_json()} if table.llm else {}
-        print(json.dumps({**(single or {"games": table.results}), **ledger}))
+        print(json.dumps({**table.to_json(), **ledger}))
     if table.llm is not None:
-        settle_accounts(table.llm.ledger, table.out, _stem(table, table.seeds[0]), quiet=as_json)
+        settle_accounts(table.llm.ledger, table.out, table.stem(table.seeds[0]), quiet=as_json)
 
 
 async def _play_and_close(table: Table) -> None:
-    async with table.llm or nullcontext():
-        await _play_all(table)
+    try:
+        async with table.llm or nullcontext():
+            await _play_all(table)
+    finally:
+        table.results.sort(key=lambda result: result["seed"])
 
 
 async def _play_all(table: Table) -> None:
@@ -114,7 +156,7 @@ async def _play_all(table: Table) -> None:
 
     at_once = 1 if table.watch else table.at_once
     playing = play_many(lambda seed: _play_one(table, seed), table.seeds, at_once)
-    if len(table.seeds) == 1:
+    if len(table.seeds) == 1 and (table.watch or table.persons):
         async for _ in playing:
             pass
         return
@@ -133,7 +175,7 @@ async def _play_one(table: Table, seed: int) -> Episode:
     from arena.episode import ReplayWriter
     from arena.playing import Watcher, play
 
-    writer = ReplayWriter(table.out, _stem(table, seed))
+    writer = ReplayWriter(table.out, table.stem(seed))
     watchers: list[Watcher] = [writer]
     # A person sees what its seat may know, through its own prompt, and nothing else.
     if table.watch and not table.persons:
@@ -141,6 +183,8 @@ async def _play_one(table: Table, seed: int) -> Episode:
 
         watchers.append(catalog().load("viewer", "live")(table.game, table.specs))
     agents = _agents(table, seed)
+    # A branch keeps what its parent's models were sent, and so how they were asked.
+    told_how = table.start is not None and table.start.header.models is not None
     if table.persons:
         from arena.human import Epilogue
 
@@ -155,7 +199,8 @@ async def _play_one(table: Table, seed: int) -> Episode:
             watchers=watchers,
             delay=table.delay,
             text_level=table.text_level,
-            models=table.chat if table.llm else None,
+            models=table.chat if table.llm or told_how else None,
+            start=table.start,
         )
     finally:
         if writer.unfinished:
@@ -171,7 +216,7 @@ def _result(table: Table, episode: Episode, replay: Path) -> dict[str, Json]:
     return {
         "game": table.game.name,
         "variant": getattr(table.game.options, "variant", None),
-        "seed": episode.header.seed,
+        "seed": episode.header.played_with,
         "players": table.specs,
         "winner": outcome.winner,
         "returns": list(outcome.returns),
@@ -192,24 +237,3 @@ def _warn_of_failures(table: Table) -> None:
                 f"were played for it; the first time: {texts[0]}",
                 file=sys.stderr,
             )
-
-
-def _stem(table: Table, seed: int) -> str:
-    variant = getattr(table.game.options, "variant", None)
-    parts = [table.game.name, variant, f"{table.game.num_players}p", f"seed{seed}"]
-    return "-".join(part for part in parts if part)
-
-
-def _summarise(table: Table, interrupted: bool) -> None:
-    """Who won how often, for people, on stderr."""
-    table.results.sort(key=lambda result: result["seed"])
-    print(
-        f"{'Interrupted: ' if interrupted else ''}{len(table.results)} of {len(table.seeds)} games "
-        f"finished, replays in {table.out}",
-        file=sys.stderr,
-    )
-    if table.unfinished:
-        print(f"{len(table.unfinished)} unfinished games are kept as *.part there", file=sys.stderr)
-    for seat, spec in enumerate(table.specs):
-        wins = sum(result["winner"] == seat for result in table.results)
-        print(f"  seat {seat}  {spec:<24} won {wins}", file=sys.stderr)

@@ -27,6 +27,10 @@ def register(catalog: Catalog) -> None:
     catalog.add("prompt", "brief", "trainers.prompts:brief", "notation only, for trained models")
     catalog.add("trainer", "rewards", "trainers.rewards:Rewards", "what a game was worth to a seat")
     catalog.add("trainer", "grpo", "trainers.grpo:train", "learns from groups of full games")
+    exports = "trainers.exports"
+    catalog.add("export", "chat", f"{exports}.chat:ChatExport", "conversations, for fine-tuning")
+    catalog.add("export", "parquet", f"{exports}.parquet:ParquetExport", "a row for each reply")
+    catalog.add("export", "art", f"{exports}.art:ArtExport", "trajectory groups, for ART")
     catalog.add(
         "backend", "policy", "trainers.opponents:policy", "policy:STEP, within `arena train` only"
     )

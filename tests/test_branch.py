@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from arena.branch import deals_anew, models_of, position
 from arena.episode import Episode, Header, Position, ReplayWriter
 from arena.errors import ReplayError, StopPlaying, UsageError
+from arena.evaluation.analysis import Skipped, measure_replay
 from arena.game import Game, Outcome
 from arena.observation import Json
 from arena.playing import play, seat_agents
@@ -93,6 +94,15 @@ def test_a_branch_is_a_replay_of_its_own(parents: dict[str, Replay], tmp_path: P
     assert origin.parent == parent.path.name
     assert origin.parent_sha256 == hashlib.sha256(parent.path.read_bytes()).hexdigest()
     assert (origin.ply, origin.seed, origin.players) == (12, 77, parent.header.players)
+
+
+def test_nobody_is_measured_by_plies_that_others_played(
+    parents: dict[str, Replay], tmp_path: Path
+) -> None:
+    found = branch_off(tmp_path, parents["cards"], "cards", 12, 77)
+    skipped = measure_replay(found.path, scored=False)
+    assert isinstance(skipped, Skipped)
+    assert "its first 12 plies were played by others" in skipped.reason
 
 
 def test_the_header_of_other_games_is_as_it_was(parents: dict[str, Replay]) -> None:

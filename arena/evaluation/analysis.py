@@ -85,6 +85,9 @@ def measure_replay(path: Path, scored: bool) -> Analysed | Skipped:
         replay = read_replay(path)
         if replay.outcome is None:
             return Skipped(path, replay.notice or "the game is unfinished")
+        if replay.header.branches:
+            first = replay.header.first_own_ply
+            return Skipped(path, f"a branch: its first {first} plies were played by others")
         return _measured(replay, scored)
     except ReplayError as error:
         return Skipped(path, str(error).removeprefix(f"{path}: "))

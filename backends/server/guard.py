@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterator
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
 
+from arena.loopback import is_loopback_host, is_own_origin
 from backends.server.errors import ApiError
 
 if TYPE_CHECKING:
@@ -42,10 +41,10 @@ class Guard:
 
     def _refusals(self, request: Request) -> Iterator[ApiError]:
         host = request.headers.get("host", "").lower()
-        if self.key is None and not is_loopback_name(_hostname(f"//{host}")):
+        if self.key is None and not is_loopback_host(host):
             yield ApiError(403, f"Host {host!r}: without an API key only loopback names are served")
         origin = request.headers.get("origin")
-        if origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}:
+        if origin is not None and not is_own_origin(origin, host):
             yield ApiError(403, "requests from other web pages are not served")
         if self.key is not None and request.url.path not in OPEN_ROUTES:
             yield from self._key_refusals(request, self.key.get_secret_value())
@@ -61,21 +60,6 @@ class Guard:
             message = "give the server's API key: 'Authorization: Bearer KEY'"
             headers = {"WWW-Authenticate": "Bearer"}
             yield ApiError(401, message, code="invalid_api_key", headers=headers)
-
-
-def is_loopback_name(name: str) -> bool:
-    """Whether a name means this machine without asking anybody."""
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost" or name.endswith(".localhost")
-
-
-def _hostname(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:  # Brackets that do not match, and the like.
-        return ""
 
 
 async def read_body(request: Request, limit: int) -> bytes:

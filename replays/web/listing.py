@@ -1,0 +1,153 @@
+"""The list of replays: of each file only both ends are read."""
+
+from __future__ import annotations
+
+import json
+from threading import Lock
+
+from pydantic import ValidationError
+
+from arena.episode import SCHEMA_VERSION, Header, OutcomeLine
+from arena.errors import ReplayError
+from arena.observation import Json
+from replays.study.documents import BranchJson, ListedJson, ListJson
+from replays.web.root import ReplayFile, Root
+
+MOST_ROWS = 20_000
+HEAD_BYTES = 16 * 2**10
+"""Holds nearly every header."""
+LONGEST_HEADER = 2**20
+TAIL_BYTES = 16 * 2**10
+"""Holds every outcome; what is longer is the last move of a running game."""
+
+
+class Listing:
+    """The list, kept from one request to the next: only what has changed is read again."""
+
+    def __init__(self, root: Root, most: int = MOST_ROWS) -> None:
+        self._root = root
+        self._most = most
+        self._rows: dict[ReplayFile, ListedJson | None] = {}
+        self._lock = Lock()
+
+    def read(self) -> ListJson:
+        """The list now, the replays that changed last first."""
+        with self._lock:
+            files = self._root.files()
+            listed = files[: self._most]
+            self._rows = {file: self._row(file) for file in listed}
+            games = [row for row in self._rows.values() if row]
+            if self._root.only and not games:  # The page opens it at once, and is told why not.
+                games = [_unreadable(self._root.only, 0, "it is not there any more")]
+        return {"root": self._root.title, "games": games, "more": len(files) - len(listed)}
+
+    def _row(self, file: ReplayFile) -> ListedJson | None:
+        if file in self._rows:
+            return self._rows[file]
+        return read_row(file, asked_for=self._root.only is not None)
+
+
+def read_row(file: ReplayFile, asked_for: bool = False) -> ListedJson | None:
+    """What the list says of a file; None for JSON lines of another kind that nobody asked for."""
+    try:
+        with file.path.open("rb") as stream:
+            head = stream.readline(HEAD_BYTES)
+            if len(head) == HEAD_BYTES and not head.endswith(b"\n"):
+                head += stream.readline(LONGEST_HEADER)
+            stream.seek(max(0, file.stamp.bytes - TAIL_BYTES))
+            tail = stream.read(TAIL_BYTES)
+        fields = _first_line(head)
+        if fields.get("type") != "header" and not asked_for:
+            return None
+        return _listed(file, _header(fields), _outcome(tail))
+    except OSError as error:
+        return _unreadable(file.name, file.stamp.bytes, f"cannot read it: {error.strerror}")
+    except ReplayError as error:
+        return _unreadable(file.name, file.stamp.bytes, str(error))
+
+
+def _first_line(line: bytes) -> dict[str, Json]:
+    """Raises ReplayError unless it is a JSON object."""
+    if not line:
+        raise ReplayError("empty, no replay")
+    if not line.endswith(b"\n"):
+        raise ReplayError("line 1 is cut off, or too long for a replay's header")
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):  # The latter for brackets nested thousands deep.
+        raise ReplayError("line 1 is not JSON; this is no replay") from None
+    return fields if isinstance(fields, dict) else {}
+
+
+def _header(fields: dict[str, Json]) -> Header:
+    if fields.get("type") != "header":
+        raise ReplayError("line 1 is no replay header; this is no replay")
+    version = fields.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise ReplayError(
+            f"written with replay schema {version!r}; this arena reads schema {SCHEMA_VERSION}"
+        )
+    try:
+        return Header.model_validate(fields)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, fault["loc"]))
+        raise ReplayError(f"line 1: {where or 'line'}: {fault['msg']}") from None
+
+
+def _outcome(tail: bytes) -> OutcomeLine | None:
+    """The last line, if it is whole and an outcome."""
+    last = tail.removesuffix(b"\n").rpartition(b"\n")[2]
+    if not tail.endswith(b"\n") or b'"outcome"' not in last:
+        return None
+    try:
+        return OutcomeLine.model_validate_json(last)
+    except ValidationError:
+        return None
+
+
+def _listed(file: ReplayFile, header: Header, outcome: OutcomeLine | None) -> ListedJson:
+    variant = header.options.get("variant")
+    return {
+        "path": file.name,
+        "game": header.game,
+        "variant": variant if isinstance(variant, str) else None,
+        "players": list(header.players),
+        "created": header.created.isoformat(),
+        "status": outcome.status if outcome else "running",
+        "reason": outcome.reason if outcome else "",
+        "winner": outcome.winner if outcome else None,
+        "returns": list(outcome.returns) if outcome else [],
+        "turns": outcome.turns if outcome else None,
+        "decisions": outcome.decisions if outcome else None,
+        "bytes": file.stamp.bytes,
+        "branch": _branch(header),
+        "error": None,
+    }
+
+
+def _branch(header: Header) -> BranchJson | None:
+    """Where it left its parent; the seeds are kept for who opens it."""
+    if not header.branches:
+        return None
+    last = header.branches[-1]
+    return {"parent": last.parent, "ply": last.ply}
+
+
+def _unreadable(name: str, size: int, error: str) -> ListedJson:
+    return {
+        "path": name,
+        "game": "",
+        "variant": None,
+        "players": [],
+        "created": "",
+        "status": "unreadable",
+        "reason": "",
+        "winner": None,
+        "returns": [],
+        "turns": None,
+        "decisions": None,
+        "bytes": size,
+        "branch": None,
+        "error": error,
+    }

@@ -1,0 +1,191 @@
+// One request to a model and its answer.
+
+import { fold, h, s, spoken } from "./dom.js";
+import { duration, money, number, plural } from "./format.js";
+import { icon } from "./icons.js";
+
+// A longer stretch that was sent before is folded away.
+const LONG = 280;
+
+export function drawAttempt(attempt, at, count) {
+  const title = count > 1 ? `Attempt ${at + 1} of ${count}` : "Attempt";
+  return h(
+    "article",
+    { class: attempt.failure ? "attempt wrong" : "attempt" },
+    h(
+      "header",
+      { class: "attempt-head" },
+      h("h3", null, title),
+      attempt.failure
+        ? h("span", { class: "chip wrong" }, icon("mistake"), attempt.failure)
+        : h("span", { class: "chip good" }, icon("good"), "accepted"),
+      attempt.cached ? h("span", { class: "chip" }, "from the cache") : null,
+    ),
+    drawFigures(attempt),
+    attempt.excerpt
+      ? h("p", { class: "excerpt" }, "At fault: ", h("code", null, attempt.excerpt))
+      : null,
+    attempt.cause ? h("p", { class: "excerpt" }, `Cause: ${attempt.cause}`) : null,
+    h("div", { class: "messages" }, drawMessages(attempt.messages)),
+    drawText("Reasoning", attempt.reasoning, "reasoning"),
+    drawText("Reply", attempt.reply, "reply") ?? h("p", { class: "none" }, "The reply is empty."),
+    drawText("Refusal", attempt.refusal, "refusal"),
+    drawTokens(attempt.tokens),
+  );
+}
+
+function drawFigures(attempt) {
+  const figures = [
+    ["model", attempt.model],
+    ["policy version", attempt.policy_version],
+    [
+      "tokens",
+      `${number(attempt.prompt_tokens)} in, ${number(attempt.completion_tokens)} out`,
+    ],
+    ["cost", money(attempt.cost)],
+    ["latency", duration(attempt.seconds)],
+    ["first token", duration(attempt.seconds_to_first_token)],
+    ["finish", attempt.finish_reason],
+    ["sampling", drawSampling(attempt.sampling)],
+  ];
+  const given = figures.filter(
+    ([, value]) => value !== null && value !== undefined && value !== "",
+  );
+  return h(
+    "dl",
+    { class: "figures-line" },
+    given.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+  );
+}
+
+function drawSampling(sampling) {
+  const given = Object.entries(sampling ?? {}).filter(
+    ([, value]) => value !== null && value?.length !== 0,
+  );
+  return given
+    .map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`)
+    .join(", ");
+}
+
+// Messages that the last request had too are folded into one line.
+function drawMessages(messages) {
+  const drawn = [];
+  let before = [];
+  const flush = () => {
+    if (before.length) drawn.push(drawBefore(before));
+    before = [];
+  };
+  for (const message of messages) {
+    if (message.sent_before) before.push(message);
+    else {
+      flush();
+      drawn.push(drawMessage(message, message.parts.map(drawPart)));
+    }
+  }
+  flush();
+  return drawn;
+}
+
+function drawBefore(messages) {
+  const length = messages
+    .flatMap((message) => message.parts)
+    .reduce((sum, [, text]) => sum + text.length, 0);
+  const count = plural(messages.length, "message");
+  const summary = `${count} as in the last request, ${plural(length, "character")}`;
+  return fold({ class: "before" }, summary, () =>
+    h(
+      "div",
+      { class: "messages" },
+      messages.map((message) =>
+        drawMessage(
+          message,
+          message.parts.map(([, text]) => text),
+        ),
+      ),
+    ),
+  );
+}
+
+function drawMessage(message, text) {
+  return h(
+    "div",
+    { class: "message" },
+    h("p", { class: "message-head" }, role(message.role)),
+    h("div", { class: "text" }, text),
+  );
+}
+
+function role(name) {
+  return h("span", { class: "role" }, name);
+}
+
+function drawPart([kind, text]) {
+  if (kind === "new") return h("ins", null, spoken("new: "), text);
+  if (kind === "gone") return h("del", null, spoken("no longer sent: "), text);
+  if (text.length <= LONG) return h("span", { class: "same" }, text);
+  return fold({ class: "same-long" }, `… ${plural(text.length, "character")} as before`, () =>
+    h("span", { class: "same" }, text),
+  );
+}
+
+function drawText(title, text, kind) {
+  if (!text) return null;
+  return h(
+    "div",
+    { class: `message ${kind}` },
+    h("p", { class: "message-head" }, h("span", { class: "role" }, title)),
+    h("div", { class: "text" }, text),
+  );
+}
+
+// The log-probabilities of the answer's tokens: a bar each, the longer the less likely.
+function drawTokens(tokens) {
+  if (!tokens.length) return null;
+  const lowest = Math.min(...tokens.map((token) => token.logprob));
+  const sum = tokens.reduce((total, token) => total + token.logprob, 0);
+  const where = tokens.findIndex((token) => token.logprob === lowest);
+  const text =
+    `${plural(tokens.length, "token")}, mean log-probability ${number(sum / tokens.length, 3)}, ` +
+    `least likely: token ${where + 1} with ${number(lowest, 3)}`;
+  return h(
+    "div",
+    { class: "message tokens" },
+    h(
+      "p",
+      { class: "message-head" },
+      h("span", { class: "role" }, "Tokens"),
+      h("span", { class: "again" }, ` ${text}`),
+    ),
+    drawStrip(tokens, lowest),
+    fold({ class: "token-list" }, "Each token's log-probability", () =>
+      h(
+        "ol",
+        null,
+        tokens.map((token) =>
+          h(
+            "li",
+            null,
+            number(token.logprob, 4),
+            token.id === null ? null : h("span", { class: "again" }, ` id ${token.id}`),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function drawStrip(tokens, lowest) {
+  const scale = Math.min(lowest, -1);
+  const bars = tokens.map(
+    (token, at) => `M${at * 4 + 2} 32V${(32 - 30 * (token.logprob / scale) - 1).toFixed(1)}`,
+  );
+  return h(
+    "div",
+    { class: "scroller-x" },
+    s(
+      "svg",
+      { class: "strip", width: tokens.length * 4, height: 32, "aria-hidden": "true" },
+      s("path", { d: bars.join("") }),
+    ),
+  );
+}

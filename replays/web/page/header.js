@@ -1,0 +1,98 @@
+// Above the game: what was played, who sat where, and the choice of the perspective.
+
+import { h, spoken } from "./dom.js";
+import { addressOf } from "./address.js";
+import { date } from "./format.js";
+import { icon } from "./icons.js";
+import { seatClass, seatMark } from "./seats.js";
+
+export function drawHeader(page) {
+  const { game, notice } = page.record;
+  return h(
+    "header",
+    { class: "game-head" },
+    h(
+      "div",
+      { class: "title" },
+      h("h1", null, game.title),
+      h(
+        "p",
+        { class: "facts" },
+        facts(game).map((fact) => h("span", null, fact)),
+      ),
+    ),
+    notice ? h("p", { class: "notice" }, icon("mistake"), " ", notice) : null,
+    game.branches.map((branch) => drawBranch(page, branch)),
+    drawPerspectives(page),
+  );
+}
+
+function facts(game) {
+  const seed = game.seed === undefined ? null : `seed ${game.seed}`;
+  return [date(game.created), `text level: ${game.text_level}`, seed].filter(Boolean);
+}
+
+// The name of the other file often has the seed in it, which gives the deal away: only a page with
+// everything open says it.
+function drawBranch(page, branch) {
+  const place = { path: branch.parent, at: branch.ply, seat: page.seat };
+  const open = page.seat === null;
+  const name = open ? h("bdi", null, branch.parent) : "another game";
+  const link = !page.source.live
+    ? name
+    : open
+      ? h("a", { href: addressOf(place) }, name)
+      : h("button", { type: "button", class: "link", onclick: () => go(place) }, name);
+  return h(
+    "p",
+    { class: "notice" },
+    icon("branch"),
+    ` Branched off at ply ${branch.ply} from `,
+    link,
+  );
+}
+
+function go(place) {
+  location.hash = addressOf(place);
+}
+
+function drawPerspectives(page) {
+  const { game } = page.record;
+  const seats = game.seats.map((name, seat) =>
+    choice(page, seat, [seatMark(seat), h("bdi", null, name)], game.specs[seat]),
+  );
+  return h(
+    "fieldset",
+    { class: "perspectives" },
+    h("legend", { class: "sr" }, "Perspective"),
+    page.source.offers(null)
+      ? choice(page, null, ["Everything open"], "all hands, all thoughts")
+      : null,
+    seats,
+  );
+}
+
+function choice(page, seat, name, under) {
+  const offered = page.source.offers(seat);
+  const id = `view-${seat ?? "open"}`;
+  const input = h("input", {
+    type: "radio",
+    name: "perspective",
+    id,
+    checked: seat === page.seat,
+    disabled: !offered,
+    onchange: () => page.look(seat),
+  });
+  return h(
+    "label",
+    { class: seat === null ? "choice" : `choice ${seatClass(seat)}`, for: id },
+    input,
+    h(
+      "span",
+      { class: "who" },
+      seat === null ? null : spoken("Only what could be known by "),
+      name,
+    ),
+    h("span", { class: "spec" }, h("bdi", null, under)),
+  );
+}

@@ -1,0 +1,44 @@
+// Seats are told apart by colour and, for who cannot see colours, by the shape of their mark and
+// the dashes of their line.
+
+import { h, s } from "./dom.js";
+
+const SHAPES = [
+  "M6 1.5a4.5 4.5 0 1 1 0 9a4.5 4.5 0 1 1 0-9z",
+  "M1.8 1.8h8.4v8.4H1.8z",
+  "M6 1l5.2 9.4H.8z",
+  "M6 .6L11.4 6L6 11.4L.6 6z",
+  "M4.2 1h3.6v3.2H11v3.6H7.8V11H4.2V7.8H1V4.2h3.2z",
+  "M6 11L.8 1.6h10.4z",
+  "M3.4 1h5.2L11.4 6L8.6 11H3.4L.6 6z",
+];
+
+const DASHES = ["", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 3 2 2 2 3", "1 4"];
+
+export function seatShape(seat) {
+  return SHAPES[seat % SHAPES.length];
+}
+
+export function seatDashes(seat) {
+  return DASHES[seat % DASHES.length];
+}
+
+export function seatClass(seat) {
+  return `seat-${seat % SHAPES.length}`;
+}
+
+export function seatMark(seat) {
+  return s(
+    "svg",
+    { class: `mark ${seatClass(seat)}`, viewBox: "0 0 12 12", "aria-hidden": "true" },
+    s("path", { d: seatShape(seat) }),
+  );
+}
+
+export function seatName(game, seat) {
+  return game.seats[seat] ?? (seat === -1 ? "Chance" : `Seat ${seat}`);
+}
+
+export function seatLabel(game, seat) {
+  return h("span", { class: "seat" }, seatMark(seat), h("bdi", null, seatName(game, seat)));
+}

@@ -1,0 +1,105 @@
+// Each seat over the whole game, at the last position.
+
+import { fill, h, spoken } from "./dom.js";
+import { number, signed } from "./format.js";
+import { icon } from "./icons.js";
+import { seatLabel } from "./seats.js";
+
+export class Summary {
+  constructor(page) {
+    this.page = page;
+    this.summaries = [];
+    this.body = h("div", { class: "scroller-x" });
+    this.element = h(
+      "section",
+      { class: "panel summary", "aria-labelledby": "summary-title", hidden: true },
+      h("div", { class: "panel-head" }, h("h2", { id: "summary-title" }, "Summary")),
+      this.body,
+    );
+  }
+
+  take(summaries) {
+    this.summaries = summaries;
+    this.show(this.page.position);
+  }
+
+  show(position) {
+    const { record } = this.page;
+    const due = record.outcome !== null && record.isLast(position);
+    this.element.hidden = !due;
+    fill(this.body, due ? this.table() : null);
+  }
+
+  table() {
+    const { game } = this.page.record;
+    const heads = this.seats.map((seat) => h("th", { scope: "col" }, seatLabel(game, seat)));
+    const titles = new Map();
+    for (const each of this.summaries) {
+      for (const measure of each.measures) titles.set(measure.title, measure);
+    }
+    return h(
+      "table",
+      { class: "plain-table" },
+      h("caption", { class: "sr" }, "Measures of each seat's play"),
+      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Measure"), heads)),
+      h(
+        "tbody",
+        null,
+        this.returns(),
+        this.summaries.length ? this.mistakes() : null,
+        [...titles.values()].map((measure) => this.row(measure)),
+      ),
+    );
+  }
+
+  // Whom there is something to say of; returns are known to everybody.
+  get seats() {
+    const { game } = this.page.record;
+    return this.summaries.length
+      ? this.summaries.map((each) => each.player)
+      : [...game.seats.keys()];
+  }
+
+  returns() {
+    const { outcome } = this.page.record;
+    const values = this.seats.map((seat) => h("td", null, signed(outcome.returns[seat] ?? 0)));
+    return h("tr", null, h("th", { scope: "row" }, "return"), values);
+  }
+
+  mistakes() {
+    const counts = this.summaries.map((each) =>
+      h("td", null, each.mistakes > 0 ? icon("mistake") : null, each.mistakes),
+    );
+    return h("tr", null, h("th", { scope: "row" }, "mistakes"), counts);
+  }
+
+  row(measure) {
+    const found = this.summaries.map((each) => measureOf(each, measure.title));
+    const values = found.map((each) => each?.value ?? null);
+    const best = bestOf(measure, values);
+    return h(
+      "tr",
+      null,
+      h("th", { scope: "row" }, measure.title, h("span", { class: "unit" }, ` ${measure.unit}`)),
+      values.map((value) =>
+        h(
+          "td",
+          { class: value === best ? "best" : null },
+          value === null ? "–" : number(value, 3),
+          value !== null && value === best ? spoken(" (best)") : null,
+        ),
+      ),
+    );
+  }
+}
+
+function measureOf(summary, title) {
+  return summary.measures.find((measure) => measure.title === title);
+}
+
+// The best value of the table, where one way is better and not all are the same.
+function bestOf(measure, values) {
+  const given = values.filter((value) => value !== null);
+  if (measure.better === null || new Set(given).size < 2) return undefined;
+  return measure.better === "higher" ? Math.max(...given) : Math.min(...given);
+}

@@ -1,0 +1,18 @@
+"""What the server does not do, and the status that says so."""
+
+from __future__ import annotations
+
+from arena.errors import ArenaError
+
+
+class Refused(ArenaError):
+    """A request that is not served; its message names nothing outside the root."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def not_found() -> Refused:
+    """The same for what is not there and what may not be seen: it tells nothing apart."""
+    return Refused(404, "there is no such replay here")

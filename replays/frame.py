@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from rich.console import Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from arena import Event, Game, Header, Picture, State, catalog
+from arena import Event, Game, Header, Picture, Replay, State, catalog
 
 WIDTH = 80
 """Columns that a picture needs."""
@@ -51,9 +52,26 @@ class Moment:
         return Moment(state.game, state.turn, state.to_act, state.log.events, len(state.log.events))
 
 
+def moments_of(replay: Replay) -> list[Moment]:
+    """All positions of a replay, from the beginning on."""
+    game, log = replay.make_game(), list[Event]()
+    moments = [Moment(game, 0, (), log, 0)]
+    for walked in replay.walk():
+        log.extend(walked.ply.events)
+        moments.append(Moment(game, walked.state.turn, walked.state.to_act, log, len(log)))
+    return moments
+
+
 def sees(seat: int | None, event: Event) -> bool:
     """Whether `seat` witnesses the event; None stands for a viewer to whom everything is open."""
     return seat is None or event.seen_by(seat)
+
+
+class Uncertainty(Protocol):
+    """Who can say how much a seat still does not know."""
+
+    def bits(self, seat: int, moment: Moment) -> float | None:
+        """About what the game hides; None where that cannot be said, or not yet."""
 
 
 class Beliefs:
@@ -95,7 +113,7 @@ def frame(
     title: str,
     moment: Moment,
     specs: Sequence[str],
-    beliefs: Beliefs,
+    beliefs: Uncertainty,
     seat: int | None,
     size: Size,
 ) -> RenderableType:
@@ -110,7 +128,7 @@ def frame(
     return Group(
         Text(title, style="bold", overflow="ellipsis", no_wrap=True),
         picture.renderable,
-        _seats(moment, specs, beliefs, seat, picture.seat_notes),
+        _seats(moment, specs, beliefs, seat, picture.seat_notes, size.width),
         Rule(style="dim"),
         _talk(game, events, max(2, size.height - used)),
     )
@@ -127,9 +145,10 @@ def _picture(game: Game, events: Sequence[Event], seat: int | None) -> Picture:
 def _seats(
     moment: Moment,
     specs: Sequence[str],
-    beliefs: Beliefs,
+    beliefs: Uncertainty,
     viewer: int | None,
     notes: Mapping[int, str],
+    width: int,
 ) -> RenderableType:
     """Who plays, and how much each still does not know; three seats in a row."""
     grid = Table.grid(padding=(0, 1), expand=True)
@@ -137,17 +156,20 @@ def _seats(
         grid.add_column(ratio=1)
     cells = []
     for seat, spec in enumerate(specs):
-        cell = Text(no_wrap=True, overflow="ellipsis")
-        # While several commit at once, a seat must not see who has done so already.
-        acts = seat in moment.to_act and viewer in (None, seat)
-        cell.append("▶" if acts else " ", style="bold yellow")
-        cell.append(f"{seat} {spec.removeprefix('bot:')} ")
+        known = Text(no_wrap=True)
         bits = beliefs.bits(seat, moment) if viewer in (None, seat) else None
         if seat in notes:
-            cell.append(notes[seat], style="red")
+            known.append(notes[seat], style="red")
         elif bits is not None:
-            cell.append(f"{bits:.1f} bits ", style="dim")
-            cell.append(bar(bits), style="blue")
+            known.append(f"{bits:.1f} bits ", style="dim")
+            known.append(bar(bits), style="blue")
+        # While several commit at once, a seat must not see who has done so already.
+        acts = seat in moment.to_act and viewer in (None, seat)
+        cell = Text("▶" if acts else " ", style="bold yellow", no_wrap=True)
+        cell.append(f"{seat} {spec.removeprefix('bot:')}", style="not bold default")
+        # A long name gives way to what is known.
+        cell.truncate(max(8, width // 3 - 2 - known.cell_len), overflow="ellipsis")
+        cell.append(" ").append_text(known)
         cells.append(cell)
     for first in range(0, len(cells), 3):
         grid.add_row(*cells[first : first + 3])

@@ -4,36 +4,77 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from arena.episode import ReplayWriter
+from arena.attempt import Attempt, ChatLine
+from arena.episode import Branch, DecisionLine, ReplayWriter
 from arena.playing import play, seat_agents
 from arena.registry import make_game
 from arena.replay import Replay, read_replay
 from replays.frame import bar
 from replays.live import LiveView
-from replays.terminal import Stepper, save_svg
+from replays.panels.entropy import resample, rows
+from replays.panels.odds import Kind, Row, short, short_places, split
+from replays.panels.view import legible
+from replays.stepper import NAMES, Stepper
+from replays.terminal import print_json, save_svg
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m[red]bold[/red] \u202eabc\ud800\r\n[/]"
 
 
-def recorded(folder: Path, name: str = "cluedo", **options: object) -> Replay:
+def recorded(
+    folder: Path, name: str = "cluedo", bot: str = "random", turns: int = 30, **options: object
+) -> Replay:
     game = make_game(name, **options)
     writer = ReplayWriter(folder, "game")
-    specs = ["bot:random"] * game.num_players
+    specs = [f"bot:{bot}"] * game.num_players
     agents = seat_agents(game, specs, 3)
-    asyncio.run(play(game, agents, 3, players=specs, max_turns=30, watchers=[writer]))
+    asyncio.run(play(game, agents, 3, players=specs, max_turns=turns, watchers=[writer]))
     return read_replay(writer.path)
 
 
+@pytest.fixture(scope="module")
+def cards(tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    """A game with mistakes and an accusation; not to be changed."""
+    return recorded(tmp_path_factory.mktemp("cards"), bot="detective", players=3)
+
+
 def drawn(stepper: Stepper, width: int = 80, height: int = 24) -> str:
-    console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
-    stepper.console = console
-    console.print(stepper.picture())
-    output = console.file
+    stepper.console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
+    return written(stepper)
+
+
+def written(stepper: Stepper) -> str:
+    stepper.console.print(stepper.picture(), soft_wrap=True)
+    output = stepper.console.file
     assert isinstance(output, io.StringIO)
     return output.getvalue()
+
+
+def studied(replay: Replay, ply: int = 0, seat: int | None = None) -> Stepper:
+    """A viewer that has found out all there is."""
+    stepper = Stepper(replay, ply, seat)
+    stepper.findings.finish()
+    return stepper
+
+
+def with_attempts(replay: Replay, attempts: list[Attempt], **details: object) -> int:
+    """Give the first decision a model's attempts; the position after it."""
+    number = next(n for n, move in enumerate(replay.moves) if isinstance(move, DecisionLine))
+    noted = {"attempts": [attempt.to_json() for attempt in attempts], **details}
+    replay.moves[number] = replay.moves[number].model_copy(update={"details": noted})
+    return number + 1
 
 
 @pytest.mark.parametrize("variant", ["cards", "classic"])
@@ -73,8 +114,7 @@ def test_keys(tmp_path: Path) -> None:
 
 def test_a_seat_sees_no_more_than_it_saw(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3)
-    stepper = Stepper(replay, len(replay.moves), 1)
-    text = drawn(stepper, height=40)
+    text = drawn(studied(replay, len(replay.moves), 1), height=40)
     assert "as seat 1 saw it" in text
     assert "Player 0 shows Player 2:" not in text
     assert text.count(" bits ") == 1, "what others do not know is not for this seat"
@@ -99,3 +139,272 @@ def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_bars() -> None:
     assert [bar(bits) for bits in (0.0, 1.0, 2.2, 6.9)] == ["", "▌", "█", "███▌"]
+
+
+@pytest.mark.parametrize("variant", ["cards", "classic"])
+def test_each_panel_fills_the_terminal(tmp_path: Path, variant: str) -> None:
+    replay = recorded(tmp_path, variant=variant, players=6, turns=6)
+    stepper = studied(replay)
+    for ply, seat in ((0, None), (len(replay.moves), None), (len(replay.moves) // 2, 4)):
+        stepper.ply, stepper.seat = ply, seat
+        for key in (*(name[0] for name in NAMES), "?"):
+            stepper.press(key)
+            for width, height in ((80, 24), (120, 40), (34, 9), (12, 3)):
+                lines = drawn(stepper, width, height).splitlines()
+                assert len(lines) == height
+                assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])
+def test_panels_of_games_that_say_less(tmp_path: Path, name: str) -> None:
+    stepper = studied(recorded(tmp_path, name))
+    stepper.press("G")
+    shown = {}
+    for panel in NAMES:
+        stepper.press(panel[0])
+        shown[panel] = drawn(stepper)
+    assert "does not say what could be known" in shown["odds"] + shown["entropy"]
+    assert "Nothing is to be said" in shown["comments"]
+    assert "terminated" in shown["result"] and "seat 1" in shown["result"]
+
+
+def test_the_odds_show_all_cards_at_80_by_24(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=6, turns=5)
+    stepper = studied(replay, len(replay.moves))
+    stepper.press("o")
+    text = drawn(stepper)
+    knowledge = stepper.findings.knowledge(0).value
+    assert knowledge is not None
+    for thing in knowledge["things"]:
+        assert short(thing, 11) in text
+    assert "lines 1" not in text and "What seat 0 could know" in text
+    assert "●" in text and re.search(r"[░▒▓]\d\d", text)
+    stepper.press("f")
+    assert "What seat 1 could know" in drawn(stepper)
+    stepper.press("3")
+    stepper.press("f")
+    assert "What seat 3 could know" in drawn(stepper)
+
+
+def test_keys_change_the_panel_and_go_back(cards: Replay) -> None:
+    stepper = Stepper(cards, 0, None)
+    seen = []
+    for key in ("c-i", "c-i", "s-tab", "d", "?", "?", "e", "?", "escape", "t", "s-tab", "tab"):
+        assert stepper.press(key)
+        seen.append(stepper.panel)
+    assert seen[:6] == ["odds", "comments", "odds", "decision", "help", "decision"]
+    assert seen[6:] == ["entropy", "help", "entropy", "table", "result", "table"]
+    assert f"[{stepper.panel}]" in drawn(stepper)
+    assert not stepper.press("escape")
+
+
+def test_jumps(cards: Replay) -> None:
+    replay = cards
+    stepper = studied(replay)
+    comments = stepper.findings.comments(None).value
+    mistakes = sorted({each["found"] for each in comments if each["mistake"]})
+    assert mistakes, "a detective makes mistakes"
+    for wanted in mistakes:
+        stepper.press("m")
+        assert stepper.ply == wanted
+        assert "! mistake of seat" in drawn(stepper)
+    stepper.press("m")
+    assert stepper.ply == mistakes[-1] and "no further mistake" in drawn(stepper)
+    stepper.press("M")
+    assert stepper.ply == (mistakes[-2] if len(mistakes) > 1 else mistakes[-1])
+    stepper.press("g")
+    moved = [n for n, m in enumerate(replay.moves, 1) if getattr(m, "player", None) == 2]
+    for key in "ff":
+        stepper.press(key)
+    for place in moved[:3]:
+        stepper.press("s")
+        assert stepper.ply == place
+    stepper.press("S")
+    assert stepper.ply == moved[1]
+
+
+def test_jumps_to_accusations(cards: Replay) -> None:
+    replay = cards
+    stepper = Stepper(replay, 0, None)
+    accused = [n for n, m in enumerate(replay.moves, 1) if m.action.startswith("accuse")]
+    assert accused, "somebody accuses"
+    for place in accused:
+        stepper.press("x")
+        assert stepper.ply == place
+    stepper.press("x")
+    assert stepper.ply == accused[-1]
+
+
+def test_what_a_seat_is_shown_does_not_depend_on_what_comes_later(cards: Replay) -> None:
+    replay = cards
+    wholes = [studied(replay, 0, seat) for seat in (0, 2)]
+    for ply in range(3, len(replay.moves), len(replay.moves) // 4):
+        begun = Replay(replay.path, replay.header, replay.moves[:ply])
+        for later in wholes:
+            now = studied(begun, ply, later.seat)
+            later.ply = ply
+            for panel in ("table", "odds", "comments", "decision"):
+                now.panel = later.panel = panel
+                texts = [drawn(each).splitlines()[1:] for each in (now, later)]
+                assert texts[0] == texts[1], panel
+
+
+def test_a_seat_is_shown_nothing_of_the_others(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    attempt = Attempt(messages=(ChatLine(role="user", content="SECRET"),), reply="SECRET")
+    place = with_attempts(replay, [attempt], note="SECRET")
+    player = getattr(replay.moves[place - 1], "player", None)
+    stepper = studied(replay)
+    for seat in (None, 0, 1, 2):
+        stepper.seat = seat
+        shown = {}
+        for panel in NAMES:
+            stepper.ply, stepper.panel = len(replay.moves), panel
+            shown[panel] = drawn(stepper, height=60)
+        assert (f"seed {replay.header.seed}" in "".join(shown.values())) == (seat is None)
+        assert shown["entropy"].count(" random ") == (3 if seat is None else 1)
+        assert seat is None or f"What seat {seat} could know" in shown["odds"]
+        assert all(each["player"] == seat for each in stepper.findings.comments(seat).value) or (
+            seat is None
+        )
+        stepper.ply, stepper.panel = place, "decision"
+        assert ("SECRET" in drawn(stepper)) == (seat in (None, player))
+
+
+def test_a_decision_in_full(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    failed = Attempt(
+        messages=(ChatLine(role="user", content="line\n" * 60),),
+        reply="hm",
+        reasoning="let me see",
+        failure="unparsable",
+        excerpt="hm",
+        model="some-model",
+        policy_version=7,
+        prompt_tokens=1234,
+        completion_tokens=5,
+        cost=0.25,
+        seconds=1.5,
+        tokens=((1, -0.5, None), (2, -1.5, None)),
+    )
+    again = Attempt(kept=1, messages=(ChatLine(role="user", content="once more"),), reply="end")
+    place = with_attempts(replay, [failed, again])
+    stepper = studied(replay, place)
+    stepper.press("d")
+    whole = drawn(stepper, height=200)
+    for words in (
+        *("! Attempt 1 of 2: unparsable", "Attempt 2 of 2: accepted", "At fault: hm"),
+        *("some-model", "policy version 7", "1,234 tokens in, 5 out", "$0.25", "1.50 s"),
+        *("let me see", "mean -1.00, lowest -1.50", "+ line", "+ once more"),
+        "1 messages as in its last request, 300 characters",
+    ):
+        assert words in whole, words
+    assert "lines 1 to" in drawn(stepper)
+    seen = set(drawn(stepper).splitlines())
+    for _ in range(9):
+        stepper.press("pagedown")
+        seen |= set(drawn(stepper).splitlines())
+    assert stepper.ply == place and {"+ once more"} <= {line.strip() for line in seen}
+    stepper.press("up")
+    assert "once more" not in drawn(stepper).splitlines()[-3]
+    stepper.press("n")
+    assert stepper.scroll == 0
+
+
+def test_hostile_text_is_only_text(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    words = HOSTILE.encode("utf-8", "replace").decode()
+    attempt = Attempt(
+        messages=(ChatLine(role="user", content=words),),
+        sampling={words: words},
+        reply=words,
+        reasoning=words,
+        refusal=words,
+        excerpt=words,
+        model=words,
+    )
+    place = with_attempts(replay, [attempt], beliefs={words: words}, other={words: [words]})
+    replay.header = replay.header.model_copy(update={"players": ("[red]x[/red]", words, "[/]")})
+    stepper = studied(replay, place)
+    for panel in NAMES:
+        stepper.panel = panel
+        text = drawn(stepper, height=99)
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+        assert "[red]" in text or panel in ("odds", "comments", "result")
+    assert legible(HOSTILE).isprintable() is False and legible("a\tb\x1b") == "a b "
+
+
+def test_a_thread_finds_out_the_same(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    there, here = Stepper(replay, 0, 1), studied(replay, 0, 1)
+    assert "judging" in drawn(there) and "judging" not in drawn(here)
+    there.findings.begin()
+    until = time.monotonic() + 20
+    while not all(there.findings.summaries(v).complete for v in (None, 0, 1, 2)):
+        assert time.monotonic() < until
+        _ = there.findings.progress  # Raises what went wrong in the thread.
+        time.sleep(0.01)
+    for viewer in (None, 0, 1, 2):
+        assert there.findings.comments(viewer) == here.findings.comments(viewer)
+        assert there.findings.summaries(viewer) == here.findings.summaries(viewer)
+        assert there.findings.knowledge(viewer or 0) == here.findings.knowledge(viewer or 0)
+    found = there.findings.decision(1, 1)
+    while not found.complete:
+        found = there.findings.decision(1, 1)
+    assert found == here.findings.decision(1, 1)
+    there.findings.close()
+
+
+def test_one_seats_json_does_not_name_seeds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay = recorded(tmp_path, players=3)
+    branch = Branch(parent="p-seed3", parent_sha256="0" * 64, ply=4, seed=99, players=("x",) * 3)
+    replay.header = replay.header.model_copy(update={"branches": (branch,)})
+    headers = []
+    for seat in (None, 1):
+        print_json(replay, 1, seat)
+        headers.append(json.loads(capsys.readouterr().out)["header"])
+    assert headers[0]["seed"] == 3 and headers[0]["branches"][0]["seed"] == 99
+    assert "seed" not in headers[1] and headers[1]["branches"] == [{"ply": 4}]
+
+
+def test_parts_of_the_panels() -> None:
+    assert [short(name, 11) for name in ("Mrs White", "Professor Plum", "Conservatory")] == [
+        *("Mrs White", "Profe. Plum", "Conservato…")
+    ]
+    assert short_places(["Player 0", "Player 11", "Envelope"]) == ["P0", "P11", "Env"]
+    assert short_places(["Left", "Lefty"]) == ["0", "1"]
+    kinds = [Kind(str(n), [Row("x", [1.0])] * n) for n in (6, 6, 9)]
+    assert [[kind.name for kind in block] for block in split(kinds, 2)] == [["6", "6"], ["9"]]
+    assert len(split(kinds, 1)) == 1 and len(split(kinds, 3)) == 3
+    assert rows([8, 4, 0.001, 0], 8, 2) == ["█   ", "██▁ "]
+    assert resample([5, 4, 3], [0, 0, 1]) == [4, 3]
+
+
+def test_on_a_real_terminal(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "arena", "replay", str(replay.path)]
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    viewer = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+
+    def until(words: bytes) -> None:
+        nonlocal shown
+        shown = b""
+        while words not in shown:
+            assert select.select([ours], [], [], 20)[0], shown[-2000:]
+            shown += os.read(ours, 65536)
+
+    until(b"everything open")
+    for key, words in ((b"G", b"ply %d/" % len(replay.moves)), (b"1", b"as seat 1 saw it")):
+        os.write(ours, key)
+        until(words)
+    os.write(ours, b"o")
+    until(b"What seat 1 could know")
+    os.write(ours, b"q")
+    until(b"\x1b[?1049l")
+    assert viewer.wait(20) == 0
+    os.close(ours)

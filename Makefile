@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
+BROWSER := tests/test_web_browser.py tests/test_scenes.py tests/test_web_page.py
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test venv bench coverage ladder strength theory playthroughs clean
@@ -33,10 +34,11 @@ test: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
-	@# tested in one of its own, beside the rest.
-	$(BIN)/pytest tests/test_art_*.py > $(VENV)/art.log 2>&1 & art=$$!; \
-	  $(BIN)/pytest --ignore-glob='*/test_art_*.py'; rest=$$?; \
-	  wait $$art; with_art=$$?; grep -v 'it/s' $(VENV)/art.log; exit $$((rest + with_art))
+	@# tested in one of its own, beside the rest; then, there, what waits for a browser.
+	($(BIN)/pytest tests/test_art_*.py; art=$$?; $(BIN)/pytest $(BROWSER); exit $$((art + $$?))) \
+	  > $(VENV)/beside.log 2>&1 & beside=$$!; \
+	  $(BIN)/pytest --ignore-glob='*/test_art_*.py' $(BROWSER:%=--ignore=%); rest=$$?; \
+	  wait $$beside; others=$$?; grep -v 'it/s' $(VENV)/beside.log; exit $$((rest + others))
 
 venv: $(VENV)/.test
 

@@ -275,12 +275,19 @@ class Run:
             ):
                 with attempt:
                     result = await self.host.backend.train(
-                        self.host.model, list(groups), **self.arguments
+                        self.host.model, list(groups), **self._arguments()
                     )
         except (ConnectionError, TimeoutError) as error:
             told = str(error) or type(error).__name__
             raise ArenaError(f"the update failed {TRIES} times, the last time by: {told}") from None
         return dict(result.metrics)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Of the next update; only the reference of the KL penalty may move."""
+        if not (self.config.kl_coef and self.config.kl_reference_every):
+            return self.arguments
+        reference = self.config.reference_step(self.log.state.step)
+        return self.arguments | {"kl_penalty_reference_step": reference}
 
     def _finish_step(self, record: StepRecord) -> None:
         state: dict[str, object] = {"step": record.step, "final": {}}
@@ -339,7 +346,8 @@ class Run:
 
     def _kept(self) -> set[int]:
         steps = range(self.log.state.step + 1)
-        return kept_steps(self.log.state, self.config.keep_pool, steps, self.config.kl_reference)
+        reference = self.config.reference_step(self.log.state.step)
+        return kept_steps(self.log.state, self.config.keep_pool, steps, reference)
 
     def _replay_folder(self, game: int) -> Path | None:
         """Where the replay of this game of the step goes, if it is in the sample."""

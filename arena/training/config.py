@@ -139,6 +139,9 @@ class TrainConfig(BaseModel):
     )
     kl_coef: float = setting(0.0, "Penalty on the KL divergence from --kl-reference.", UPDATE, ge=0)
     kl_reference: int = setting(0, "Step whose weights are the reference.", UPDATE, ge=0)
+    kl_reference_every: int = setting(
+        0, "Steps after which the reference moves on to the newest weights; 0: never.", UPDATE, ge=0
+    )
     advantage_balance: float = setting(
         0.0, "-1: only negative advantages count, 1: only positive ones.", UPDATE, ge=-1, le=1
     )
@@ -236,6 +239,12 @@ class TrainConfig(BaseModel):
     def art_name(self) -> str:
         """What ART calls the model."""
         return self.model_name or self.experiment
+
+    def reference_step(self, step: int) -> int:
+        """The step whose weights the KL penalty refers to in the update after `step`."""
+        if not self.kl_reference_every:
+            return self.kl_reference
+        return max(self.kl_reference, step - step % self.kl_reference_every)
 
     @property
     def total_steps(self) -> int:

@@ -163,7 +163,7 @@ class LocalHost:
         config = self._request.config
         kept = {*steps, await self.model.get_step()}
         if config.kl_coef:
-            kept.add(config.kl_reference)
+            kept.add(config.reference_step(max(kept)))
         backend = opened(self._backend)
         pruning = backend.prune_model_adapters(self.model, retain_steps=kept)
         await backend.guarded("unloading adapters", pruning)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -86,13 +86,19 @@ class Copyist:
             self.chat.correct(correction(reading, observation))
 
 
-def lessons(name: str, options: Mapping[str, Json], shares: Shares, seed: int) -> Iterator[Lesson]:
-    """The chats of all seats of one game that the seed draws."""
+def lessons(
+    name: str,
+    options: Mapping[str, Json],
+    shares: Shares,
+    seed: int,
+    seated: Callable[[str, Seat], Agent] = make_agent,
+) -> Iterator[Lesson]:
+    """The chats of all seats of one game that the seed draws; `seated` makes a SPEC's agent."""
     rng = stream(seed, "lesson")
     if shares.players:
         options = {**options, "players": _draw(shares.players, rng)}
     game = make_game(name, **options)
-    copyists = [_copyist(game, seat, shares, seed, rng) for seat in range(game.num_players)]
+    copyists = [_copyist(game, seat, shares, seed, rng, seated) for seat in range(game.num_players)]
     returns = _play_out(game, copyists, seed)
     for copyist, earned in zip(copyists, returns, strict=True):
         chat = copyist.chat
@@ -101,11 +107,18 @@ def lessons(name: str, options: Mapping[str, Json], shares: Shares, seed: int) -
             yield Lesson(tuple(chat.messages), slips, game.num_players, chat.level)
 
 
-def _copyist(game: Game, player: int, shares: Shares, seed: int, rng: random.Random) -> Copyist:
+def _copyist(
+    game: Game,
+    player: int,
+    shares: Shares,
+    seed: int,
+    rng: random.Random,
+    seated: Callable[[str, Seat], Agent],
+) -> Copyist:
     level = _draw(shares.levels, rng)
     seat = Seat(game, player, stream(seed, f"agent {player}"), level)
     rebuild_at = rng.randrange(14) if rng.random() < shares.fresh else None
-    bot = make_agent(f"bot:{_draw(shares.bots[level], rng)}", seat)
+    bot = seated(f"bot:{_draw(shares.bots[level], rng)}", seat)
     return Copyist(bot, Chat(game, "append", level), rebuild_at, rng)
 
 

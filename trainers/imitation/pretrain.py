@@ -50,10 +50,12 @@ def pretrain(
     say: Callable[[str], None] = print,
     corpus: Sequence[Lesson] | None = None,
     threads: int = 2,
+    finish: Sequence[Lesson] = (),
 ) -> dict[str, Json]:
     """Write a checkpoint to `out`. Returns the figures of the run, which are written beside it.
 
     `corpus` holds the chats to learn from; without it those of the recipe's games, mostly winners'.
+    `finish` holds chats that are read once, after all the others.
     `threads` is a constant, and not the number of processors, because the sums depend on it.
     Raises MissingDependency without the extra.
     """
@@ -66,14 +68,13 @@ def pretrain(
     corpus = list(_corpus(recipe)) if corpus is None else corpus
     say(f"{len(corpus)} chats of {recipe.games} games, {time.perf_counter() - started:.0f} s")
     tokenizer = tokenizer_for(recipe, corpus)
-    examples = [encode(lesson, tokenizer) for lesson in corpus]
-    examples = [example for example in examples if len(example.ids) <= recipe.context_length]
+    examples, last = (_examples(chats, tokenizer, recipe) for chats in (corpus, finish))
     count = max(1, len(examples) // 50)
     held_out, taught = examples[:count], examples[count:]
     model = new_model(recipe, tokenizer)
     parameters = sum(p.numel() for p in model.parameters())
     say(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
-    curve = _learn(model, recipe, taught, held_out, say)
+    curve = _learn(model, recipe, taught, last, held_out, say)
     save(model, tokenizer, recipe, out)
     figures = {
         "recipe": asdict(recipe),
@@ -117,6 +118,14 @@ def encode(lesson: Lesson, tokenizer: PreTrainedTokenizerFast) -> Example:
         ids += [tokenizer.convert_tokens_to_ids(f"<|{message.role}|>"), *text, end]
         written += [False, *[learned] * (len(text) + 1)]
     return Example(np.array(ids, dtype=np.int32), np.array(written), lesson.level, lesson.players)
+
+
+def _examples(
+    lessons: Sequence[Lesson], tokenizer: PreTrainedTokenizerFast, recipe: Recipe
+) -> list[Example]:
+    """Those that fit into the context."""
+    examples = [encode(lesson, tokenizer) for lesson in lessons]
+    return [example for example in examples if len(example.ids) <= recipe.context_length]
 
 
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
@@ -188,13 +197,15 @@ def _learn(
     model: Any,
     recipe: Recipe,
     taught: Sequence[Example],
+    last: Sequence[Example],
     held_out: Sequence[Example],
     say: Callable[[str], None],
 ) -> list[dict[str, Json]]:
     import torch
 
     rng = np.random.default_rng(recipe.seed)
-    plan = [batch for _ in range(recipe.epochs) for batch in batches(taught, recipe, rng)]
+    passes = [*[taught] * recipe.epochs, last]
+    plan = [batch for examples in passes for batch in batches(examples, recipe, rng)]
     exam = list(batches(held_out, recipe, np.random.default_rng(0)))
     optimizers = _optimizers(model, recipe)
     curve: list[dict[str, Json]] = []

@@ -10,9 +10,14 @@ from arena.action import CHANCE
 from arena.episode import ChanceLine, Ply, Position, dump
 from arena.errors import ReplayError, UsageError
 from arena.game import Game, State
-from arena.playing import clean
+from arena.printable import clean, shortened
 from arena.prompt import ChatOptions
 from arena.replay import Replay, Walked
+
+MOST_ATTEMPTS = 20
+"""Replies per decision that --max-attempts allows."""
+LONGEST_SYSTEM = 20_000
+"""Characters of a system message, which is sent with every request."""
 
 _CHAT_OPTIONS = TypeAdapter(ChatOptions)
 
@@ -21,6 +26,21 @@ def turn_limit(replay: Replay, game: Game) -> int | None:
     """Turns after which the game is cut off, whoever plays on."""
     given = replay.header.max_turns
     return game.default_max_turns if given is None else given
+
+
+def turns_left(replay: Replay, start: Position, game: Game) -> int | None:
+    """The limit of a branch: the replay's, but no more turns than a game of its own would have.
+
+    A replay may come from anywhere, and every turn of a model costs.
+    """
+    limit, usual, turn = turn_limit(replay, game), game.default_max_turns, 0
+    if limit is None or usual is None:
+        return limit
+    for walked in replay.walk():
+        if walked.ply.number >= len(start.plies):
+            break
+        turn = walked.state.turn
+    return min(limit, turn + usual)
 
 
 def position(replay: Replay, ply: int) -> Position:
@@ -63,19 +83,22 @@ def models_of(replay: Replay) -> ChatOptions | None:
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"]))
-        raise ReplayError(f"{replay.path}: line 1: models.{where}: {fault['msg']}") from None
-    sampling = options.sampling
+        raise ReplayError(
+            f"{replay.path}: line 1: models.{shortened(where, 80)}: {shortened(fault['msg'])}"
+        ) from None
+    sampling, system = options.sampling, options.system or ""
     limits = (
-        ("max_attempts", options.max_attempts, 1, 20),
+        ("max_attempts", options.max_attempts, 1, MOST_ATTEMPTS),
         ("sampling.temperature", sampling.temperature, 0, 2),
         ("sampling.top_p", sampling.top_p, 0, 1),
         ("sampling.max_tokens", sampling.max_tokens, 1, 10**6),
         ("sampling.n", sampling.n, 1, 1),
+        ("the length of system", len(system), 0, LONGEST_SYSTEM),
     )
     for name, value, least, most in limits:
         if not least <= value <= most:
             raise ReplayError(
-                f"{replay.path}: line 1: models.{name} is {value}, not {least} to {most}"
+                f"{replay.path}: line 1: models: {name} is {value}, not {least} to {most}"
             )
     return options
 
@@ -96,7 +119,7 @@ def _checked(replay: Replay, walked: Walked) -> Ply:
         for line in ply.lines():
             dump(line)
     except ValueError as error:  # For example NaN, which is no JSON.
-        raise ReplayError(f"{replay.path}: ply {ply.number}: {error}") from error
+        raise ReplayError(f"{replay.path}: ply {ply.number}: {shortened(str(error))}") from error
     return ply
 
 

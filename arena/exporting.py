@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Protocol
 
-from pydantic import ValidationError
-
 from arena.episode import Header
 from arena.errors import ArenaError, ReplayError, UsageError
 from arena.evaluation.analysis import Skipped, find
 from arena.game import Game
+from arena.printable import shortened
 from arena.registry import make_game
-from arena.replay import Replay, read_replay
+from arena.replay import Replay, check_regular, read_header, read_replay
 
 LONGEST_HEADER = 1 << 20
 """Bytes. What has no line's end by then is no replay, and its first line is not kept."""
@@ -149,9 +148,10 @@ def _setup(header: Header) -> str:
 def _peek(path: Path) -> Header | None:
     """The first line of what may be a replay; it is read again, and checked, later."""
     try:
+        check_regular(path)
         with path.open("rb") as file:
-            return Header.model_validate_json(file.readline(LONGEST_HEADER))
-    except (OSError, ValidationError):
+            return read_header(file.readline(LONGEST_HEADER))
+    except (OSError, ReplayError):
         return None
 
 
@@ -174,7 +174,7 @@ def _export(path: Path, exporter: Exporter, exported: Exported, seen: set[bytes]
         return
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         # A forged file may hold what no check has foreseen; it must not take the others with it.
-        exported.skipped.append(Skipped(path, f"cannot be exported: {error}"))
+        exported.skipped.append(Skipped(path, f"cannot be exported: {shortened(str(error))}"))
         return
     exporter.write(prepared)
     exported.games += 1
@@ -182,6 +182,7 @@ def _export(path: Path, exporter: Exporter, exported: Exported, seen: set[bytes]
 
 def _digest(path: Path) -> bytes:
     try:
+        check_regular(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").digest()
     except OSError as error:

@@ -17,6 +17,7 @@ from arena.episode import Episode, Header, Ply, Position, turns_played
 from arena.errors import IllegalAction, StopPlaying, UsageError
 from arena.game import Game, Outcome, State
 from arena.observation import Observation, TextLevel
+from arena.printable import clean, whole
 from arena.prompt import ChatOptions
 
 if TYPE_CHECKING:
@@ -214,17 +215,7 @@ def _checked(decision: Decision, observation: Observation) -> Decision:
     # A copy, as it will stand on disk: the agent may go on changing its own.
     details = json.dumps(dict(decision.details), allow_nan=False, ensure_ascii=False)
     failure = decision.failure if decision.failure is None else clean(decision.failure)
-    return Decision(decision.action, failure, json.loads(_whole(details)))
-
-
-def _whole(text: str) -> str:
-    """Text without half characters (lone surrogates), which no file can hold."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def clean(text: str) -> str:
-    """Text that can be written and shown: no half characters, no control characters."""
-    return "".join(c if c.isprintable() else " " for c in _whole(text))
+    return Decision(decision.action, failure, json.loads(whole(details)))
 
 
 def _told(error: Exception) -> str:

@@ -6,9 +6,11 @@ A replay is untrusted input: every line is validated, and nothing in it is execu
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISREG
 
 from pydantic import ValidationError
 
@@ -31,8 +33,11 @@ from arena.errors import ActionError, ReplayError, UsageError
 from arena.game import Game, State
 from arena.observation import Json, Observation
 from arena.playing import outcome_of, stream
+from arena.printable import shortened
 from arena.registry import make_game
 from arena.version import __version__
+
+NO_HEADER = "line 1 is no replay header; this is no replay"
 
 
 @dataclass(slots=True)
@@ -48,11 +53,15 @@ class Replay:
     """What a reader should know about the file: that it is unfinished, or cut off."""
 
     def make_game(self) -> Game:
-        """The game of this replay; raises ReplayError if there is no such game here."""
+        """The game of this replay.
+
+        Raises ReplayError if there is no such game here, and where the header or the outcome is
+        not about as many players as it has.
+        """
         try:
             game = make_game(self.header.game, **self.header.options)
         except UsageError as error:
-            raise ReplayError(f"{self.path}: line 1: {error}") from error
+            raise ReplayError(f"{self.path}: line 1: {shortened(str(error))}") from error
         if len(self.header.players) != game.num_players:
             raise ReplayError(
                 f"{self.path}: line 1: {len(self.header.players)} players in a game for "
@@ -64,7 +73,21 @@ class Replay:
                     f"{self.path}: line 1: the branch at ply {branch.ply} names "
                     f"{len(branch.players)} players in a game for {game.num_players}"
                 )
+        self._check_outcome(game.num_players)
         return game
+
+    def _check_outcome(self, players: int) -> None:
+        """Whoever reads the returns or the winner finds one of each seat, and a seat."""
+        line = self.outcome
+        if line is None:
+            return
+        where = f"{self.path}: line {2 + len(self.moves) + len(self.events)}"
+        if len(line.returns) != players:
+            raise ReplayError(f"{where}: {len(line.returns)} returns in a game for {players}")
+        if not all(map(math.isfinite, line.returns)):
+            raise ReplayError(f"{where}: a return that is no finite number")
+        if line.winner is not None and not 0 <= line.winner < players:
+            raise ReplayError(f"{where}: the winner is seat {line.winner} of {players}")
 
     def walk(self) -> Iterator[Walked]:
         """Play the game again; yields the state after each ply. The state goes on changing.
@@ -84,7 +107,7 @@ class Replay:
                 action = state.parse(move.action)
                 state.apply(player, action)
             except ActionError as error:
-                raise ReplayError(f"{self.path}: ply {number}: {error}") from error
+                raise ReplayError(f"{self.path}: ply {number}: {shortened(str(error))}") from error
             decision, seconds = Decision(action), None
             if isinstance(move, DecisionLine):
                 decision = Decision(action, move.failure, move.details)
@@ -110,18 +133,20 @@ class Walked:
 def read_replay(path: Path | str) -> Replay:
     """Read a replay. Raises ReplayError with the line at fault; a cut-off end is a notice."""
     path = Path(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ReplayError(f"cannot read {path}: {error.strerror}") from error
-    raw = data.splitlines(keepends=True)
+    raw = _read(path).splitlines(keepends=True)
     notice = None
     if raw and not raw[-1].endswith(b"\n"):
         notice = f"the last line is cut off; the replay is read up to line {len(raw) - 1}"
         raw.pop()
     if not raw:
         raise ReplayError(f"{path}: empty, no replay")
-    replay = Replay(path, _parse_header(path, raw[0]), notice=notice)
+    try:
+        header = read_header(raw[0])
+    except ReplayError as error:
+        raise ReplayError(f"{path}: {error}") from None
+    if header is None:
+        raise ReplayError(f"{path}: {NO_HEADER}")
+    replay = Replay(path, header, notice=notice)
     for number, line in enumerate(raw[1:], start=2):
         _add_line(replay, number, line)
     if replay.outcome is None and notice is None:
@@ -129,31 +154,60 @@ def read_replay(path: Path | str) -> Replay:
     return replay
 
 
-def _parse_header(path: Path, line: bytes) -> Header:
+def _read(path: Path) -> bytes:
+    try:
+        check_regular(path)
+        return path.read_bytes()
+    except OSError as error:
+        raise ReplayError(f"cannot read {path}: {error.strerror}") from error
+
+
+def check_regular(path: Path) -> None:
+    """Opening a pipe would wait for its writer, and a device may never end.
+
+    Raises ReplayError for these, and OSError for what is not there. A folder is left to whoever
+    opens it, which says what it is.
+    """
+    mode = path.stat().st_mode
+    if not (S_ISREG(mode) or path.is_dir()):
+        raise ReplayError(f"cannot read {path}: it is no regular file")
+
+
+def read_header(line: bytes) -> Header | None:
+    """The header that a file's first line holds; None for JSON that is no header of a replay.
+
+    Raises ReplayError, which does not name the file, for a header that is none of ours.
+    """
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):  # The latter for brackets nested thousands deep.
-        raise ReplayError(f"{path}: line 1 is not JSON; this is no replay") from None
+        raise ReplayError("line 1 is not JSON; this is no replay") from None
     if not isinstance(fields, dict) or fields.get("type") != "header":
-        raise ReplayError(f"{path}: line 1 is no replay header; this is no replay")
+        return None
     version = fields.get("schema_version")
     if version != SCHEMA_VERSION:
         raise ReplayError(
-            f"{path}: written with replay schema {version!r}; this arena ({__version__}) "
-            f"reads schema {SCHEMA_VERSION}"
+            f"written with replay schema {shortened(repr(version), 40)}; this arena "
+            f"({__version__}) reads schema {SCHEMA_VERSION}"
         )
-    header = _parse_line(path, 1, line)
-    assert isinstance(header, Header)
-    return header
+    try:
+        return Header.model_validate_json(line)
+    except ValidationError as error:
+        raise ReplayError(f"line 1: {_fault(error)}") from None
 
 
 def _parse_line(path: Path, number: int, line: bytes) -> ReplayLine:
     try:
         return LINE.validate_json(line)
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(str(part) for part in fault["loc"])
-        raise ReplayError(f"{path}: line {number}: {where or 'line'}: {fault['msg']}") from None
+        raise ReplayError(f"{path}: line {number}: {_fault(error)}") from None
+
+
+def _fault(error: ValidationError) -> str:
+    """The first fault, and in which field; both may quote the line."""
+    fault = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, fault["loc"])) or "line"
+    return f"{shortened(where, 80)}: {shortened(fault['msg'])}"
 
 
 def _add_line(replay: Replay, number: int, raw: bytes) -> None:
@@ -199,7 +253,9 @@ def verify(replay: Replay) -> str | None:
         state = walked.state
     surplus = next(recorded, None)
     if surplus is not None:
-        return f"ply {surplus.ply}: an event '{surplus.event}' that the rules do not give"
+        return (
+            f"ply {surplus.ply}: an event '{shortened(surplus.event)}' that the rules do not give"
+        )
     return _verify_outcome(replay, state)
 
 
@@ -207,7 +263,7 @@ def _verify_move(replay: Replay, walked: Walked) -> str | None:
     number, action = walked.ply.number, str(walked.ply.decision.action)
     found = replay.moves[number].action
     if found != action:
-        return f"ply {number}: the move is written '{found}' for '{action}'"
+        return f"ply {number}: the move is written '{shortened(found)}' for '{action}'"
     limit = replay.header.max_turns
     if limit is not None and walked.turn_before > limit:
         return f"ply {number} ({action}): a move after the limit of {limit} turns"
@@ -233,10 +289,14 @@ def _verify_events(walked: Walked, recorded: Iterator[EventLine], cut_off: bool)
         if found != expected:
             return (
                 f"ply {number} ({walked.ply.decision.action}): "
-                f"the rules give {dump(expected).strip()}, "
-                f"the replay has {dump(found).strip() if found else 'no such event'}"
+                f"the rules give {dump(expected).strip()}, the replay has {_written(found)}"
             )
     return None
+
+
+def _written(event: Json) -> str:
+    """As it stands in the file, which need not be JSON by the letter: it may hold NaN."""
+    return shortened(json.dumps(event, separators=(",", ":"))) if event else "no such event"
 
 
 def _verify_outcome(replay: Replay, state: State | None) -> str | None:
@@ -258,5 +318,6 @@ def _verify_outcome(replay: Replay, state: State | None) -> str | None:
     ]
     for name, found, expected in facts:
         if found != expected:
-            return f"outcome: {name} is {found!r} in the replay, {expected!r} by the rules"
+            read = shortened(repr(found))
+            return f"outcome: {name} is {read} in the replay, {expected!r} by the rules"
     return None

@@ -23,6 +23,9 @@ from arena.service import LLMService
 
 Facts = Mapping[str, Json]
 
+CONTEXT = frozenset({"best", "least", "choices", "break_even"})
+"""Facts of the position, whatever is played in it, by the names that assessors give them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -49,6 +52,22 @@ class Opinion:
     @property
     def same(self) -> bool:
         return self.said.failure is None and self.said.action == self.played.action
+
+    @property
+    def shown_of_played(self) -> Facts:
+        """What to tell beside the move. The best is the best of those that were compared, and what
+        was said is one of them: so it is one number, the larger."""
+        played, said = self.of_played, self.of_said.get("best")
+        best = played.get("best")
+        if is_number(best) and is_number(said):
+            return {**played, "best": max(best, said)}
+        return played
+
+    @property
+    def shown_of_said(self) -> Facts:
+        """The same without what has been told of the position already."""
+        told = CONTEXT & self.of_played.keys()
+        return {name: value for name, value in self.of_said.items() if name not in told}
 
 
 @dataclass(slots=True)
@@ -156,12 +175,12 @@ class Compared:
 
 
 def compare(opinions: Collection[Opinion]) -> dict[str, Compared]:
-    """By their names, the facts that are numbers."""
+    """By their names, the facts that are numbers and depend on the move."""
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for opinion in opinions:
         for name, value in opinion.of_played.items():
             other = opinion.of_said.get(name)
-            if is_number(value) and is_number(other):
+            if name not in CONTEXT and is_number(value) and is_number(other):
                 pairs[name].append((value, other))
     return {
         name: Compared(

@@ -257,7 +257,7 @@ def test_nobody_plays_on_from_a_forged_replay(parents: dict[str, Replay], tmp_pa
     with pytest.raises(ReplayError, match="ply 1: .*not JSON compliant"):
         position(read_replay(path), 3)
     path.write_text(text.replace('"models":null', '"models":{"max_attempts":99}', 1), "utf-8")
-    with pytest.raises(ReplayError, match="models.max_attempts is 99"):
+    with pytest.raises(ReplayError, match="models: max_attempts is 99"):
         models_of(read_replay(path))
     path.write_text(text.replace('"models":null', '"models":{"chat":["x"]}', 1), "utf-8")
     with pytest.raises(ReplayError, match="models.chat"):

@@ -320,6 +320,18 @@ class Forged:
         line["details"]["attempts"][0] |= fields
         return self._write(stem, lines)
 
+    def attempts(self, stem: str, number: int, **fields: Json) -> Path:
+        """So many attempts at the first decision that has any, all like the first."""
+        lines = rows_of(self.path)
+        line = next(one for one in lines if one.get("details", {}).get("attempts"))
+        first, *_ = line["details"]["attempts"]
+        line["details"]["attempts"] = [first | fields] * number
+        return self._write(stem, lines)
+
+    def header(self, stem: str, **fields: Json) -> Path:
+        first, *lines = rows_of(self.path)
+        return self._write(stem, [first | fields, *lines])
+
     def outcome(self, stem: str, **fields: Json) -> Path:
         *lines, last = rows_of(self.path)
         return self._write(stem, [*lines, last | fields])
@@ -341,6 +353,9 @@ def test_what_is_no_finished_game_of_a_model_is_named_and_left_out(
     (folder / "bots.jsonl").write_bytes(
         record(tmp_path, "b", in_order(), specs=("bot:random", "bot:random")).read_bytes()
     )
+    bots = Forged(folder / "bots.jsonl")
+    bots.header("unknown", game="chess")
+    bots.header("players", players=["bot:random"] * 3)
     (folder / "junk.jsonl").write_bytes(b"\xff\x00 no replay\n")
     (folder / "empty.jsonl").write_bytes(b"")
     (folder / "cut.jsonl").write_bytes(text[: len(text) // 2])
@@ -350,6 +365,9 @@ def test_what_is_no_finished_game_of_a_model_is_named_and_left_out(
     forged.attempt("nan", tokens=[[5, math.nan, None]])
     forged.attempt("huge", prompt_tokens=10**40)
     forged.attempt("list", messages=7)
+    forged.attempt("long", **{"x" * 10**6: 7})
+    forged.attempts("many", 21)
+    forged.outcome("nobody", returns=[])
     told = export([folder], form, tmp_path / "out")
     assert told.games == 1 and told.copies == 1
     reasons = {skipped.path.stem: found_in(skipped.reason) for skipped in told.skipped}
@@ -363,13 +381,30 @@ def test_what_is_no_finished_game_of_a_model_is_named_and_left_out(
         "nan": "no finite number",
         "huge": "a count that is out of range",
         "list": "attempts: ",
+        "long": "attempts: ",
+        "many": "attempts: 21 at one decision, where 20 is the most",
+        "unknown": "there is no game 'chess'",
+        "players": "3 players in a game for 2",
+        "nobody": "0 returns in a game for 2",
     }
+    assert all(len(skipped.reason) < 300 for skipped in told.skipped)
+
+
+def test_as_many_attempts_as_the_flag_allows_are_no_forgery(tmp_path: Path) -> None:
+    """Requests that were too long for the model are attempts for which nothing was counted."""
+    forged = Forged(record(tmp_path, "good", in_order(NOISE)))
+    most = forged.attempts("most", 20)
+    overflow: dict[str, Json] = {"failure": "provider_error", "cause": "context_length"}
+    too_long = forged.attempts("too long", 30, **overflow)
+    assert export([most, too_long], "chat", tmp_path / "out").games == 2
 
 
 REASONS = (
     "no model was asked", "line 1 is not JSON", "empty", "cut off",
     "not by the rules, at outcome: returns", "a token id that no vocabulary has",
-    "no finite number", "a count that is out of range", "attempts: ",
+    "no finite number", "a count that is out of range", "there is no game 'chess'",
+    "3 players in a game for 2", "0 returns in a game for 2",
+    "attempts: 21 at one decision, where 20 is the most", "attempts: ",
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 from pathlib import Path
 
 import jsonschema
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 
 from arena.episode import Header, ReplayWriter, replay_json_schema
 from arena.errors import ArenaError, ReplayError
+from arena.evaluation.analysis import find
 from arena.game import State
 from arena.playing import play, seat_agents
+from arena.printable import shortened
 from arena.registry import make_game
 from arena.replay import read_replay, verify
 
@@ -188,7 +191,7 @@ def test_a_tampered_deal_is_an_error(recorded: Path, tmp_path: Path) -> None:
         ("[" * 100_000 + "\n", "this is no replay"),
         ("[1,2]\n", "no replay header"),
         ('{"type":"header","schema_version":99}\n', "schema 99; this arena .* reads schema 1"),
-        ('{"type":"header","schema_version":1,"game":"cluedo"}\n', "line 1: header.options"),
+        ('{"type":"header","schema_version":1,"game":"cluedo"}\n', "line 1: options"),
     ],
 )
 def test_what_is_no_replay(tmp_path: Path, text: str, message: str) -> None:
@@ -216,6 +219,56 @@ def test_other_faults(recorded: Path, tmp_path: Path) -> None:
     (tmp_path / "more.jsonl").write_bytes(whole + whole.splitlines(keepends=True)[-1])
     with pytest.raises(ReplayError, match="a line after the outcome"):
         read_replay(tmp_path / "more.jsonl")
+
+
+@pytest.mark.parametrize("fields", [{"returns": [1.0]}, {"returns": [0.0] * 4}, {"winner": 3}])
+def test_an_outcome_is_of_as_many_as_play(
+    recorded: Path, tmp_path: Path, fields: dict[str, object]
+) -> None:
+    number = line_of(recorded, "outcome")
+    replay = read_replay(rewritten(recorded, tmp_path, number, **fields))
+    with pytest.raises(ReplayError, match=f"line {number + 1}: .*3"):
+        replay.make_game()
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ({"type": "x" * 10**6}, "line"),
+        ({"type": "chance", "ply": 0, "action": "x" * 10**6}, "does not deal every card"),
+        ({"type": "chance", "ply": 0, "action": "deal", "\x1b[2J" + "x" * 10**6: 1}, "xtra"),
+    ],
+)
+def test_what_is_quoted_is_short_and_clean(
+    recorded: Path, tmp_path: Path, line: dict[str, object], fault: str
+) -> None:
+    lines = recorded.read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "long.jsonl"
+    path.write_text(f"{lines[0]}\n{json.dumps(line)}\n", encoding="utf-8")
+    with pytest.raises(ReplayError, match=fault) as raised:
+        verify(read_replay(path))
+    assert len(str(raised.value)) < len(str(path)) + 400 and "\x1b" not in str(raised.value)
+
+
+@given(st.text(), st.integers(10, 300))
+def test_text_from_outside_is_made_fit_to_show(text: str, most: int) -> None:
+    shown = shortened(text, most)
+    assert shown.isprintable() and len(shown) == min(len(text), most)
+    assert shortened(shown, most) == shown
+    if text.isprintable() and len(text) <= most:
+        assert shown == text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_never_opened(recorded: Path, tmp_path: Path) -> None:
+    """It would be waited for until somebody writes into it."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "pipe.jsonl")
+    (tmp_path / "game.jsonl").write_bytes(recorded.read_bytes())
+    assert find([tmp_path]) == [tmp_path / "game.jsonl"]
+    for name in ("pipe.jsonl", "link.jsonl"):
+        with pytest.raises(ReplayError, match="no regular file"):
+            read_replay(tmp_path / name)
 
 
 def test_replays_are_never_overwritten(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def register(catalog: Catalog) -> None:
     catalog.add("prompt", "brief", "trainers.prompts:brief", "notation only, for trained models")
     catalog.add("trainer", "rewards", "trainers.rewards:Rewards", "what a game was worth to a seat")
     catalog.add("trainer", "grpo", "trainers.grpo:train", "learns from groups of full games")
+    catalog.add("trainer", "check", "trainers.checks:check", "finds what a run could not do")
     exports = "trainers.exports"
     catalog.add("export", "chat", f"{exports}.chat:ChatExport", "conversations, for fine-tuning")
     catalog.add("export", "parquet", f"{exports}.parquet:ParquetExport", "a row for each reply")

@@ -25,6 +25,10 @@ from arena.cli import (
     train,
 )
 from arena.errors import ArenaError, UsageError
+from arena.printable import shortened
+
+LONGEST = 3000
+"""Characters of a complaint: the longest that says something lists names."""
 
 app = typer.Typer(
     name="arena",
@@ -84,5 +88,6 @@ def run(arguments: list[str]) -> int:
 
 def _complain(message: str, code: int) -> int:
     if message:
-        print(f"arena: {' '.join(message.split())}", file=sys.stderr)
+        # It may quote a file, which must neither steer the terminal nor fill it.
+        print(f"arena: {shortened(' '.join(message.split()), LONGEST)}", file=sys.stderr)
     return code

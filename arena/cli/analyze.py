@@ -12,6 +12,7 @@ import typer
 from arena.cli.flags import Flag, flag_groups
 from arena.cli.report import ReportFlags, check_file, write_csv
 from arena.errors import ArenaError
+from arena.printable import clean
 
 if TYPE_CHECKING:
     from arena.evaluation.analysis import Analyses
@@ -46,7 +47,7 @@ def analyze_command(
         _tell(analysis, report, csv)
         return 130
     for skipped in analysis.skipped:
-        print(f"skipped {skipped.path}: {skipped.reason}", file=sys.stderr)
+        print(clean(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
     if analysis.copies:
         print(f"{analysis.copies} files are copies of others: they count once", file=sys.stderr)
     _tell(analysis, report, csv)

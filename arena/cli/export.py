@@ -7,15 +7,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.errors import UsageError
+from arena.printable import clean
+
 if TYPE_CHECKING:
-    from arena.cli.replay import ExportFlags
+    from arena.cli.replay import Call
     from arena.exporting import Exported
 
 NAMED = 10
 """Files that were left out and are named; the rest is counted. --json names all."""
 
 
-def export(paths: list[Path], data: ExportFlags, as_json: bool) -> int:
+def export(call: Call) -> int:
     """Write the replays to one file; an existing one is replaced when the new one is complete."""
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress
@@ -23,6 +26,9 @@ def export(paths: list[Path], data: ExportFlags, as_json: bool) -> int:
     from arena.exporting import export_replays
     from arena.registry import catalog
 
+    data = call.data
+    if not call.paths:
+        raise UsageError("which replays? arena replay PATH… --export FORMAT")
     make = catalog().load("export", data.export or "")
     out = data.out or Path(f"replays-{make.suffix}")
     with Progress(
@@ -34,19 +40,19 @@ def export(paths: list[Path], data: ExportFlags, as_json: bool) -> int:
     ) as progress:
         bar = progress.add_task("replays", total=None)
         exported = export_replays(
-            paths,
+            call.paths,
             out,
             make,
             data.reward or "",
             lambda done, total: progress.update(bar, completed=done, total=total),
         )
-    _tell(exported, as_json)
+    _tell(exported, call.as_json)
     return 0
 
 
 def _tell(exported: Exported, as_json: bool) -> None:
     for skipped in exported.skipped[:NAMED]:
-        print(f"skipped {skipped.path}: {skipped.reason}", file=sys.stderr)
+        print(clean(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
     if len(exported.skipped) > NAMED:
         print(f"skipped {len(exported.skipped) - NAMED} more files", file=sys.stderr)
     if exported.copies:
@@ -58,4 +64,4 @@ def _tell(exported: Exported, as_json: bool) -> None:
         left_out = [{"path": str(each.path), "reason": each.reason} for each in exported.skipped]
         print(json.dumps({**told, "skipped": left_out, "file": str(exported.file)}))
     else:
-        print(f"wrote {exported.rows} rows of {exported.games} games to {exported.file}")
+        print(clean(f"wrote {exported.rows} rows of {exported.games} games to {exported.file}"))

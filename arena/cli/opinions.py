@@ -172,8 +172,8 @@ def _table(spec: str, opinions: list[Opinion]) -> Table:
     table.add_column(Text(f"{spec} says"), overflow="fold")
     table.add_column("same")
     for each in opinions:
-        said = "the same" if each.same else _cell(each.said, each.of_said)
-        cells = (_cell(each.played, each.of_played, "fallback"), said)
+        said = "the same" if each.same else _cell(each.said, each.shown_of_said)
+        cells = (_cell(each.played, each.shown_of_played, "fallback"), said)
         if each.said.failure:
             cells = (cells[0], "no legal reply")
         numbers = (str(each.ply), str(each.player))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,19 +13,48 @@ import typer
 from arena.cli import models
 from arena.cli.flags import Flag, JsonFlag, flag_groups
 from arena.errors import UsageError
+from arena.printable import clean
 
 if TYPE_CHECKING:
     from arena.replay import Replay
+
+LookFlag = partial(Flag, rich_help_panel="Look")
+PageFlag = partial(Flag, rich_help_panel="Page")
+WhatIfFlag = partial(Flag, rich_help_panel="What if")
+DataFlag = partial(Flag, rich_help_panel="Data")
+
+
+@dataclass(frozen=True, slots=True)
+class LookFlags:
+    """Looking at one replay in the terminal."""
+
+    ply: Annotated[int | None, LookFlag(min=0, help="The position after this ply.")] = None
+    seat: Annotated[
+        list[str],
+        LookFlag(
+            help="I: only what this seat could see; with --ask: at its decisions only. "
+            "I=SPEC, with --branch: who plays on there."
+        ),
+    ] = field(default_factory=list)
+    verify: Annotated[bool, LookFlag("--verify", help="Play it again and compare.")] = False
+    schema: Annotated[bool, LookFlag("--schema", help="Print the format's schema.")] = False
+    svg: Annotated[Path | None, LookFlag(help="Write the position to this picture.")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class PageFlags:
     """Looking at replays in a browser."""
 
-    web: Annotated[bool, Flag("--web", help="Serve a page to a browser on this machine.")] = False
-    port: Annotated[int, Flag(min=0, max=65535, help="Of the page; 0: any that is free.")] = 8765
+    web: Annotated[
+        bool,
+        PageFlag("--web", help="Serve a page to a browser on this machine; takes --ply, --seat."),
+    ] = False
+    port: Annotated[int, PageFlag(min=0, max=65535, help="Of the page; 0: any that is free.")] = (
+        8765
+    )
     html: Annotated[
-        Path | None, Flag(help="Write the page with this one game to a file that works offline.")
+        Path | None,
+        PageFlag(help="Write the page with this one game to a file that works offline."),
     ] = None
 
 
@@ -34,16 +64,26 @@ class WhatIfFlags:
 
     branch: Annotated[
         int | None,
-        Flag(min=0, help="Play on from the position after so many plies, with --seat I=SPEC."),
+        WhatIfFlag(min=0, help="Play on from the position after so many plies."),
     ] = None
     ask: Annotated[
-        str | None, Flag(help="SPEC: ask this agent for its move at each decision of --seat.")
+        str | None,
+        WhatIfFlag(help="SPEC: ask this agent for its move at each decision of --seat."),
     ] = None
     seed: Annotated[
-        int | None, Flag(min=0, max=2**53, help="Of chance from --branch on. Default: drawn.")
+        int | None,
+        WhatIfFlag(
+            min=0,
+            max=2**53,
+            help="Of chance from --branch on (default: drawn), and of what --ask draws (default: "
+            "the seed of the replay).",
+        ),
     ] = None
-    games: Annotated[int, Flag(min=1, max=10**6, help="Times to play on from --branch.")] = 1
-    at_once: models.AtOnceFlag = 16
+    games: Annotated[int, WhatIfFlag(min=1, max=10**6, help="Times to play on from --branch.")] = 1
+    at_once: Annotated[
+        int,
+        WhatIfFlag(min=1, max=10_000, help="Games of --branch, or questions of --ask, at a time."),
+    ] = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +91,57 @@ class ExportFlags:
     """Replays as data."""
 
     export: Annotated[
-        str | None, Flag(help="chat, parquet or art: what models read and wrote, as data.")
+        str | None, DataFlag(help="chat, parquet or art: what models read and wrote, as data.")
     ] = None
     reward: Annotated[
-        str | None, Flag(help="TERM=WEIGHT,…: also export this reward, as --reward of train.")
+        str | None,
+        DataFlag(
+            help="TERM=WEIGHT,…: what the column 'reward' of --export holds, in the words of "
+            "arena train --reward. Default: the game's own reward."
+        ),
     ] = None
     out: Annotated[
-        Path | None, Flag(help="File of --export; folder of --branch (runs/branch).")
+        Path | None, DataFlag(help="File of --export; folder of --branch (runs/branch).")
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
-class LookFlags:
-    """Looking at one replay in the terminal."""
+class Call:
+    """What the command was called with."""
 
-    ply: Annotated[int | None, Flag(min=0, help="The position after this ply.")] = None
-    seat: Annotated[
-        list[str],
-        Flag(help="I: only what this seat could see. I=SPEC, with --branch: who plays on there."),
-    ] = field(default_factory=list)
-    verify: Annotated[bool, Flag("--verify", help="Play it again and compare.")] = False
-    schema: Annotated[bool, Flag("--schema", help="Print the format's schema.")] = False
-    svg: Annotated[Path | None, Flag(help="Write the position to this picture.")] = None
+    look: LookFlags
+    page: PageFlags
+    what_if: WhatIfFlags
+    data: ExportFlags
+    asking: models.ModelFlags
+    paths: tuple[Path, ...]
+    as_json: bool
+    named: frozenset[str]
+    """The flags that stand in the command line, by their names in Python."""
+
+    @property
+    def path(self) -> Path:
+        """The one path. Raises UsageError for none and for several."""
+        if not self.paths:
+            raise UsageError("which replay? arena replay FILE, or arena replay FOLDER --web")
+        if len(self.paths) > 1:
+            raise UsageError(f"{self.paths[1]}: one replay at a time, except with --export")
+        return self.paths[0]
+
+    def replay(self) -> Replay:
+        """The one replay. Raises UsageError for a folder, ReplayError for what is no replay."""
+        from arena.replay import read_replay
+
+        if self.path.is_dir():
+            raise UsageError(
+                f"{self.path} is a folder: `arena replay {self.path} --web` lists what is in it"
+            )
+        return read_replay(self.path)
 
 
 @flag_groups
 def replay_command(
+    ctx: typer.Context,
     look: LookFlags,
     page: PageFlags,
     what_if: WhatIfFlags,
@@ -87,55 +152,93 @@ def replay_command(
     ] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Step through a replay, in the terminal or a browser; check it; ask what if; export it."""
+    """Step through a replay, in the terminal or a browser; check it; ask what if; export it.
+
+    Look: arena replay FILE --ply 20 --seat 0
+
+    Page: arena replay FOLDER --web
+
+    What if: arena replay FILE --branch 20 --seat 0=bot:oracle --games 10
+
+    Data: arena replay FOLDER --export chat --out games.jsonl
+
+    Models: arena replay FILE --ask openai:gpt-4o-mini --max-cost 0.50
+    """
+    from arena.cli.replay_modes import named_flags, run_of
+
+    call = Call(look, page, what_if, data, asking, tuple(paths or ()), as_json, named_flags(ctx))
+    return run_of(ctx, call)(call)
+
+
+def print_schema(call: Call) -> int:
     from arena.episode import replay_json_schema
-    from arena.registry import catalog
-    from arena.replay import read_replay
 
-    if look.schema:
-        print(json.dumps(replay_json_schema(), indent=2))
-        return 0
-    if not paths:
-        raise UsageError("which replay? arena replay FILE, or arena replay FOLDER --web")
-    if data.export is not None:
-        from arena.cli.export import export
-
-        return export(paths, data, as_json)
-    if len(paths) > 1:
-        raise UsageError(f"{paths[1]}: one replay at a time, except with --export")
-    path = paths[0]
-    if page.web:
-        return int(catalog().load("viewer", "web")(path, page.port) or 0)
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder: `arena replay {path} --web` lists what is in it")
-    replay = read_replay(path)
-    if what_if.branch is not None or what_if.ask is not None:
-        from arena.cli.what_if import ask, branch
-
-        run = branch if what_if.branch is not None else ask
-        return run(replay, what_if, look.seat, data.out, asking, as_json)
-    return _look(replay, look, page, as_json)
-
-
-def _look(replay: Replay, look: LookFlags, page: PageFlags, as_json: bool) -> int:
-    from arena.registry import catalog
-
-    if look.verify:
-        return _verify(replay, as_json)
-    seat = _only_seat(replay, look.seat)
-    if look.ply is not None and look.ply > len(replay.moves):
-        raise UsageError(f"--ply {look.ply}: {replay.path} has {len(replay.moves)} plies")
-    if page.html is not None:
-        catalog().load("viewer", "html")(replay, seat, page.html)
-    elif look.svg is not None:
-        catalog().load("viewer", "svg")(replay, look.ply, seat, look.svg)
-    else:
-        view = "json" if as_json else "terminal"
-        catalog().load("viewer", view)(replay, look.ply, seat)
+    print(json.dumps(replay_json_schema(), indent=2))
     return 0
 
 
-def _only_seat(replay: Replay, given: list[str]) -> int | None:
+def serve_page(call: Call) -> int:
+    """Until Ctrl-C. A moment that is named is told as an address, before the server speaks."""
+    from arena.registry import catalog
+
+    serve = catalog().load("viewer", "web")
+    moment = moment_address(call)
+    if moment:
+        print(moment, flush=True)
+    return int(serve(call.path, call.page.port) or 0)
+
+
+def moment_address(call: Call) -> str:
+    """Where the page shows the position of --ply as --seat saw it; "" if neither is given."""
+    look, port = call.look, call.page.port
+    if look.ply is None and not look.seat:
+        return ""
+    if call.path.is_dir():
+        raise UsageError("--ply and --seat with --web: name the replay that they are about")
+    replay = call.replay()
+    check_ply(replay, look.ply)
+    fields = {"at": look.ply, "seat": only_seat(replay, look.seat)}
+    given = "&".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+    if port == 0:  # It is not known yet.
+        return f"That moment: add #{given} to the address"
+    return f"That moment: http://127.0.0.1:{port}/#{given}"
+
+
+def write_html(call: Call) -> int:
+    from arena.registry import catalog
+
+    replay = call.replay()
+    seat = only_seat(replay, call.look.seat)
+    catalog().load("viewer", "html")(replay, seat, call.page.html)
+    return 0
+
+
+def write_svg(call: Call) -> int:
+    from arena.registry import catalog
+
+    replay, ply = call.replay(), call.look.ply
+    seat = only_seat(replay, call.look.seat)
+    check_ply(replay, ply)
+    catalog().load("viewer", "svg")(replay, ply, seat, call.look.svg)
+    return 0
+
+
+def step_through(call: Call) -> int:
+    from arena.registry import catalog
+
+    replay, ply = call.replay(), call.look.ply
+    seat = only_seat(replay, call.look.seat)
+    check_ply(replay, ply)
+    catalog().load("viewer", "json" if call.as_json else "terminal")(replay, ply, seat)
+    return 0
+
+
+def check_ply(replay: Replay, ply: int | None) -> None:
+    if ply is not None and ply > len(replay.moves):
+        raise UsageError(f"--ply {ply}: {replay.path} has {len(replay.moves)} plies")
+
+
+def only_seat(replay: Replay, given: list[str]) -> int | None:
     """The seat whose view is asked for; None for everything open."""
     if not given:
         return None
@@ -150,27 +253,21 @@ def _only_seat(replay: Replay, given: list[str]) -> int | None:
     return int(given[0])
 
 
-def _verify(replay: Replay, as_json: bool) -> int:
+def verify_replay(call: Call) -> int:
     """Exit code 1 on the first difference, which is named."""
     from arena.replay import verify
 
+    replay = call.replay()
     difference = verify(replay)
-    if as_json:
-        print(
-            json.dumps(
-                {
-                    "replay": str(replay.path),
-                    "verified": difference is None,
-                    "difference": difference,
-                    "complete": replay.outcome is not None,
-                }
-            )
-        )
+    if call.as_json:
+        found = {"verified": difference is None, "difference": difference}
+        complete = replay.outcome is not None
+        print(json.dumps({"replay": str(replay.path), **found, "complete": complete}))
     elif difference:
-        print(f"{replay.path}: differs at {difference}")
+        print(clean(f"{replay.path}: differs at {difference}"))
     else:
         state = "verified" if replay.outcome else "verified as far as it goes"
-        print(f"{replay.path}: {state}, {len(replay.moves)} plies")
-    if replay.notice and not as_json:
+        print(clean(f"{replay.path}: {state}, {len(replay.moves)} plies"))
+    if replay.notice and not call.as_json:
         print(replay.notice)
     return 1 if difference else 0

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
+import shlex
 import sys
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.agent import shown
 from arena.cli.models import ModelFlags, has_models, seat_model
 from arena.cli.options import specs_from_flags
 from arena.cli.table import Table, check, run
 from arena.errors import UsageError
+from arena.printable import LONGEST_QUOTE, shortened
 
 if TYPE_CHECKING:
     from arena.backend import Sampling
-    from arena.cli.replay import WhatIfFlags
+    from arena.cli.replay import Call
     from arena.episode import Position
     from arena.game import Game
     from arena.observation import Json
@@ -23,24 +26,20 @@ if TYPE_CHECKING:
     from arena.replay import Replay
 
 FOLDER = Path("runs/branch")
+SHIPPED = ("embedded", "embedded:clue-tiny")
+"""The models that a replay may choose: another name after the colon may be a folder."""
 LONGEST_STEM = 120
 """Characters of the parent's name: a branch of a branch of a branch has a long one."""
 
 
-def branch(
-    replay: Replay,
-    what_if: WhatIfFlags,
-    seats: list[str],
-    out: Path | None,
-    asking: ModelFlags,
-    as_json: bool,
-) -> int:
+def branch(call: Call) -> int:
     """Play on from a position, and say what came of it."""
-    from arena.branch import deals_anew, position, turn_limit
+    from arena.branch import deals_anew, position, turns_left
 
-    game, header = replay.make_game(), replay.header
+    replay, what_if = call.replay(), call.what_if
+    game = replay.make_game()
     start = position(replay, what_if.branch or 0)
-    specs = _players(replay, game, seats)
+    specs = _players(replay, game, call.look.seat)
     if deals_anew(replay, start):
         print(
             f"note: at ply {len(start.plies)} nobody has moved; it is dealt anew", file=sys.stderr
@@ -51,59 +50,76 @@ def branch(
         game=game,
         specs=specs,
         seeds=range(first, first + what_if.games),
-        out=FOLDER if out is None else out,
-        text_level=header.text_level,
-        max_turns=turn_limit(replay, game),
+        out=FOLDER if call.data.out is None else call.data.out,
+        text_level=replay.header.text_level,
+        max_turns=turns_left(replay, start, game),
         delay=0.0,
         watch=False,
         at_once=what_if.at_once,
-        chat=asked_how(replay, asking),
-        llm=asking.service() if has_models(specs) else None,
+        chat=asked_how(replay, call),
+        llm=call.asking.service() if has_models(specs) else None,
         start=start,
         parent=replay,
     )
     check(table)
-    return run(table, as_json)
+    return run(table, call.as_json)
 
 
 def _players(replay: Replay, game: Game, seats: list[str]) -> list[str]:
-    """The SPEC of every seat: the parent's where no --seat names another."""
-    from arena.registry import catalog
+    """The SPEC of every seat: the parent's where no --seat names another.
 
+    A replay may come from anywhere. Its header must not spend money, choose whom requests and
+    keys are sent to, or which files are read: so it only chooses what ships with the package.
+    """
     given = specs_from_flags(game, seats)
     named = {int(text.partition("=")[0]) for text in seats}
-    known = {*catalog().names("agent"), *catalog().names("backend")}
     for seat, spec in enumerate(replay.header.players):
         if seat in named:
             continue
-        # A replay may come from anywhere, and whoever is asked at a URL is sent a key.
-        if "//" in spec:
-            raise UsageError(
-                f"seat {seat} was played by '{spec}'; a replay does not choose a server: "
-                f"say who plays on, with --seat {seat}=SPEC"
-            )
-        if spec.partition(":")[0] not in known:
-            raise UsageError(
-                f"seat {seat} was played by '{spec}', which is no SPEC: say who plays on, with "
-                f"--seat {seat}=SPEC"
-            )
+        if not (spec.startswith("bot:") or spec in SHIPPED):
+            raise UsageError(_whom_instead(seat, shown(spec)))
         given[seat] = spec
     return seat_model(None, given, [])
 
 
-def asked_how(replay: Replay, asking: ModelFlags) -> ChatOptions:
-    """As models were asked in the replay, but for the flags that say something else."""
+def _whom_instead(seat: int, spec: str) -> str:
+    from arena.registry import catalog
+
+    known = {*catalog().names("agent"), *catalog().names("backend")}
+    again = ""
+    if spec.partition(":")[0] in known and len(spec) <= LONGEST_QUOTE:
+        again = f"; for the same again: --seat {shlex.quote(f'{seat}={spec}')}"
+    return (
+        f"seat {seat} was played by '{shortened(spec)}', and a replay chooses only bots and "
+        f"{SHIPPED[-1]}: say who plays on, with --seat {seat}=SPEC{again}"
+    )
+
+
+def asked_how(replay: Replay, call: Call) -> ChatOptions:
+    """As models were asked in the replay, but for the flags that say something else.
+
+    What makes requests expensive is never more than the flags, or their defaults, allow.
+    """
     from arena.branch import models_of
 
-    given, usual = asking.options(), ModelFlags().options()
+    given, usual = call.asking.options(), ModelFlags().options()
     kept = models_of(replay) or usual
+    named = call.named & {each.name for each in fields(ModelFlags)} - {"max_tokens"}
+    if "answer_tokens" in named:  # Called `max_tokens` here; the flag of that name is a budget.
+        named |= {"max_tokens"}
 
     def changed(new: ChatOptions | Sampling, old: ChatOptions | Sampling) -> dict[str, Json]:
-        names = [each.name for each in fields(old)]
-        return {n: getattr(new, n) for n in names if getattr(new, n) != getattr(old, n)}
+        values = {each.name: getattr(new, each.name) for each in fields(old)}
+        return {n: v for n, v in values.items() if n in named or v != getattr(old, n)}
 
     sampling = replace(kept.sampling, **changed(given.sampling, usual.sampling))
-    return replace(kept, **{**changed(given, usual), "sampling": sampling})
+    asked = replace(kept, **changed(given, usual))
+    return replace(
+        asked,
+        max_attempts=min(asked.max_attempts, given.max_attempts),
+        beliefs=asked.beliefs and given.beliefs,
+        sampling=replace(sampling, max_tokens=min(sampling.max_tokens, given.sampling.max_tokens)),
+    )
 
 
 @dataclass(slots=True)
@@ -134,7 +150,6 @@ class Branches(Table):
         }
 
     def _seat(self, seat: int) -> dict[str, Json]:
-        from arena.agent import shown
         from arena.evaluation.intervals import rate
 
         assert self.parent is not None
@@ -193,32 +208,27 @@ def _row(seat: dict[str, Json], several: bool) -> list[str]:
     ]
 
 
-def ask(
-    replay: Replay,
-    what_if: WhatIfFlags,
-    seats: list[str],
-    out: Path | None,
-    asking: ModelFlags,
-    as_json: bool,
-) -> int:
+def ask(call: Call) -> int:
     """Ask somebody else at each decision, and compare with what was played."""
     from arena.cli.opinions import report
     from arena.second_opinion import SecondOpinion
 
-    if out is not None:
-        raise UsageError("--out: --ask writes no file; --json prints everything")
-    (spec,) = seat_model(None, [what_if.ask or ""], [])
-    options = replace(asked_how(replay, asking), beliefs=False, logprobs=False)
+    replay, seed = call.replay(), call.what_if.seed
+    (spec,) = seat_model(None, [call.what_if.ask or ""], [])
+    flags = sorted(call.named & {each.name for each in fields(ModelFlags)})
+    if flags and not has_models([spec]):
+        raise UsageError(f"--{flags[0].replace('_', '-')}: '{shown(spec)}' is no model")
+    options = replace(asked_how(replay, call), beliefs=False, logprobs=False)
     opinion = SecondOpinion(
         replay,
         spec,
-        _asked_seats(replay, seats),
-        replay.header.seed if what_if.seed is None else what_if.seed,
-        asking.service() if has_models([spec]) else None,
+        _asked_seats(replay, call.look.seat),
+        replay.header.seed if seed is None else seed,
+        call.asking.service() if has_models([spec]) else None,
         options,
     )
     opinion.check()
-    return report(opinion, what_if.at_once, as_json)
+    return report(opinion, call.what_if.at_once, call.as_json)
 
 
 def _asked_seats(replay: Replay, given: list[str]) -> list[int]:
@@ -229,4 +239,4 @@ def _asked_seats(replay: Replay, given: list[str]) -> list[int]:
             raise UsageError(
                 f"--seat {text}: with --ask name a seat by its number, 0 to {seats[-1]}"
             )
-    return sorted(map(int, given)) or list(seats)
+    return sorted(set(map(int, given))) or list(seats)

@@ -72,11 +72,16 @@ def find(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path}: there is no such file or folder")
-        files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+        files = sorted(filter(_may_be_read, path.rglob("*.jsonl"))) if path.is_dir() else [path]
         found |= dict.fromkeys(files)
     if not found:
         raise UsageError(f"no replays (*.jsonl) in {', '.join(map(str, paths))}")
     return list(found)
+
+
+def _may_be_read(path: Path) -> bool:
+    """Not a pipe, which nobody may be writing to; a broken link is told of when it is read."""
+    return path.is_file() or not path.exists()
 
 
 def measure_replay(path: Path, scored: bool) -> Analysed | Skipped:

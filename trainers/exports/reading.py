@@ -13,11 +13,13 @@ from pydantic import ValidationError
 from arena.action import CHANCE
 from arena.attempt import Attempt, requests_of
 from arena.backend import Message
+from arena.branch import MOST_ATTEMPTS
 from arena.chat_agent import NO_ANSWER
 from arena.episode import Episode, Header, Ply
 from arena.errors import ReplayError, UsageError
 from arena.game import Game, Outcome
 from arena.observation import Json
+from arena.printable import shortened
 from arena.replay import Replay, verify
 from trainers.rewards import Rewards, Rollout, Scored
 
@@ -145,6 +147,7 @@ class Reader:
         Raises ReplayError for what is no game by the rules, or if there is no such seat, and
         UsageError for a game that does not have the reward.
         """
+        replay.make_game()  # What is no game at all is not said to lack a model.
         if not any("attempts" in getattr(move, "details", ()) for move in replay.moves):
             raise ReplayError(f"{replay.path}: no model was asked in this game")
         rewards, episode = self._of(replay), episode_of(replay)
@@ -203,7 +206,11 @@ def _attempts(ply: Ply) -> list[Attempt]:
         attempts = [Attempt.model_validate(raw) for raw in listed]
     except (ValidationError, TypeError) as error:
         fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise ReplayError(f"{where}: {fault}") from None
+        raise ReplayError(f"{where}: {shortened(fault)}") from None
+    # A request that was too long for the model has cost no attempt.
+    counted = sum(attempt.cause != "context_length" for attempt in attempts)
+    if counted > MOST_ATTEMPTS:
+        raise ReplayError(f"{where}: {counted} at one decision, where {MOST_ATTEMPTS} is the most")
     for attempt in attempts:
         _check_numbers(attempt, where)
     return attempts

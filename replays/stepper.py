@@ -21,6 +21,7 @@ from replays.panels.odds import odds
 from replays.panels.result import result
 from replays.panels.view import View, hint, legible
 from replays.study.knowing import known_at
+from replays.study.seating import formerly, players_at
 from replays.study.study import Study
 
 FORWARD = {"n", " ", "right", "c-m", "c-j", "l"}
@@ -246,11 +247,17 @@ class Stepper:
 
     def _table(self, width: int, room: int) -> list[list[Segment]]:
         bits = FoundBits(self.findings, self.ply)
-        specs = [legible(spec) for spec in self.replay.header.players]
+        specs = [legible(self._who(seat)) for seat in range(self.seats)]
         # The frame counts a title, which is not wanted here, and a line below it.
         size = Size(width, room + 2)
         drawn = frame(self.title, self.moments[self.ply], specs, bits, self.seat, size)
         return Segment.set_shape(self._lines(drawn, width)[1 : room + 1], width, room)
+
+    def _who(self, seat: int) -> str:
+        """Who plays there at this position, and who did before a branch."""
+        spec = players_at(self.replay.header, self.ply)[seat]
+        past = (each for each in formerly(self.replay.header, seat) if each.until <= self.ply)
+        return spec + "".join(f", was {each.spec} until ply {each.until}" for each in past)
 
     def _window(self, width: int, room: int, notes: int) -> list[list[Segment]]:
         """As much of the panel as there is room for, from where it is scrolled to."""

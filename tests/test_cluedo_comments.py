@@ -98,7 +98,20 @@ def test_what_a_card_told_is_for_nobody_at_the_table() -> None:
     assert much.text == "Gave away 0.53 bits; another card would have given 0.21."
     assert [each.mistake for each in (only, least, more, much)] == [False, False, False, True]
     assert all(each.omniscient for each in (only, least, more, much))
-    assert refuted(-0.001, -0.001, 1).text.startswith("Gave nothing away")
+    assert refuted(-0.001, -0.001, 1).text.startswith("Gave nothing away: there")
+
+
+def test_bits_are_never_negative() -> None:
+    assert refuted(0.31, -0.09, 2).text == (
+        "Gave away 0.31 bits; another card would have given nothing away, "
+        "and left 0.09 bits more open."
+    )
+    assert refuted(0.31, -0.004, 2).text.endswith("another card would have given nothing away.")
+    lost = refuted(-0.12, -0.12, 2).text
+    assert lost.startswith("Gave nothing away, and left 0.12 bits more open; none of the 2")
+    answered = asked(1.1, 1.42, gained=-0.2).text
+    assert answered.startswith("Brought nothing and left 0.20 bits more open; 1.10 were")
+    assert "-" not in answered
 
 
 @pytest.mark.parametrize("kind", ["turn", "knowledge", "beliefs", "something new"])

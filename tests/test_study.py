@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import time
@@ -14,15 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from known_deal import ENVELOPE, HANDS
+from scripted_table import SPEC, table
 
 from arena.action import CHANCE, Action, Step
 from arena.attempt import Attempt, ChatLine, requests_of
 from arena.backend import Message
-from arena.episode import Branch, ChanceLine, DecisionLine, Header, OutcomeLine
+from arena.episode import Branch, ChanceLine, DecisionLine, Header, OutcomeLine, ReplayWriter
 from arena.errors import ReplayError
 from arena.game import Game
 from arena.observation import Json
-from arena.playing import outcome_of
+from arena.playing import outcome_of, play, seat_agents
 from arena.registry import make_game
 from arena.replay import Replay, read_replay
 from arena.testing import random_positions, replay_history, sampled_positions
@@ -33,6 +35,8 @@ from replays.study import story as story_module
 from replays.study.believing import percent
 from replays.study.documents import AttemptJson, DecisionJson, MessageJson
 from replays.study.prompts import LONGEST, beside, compare
+from replays.study.seating import Former, formerly, players_at
+from replays.study.seeds import seeds_in
 from replays.study.study import Study
 
 GAMES = [
@@ -228,9 +232,50 @@ def test_a_branch_names_its_parent_only_where_all_is_open() -> None:
     branch = Branch(parent=file, parent_sha256="0" * 64, ply=1, seed=5, players=before)
     replay.header = replay.header.model_copy(update={"branches": (branch,)})
     study = Study(replay)
-    opened = {"parent": "kuhn-seed77.jsonl", "ply": 1, "seed": 5}
+    sat = {"ply": 1, "players": ["bot:random", "bot:random"]}
+    opened = {"parent": "kuhn-seed77.jsonl", "seed": 5, **sat}
     assert study.story()["game"]["branches"] == [opened]
-    assert study.story(1)["game"]["branches"] == [{"parent": "", "ply": 1}]
+    assert study.story(1)["game"]["branches"] == [{"parent": "", **sat}]
+
+
+SEED = 1_928_374_650
+
+
+def test_no_seed_of_a_request_is_in_a_seats_documents() -> None:
+    """It is drawn from the game's seed, which could be searched for."""
+    complaint = f"cannot take {{'seed': {SEED}}}"
+    attempt = Attempt(messages=lines("a"), sampling={"seed": SEED, "stop": ["x"]})
+    failed = attempt.model_copy(update={"failure": "provider_error", "excerpt": complaint})
+    unread = {"messages": 3, "sampling": {"Seed": SEED, "deep": [{"seed": SEED}]}}
+    asked = [attempt.to_json(), failed.to_json(), unread]
+    details: Details = {1: {"attempts": asked, "note": [complaint, SEED, {complaint: "x"}]}}
+    replay = recorded(Cluedo(players=3), known_game(END, END), None, details)
+    replay.moves[1] = replay.moves[1].model_copy(update={"failure": f"error: {complaint}"})
+    study = Study(replay)
+    assert everything(study, None).count(str(SEED)) == 9 + 1
+    for seat in range(3):
+        assert str(SEED) not in everything(study, seat)
+    own = study.decision(1, 0)
+    assert own is not None and own["attempts"][0]["sampling"] == {"stop": ["x"]}
+    assert own["attempts"][1]["excerpt"] == "cannot take {'seed': …}"
+    assert "error" in str(study.story(0)["plies"][1]["failure"])
+
+
+def test_seeds_of_requests_as_a_model_is_asked(tmp_path: Path) -> None:
+    """Of a game as it is played, not as a test makes it up."""
+    specs = [SPEC, "bot:random", "bot:random"]
+    game, writer = make_game("cluedo", players=3), ReplayWriter(tmp_path, "game")
+    agents = seat_agents(game, specs, 5, llm=table(["What?", "end turn"] * 9).llm)
+    asyncio.run(play(game, agents, 5, max_turns=6, players=specs, watchers=[writer]))
+    replay = read_replay(writer.path)
+    noted = [move.details for move in replay.moves if isinstance(move, DecisionLine)]
+    seeds = {seed for details in noted for seed in seeds_in(details)}
+    assert len(seeds) >= 2
+    study = Study(replay)
+    for seat in range(3):
+        documents = everything(study, seat)
+        assert not [seed for seed in seeds if seed in documents]
+    assert all(seed in everything(study, None) for seed in seeds)
 
 
 # The story
@@ -361,6 +406,49 @@ def test_several_may_read_the_comments_at_once() -> None:
     assert [each["kind"] for each in second] == ["missed accusation"]
 
 
+def test_what_others_played_before_a_branch_is_not_summed_up() -> None:
+    missed = (Suggest(*ENVELOPE), END, END, END, END, END, END)
+    replay = recorded(Cluedo(players=3), known_game(*missed))
+    assert Study(replay).summaries()[0]["mistakes"] == 2
+    branch = Branch(
+        parent="p.jsonl", parent_sha256="0" * 64, ply=3, seed=5, players=("a", "b", "c")
+    )
+    replay.header = replay.header.model_copy(update={"branches": (branch,)})
+    study = Study(replay)
+    assert sum(each["mistake"] for each in study.comments()) == 2, "they are shown all the same"
+    assert [study.summaries(seat)[0]["mistakes"] for seat in (None, 0)] == [1, 1]
+    assert "bits gained" not in {each["title"] for each in study.summaries()[0]["measures"]}
+
+
+def branched(*branches: tuple[int, str]) -> Header:
+    """`now` sits there now; before each ply, who is named with it did."""
+    made = tuple(
+        Branch(parent="p", parent_sha256="0" * 64, ply=ply, seed=5, players=(who, "b"))
+        for ply, who in branches
+    )
+    header = Header.of(make_game("kuhn_poker"), 1, ["now", "b"], None)
+    return header.model_copy(update={"branches": made})
+
+
+@pytest.mark.parametrize(
+    ("branches", "played", "former"),
+    [
+        ((), ["now"] * 5, []),
+        (((2, "old"),), ["old", "old", "now", "now", "now"], [Former("old", 2)]),
+        (((1, "a"), (3, "c")), ["a", "c", "c", "now", "now"], [Former("c", 3), Former("a", 1)]),
+        (((3, "a"), (1, "c")), ["a", "now", "now", "now", "now"], [Former("a", 1)]),
+        (((2, "now"),), ["now"] * 5, []),
+        (((0, "old"),), ["now"] * 5, []),
+    ],
+)
+def test_who_sat_there(
+    branches: tuple[tuple[int, str], ...], played: list[str], former: list[Former]
+) -> None:
+    header = branched(*branches)
+    assert [players_at(header, ply)[0] for ply in range(5)] == played
+    assert list(formerly(header, 0)) == former and not list(formerly(header, 1))
+
+
 # Decisions
 
 
@@ -389,14 +477,66 @@ def test_requests_are_told_in_full_beside_the_last_one() -> None:
     study = known_study(END, END, END, END, details=details)
     told: list[AttemptJson] = [*decided(study, 1)["attempts"], *decided(study, 4)["attempts"]]
     full = [[message.content for message in request] for request in requests_of(attempts)]
-    assert [[said(message) for message in each["messages"]] for each in told] == full
+    assert [each["unchanged"] for each in told] == [0, 2, 0], "once in a decision, all is told"
+    assert [each["unchanged_characters"] for each in told] == [0, len("".join(full[0])), 0]
+    for each, request in zip(told, full, strict=True):
+        assert [said(message) for message in each["messages"]] == request[each["unchanged"] :]
     before = [[message["sent_before"] for message in each["messages"]] for each in told]
-    assert before == [[False, False], [True, True, False], [True, False]]
+    assert before == [[False, False], [False], [True, False]]
     changed = [("gone", "turn 1\n"), ("new", "turn 2\n"), ("same", "your cards\n")]
     assert told[2]["messages"][1]["parts"] == changed
     assert told[1]["tokens"] == [{"id": 5, "logprob": -0.5}] and told[0]["failure"] == "illegal"
     asked = [ply["asked"] for ply in study.story()["plies"]]
     assert asked == [False, True, False, False, True]
+
+
+def growing(count: int, text: str) -> list[Json]:
+    """Each keeps all that was sent before and adds to it."""
+    return [Attempt(kept=kept, messages=lines(text)).to_json() for kept in range(count)]
+
+
+def test_a_chat_that_grows_is_not_told_again_and_again() -> None:
+    text = "x" * 2_000
+    study = known_study(END, END, END, END, details={
+        1: {"attempts": growing(1_200, text)},
+        4: {"attempts": [Attempt(kept=1_200, messages=lines("now")).to_json()]},
+    })  # fmt: skip
+    first, later = decided(study, 1), decided(study, 4)
+    assert (len(first["attempts"]), first["more_attempts"]) == (20, 1_180)
+    assert [each["unchanged"] for each in first["attempts"]] == list(range(20))
+    assert all(len(each["messages"]) == 1 for each in first["attempts"])
+    (attempt,) = later["attempts"]
+    assert (attempt["unchanged"], attempt["unchanged_characters"]) == (1_200, 2_400_000)
+    assert [said(message) for message in attempt["messages"]] == ["now"]
+    assert len(json.dumps([first, later])) < 100_000
+
+
+def test_a_decision_with_very_many_attempts() -> None:
+    began = time.perf_counter()
+    attempts: list[Json] = [{"kept": kept, "messages": []} for kept in range(200_000)]
+    found = decided(known_study(END, details={1: {"attempts": attempts}}), 1)
+    assert (len(found["attempts"]), found["more_attempts"]) == (20, 199_980)
+    unread = decided(known_study(END, details={1: {"attempts": [7] * 10_000}}), 1)
+    assert unread["other"] == {"attempts": [7] * 20}
+    assert time.perf_counter() - began < 5
+
+
+def test_a_decision_is_no_longer_than_two_million_characters() -> None:
+    big = Attempt(
+        messages=lines(*["m" * 600_000] * 10),
+        reply="r" * 300_000,
+        tokens=((1, -0.5, None),) * 100_000,
+        sampling={"stop": ["s" * 3_000_000]},
+    )
+    details: Details = {1: {"attempts": [big.to_json()] * 3, "note": "n" * 3_000_000}}
+    found = decided(known_study(END, details=details), 1)
+    assert len(json.dumps(found)) < 2_100_000
+    first, *_, last = found["attempts"]
+    assert first["reply"] == "r" * 300_000
+    assert said(first["messages"][2]).endswith(" more characters)")
+    assert len(first["messages"]) + first["more_messages"] == 10 and first["more_messages"] > 5
+    assert first["more_tokens"] == 100_000
+    assert last["reply"] == "… (300,000 more characters)"
 
 
 def test_what_was_allowed() -> None:

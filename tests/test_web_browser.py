@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -247,7 +248,7 @@ def test_a_position_can_be_linked(browser: Browser, served: Served) -> None:
         open_game(opened, served.at(CARDS, at=7, seat=2))
         assert opened.position() == 7
         assert looks_through(opened, 2)
-        open_game(opened, served.at(CARDS, at=10**6, seat=50, of=50))
+        open_game(opened, served.at(CARDS, at=10**6, of=50))
         assert opened.position() == last
         assert looks_through(opened, None)
         opened.page.evaluate(f"location.hash = '#path={CARDS}&at=3&of=2'")
@@ -255,6 +256,84 @@ def test_a_position_can_be_linked(browser: Browser, served: Served) -> None:
         assert opened.page.get_by_label("Whose knowledge").input_value() == "2"
         opened.page.goto(served.at("nowhere.jsonl"))
         opened.page.get_by_role("alert").get_by_text("no such replay").wait_for()
+
+
+def test_a_seats_address_does_not_name_the_file(browser: Browser, served: Served) -> None:
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS, at=7))
+        opened.page.keyboard.press("2")
+        wait_for_view(opened, 2)
+        linked = _settled(opened)
+        assert "seat=2" in linked and "cards" not in linked and "path=" not in linked
+        assert CARDS not in opened.html()
+        open_game(opened, linked)
+        assert opened.position() == 7 and looks_through(opened, 2)
+        opened.page.keyboard.press("o")
+        wait_for_view(opened, None)
+        assert "path=cards.jsonl" in _settled(opened)
+        assert not opened.faults
+
+
+@pytest.mark.parametrize("seat", ["50", "-1", "x", "", "1e0"])
+def test_a_seat_that_is_none_opens_nothing(browser: Browser, served: Served, seat: str) -> None:
+    with tab(browser) as opened:
+        opened.page.goto(f"{served.at(CARDS)}&seat={seat}")
+        opened.page.get_by_role("alert").get_by_text("seat=").wait_for()
+        assert not [body for body in opened.bodies if "plies" in body]
+        if seat == "50":
+            assert opened.page.get_by_role("alert").get_by_role("link").count() == 5
+            opened.page.get_by_role("link", name="Seat 1").click()
+            wait_for_view(opened, 1)
+        else:
+            opened.page.get_by_role("link", name="Everything open").click()
+            wait_for_view(opened, None)
+
+
+def test_a_request_that_fails_opens_nothing_else(browser: Browser, served: Served) -> None:
+    secrets = secrets_for(served, 0)
+    with tab(browser) as opened:
+        opened.page.route("**/api/story*", lambda route: route.abort(), times=1)
+        opened.page.goto(served.at(CARDS, at=20, seat=0))
+        opened.page.get_by_role("alert").get_by_text("does not answer").wait_for()
+        opened.page.wait_for_timeout(300)
+        assert not [secret for secret in secrets if secret in opened.html()]
+        assert not opened.bodies, "nothing else was asked for"
+        opened.page.reload()
+        wait_for_view(opened, 0)
+        opened.page.unroute("**/api/story*")
+        # The same when the perspective is changed.
+        opened.page.route("**/api/story*", lambda route: route.abort(), times=1)
+        opened.page.keyboard.press("2")
+        opened.page.get_by_role("alert").get_by_text("does not answer").wait_for()
+        assert opened.page.locator(".game").count() == 0
+
+
+def test_a_branch_links_its_parent(browser: Browser, served: Served, tmp_path: Path) -> None:
+    parent = tmp_path / "deep" / "parent-seed9.jsonl"
+    parent.parent.mkdir()
+    shutil.copy(served.folder / CARDS, parent)
+    lines = lines_of(parent)
+    branch = {
+        "parent": parent.name,
+        "parent_sha256": hashlib.sha256(parent.read_bytes()).hexdigest(),
+        "ply": 5,
+        "seed": 77,
+        "players": ["bot:before", "bot:novice", "bot:novice"],
+    }
+    gone = branch | {"parent": "gone.jsonl", "ply": 2}
+    write_lines(tmp_path / "branch.jsonl", [lines[0] | {"branches": [gone, branch]}, *lines[1:]])
+    with serving(tmp_path) as viewer, tab(browser) as opened:
+        opened.page.goto(f"http://127.0.0.1:{viewer.port}/")
+        opened.page.get_by_text("branch at ply 5 of parent-seed9.jsonl").wait_for()
+        open_game(opened, address(viewer.port, "branch.jsonl", at=6))
+        assert "was bot:before until ply 5" in opened.page.locator(".perspectives").inner_text()
+        assert opened.page.get_by_role("link", name="gone.jsonl").count() == 0
+        opened.page.get_by_role("link", name=parent.name).click()
+        opened.wait_for_position(5)
+        assert "Branched off" not in opened.page.locator("main").inner_text()
+        open_game(opened, address(viewer.port, "branch.jsonl", at=6, seat=1))
+        opened.page.get_by_text("This game left another one at ply 5").wait_for()
+        assert "seed9" not in opened.html() and "gone" not in opened.html()
 
 
 def test_everything_can_be_done_with_keys(browser: Browser, served: Served) -> None:
@@ -311,6 +390,7 @@ def test_the_decision_shows_what_was_asked_and_answered(browser: Browser, served
         assert f"Position {asked[1]}. I am thinking." in text
         assert panel.locator("ins").count() > 0
         assert "least likely: token 2" in text
+        assert "2 messages as in the last request" in text
         open_game(opened, served.at(CARDS, at=1))
         opened.page.get_by_text("Chance moved here").wait_for()
 
@@ -549,8 +629,8 @@ def test_a_running_game_goes_on_by_itself(browser: Browser, served: Served) -> N
         opened.page.locator(f".talk-list > li:nth-child({before + 2})").wait_for()
         opened.page.keyboard.press("Home")
         opened.wait_for_position(0)
+        shutil.copy(served.folder / CARDS, part)
         part.rename(served.folder / "live.jsonl")
-        shutil.copy(served.folder / CARDS, served.folder / "live.jsonl")
         last = last_position(served)
         opened.page.locator(f"input[type=range][max='{last}']").wait_for()
         assert opened.position() == 0  # Somebody who looks at an earlier position stays there.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web_viewer import record
 
+from arena.episode import Branch
 from arena.errors import UsageError
 from replays.study.documents import ListedJson
 from replays.web.listing import Listing, read_row
+from replays.web.parents import Parents
 from replays.web.refusals import Refused
-from replays.web.root import Root, is_plain
+from replays.web.root import PATIENCE, Root, is_plain
 
 
 def rows(folder: Path) -> dict[str, ListedJson]:
@@ -64,15 +67,36 @@ def test_the_last_changed_comes_first_and_the_rest_is_counted(folder: Path) -> N
     assert fewer["more"] == 1 and fewer["root"] == folder.name
 
 
-@pytest.mark.parametrize("name", ["game.jsonl.part", "game.jsonl"])
-def test_a_running_game_and_one_that_was_cut_off(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "status"), [("game.jsonl.part", "running"), ("game.jsonl", "unfinished")]
+)
+def test_a_running_game_and_one_that_was_cut_off(tmp_path: Path, name: str, status: str) -> None:
     data = record(tmp_path, "whole").read_bytes()
     end = data.rindex(b"\n", 0, -1) + 1
     for cut in (end, end + 5, len(data) - 1):
         (tmp_path / name).write_bytes(data[:cut])
         row = rows(tmp_path)[name]
-        assert (row["status"], row["winner"], row["turns"]) == ("running", None, None)
+        assert (row["status"], row["winner"], row["turns"]) == (status, None, None)
     assert rows(tmp_path)["whole.jsonl"]["status"] == "terminated"
+
+
+def test_a_game_that_stands_still_is_not_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = record(tmp_path, "whole").read_bytes()
+    running = tmp_path / "game.jsonl.part"
+    running.write_bytes(data[:-10])
+    listing = Listing(Root(tmp_path))
+
+    def statuses() -> set[str]:
+        return {row["status"] for row in listing.read()["games"]}
+
+    assert statuses() == {"running", "terminated"}
+    later = time.time() + PATIENCE + 1
+    monkeypatch.setattr("replays.web.root.time.time", lambda: later)
+    assert statuses() == {"unfinished", "terminated"}, "though the file has not changed"
+    os.utime(running, (later, later))
+    assert statuses() == {"running", "terminated"}
 
 
 def test_a_last_line_without_end_is_not_read_whole(tmp_path: Path) -> None:
@@ -111,10 +135,47 @@ def test_a_broken_replay_is_listed_with_its_fault(tmp_path: Path, data: bytes, e
     assert str(tmp_path) not in json.dumps(row)
 
 
-def test_an_outcome_that_is_none_counts_as_running(tmp_path: Path) -> None:
+def test_a_fault_is_told_shortly(tmp_path: Path) -> None:
+    header = HEADER | {"schema_version": "x" * 5000}
+    (tmp_path / "long.jsonl").write_text(json.dumps(header) + "\n")
+    assert len(str(rows(tmp_path)["long.jsonl"]["error"])) < 210
+
+
+def test_a_key_stands_for_a_file_whatever_it_is_called(tmp_path: Path) -> None:
+    running = record(tmp_path, "game-seed5").rename(tmp_path / "game-seed5.jsonl.part")
+    record(tmp_path, "other")
+    root = Root(tmp_path)
+    key = root.find(running.name).key
+    assert root.find_key(key).name == running.name
+    running.rename(tmp_path / "game-seed5.jsonl")
+    assert root.find_key(key).name == "game-seed5.jsonl"
+    assert Root(tmp_path).find_key(key).name == "game-seed5.jsonl", "another server knows it too"
+    assert {file.key for file in root.files()} == {key, root.find("other.jsonl").key}
+    (tmp_path / "game-seed5.jsonl").unlink()
+    for nobody in (key, "", "0" * 16, "../other.jsonl", "other.jsonl"):
+        with pytest.raises(Refused, match="no such replay"):
+            root.find_key(nobody)
+
+
+def test_a_parent_is_found_by_name_and_bytes(tmp_path: Path) -> None:
+    parent = record(tmp_path / "deep", "game", seed=3)
+    record(tmp_path / "other", "game", seed=4)
+    digest = hashlib.sha256(parent.read_bytes()).hexdigest()
+    here = Branch(parent="game.jsonl", parent_sha256=digest, ply=2, seed=5, players=("x", "y"))
+    changed = here.model_copy(update={"parent_sha256": "0" * 64})
+    elsewhere = here.model_copy(update={"parent": "../deep/game.jsonl"})
+    parents = Parents(Root(tmp_path))
+    found = parents.find([changed, here, elsewhere])
+    assert found == [None, "deep/game.jsonl", None]
+    parent.unlink()
+    assert parents.find([here]) == [None] and parents.find([]) == []
+    assert Parents(Root(tmp_path / "other" / "game.jsonl")).find([here]) == [None]
+
+
+def test_an_outcome_that_is_none_does_not_count(tmp_path: Path) -> None:
     data = record(tmp_path, "game").read_text()
     (tmp_path / "game.jsonl").write_text(data.replace('"decisions":', '"divisions":'))
-    assert rows(tmp_path)["game.jsonl"]["status"] == "running"
+    assert rows(tmp_path)["game.jsonl"]["status"] == "unfinished"
 
 
 def test_what_is_hidden_or_leads_elsewhere_is_not_listed(tmp_path: Path) -> None:

@@ -392,6 +392,19 @@ def test_a_replay_that_is_too_large(
         write_page(read_replay(clue), None, tmp_path / "page.html")
 
 
+def test_decisions_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = record(tmp_path, "game", 3)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["type"] == "decision":
+            line["details"] = {"attempts": [], "note": "x" * 900}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert bundle.documents(read_replay(path), None)["decisions"]
+    monkeypatch.setattr(bundle, "MOST_CHARACTERS", 1500)
+    with pytest.raises(ArenaError, match="too large for one file.*its prompts alone.*--web shows"):
+        bundle.documents(read_replay(path), None)
+
+
 def test_the_command(clue: Path, tmp_path: Path) -> None:
     done = arena(f"replay {clue} --html page.html --seat 0", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

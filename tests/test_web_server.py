@@ -21,10 +21,13 @@ from web_viewer import WebViewer, record, serving
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from starlette.requests import Request
+
 from arena.errors import MissingDependency, UsageError
 from arena.replay import read_replay
 from replays.study.study import Study
 from replays.web import serve
+from replays.web.app import Viewer
 from replays.web.refusals import Refused
 from replays.web.root import Root
 from replays.web.shelf import Shelf
@@ -68,9 +71,11 @@ def test_a_game_is_told_as_the_study_tells_it(server: WebViewer, base: Path) -> 
         asked = {"path": "clue.jsonl"} | ({} if seat is None else {"seat": seat})
         story = server.ask("story", **asked)
         assert story.headers["content-type"] == "application/json"
-        assert story.json == json.loads(json.dumps(study.story(seat)))
+        more = {"running": False, "key": Root(base / "root").find("clue.jsonl").key}
+        more |= {"path": "clue.jsonl"} if seat is None else {}
+        assert story.json == json.loads(json.dumps(study.story(seat))) | more
         later = server.ask("story", first=9, **asked).json
-        assert later == json.loads(json.dumps(study.story(seat, 9)))
+        assert later == json.loads(json.dumps(study.story(seat, 9))) | more
         lines = server.ask("comments", **asked).body.decode().splitlines()
         assert json.loads(lines.pop()) == {"done": True}
         assert [json.loads(line) for line in lines] == json.loads(
@@ -128,6 +133,52 @@ def test_what_is_no_replay_is_said_clearly(
     answer = server.ask(route, path=name)
     assert answer.status == 422 and answer.json["error"].startswith(error)
     assert str(base) not in answer.json["error"]
+
+
+def test_a_seat_is_not_told_what_is_wrong_with_a_move(server: WebViewer) -> None:
+    answer = server.ask("story", path="moves.jsonl", seat=0)
+    assert answer.status == 422 and "everything open" in answer.json["error"]
+    assert "deal" not in answer.json["error"] and "moves" not in answer.json["error"]
+
+
+def test_a_replay_can_be_asked_for_by_its_key(server: WebViewer) -> None:
+    by_name = server.ask("story", path="clue.jsonl", seat=1)
+    by_key = server.ask("story", key=by_name.json["key"], seat=1)
+    assert by_key.json == by_name.json and "path" not in by_key.json
+    assert b"clue.jsonl" not in by_key.body
+    assert server.ask("story", key="clue.jsonl").status == 404
+    refused = server.ask("story", key=by_name.json["key"], seat=3)
+    assert (refused.status, refused.json["seats"]) == (400, 3)
+
+
+def test_errors_are_short(server: WebViewer, base: Path) -> None:
+    header = json.loads((base / "root" / "clue.jsonl").read_text().partition("\n")[0])
+    file = base / "root" / "long.jsonl"
+    file.write_text(json.dumps(header | {"game": "x" * 10_000}) + "\n")
+    try:
+        answer = server.ask("story", path="long.jsonl")
+        assert answer.status == 422 and len(answer.json["error"]) < 210
+    finally:
+        file.unlink()
+
+
+def test_a_story_does_not_wait_for_comments(tmp_path: Path) -> None:
+    record(tmp_path, "game", 3, "cluedo", variant="cards", players=3)
+    root = Root(tmp_path)
+    viewer, scope = Viewer(root), {"type": "http", "headers": []}
+
+    def asked(more: str = "") -> Request:
+        return Request(scope | {"query_string": f"path=game.jsonl{more}".encode()})
+
+    opened = viewer._shelf.take(root.find("game.jsonl"))
+    with ThreadPoolExecutor(4) as pool:
+        with opened.study._commentary._judging:  # As while a ply is being judged.
+            waiting = pool.submit(viewer.summaries, asked())
+            for answer in (viewer.story, viewer.knowledge, viewer.decision):
+                pool.submit(answer, asked("&seat=0&of=0&ply=1")).result(timeout=20)
+            assert not waiting.done()
+        with opened.lock:  # As while a story is being told.
+            waiting.result(timeout=20)
 
 
 def test_a_replay_that_was_cut_off_opens(server: WebViewer) -> None:

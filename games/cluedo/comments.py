@@ -8,6 +8,8 @@ from arena import Assessment, Comment, Json
 
 NOTHING = 1e-9
 """Fewer bits, or a smaller difference of probabilities, are none."""
+SMALL = 0.005
+"""Fewer bits are written as 0.00."""
 POOR = 0.5
 """A question is a mistake that promised less than this share of the best one. The best is looked
 for among the most promising only, which may miss it by an eighth: half is well beyond that."""
@@ -28,8 +30,8 @@ def _of_suggestion(facts: Facts) -> Comment:
     expected, best = facts["expected"], facts["best"]
     if facts["entropy_before"] < NOTHING:
         return Comment("Asked although the case was certain: there was nothing to learn.")
-    brought = f"Brought {_bits(facts['gained'])}; {_number(expected)} were to be expected"
-    if best - expected < 0.005:
+    brought = f"{_brought(facts['gained'])}; {_number(expected)} were to be expected"
+    if best - expected < SMALL:
         return Comment(f"{brought}, and no question promised more.")
     question = ", ".join(facts["best_question"])
     text = f"{brought}, the best question ({question}) promised {_number(best)}."
@@ -62,13 +64,15 @@ def _of_missed_accusation(facts: Facts) -> Comment:
 def _of_refutation(facts: Facts) -> Comment:
     """What a card tells depends on what the suggester knows: nobody but the viewer can tell."""
     leaked, least, choices = facts["leaked"], facts["least"], facts["choices"]
-    gave = "Gave nothing away" if abs(leaked) < 0.005 else f"Gave away {_bits(leaked)}"
+    gave = "Gave nothing away" if leaked < SMALL else f"Gave away {_bits(leaked)}"
+    if leaked <= -SMALL:
+        gave = f"{gave}, and left {_bits(-leaked)} more open"
     if choices == 1:
         return Comment(f"{gave}: there was only one card to show.", omniscient=True)
-    if leaked - least < 0.005:
+    if leaked - least < SMALL:
         text = f"{gave}; none of the {choices} cards to choose from would have told less."
         return Comment(text, omniscient=True)
-    text = f"{gave}; another card would have given {_number(least)}."
+    text = f"{gave}; another card would have {_would_have(least)}."
     return Comment(text, mistake=leaked - least >= MUCH, omniscient=True)
 
 
@@ -77,6 +81,19 @@ def _of_unused_certainty(facts: Facts) -> Comment:
     turns = facts["turns"]
     passed = f"turns let pass: {turns}" if turns else "the game was over before its next turn"
     return Comment(f"The case was certain from here on and never accused; {passed}.")
+
+
+def _brought(gained: float) -> str:
+    """An answer that was not likely may leave more open than there was before it."""
+    if gained <= -SMALL:
+        return f"Brought nothing and left {_bits(-gained)} more open"
+    return f"Brought {_bits(gained)}"
+
+
+def _would_have(least: float) -> str:
+    if least <= -SMALL:
+        return f"given nothing away, and left {_bits(-least)} more open"
+    return "given nothing away" if least < SMALL else f"given {_number(least)}"
 
 
 _WORDS: dict[str, Callable[[Facts], Comment]] = {

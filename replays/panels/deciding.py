@@ -53,11 +53,13 @@ def _parts(view: View, made: DecisionJson) -> Iterator[RenderableType]:
         yield hint("No request to a model is noted.")
     for number, attempt in enumerate(attempts, start=1):
         yield from _answer(attempt, f"Attempt {number} of {len(attempts)}")
+    if made["more_attempts"]:
+        yield hint(f"and {made['more_attempts']:,} further attempts")
     yield from _beliefs(made["beliefs"])
     for number, attempt in enumerate(attempts, start=1):
         yield Text()
         yield heading(f"Sent in attempt {number}", ": + new, - gone since its last request")
-        yield from _request(attempt["messages"])
+        yield from _request(attempt)
     yield from _other(made["other"])
 
 
@@ -123,11 +125,20 @@ def _beliefs(beliefs: Sequence[BeliefJson]) -> Iterator[RenderableType]:
     yield table
 
 
-def _request(messages: Sequence[MessageJson]) -> Iterator[RenderableType]:
-    before = [message for message in messages if message["sent_before"]]
-    if before:
-        length = sum(len(text) for message in before for _, text in message["parts"])
-        yield hint(f"{len(before)} messages as in its last request, {length:,} characters")
+def _request(attempt: AttemptJson) -> Iterator[RenderableType]:
+    messages = attempt["messages"]
+    again = [message for message in messages if message["sent_before"]]
+    count = attempt["unchanged"] + len(again)
+    if count:
+        told = sum(len(text) for message in again for _, text in message["parts"])
+        length = attempt["unchanged_characters"] + told
+        yield hint(f"{count:,} messages as in its last request, {length:,} characters")
+    yield from _new(messages)
+    if attempt["more_messages"]:
+        yield hint(f"and {attempt['more_messages']:,} further messages: too much to show")
+
+
+def _new(messages: Sequence[MessageJson]) -> Iterator[RenderableType]:
     for message in messages:
         if not message["sent_before"]:
             yield Text(f"{legible(message['role'])}:", style="bold dim")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,6 +10,7 @@ from rich.text import Text
 
 from replays.panels.view import SEEKING, View, heading, hint, legible
 from replays.study.documents import MeasuredJson, SeatSummaryJson
+from replays.study.seating import formerly
 
 WAYS = {"higher": " ↑", "lower": " ↓", None: ""}
 
@@ -32,10 +33,21 @@ def result(view: View) -> RenderableType:
     table.add_row("return", *(f"{outcome.returns[seat]:g}" for seat in seats))
     for row in _rows(found.value):
         table.add_row(*row)
+    table_of: list[RenderableType] = [table, *_former(view)]
     if not found.complete:
-        return Group(ended, table, hint(SEEKING))
+        return Group(ended, *table_of, hint(SEEKING))
     judged = [hint("* the best   ↑ higher is better   ↓ lower is better")] if found.value else []
-    return Group(ended, table, *judged)
+    return Group(ended, *table_of, *judged)
+
+
+def _former(view: View) -> Iterator[Text]:
+    """Of a branch: what the table leaves out, and who played that."""
+    header = view.replay.header
+    if header.first_own_ply:
+        yield hint(f"From ply {header.first_own_ply} on; before it, others played:")
+    for seat in range(len(header.players)):
+        for former in formerly(header, seat):
+            yield hint(f"seat {seat} was {legible(former.spec)} until ply {former.until}")
 
 
 def _rows(summaries: Sequence[SeatSummaryJson]) -> list[list[str | Text]]:

@@ -11,6 +11,7 @@ from rich.text import Text
 from arena import Replay
 from replays.findings import Findings
 from replays.frame import Size
+from replays.study.seating import players_at
 
 LONGEST = 20_000
 """Characters of one text. Longer ones are for the page: breaking their lines takes too long."""
@@ -35,8 +36,9 @@ class View:
         return self.position == len(self.replay.moves)
 
     def name(self, seat: int) -> str:
-        """A seat with who sits there."""
-        return legible(f"{seat} {self.replay.header.players[seat].removeprefix('bot:')}")
+        """A seat with who played there when this position was reached."""
+        players = players_at(self.replay.header, max(0, self.position - 1))
+        return legible(f"{seat} {players[seat].removeprefix('bot:')}")
 
 
 def legible(text: str) -> str:

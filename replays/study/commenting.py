@@ -34,6 +34,7 @@ class Commentary:
 
     def __init__(self, course: Course) -> None:
         self._game = course.game
+        self._first = course.replay.header.first_own_ply
         self._found: list[Remark] = []
         self._more = _judge(course)
         self._judging = Lock()  # A server's readers are in several threads.
@@ -72,7 +73,10 @@ class Commentary:
                 }
 
     def summaries(self, seat: int | None) -> list[SeatSummaryJson]:
-        """Each seat, or `seat` alone, by what is measured without knowing more than it does."""
+        """Each seat, or `seat` alone, by what is measured without knowing more than it does.
+
+        What was played before a branch is not counted: others have played it.
+        """
         remarks = list(self.remarks(seat))
         if not remarks:
             return []
@@ -80,7 +84,8 @@ class Commentary:
         return [self._summarise(player, remarks) for player in players]
 
     def _summarise(self, player: int, remarks: list[Remark]) -> SeatSummaryJson:
-        own = [remark for remark in remarks if remark.assessment.player == player]
+        judged = (remark for remark in remarks if remark.assessment.player == player)
+        own = [remark for remark in judged if remark.assessment.ply >= self._first]
         return {
             "player": player,
             "measures": _measured(self._game, add_up(each.assessment.shares for each in own)),

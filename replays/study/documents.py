@@ -19,9 +19,14 @@ class BranchJson(TypedDict):
     """Where a game left another one, to be played on by others."""
 
     parent: str
+    """The name of the other game's file; empty in a seat's perspective."""
     ply: int
+    players: NotRequired[list[str]]
+    """Who sat there until then; not in the list of games."""
     seed: NotRequired[int]
     """Only where everything is open."""
+    path: NotRequired[str | None]
+    """Where the other file lies, if it is served as well; only where everything is open."""
 
 
 class GameJson(TypedDict):
@@ -101,6 +106,12 @@ class StoryJson(TypedDict):
     """None while the game is running. The page shows it at the last position only."""
     notice: str | None
     """What a reader should know about the file: that it is unfinished, or cut off."""
+    running: NotRequired[bool]
+    """From a server: whether the game goes on, so that it is worth to ask again."""
+    key: NotRequired[str]
+    """From a server: what the file may be asked for by; unlike its name it tells nothing."""
+    path: NotRequired[str]
+    """From a server, and only where everything is open: what the file is called now."""
 
 
 class KnownJson(TypedDict):
@@ -142,7 +153,10 @@ class CommentJson(TypedDict):
 
 
 class SeatSummaryJson(TypedDict):
-    """One seat over the whole game; shown at the last position."""
+    """One seat over the plies that are the game's own; shown at the last position.
+
+    What was played before a branch, others have played.
+    """
 
     player: int
     measures: list[MeasuredJson]
@@ -175,8 +189,15 @@ class TokenJson(TypedDict):
 class AttemptJson(TypedDict):
     """One request to a model, and its answer."""
 
+    unchanged: int
+    """So many messages at the beginning stood in the seat's last request; they are left out."""
+    unchanged_characters: int
     messages: list[MessageJson]
+    """Those after them."""
+    more_messages: int
+    """Messages that are left out because the document would be too long."""
     sampling: dict[str, Json]
+    """Without the seed where not everything is open."""
     reply: str
     reasoning: str
     refusal: str
@@ -193,6 +214,7 @@ class AttemptJson(TypedDict):
     seconds: float
     seconds_to_first_token: float | None
     tokens: list[TokenJson]
+    more_tokens: int
 
 
 class BeliefJson(TypedDict):
@@ -215,6 +237,8 @@ class DecisionJson(TypedDict):
     """What was allowed, as text; at most 60, the rest is counted in `more_legal`."""
     more_legal: int
     attempts: list[AttemptJson]
+    """The first 20, the rest is counted in `more_attempts`."""
+    more_attempts: int
     beliefs: list[BeliefJson]
     other: dict[str, Json]
     """Whatever else the agent noted."""
@@ -229,7 +253,8 @@ class ListedJson(TypedDict):
     variant: str | None
     players: list[str]
     created: str
-    status: Literal["terminated", "truncated", "running", "unreadable"]
+    status: Literal["terminated", "truncated", "running", "unfinished", "unreadable"]
+    """"unfinished": there is no outcome, and nothing is written any more."""
     reason: str
     winner: int | None
     returns: list[float]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
 
 from arena import Message
 from replays.study.documents import MessageJson, Part
@@ -29,6 +30,12 @@ def beside(before: Sequence[Message], now: Sequence[Message]) -> list[MessageJso
             parts = compare(other.content, message.content)
             found.append({"role": message.role, "parts": parts, "sent_before": False})
     return found
+
+
+def same_beginning(before: Sequence[Message], now: Sequence[Message]) -> int:
+    """How many messages the two requests have in common at their beginning."""
+    pairs = zip(before, now, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _whole(message: Message, sent_before: bool) -> MessageJson:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arena import CHANCE, Event, Game, Json, PlacedKnowledge, Scene, catalog
+from arena import CHANCE, Decision, Event, Game, Json, PlacedKnowledge, Scene, catalog
 from replays.study.documents import (
     BranchJson,
     EventJson,
@@ -15,6 +15,7 @@ from replays.study.documents import (
 )
 from replays.study.numbers import finite
 from replays.study.played import Course, Played
+from replays.study.seeds import seeds_in, without_seeds
 
 LONGEST_DRAWN = 500
 """Events. A diagram is drawn from all events so far each time, so that the work grows with the
@@ -62,10 +63,12 @@ def _branches(course: Course, seat: int | None) -> list[BranchJson]:
     """Where the game left others. A parent has the same hidden cards, and the seed in its name."""
     found: list[BranchJson] = []
     for branch in course.replay.header.branches:
+        players = list(branch.players)
         if seat is None:
-            found.append({"parent": branch.parent, "ply": branch.ply, "seed": branch.seed})
+            left: BranchJson = {"parent": branch.parent, "ply": branch.ply, "players": players}
+            found.append({**left, "seed": branch.seed})
         else:
-            found.append({"parent": "", "ply": branch.ply})
+            found.append({"parent": "", "ply": branch.ply, "players": players})
     return found
 
 
@@ -97,9 +100,16 @@ def _ply(course: Course, played: Played, seat: int | None) -> PlyJson:
         # already, or who has a secret to act upon.
         "to_act": [player for player in played.to_act if seat in (None, player)],
         "asked": own and ("attempts" in decision.details or "beliefs" in decision.details),
-        "failure": decision.failure if own else None,
+        "failure": _failure(decision, seat) if own else None,
         "seconds": finite(ply.seconds) if own and ply.seconds is not None else None,
     }
+
+
+def _failure(decision: Decision, seat: int | None) -> str | None:
+    """What a seat may read of why a fallback was played."""
+    if seat is None or decision.failure is None:
+        return decision.failure
+    return str(without_seeds(decision.failure, seeds_in(dict(decision.details))))
 
 
 def _named(played: Played, events: Sequence[Event]) -> int | None:

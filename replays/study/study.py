@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from arena import Json, Replay
 from replays.study.commenting import Commentary
@@ -16,6 +17,7 @@ from replays.study.documents import (
 )
 from replays.study.knowing import follow
 from replays.study.played import play_again
+from replays.study.seeds import seeds_in, without_seeds
 from replays.study.story import draw_scenes, story
 
 
@@ -62,4 +64,7 @@ class Study:
         # The exact posterior may take a while: it is computed for beliefs to be held against it.
         stated = "beliefs" in made.decision.details
         knowledge = self.knowledge(made.player) if stated else None
-        return decision(self._course, ply, self._asked[made.player], knowledge)
+        found = decision(self._course, ply, self._asked[made.player], knowledge)
+        if found is None or seat is None:
+            return found
+        return cast(DecisionJson, without_seeds(found, seeds_in(made.decision.details)))

@@ -11,7 +11,8 @@ The server reads and never writes. Its routes, all of them GET:
     /api/summaries?path=&seat=              a list of SeatSummaryJson
     /api/decision?path=&ply=&seat=          DecisionJson or null
 
-Refusals are `{"error": message}`, with a status from 400 on.
+`key=`, which a story names, may stand for `path=`. Refusals are `{"error": message}`, with a status
+from 400 on.
 """
 
 from __future__ import annotations

@@ -16,12 +16,14 @@ from starlette.types import ASGIApp
 
 from arena.errors import ArenaError
 from arena.observation import Json
+from arena.printable import shortened
 from replays.web.encoding import encode
 from replays.web.guard import Guard
 from replays.web.listing import Listing
 from replays.web.page_files import INDEX, TYPES, page_files, scene_file
+from replays.web.parents import Parents
 from replays.web.refusals import Refused
-from replays.web.root import Root
+from replays.web.root import ReplayFile, Root
 from replays.web.shelf import OpenReplay, Shelf
 
 WORTH_COMPRESSING = 2000
@@ -36,15 +38,24 @@ class Viewer:
         self._root = root
         self._listing = Listing(root)
         self._shelf = Shelf()
+        self._parents = Parents(root)
 
     def games(self, request: Request) -> Response:
         return _json(request, {**self._listing.read(), "single": self._root.only is not None})
 
     def story(self, request: Request) -> Response:
-        replay = self._open(request)
+        file = self._file(request)
+        replay = self._take(request, file)
         seat, first = _seat(request, replay), _number(request, "first") or 0
         with replay.lock:
-            return _json(request, replay.study.story(seat, first))
+            story = replay.study.story(seat, first)
+        story["running"], story["key"] = file.is_running(), file.key
+        if seat is None:
+            story["path"] = file.name
+            places = self._parents.find(replay.branches)
+            for branch, path in zip(story["game"]["branches"], places, strict=True):
+                branch["path"] = path
+        return _json(request, story)
 
     def knowledge(self, request: Request) -> Response:
         replay = self._open(request)
@@ -58,14 +69,13 @@ class Viewer:
 
     def comments(self, request: Request) -> Response:
         replay = self._open(request)
-        lines = _lines(replay.comments(_seat(request, replay)))
+        lines = _lines(replay.study.comments(_seat(request, replay)))
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
     def summaries(self, request: Request) -> Response:
         replay = self._open(request)
         seat = _seat(request, replay)
-        with replay.lock:
-            return _json(request, replay.study.summaries(seat))
+        return _json(request, replay.study.summaries(seat))
 
     def decision(self, request: Request) -> Response:
         replay = self._open(request)
@@ -76,7 +86,23 @@ class Viewer:
             return _json(request, replay.study.decision(ply, seat))
 
     def _open(self, request: Request) -> OpenReplay:
-        return self._shelf.take(self._root.find(_given(request, "path") or ""))
+        return self._take(request, self._file(request))
+
+    def _take(self, request: Request, file: ReplayFile) -> OpenReplay:
+        try:
+            return self._shelf.take(file)
+        except Refused as refused:
+            if _given(request, "seat") is None:
+                raise
+            # The fault may be a move that this seat does not see.
+            message = "this replay cannot be opened; with everything open it is said why"
+            raise Refused(refused.status, message) from None
+
+    def _file(self, request: Request) -> ReplayFile:
+        key = _given(request, "key")
+        if key is not None:
+            return self._root.find_key(key)
+        return self._root.find(_given(request, "path") or "")
 
 
 def make_app(root: Root) -> ASGIApp:
@@ -136,7 +162,8 @@ def _number(request: Request, name: str) -> int | None:
 def _seat(request: Request, replay: OpenReplay, name: str = "seat") -> int | None:
     seat = _number(request, name)
     if seat is not None and seat >= replay.seats:
-        raise Refused(400, f"{name}={seat}: there are seats 0 to {replay.seats - 1}")
+        message = f"{name}={seat}: there are seats 0 to {replay.seats - 1}"
+        raise Refused(400, message, seats=replay.seats)
     return seat
 
 
@@ -155,7 +182,7 @@ def _lines(comments: Iterator[Json]) -> Iterator[str]:
         for comment in comments:
             yield encode(comment) + "\n"
     except ArenaError as error:
-        yield encode({"error": str(error)}) + "\n"
+        yield encode({"error": shortened(str(error))}) + "\n"
     else:
         yield encode({"done": True}) + "\n"
 
@@ -171,8 +198,10 @@ def _file(path: Path | None) -> Response:
 
 async def _refused(_request: Request, error: Exception) -> Response:
     """Also for what only turns out while a replay is played: it does not fit the rules."""
-    status = error.status if isinstance(error, Refused) else 422
-    return JSONResponse({"error": str(error)}, status)
+    message = shortened(str(error))
+    if isinstance(error, Refused):
+        return JSONResponse({"error": message, **error.more}, error.status)
+    return JSONResponse({"error": message}, 422)
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:

@@ -16,10 +16,12 @@ from arena.observation import Json
 from arena.replay import Replay
 from replays.study.documents import StoryJson
 from replays.study.study import Study
-from replays.web.encoding import encode_for_html
+from replays.web.encoding import encode, encode_for_html
 from replays.web.modules import join_modules
 from replays.web.page_files import INDEX, page_files, scene_file
 
+MOST_CHARACTERS = 200 * 10**6
+"""Of all decisions: a chat's prompts are told again with each."""
 SCENES = "scenes.js"
 """The module that fetches what draws a table; the file has another one in its place."""
 SCENE = "@scene.js"
@@ -55,10 +57,7 @@ def _progress(doing: str) -> AbstractContextManager[object]:
 def documents(replay: Replay, seat: int | None) -> dict[str, Json]:
     """Everything that the page shows, of every perspective that it offers: `seat`, or all."""
     if replay.path.exists() and replay.path.stat().st_size > MOST_BYTES:
-        raise ArenaError(
-            f"{replay.path} is too large for one file (over {MOST_BYTES / 2**20:.0f} MiB): "
-            f"arena replay {replay.path} --web shows it"
-        )
+        raise _too_large(replay.path, f"over {MOST_BYTES / 2**20:.0f} MiB")
     study = Study(replay)
     seats = list(range(len(replay.header.players))) if seat is None else [seat]
     perspectives = [None, *seats] if seat is None else [seat]
@@ -72,18 +71,30 @@ def documents(replay: Replay, seat: int | None) -> dict[str, Json]:
         "knowledge": {str(of): study.knowledge(of) for of in seats},
         "comments": {_key(who): list(study.comments(who)) for who in perspectives},
         "summaries": {_key(who): study.summaries(who) for who in perspectives},
-        "decisions": _decisions(study, stories[_key(seat)], seat),
+        "decisions": _decisions(study, replay.path, stories[_key(seat)], seat),
     }
+
+
+def _too_large(path: Path, why: str) -> ArenaError:
+    return ArenaError(
+        f"{path} is too large for one file ({why}): arena replay {path} --web shows it"
+    )
 
 
 def _key(seat: int | None) -> str:
     return "open" if seat is None else str(seat)
 
 
-def _decisions(study: Study, story: StoryJson, seat: int | None) -> dict[str, Json]:
-    asked = [ply["ply"] for ply in story["plies"] if ply["asked"]]
-    found = ((ply, study.decision(ply, seat)) for ply in asked)
-    return {str(ply): decision for ply, decision in found if decision}
+def _decisions(study: Study, path: Path, story: StoryJson, seat: int | None) -> dict[str, Json]:
+    found, characters = dict[str, Json](), 0
+    for ply in (each["ply"] for each in story["plies"] if each["asked"]):
+        decision = study.decision(ply, seat)
+        if decision:
+            found[str(ply)] = decision
+            characters += len(encode(decision))
+        if characters > MOST_CHARACTERS:
+            raise _too_large(path, f"its prompts alone over {MOST_CHARACTERS / 1e6:.0f} MB")
+    return found
 
 
 def render(data: dict[str, Json], scene: str | None) -> str:

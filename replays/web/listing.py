@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from threading import Lock
 
 from pydantic import ValidationError
 
-from arena.episode import SCHEMA_VERSION, Header, OutcomeLine
+from arena.episode import Header, OutcomeLine
 from arena.errors import ReplayError
-from arena.observation import Json
+from arena.printable import shortened
+from arena.replay import NO_HEADER, read_header
 from replays.study.documents import BranchJson, ListedJson, ListJson
 from replays.web.root import ReplayFile, Root
 
@@ -36,7 +36,7 @@ class Listing:
             files = self._root.files()
             listed = files[: self._most]
             self._rows = {file: self._row(file) for file in listed}
-            games = [row for row in self._rows.values() if row]
+            games = [_now(row, file) for file, row in self._rows.items() if row]
             if self._root.only and not games:  # The page opens it at once, and is told why not.
                 games = [_unreadable(self._root.only, 0, "it is not there any more")]
         return {"root": self._root.title, "games": games, "more": len(files) - len(listed)}
@@ -45,6 +45,12 @@ class Listing:
         if file in self._rows:
             return self._rows[file]
         return read_row(file, asked_for=self._root.only is not None)
+
+
+def _now(row: ListedJson, file: ReplayFile) -> ListedJson:
+    """What is unfinished may still be running; the file does not change when it no longer is."""
+    running = row["status"] == "unfinished" and file.is_running()
+    return {**row, "status": "running"} if running else row
 
 
 def read_row(file: ReplayFile, asked_for: bool = False) -> ListedJson | None:
@@ -56,43 +62,23 @@ def read_row(file: ReplayFile, asked_for: bool = False) -> ListedJson | None:
                 head += stream.readline(LONGEST_HEADER)
             stream.seek(max(0, file.stamp.bytes - TAIL_BYTES))
             tail = stream.read(TAIL_BYTES)
-        fields = _first_line(head)
-        if fields.get("type") != "header" and not asked_for:
-            return None
-        return _listed(file, _header(fields), _outcome(tail))
+        header = _header(head)
+        if header is not None:
+            return _listed(file, header, _outcome(tail))
+        return _unreadable(file.name, file.stamp.bytes, NO_HEADER) if asked_for else None
     except OSError as error:
         return _unreadable(file.name, file.stamp.bytes, f"cannot read it: {error.strerror}")
     except ReplayError as error:
         return _unreadable(file.name, file.stamp.bytes, str(error))
 
 
-def _first_line(line: bytes) -> dict[str, Json]:
-    """Raises ReplayError unless it is a JSON object."""
+def _header(line: bytes) -> Header | None:
+    """None for JSON of another kind. Raises ReplayError for what is no header, or none of ours."""
     if not line:
         raise ReplayError("empty, no replay")
     if not line.endswith(b"\n"):
         raise ReplayError("line 1 is cut off, or too long for a replay's header")
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):  # The latter for brackets nested thousands deep.
-        raise ReplayError("line 1 is not JSON; this is no replay") from None
-    return fields if isinstance(fields, dict) else {}
-
-
-def _header(fields: dict[str, Json]) -> Header:
-    if fields.get("type") != "header":
-        raise ReplayError("line 1 is no replay header; this is no replay")
-    version = fields.get("schema_version")
-    if version != SCHEMA_VERSION:
-        raise ReplayError(
-            f"written with replay schema {version!r}; this arena reads schema {SCHEMA_VERSION}"
-        )
-    try:
-        return Header.model_validate(fields)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, fault["loc"]))
-        raise ReplayError(f"line 1: {where or 'line'}: {fault['msg']}") from None
+    return read_header(line)
 
 
 def _outcome(tail: bytes) -> OutcomeLine | None:
@@ -114,7 +100,7 @@ def _listed(file: ReplayFile, header: Header, outcome: OutcomeLine | None) -> Li
         "variant": variant if isinstance(variant, str) else None,
         "players": list(header.players),
         "created": header.created.isoformat(),
-        "status": outcome.status if outcome else "running",
+        "status": outcome.status if outcome else "unfinished",
         "reason": outcome.reason if outcome else "",
         "winner": outcome.winner if outcome else None,
         "returns": list(outcome.returns) if outcome else [],
@@ -149,5 +135,5 @@ def _unreadable(name: str, size: int, error: str) -> ListedJson:
         "decisions": None,
         "bytes": size,
         "branch": None,
-        "error": error,
+        "error": shortened(error),
     }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from arena.errors import ArenaError
+from arena.observation import Json
 
 
 class Refused(ArenaError):
     """A request that is not served; its message names nothing outside the root."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, **more: Json) -> None:
         super().__init__(message)
         self.status = status
+        self.more = more
+        """What the page needs to go on."""
 
 
 def not_found() -> Refused:

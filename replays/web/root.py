@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
@@ -15,6 +18,8 @@ RUNNING = ".part"
 """Ends the name of a replay while its game is running."""
 SUFFIXES = (".jsonl", f".jsonl{RUNNING}")
 LONGEST_NAME = 4096
+PATIENCE = 600
+"""Seconds without a move after which a game is taken for one that was cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,21 @@ class ReplayFile:
     """Relative to the root, with slashes."""
     path: Path
     stamp: Stamp
+    number: str
+    """What the file system knows it by, whatever it is called."""
+
+    @property
+    def key(self) -> str:
+        """Stands for the file where its name would tell too much: names hold seeds.
+
+        No hash of the name either: from that a search would find the seed.
+        """
+        return hashlib.sha256(self.number.encode()).hexdigest()[:16]
+
+    def is_running(self) -> bool:
+        """Whether more is written to it, as far as can be seen."""
+        age = time.time() - self.stamp.changed_ns / 1e9
+        return self.name.endswith(RUNNING) and age < PATIENCE
 
 
 class Root:
@@ -46,6 +66,8 @@ class Root:
             raise UsageError(f"{path}: there is no such file or folder") from None
         self.only = None if found.is_dir() else found.name
         self.folder = found if found.is_dir() else found.parent
+        self._names: dict[str, str] = {}
+        """Of files that were asked for by their keys."""
 
     @property
     def title(self) -> str:
@@ -60,6 +82,18 @@ class Root:
         for current in dict.fromkeys((name, name.removesuffix(RUNNING))):
             file = self._look(current) if self._is_offered(current) else None
             if file:
+                return file
+        raise not_found()
+
+    def find_key(self, key: str) -> ReplayFile:
+        """The replay with that key. Raises Refused if there is none."""
+        with suppress(KeyError, Refused):
+            file = self.find(self._names[key])
+            if file.key == key:
+                return file
+        for file in self.files():
+            if file.key == key:
+                self._names[key] = file.name
                 return file
         raise not_found()
 
@@ -87,7 +121,7 @@ class Root:
         # A symbolic link may lead anywhere, and opening a pipe would wait for its writer.
         if not path.is_relative_to(self.folder) or not S_ISREG(about.st_mode):
             return None
-        return ReplayFile(name, path, Stamp(about.st_mtime_ns, about.st_size))
+        return _replay_file(name, path, about)
 
     def _below(self, folder: Path, prefix: str) -> Iterator[ReplayFile]:
         """Folders that are symbolic links are passed over: they may lead in a circle."""
@@ -110,10 +144,16 @@ def _plain_file(entry: os.DirEntry[str], name: str) -> ReplayFile | None:
     """Without following a path a second time: a folder may hold thousands."""
     try:
         about = entry.stat(follow_symlinks=False)
+        if not about.st_ino:  # On Windows, where a folder's listing does not say it.
+            about = Path(entry.path).lstat()
     except OSError:
         return None
+    return _replay_file(name, Path(entry.path), about) if S_ISREG(about.st_mode) else None
+
+
+def _replay_file(name: str, path: Path, about: os.stat_result) -> ReplayFile:
     stamp = Stamp(about.st_mtime_ns, about.st_size)
-    return ReplayFile(name, Path(entry.path), stamp) if S_ISREG(about.st_mode) else None
+    return ReplayFile(name, path, stamp, f"{about.st_dev}/{about.st_ino}")
 
 
 def is_plain(name: str) -> bool:

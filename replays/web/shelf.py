@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock, RLock
+from threading import Lock
 from weakref import WeakValueDictionary
 
+from arena.episode import Branch
 from arena.errors import ArenaError, ReplayError
-from arena.observation import Json
 from arena.replay import Replay, read_replay
 from replays.study.study import Study
 from replays.web.refusals import Refused
@@ -23,23 +22,15 @@ MOST_STUDIES = 4
 
 @dataclass(slots=True)
 class OpenReplay:
-    """A replay as it was when it was read. A study is asked by one thread at a time."""
+    """A replay as it was when it was read."""
 
     stamp: Stamp
     study: Study
+    branches: tuple[Branch, ...]
     seats: int
-    lock: RLock = field(default_factory=RLock)
-
-    def comments(self, seat: int | None) -> Iterator[Json]:
-        """As they are found; between two of them others may ask the study."""
-        with self.lock:
-            found = iter(self.study.comments(seat))
-        while True:
-            with self.lock:
-                comment = next(found, None)
-            if comment is None:
-                return
-            yield comment
+    lock: Lock = field(default_factory=Lock)
+    """For what the study keeps. Comments and summaries need none: judging takes long, has a lock
+    of its own, and nobody else should wait for it."""
 
 
 class Shelf:
@@ -98,7 +89,8 @@ def open_replay(file: ReplayFile, most_bytes: int = MOST_BYTES) -> OpenReplay:
         )
     try:
         replay = _read(file)
-        return OpenReplay(file.stamp, Study(replay), len(replay.header.players))
+        header = replay.header
+        return OpenReplay(file.stamp, Study(replay), header.branches, len(header.players))
     except ArenaError as error:
         raise Refused(422, str(error)) from error
 

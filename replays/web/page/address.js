@@ -1,12 +1,19 @@
 // The address carries what is looked at, so that a position can be linked:
 // #path=FILE&at=12&seat=1&of=2
+//
+// Names of files hold seeds, which give the deal away: through one seat's eyes, a file is named by
+// its key: #game=KEY&at=12&seat=1
+
+export const NOBODY = -1;
 
 export function readAddress() {
   const fields = new URLSearchParams(location.hash.slice(1));
   return {
     path: fields.get("path"),
+    game: fields.get("game"),
     at: whole(fields.get("at")),
-    seat: whole(fields.get("seat")),
+    // What is no seat must not be taken for "everything open".
+    seat: fields.has("seat") ? (whole(fields.get("seat")) ?? NOBODY) : null,
     of: whole(fields.get("of")),
   };
 }
@@ -17,7 +24,7 @@ function whole(text) {
 
 export function addressOf(place) {
   const fields = new URLSearchParams();
-  for (const name of ["path", "at", "seat", "of"]) {
+  for (const name of ["path", "game", "at", "seat", "of"]) {
     if (place[name] !== null && place[name] !== undefined) fields.set(name, place[name]);
   }
   return `#${fields}`;

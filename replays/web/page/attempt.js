@@ -26,11 +26,13 @@ export function drawAttempt(attempt, at, count) {
       ? h("p", { class: "excerpt" }, "At fault: ", h("code", null, attempt.excerpt))
       : null,
     attempt.cause ? h("p", { class: "excerpt" }, `Cause: ${attempt.cause}`) : null,
-    h("div", { class: "messages" }, drawMessages(attempt.messages)),
+    h("div", { class: "messages" }, drawUnchanged(attempt), drawMessages(attempt.messages)),
+    drawMissing(attempt.more_messages, "further message"),
     drawText("Reasoning", attempt.reasoning, "reasoning"),
     drawText("Reply", attempt.reply, "reply") ?? h("p", { class: "none" }, "The reply is empty."),
     drawText("Refusal", attempt.refusal, "refusal"),
     drawTokens(attempt.tokens),
+    drawMissing(attempt.more_tokens, "further token"),
   );
 }
 
@@ -65,6 +67,17 @@ function drawSampling(sampling) {
   return given
     .map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`)
     .join(", ");
+}
+
+function drawUnchanged(attempt) {
+  if (!attempt.unchanged) return null;
+  const length = plural(attempt.unchanged_characters, "character");
+  const text = `${plural(attempt.unchanged, "message")} as in the last request, ${length}`;
+  return h("p", { class: "none" }, text);
+}
+
+function drawMissing(count, what) {
+  return count ? h("p", { class: "none" }, `and ${plural(count, what)}: too much to show`) : null;
 }
 
 // Messages that the last request had too are folded into one line.

@@ -59,9 +59,9 @@ export class DecisionPanel {
   }
 
   async ask(ply, signal) {
-    const { source, path, seat } = this.page;
+    const { source, file, seat } = this.page;
     try {
-      const decision = await source.decision(path, ply.ply, seat, signal);
+      const decision = await source.decision(file, ply.ply, seat, signal);
       if (signal.aborted) return;
       fill(
         this.body,
@@ -87,6 +87,9 @@ export class DecisionPanel {
       drawLegal(decision),
       drawBeliefs(decision.beliefs),
       asked,
+      decision.more_attempts
+        ? h("p", { class: "none" }, `and ${plural(decision.more_attempts, "further attempt")}`)
+        : null,
       drawOther(decision.other),
     ];
   }

@@ -10,13 +10,16 @@ import { Record } from "./record.js";
 import { Layout } from "./layout.js";
 import { Watch } from "./watch.js";
 import { loadScene } from "./scenes.js";
+import { drawFault } from "./fault.js";
 import { seatName } from "./seats.js";
 
 export class GamePage {
   constructor(source, main, place) {
     this.source = source;
     this.main = main;
-    this.path = place.path;
+    this.path = place.path ?? null;
+    this.fileKey = place.game ?? null;
+    this.single = place.single ?? false;
     this.said = document.getElementById("said");
     this.opened = this.open(place);
   }
@@ -37,9 +40,13 @@ export class GamePage {
   }
 
   async build(place, stop) {
-    const seat = this.source.offers(place.seat) ? place.seat : this.firstOffered();
-    const story = await this.story(seat, stop.signal);
+    const seat = place.seat ?? this.firstOffered();
+    // Whatever goes wrong is said. Nothing else is opened instead: a page for one seat must not
+    // turn into one with everything open because a request has failed.
+    const story = await this.source.story(this.file, seat, 0, stop.signal);
     if (stop.signal.aborted) return;
+    this.path = story.path ?? this.path;
+    this.fileKey = story.key ?? this.fileKey;
     this.record = new Record(story);
     this.commentary = new Commentary();
     this.seat = this.record.seat;
@@ -53,14 +60,16 @@ export class GamePage {
     this.load(stop.signal);
   }
 
-  async story(seat, signal) {
-    try {
-      return await this.source.story(this.path, seat, 0, signal);
-    } catch (error) {
-      // A linked seat that this game does not have: then everything open.
-      if (seat === null || error.name === "AbortError" || !this.source.live) throw error;
-      return this.source.story(this.path, null, 0, signal);
-    }
+  // What the source knows the file by.
+  get file() {
+    return this.path === null ? { key: this.fileKey } : { path: this.path };
+  }
+
+  // Whether the address names this game.
+  is(place) {
+    if (this.single) return true;
+    if (place.path !== null) return place.path === this.path;
+    return place.game !== null && place.game === this.fileKey;
   }
 
   firstOffered() {
@@ -114,13 +123,16 @@ export class GamePage {
   }
 
   writeAddress() {
-    const { path, position: at, seat, of } = this;
-    writeAddress({ path, at, seat, of: seat === null ? of : null });
+    const { position: at, seat, of } = this;
+    writeAddress({ ...this.named(seat), at, seat, of: seat === null ? of : null });
   }
 
-  rename(path) {
-    this.path = path;
-    this.writeAddress();
+  // As the address calls the file, for a perspective; the only one there is needs no name.
+  named(seat) {
+    if (this.single) return {};
+    const { path, fileKey } = this;
+    const byKey = fileKey !== null && (seat !== null || path === null);
+    return byKey ? { game: fileKey } : { path };
   }
 
   describe() {
@@ -148,7 +160,7 @@ export class GamePage {
 
   fail(error) {
     if (error.name === "AbortError") return;
-    fill(this.main, h("div", { class: "empty", role: "alert" }, h("p", null, error.message)));
+    fill(this.main, drawFault(error, this));
   }
 
   // Whose knowledge is shown, where everything is open.

@@ -4,7 +4,7 @@ import { h, spoken } from "./dom.js";
 import { addressOf } from "./address.js";
 import { date } from "./format.js";
 import { icon } from "./icons.js";
-import { seatClass, seatMark } from "./seats.js";
+import { formerPlayers, seatClass, seatMark } from "./seats.js";
 
 export function drawHeader(page) {
   const { game, notice } = page.record;
@@ -33,27 +33,14 @@ function facts(game) {
 }
 
 // The name of the other file often has the seed in it, which gives the deal away: only a page with
-// everything open says it.
+// everything open says it, and links it where it is served as well.
 function drawBranch(page, branch) {
-  const place = { path: branch.parent, at: branch.ply, seat: page.seat };
-  const open = page.seat === null;
-  const name = open ? h("bdi", null, branch.parent) : "another game";
-  const link = !page.source.live
-    ? name
-    : open
-      ? h("a", { href: addressOf(place) }, name)
-      : h("button", { type: "button", class: "link", onclick: () => go(place) }, name);
-  return h(
-    "p",
-    { class: "notice" },
-    icon("branch"),
-    ` Branched off at ply ${branch.ply} from `,
-    link,
-  );
-}
-
-function go(place) {
-  location.hash = addressOf(place);
+  const notice = (...words) => h("p", { class: "notice" }, icon("branch"), " ", ...words);
+  if (page.seat !== null) return notice(`This game left another one at ply ${branch.ply}.`);
+  const name = h("bdi", null, branch.parent);
+  const place = { path: branch.path, at: branch.ply };
+  const link = branch.path ? h("a", { href: addressOf(place) }, name) : name;
+  return notice(`Branched off at ply ${branch.ply} from `, link);
 }
 
 function drawPerspectives(page) {
@@ -75,6 +62,7 @@ function drawPerspectives(page) {
 function choice(page, seat, name, under) {
   const offered = page.source.offers(seat);
   const id = `view-${seat ?? "open"}`;
+  const former = seat === null ? [] : formerPlayers(page.record.game, seat);
   const input = h("input", {
     type: "radio",
     name: "perspective",
@@ -94,5 +82,8 @@ function choice(page, seat, name, under) {
       name,
     ),
     h("span", { class: "spec" }, h("bdi", null, under)),
+    former.map(({ spec, ply }) =>
+      h("span", { class: "spec" }, "was ", h("bdi", null, spec), ` until ply ${ply}`),
+    ),
   );
 }

@@ -236,6 +236,7 @@ function drawResult(row) {
     terminated: "Finished",
     truncated: "Cut off",
     running: "Running",
+    unfinished: "Unfinished",
     unreadable: "Unreadable",
   };
   const detail = row.status === "unreadable" ? row.error : row.reason;
@@ -243,7 +244,13 @@ function drawResult(row) {
     h("span", { class: "status" }, words[row.status] ?? row.status),
     detail ? h("span", { class: "path", title: detail }, detail) : null,
     row.branch
-      ? h("span", { class: "path" }, icon("branch"), ` branch at ply ${row.branch.ply}`)
+      ? h(
+          "span",
+          { class: "path", title: row.branch.parent },
+          icon("branch"),
+          ` branch at ply ${row.branch.ply} of `,
+          h("bdi", null, row.branch.parent),
+        )
       : null,
   ];
 }

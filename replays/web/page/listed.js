@@ -13,6 +13,7 @@ export const RESULTS = [
   ["terminated", "Finished"],
   ["truncated", "Cut off"],
   ["running", "Running"],
+  ["unfinished", "Unfinished"],
   ["unreadable", "Unreadable"],
   ["won", "Won by the player"],
   ["lost", "Not won by the player"],
@@ -40,7 +41,8 @@ const texts = new WeakMap();
 
 function says(row, word) {
   if (!texts.has(row)) {
-    const parts = [row.game, row.variant, row.path, row.reason, row.error, ...row.players];
+    const about = [row.game, row.variant, row.path, row.reason, row.error];
+    const parts = [...about, row.branch?.parent, ...row.players];
     texts.set(row, parts.filter(Boolean).join(" ").toLowerCase());
   }
   return texts.get(row).includes(word);

@@ -7,6 +7,7 @@ import { prepareTheme } from "./theme.js";
 import { GameList } from "./list.js";
 import { GamePage } from "./game.js";
 import { prepareKeys } from "./keys.js";
+import { drawFault } from "./fault.js";
 
 const main = document.getElementById("main");
 const home = document.getElementById("home");
@@ -22,13 +23,13 @@ function show(next) {
 
 async function follow(source) {
   const place = readAddress();
-  const path = only ?? place.path;
+  const single = only !== null;
   const turn = (asked += 1);
-  if (view instanceof GamePage && view.path === path) return view.follow(place);
+  if (view instanceof GamePage && view.is(place)) return view.follow(place);
   show(null);
   fill(main, h("p", { class: "wait" }, "Loading…"));
-  if (path !== null) {
-    show(new GamePage(source, main, { ...place, path }));
+  if (single || place.path !== null || place.game !== null) {
+    show(new GamePage(source, main, single ? { ...place, path: only, single } : place));
     return view.opened;
   }
   const list = await source.games();
@@ -41,17 +42,9 @@ async function follow(source) {
 
 function complain(error) {
   if (error.name === "AbortError") return;
+  const page = view instanceof GamePage ? view : null;
   show(null);
-  fill(
-    main,
-    h(
-      "div",
-      { class: "empty", role: "alert" },
-      h("h1", null, "Nothing to show"),
-      h("p", null, error.message),
-      only === null ? h("a", { href: "#" }, "All games") : null,
-    ),
-  );
+  fill(main, drawFault(error, page));
 }
 
 async function start() {

@@ -26,6 +26,7 @@ export class Record {
     const ended = this.outcome === null && story.outcome !== null;
     this.outcome = story.outcome;
     this.notice = story.notice;
+    this.running = story.running ?? false;
     return ended || this.last > had;
   }
 

@@ -56,7 +56,8 @@ export class ScenePanel {
     const { outcome, game } = record;
     if (outcome !== null && record.isLast(position)) return describeOutcome(game, outcome);
     const ply = record.plyAt(position);
-    const running = record.isLast(position) ? [h("span", { class: "chip" }, "running"), " "] : [];
+    const state = record.running ? "running" : "unfinished";
+    const running = record.isLast(position) ? [h("span", { class: "chip" }, state), " "] : [];
     if (!ply) return [...running, "Before the first move"];
     const next = ply.to_act.filter((seat) => seat >= 0);
     const names = next.map((seat, at) => [at ? ", " : "", seatLabel(game, seat)]);

@@ -42,3 +42,25 @@ export function seatName(game, seat) {
 export function seatLabel(game, seat) {
   return h("span", { class: "seat" }, seatMark(seat), h("bdi", null, seatName(game, seat)));
 }
+
+function playerAt(game, seat, ply) {
+  let spec = game.specs[seat];
+  for (const branch of [...game.branches].reverse()) {
+    if (ply >= branch.ply) break;
+    spec = branch.players?.[seat] ?? spec;
+  }
+  return spec;
+}
+
+// Who sat there before a branch, the last one first; each with the ply until which that was so.
+export function formerPlayers(game, seat) {
+  const found = [];
+  let spec = game.specs[seat];
+  const begins = new Set(game.branches.map((branch) => branch.ply));
+  for (const ply of [...begins].sort((a, b) => b - a)) {
+    const before = playerAt(game, seat, ply - 1);
+    if (ply > 0 && before !== spec) found.push({ spec: before, ply });
+    spec = before;
+  }
+  return found;
+}

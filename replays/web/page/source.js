@@ -1,6 +1,14 @@
 // Where the documents come from: a server, or the page itself if it was written to a file.
 // Both have the same methods. Nothing of one perspective is kept here for another one.
 
+// What is not told; `seats` says how many there are if the seat asked for is none.
+class Refusal extends Error {
+  constructor(message, seats = null) {
+    super(message);
+    this.seats = seats;
+  }
+}
+
 export function openSource() {
   const element = document.getElementById("data");
   return element ? new FileSource(JSON.parse(element.textContent)) : new ServerSource();
@@ -18,25 +26,26 @@ class ServerSource {
     return true;
   }
 
-  story(path, seat, first, signal) {
-    return ask("/api/story", { path, seat, first }, signal);
+  // A file is { path } or { key }.
+  story(file, seat, first, signal) {
+    return ask("/api/story", { ...file, seat, first }, signal);
   }
 
-  knowledge(path, of, seat, signal) {
-    return ask("/api/knowledge", { path, of, seat }, signal);
+  knowledge(file, of, seat, signal) {
+    return ask("/api/knowledge", { ...file, of, seat }, signal);
   }
 
-  summaries(path, seat, signal) {
-    return ask("/api/summaries", { path, seat }, signal);
+  summaries(file, seat, signal) {
+    return ask("/api/summaries", { ...file, seat }, signal);
   }
 
-  decision(path, ply, seat, signal) {
-    return ask("/api/decision", { path, ply, seat }, signal);
+  decision(file, ply, seat, signal) {
+    return ask("/api/decision", { ...file, ply, seat }, signal);
   }
 
   // Calls `each` with every comment as it comes.
-  async comments(path, seat, signal, each) {
-    const answer = await request("/api/comments", { path, seat }, signal);
+  async comments(file, seat, signal, each) {
+    const answer = await request("/api/comments", { ...file, seat }, signal);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
@@ -66,30 +75,34 @@ class FileSource {
   }
 
   offers(seat) {
-    return name(seat) in this.data.stories;
+    return Object.hasOwn(this.data.stories, name(seat));
   }
 
-  async story(path, seat) {
+  get seats() {
+    return Object.values(this.data.stories)[0].game.seats.length;
+  }
+
+  async story(file, seat) {
     const story = this.data.stories[name(seat)];
-    if (!story) throw new Error("This file does not hold that perspective.");
+    if (!story) throw new Refusal("This file does not hold that perspective.", this.seats);
     return story;
   }
 
-  async knowledge(path, of, seat) {
+  async knowledge(file, of, seat) {
     if (seat !== null && seat !== of) return null;
     return this.data.knowledge?.[String(of)] ?? null;
   }
 
-  async summaries(path, seat) {
+  async summaries(file, seat) {
     return this.data.summaries?.[name(seat)] ?? [];
   }
 
-  async decision(path, ply, seat) {
+  async decision(file, ply, seat) {
     const decision = this.data.decisions?.[String(ply)] ?? null;
     return decision && (seat === null || decision.player === seat) ? decision : null;
   }
 
-  async comments(path, seat, signal, each) {
+  async comments(file, seat, signal, each) {
     (this.data.comments?.[name(seat)] ?? []).forEach(each);
   }
 }
@@ -112,11 +125,11 @@ async function request(address, fields, signal) {
     if (error.name === "AbortError") throw error;
     throw new Error("The server does not answer. Is `arena replay --web` still running?");
   }
-  if (!answer.ok) throw new Error(await refusal(answer));
+  if (!answer.ok) throw await refusal(answer);
   return answer;
 }
 
 async function refusal(answer) {
   const body = await answer.json().catch(() => null);
-  return body?.error ?? `${answer.status} ${answer.statusText}`;
+  return new Refusal(body?.error ?? `${answer.status} ${answer.statusText}`, body?.seats);
 }

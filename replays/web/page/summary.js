@@ -13,9 +13,15 @@ export class Summary {
     this.element = h(
       "section",
       { class: "panel summary", "aria-labelledby": "summary-title", hidden: true },
-      h("div", { class: "panel-head" }, h("h2", { id: "summary-title" }, "Summary")),
+      h("div", { class: "panel-head" }, h("h2", { id: "summary-title" }, "Summary"), this.scope()),
       this.body,
     );
+  }
+
+  // What was played before a branch is others' play.
+  scope() {
+    const first = this.page.record.game.branches.at(-1)?.ply ?? 0;
+    return first > 0 ? h("p", { class: "status" }, `from ply ${first} on`) : null;
   }
 
   take(summaries) {

@@ -21,28 +21,28 @@ export class Watch {
 
   plan() {
     const { record, source } = this.page;
-    if (source.live && record.outcome === null) this.timer = setTimeout(() => this.look(), EVERY);
+    const more = source.live && record.outcome === null && record.running;
+    if (more) this.timer = setTimeout(() => this.look(), EVERY);
   }
 
   // Asks for what has been written; somebody at the last position goes along with the game.
   async look() {
     const { page } = this;
     try {
-      const story = await page.source.story(page.path, page.seat, page.record.last, this.signal);
+      const story = await page.source.story(page.file, page.seat, page.record.last, this.signal);
       if (this.signal.aborted) return;
       this.take(story);
       page.layout.complain("");
     } catch (error) {
       if (this.signal.aborted) return;
-      // A finished game's file loses this ending.
-      if (page.path.endsWith(".part")) page.rename(page.path.slice(0, -".part".length));
-      else page.layout.complain(error.message);
+      page.layout.complain(error.message);
     }
     this.plan();
   }
 
   take(story) {
     const { page } = this;
+    page.path = story.path ?? page.path; // A finished game's file has lost an ending.
     const followed = page.record.isLast(page.position);
     if (!page.record.append(story)) return;
     page.layout.grow();
@@ -73,7 +73,7 @@ export class Watch {
     if (!game.knowledge) return;
     const others = page.seat === null ? game.seats.map((_, seat) => seat) : [];
     for (const of of [page.of, ...others.filter((seat) => seat !== page.of)]) {
-      const asked = page.source.knowledge(page.path, of, page.seat, this.signal);
+      const asked = page.source.knowledge(page.file, of, page.seat, this.signal);
       await page.ask(asked, this.signal, (known) => known && page.layout.know(known));
       if (this.signal.aborted) return;
     }
@@ -100,12 +100,12 @@ export class Watch {
       page.commentary = found;
       draw();
     };
-    await page.ask(page.source.comments(page.path, page.seat, signal, each), signal, done);
+    await page.ask(page.source.comments(page.file, page.seat, signal, each), signal, done);
   }
 
   sum() {
     const { page, signal } = this;
-    const asked = page.source.summaries(page.path, page.seat, signal);
+    const asked = page.source.summaries(page.file, page.seat, signal);
     page.ask(asked, signal, (summaries) => page.layout.summary.take(summaries));
   }
 }

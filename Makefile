@@ -26,7 +26,7 @@ demo: $(VENV)/.core
 	  --seat 1=bot:novice --seat 2=bot:novice --seat 3=bot:novice --out runs/demo
 	@echo "What it learned: runs/train/cluedo-demo/report.html"
 	@echo "Study the game: $(BIN)/arena replay runs/demo --web"
-	@echo "Play against it: $(BIN)/arena play cluedo --seat 0=human --seat 1=embedded:$(DEMO)/checkpoints/0008"
+	@echo "Play against it: $(BIN)/arena play cluedo --text-level deductions --players 4 --seat 0=human --seat 1=embedded:$(DEMO)/checkpoints/0008"
 
 test: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -164,12 +164,5 @@ def thousands(value: float | None) -> str:
     return f"{value:.0f}"
 
 
-def clock(seconds: float) -> str:
-    """`0:07`, `12:40`, `3:05:00`."""
-    minutes, rest = divmod(round(max(0.0, seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def _minus(number: str) -> str:
     return number.replace("-", "−")

@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from arena.training.config import TrainConfig
+from arena.training.durations import clock
 from arena.training.records import StepRecord
 from replays import training_panels as panels
 from replays.training_figures import clean, finite, known
-from replays.training_lines import bar, clock, cut, decimal, ends, percent, points
+from replays.training_lines import bar, cut, decimal, ends, percent, points
 
 WIDE = 110
 """Columns from which what is learned and the machine stand side by side."""

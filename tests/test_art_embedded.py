@@ -28,7 +28,6 @@ from arena.training.art import (
     TrainableModel,
     Trajectory,
     TrajectoryGroup,
-    gather_trajectory_groups,
 )
 from backends.art.backend import EmbeddedArtBackend
 from backends.art.batching import minibatches
@@ -102,6 +101,8 @@ def test_arts_own_loop_runs_on_it(tmp_path: Path, base: Path) -> None:
     async def run() -> None:
         backend, model = await opened(tmp_path, base)
         assert model.get_inference_name() == model.inference_model_name == "m@0"
+        from art import gather_trajectory_groups  # After arena has imported art quietly.
+
         groups = await gather_trajectory_groups(
             [
                 cast(
@@ -249,6 +250,41 @@ def test_a_step_that_fails_leaves_the_last_one(
         assert same(backend._learner.state(), calm._learner.state())
         await backend.close()
         await calm.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("began", "goes_on"), [(ADAPTER, None), (None, ADAPTER)])
+def test_a_checkpoint_is_not_gone_on_with_by_training_something_else(
+    tmp_path: Path, base: Path, began: Lora | None, goes_on: Lora | None
+) -> None:
+    async def run() -> None:
+        backend, model = await opened(tmp_path, base, lora=began)
+        await backend.train(model, made_up(backend, 1), **UPDATE)
+        await backend.close()
+        with pytest.raises(ArenaError, match="has trained something else|adapter_model") as caught:
+            await opened(tmp_path, base, lora=goes_on)
+        assert "0001" in str(caught.value)
+        if began:
+            with pytest.raises(ArenaError, match="trains an adapter of rank 2"):
+                await opened(tmp_path, base, lora=Lora(2, 16.0))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", [OPTIMIZER, "model.safetensors"])
+@pytest.mark.parametrize("content", [b"", b"not a tensor in it", None])
+def test_a_broken_checkpoint_is_named(
+    tmp_path: Path, base: Path, name: str, content: bytes | None
+) -> None:
+    async def run() -> None:
+        backend, model = await opened(tmp_path, base)
+        await backend.train(model, made_up(backend, 1), **UPDATE)
+        await backend.close()
+        path = backend.checkpoint(1) / name
+        path.unlink() if content is None else path.write_bytes(content)
+        with pytest.raises(ArenaError, match=rf"0001 cannot be read: {name}.*--fresh"):
+            await opened(tmp_path, base)
 
     asyncio.run(run())
 

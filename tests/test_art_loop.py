@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import json
 import re
 from collections import Counter
@@ -23,7 +24,7 @@ from tiny_model import build_tiny_model
 
 import trainers.grpo
 from arena.backend import Backend, Completion, Request
-from arena.errors import ArenaError, BackendError, StopPlaying, UsageError
+from arena.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.playing import stream
 from arena.registry import make_game
 from arena.replay import read_replay, verify
@@ -32,9 +33,13 @@ from arena.training.config import TrainConfig
 from arena.training.hosts import HostRequest
 from arena.training.records import RunFiles, RunState, StepRecord, read_records
 from backends.art.host import EmbeddedHost, embedded_host
+from trainers.dealing import deals_of
 from trainers.groups import choose, shuffle_rewards
 from trainers.grpo import Run, train
+from trainers.heldout import FINAL, PERIODIC
 from trainers.opponents import NEWEST, Mix
+from trainers.rows import collapse
+from trainers.seeds import first_deal
 
 KUHN = make_game("kuhn_poker")
 ART = "art/arena/models/x"
@@ -123,7 +128,8 @@ def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> N
     state = learn(config, folder, view)
     files = RunFiles(folder)
     assert (state.status, state.step) == ("finished", 4)
-    assert set(state.final) == {"newest", "best"} and state.final["newest"].games == 3
+    assert set(state.final) == {"newest"} | ({"best"} if state.best_step else set())
+    assert state.final["newest"].games == 3
     rows = rows_of(folder)
     assert rows == view.rows and [row.step for row in rows] == [0, 1, 2, 3, 4]
     assert {row.config_hash for row in rows} == {config.config_hash}
@@ -204,10 +210,26 @@ def test_other_limits_of_a_collapse(base: Path, tmp_path: Path) -> None:
     assert run._collapse(fine) == ""
     for change, word in (
         ({"legality": 0.4}, "legal"),
-        ({"reply_tokens": 13.0}, "replies grew"),
         ({"update": {"kl": 5.1}}, "nats per token"),
     ):
         assert word in run._collapse(fine.model_copy(update=change))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "stops"),
+    [
+        ((3, 3, 3, 13, 13, 13), False),  # Short replies vary by large factors.
+        ((10, 10, 10, 30, 130, 30), True),
+        ((10, 10, 10, 10, 10, 90), False),  # One step is noise.
+        ((10, 10, 90, 90, 90), False),
+    ],
+)
+def test_replies_that_grow_for_several_steps_are_a_collapse(
+    lengths: tuple[float, ...], stops: bool
+) -> None:
+    rows = [StepRecord(step=n, config_hash="", reply_tokens=one) for n, one in enumerate(lengths)]
+    assert bool(collapse(TrainConfig(), rows[-1], rows[:-1])) == stops
+    assert not collapse(TrainConfig(stop_reply=0.0), rows[-1], rows[:-1])
 
 
 # Which groups are trained
@@ -252,6 +274,14 @@ def test_opponents_are_drawn_by_weight() -> None:
         {"opponents": "openrouter:some/model"},
         {"reward": "nothing=1"},
         {"base_model": "no-such-model"},
+        {"opponents": "bot:random,human"},
+        {"eval_against": "human"},
+        {"reward": "win=0"},
+        {"reward": "win=1,format=0", "shuffle_rewards": True, "kl_reference_every": 2},
+        {"kl_coef": 0.1, "kl_reference": 1},
+        {"device": "mps"},
+        {"prompt": "no-such-prompt"},
+        {"game": "cluedo", "reward": "win=1,claims=1"},
     ],
     ids=str,
 )
@@ -261,6 +291,91 @@ def test_a_wrong_wish_is_found_before_anything_is_written(
     with pytest.raises(UsageError):
         learn(small(base, **wrong), tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+def test_deals_of_different_seeds_differ_and_none_is_held_out(base: Path) -> None:
+    first = [first_deal(seed) for seed in range(200)]
+    assert len({*first}) == 200 and first[39] == 390_000_000
+    assert not any(PERIODIC - 10_000_000 < seed < FINAL + 10_000_000 for seed in first)
+    mix, few = Mix.parse("bot:random", KUHN), small(base)
+    deals = [
+        {deal.seed for deal in deals_of(few.model_copy(update={"seed": seed}), 2, mix, [0], 0)}
+        for seed in (0, 40)
+    ]
+    assert len(deals[0] | deals[1]) == 4
+
+
+# What the update is given
+
+
+@pytest.mark.parametrize("changes", [{}, {"temperature": 0.5}, {"guided": True}], ids=str)
+def test_ratios_correct_for_how_tokens_were_drawn(
+    base: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """In a single optimizer step the weights are those that sampled: all else is the drawing."""
+    many = {"groups_per_step": 4, "rollouts_per_group": 8, "minibatches": 1, "stop_legality": 0.0}
+    learn(small(base, **many | {"guided": False} | changes), tmp_path / "x")
+    row = rows_of(tmp_path / "x")[-1]
+    assert row.groups.trained and row.update["kl"] == pytest.approx(0.0, abs=1e-6)
+    assert (row.update["ratio"] == pytest.approx(1.0, abs=1e-4)) == (not changes)
+
+
+def test_tokens_without_the_chance_they_were_drawn_with_are_not_trained(
+    base: Path, tmp_path: Path
+) -> None:
+    class Plain(Faulty):
+        def policy(self, step: int | None = None) -> Backend:
+            return PlainBackend(self._inner.policy(step), None)
+
+    class PlainBackend(FaultyBackend):
+        async def complete(self, request: Request) -> Completion:
+            found = await super().complete(request)
+            tokens = tuple(replace(t, sampled_logprob=None) for t in found.choices[0].tokens)
+            return replace(found, choices=(replace(found.choices[0], tokens=tokens),))
+
+    def run(name: str, **changes: Any) -> RunState:
+        config, folder = small(base, **changes), tmp_path / name
+        host = Plain(embedded_host(HostRequest(config, folder, quick())))
+        return asyncio.run(Run(config, KUHN, host, folder, Notes(), quick()).complete())
+
+    for name, changes in (("guided", {"guided": True}), ("cold", {"temperature": 0.5})):
+        with pytest.raises(StopPlaying, match="with which probabilities it draws"):
+            run(name, **{"guided": False, **changes})
+    assert run("plain", guided=False, stop_legality=0.0).step == 1
+
+
+def test_the_reference_of_the_penalty_moves_on_and_is_kept(base: Path, tmp_path: Path) -> None:
+    folder, given, there = tmp_path / "x", [], []
+
+    class Watched(Faulty):
+        async def train(self, *groups: Any, **named: Any) -> Any:
+            given.append(named["kl_penalty_reference_step"])
+            there.append(sorted(path.name for path in (folder / ART / "checkpoints").iterdir()))
+            return await super().train(*groups, **named)
+
+    config = small(base, steps=5, kl_coef=0.1, kl_reference_every=2, keep_pool=0)
+    host = Watched(embedded_host(HostRequest(config, folder, quick())))
+    asyncio.run(Run(config, KUHN, host, folder, Notes(), quick()).complete())
+    assert given == [0, 0, 2, 2, 4]
+    assert there == [[], ["0001"], ["0002"], ["0002", "0003"], ["0004"]]
+
+
+def test_a_row_has_the_rewards_that_were_trained(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "judges_of_my_own.py").write_text(
+        "async def by_place(group):\n"
+        "    for place, trajectory in enumerate(group):\n"
+        "        trajectory.reward = 10.0 + place\n"
+        "    return group\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    learn(small(base, group_scorer="judges_of_my_own:by_place"), tmp_path / "x")
+    row = rows_of(tmp_path / "x")[-1]
+    assert row.reward.value == 11.0 and row.reward.n == 2
+    assert (row.terms["group_score"].mean, row.terms["group_score"].weight) == (11.0, 1.0)
+    assert row.terms["independent_reward"].mean == row.terms["win"].mean
+    assert row.terms["win"].weight == 0.0
 
 
 # What fails
@@ -332,6 +447,10 @@ async def refuse() -> None:
     raise BackendError("the request was bad", "bad_request")
 
 
+async def overflow() -> None:
+    raise ContextOverflow("the prompt is too long")
+
+
 async def crash() -> None:
     raise RuntimeError("out of memory")
 
@@ -375,6 +494,43 @@ def test_a_game_that_keeps_failing_takes_its_group_with_it_and_is_no_loss(
     assert groups.trained + groups.no_variance == 4 - groups.incomplete
     assert row.games == 3 * (4 - groups.incomplete) and row.legality == 1.0
     assert any(f"of {row.failed} failed games: seat" in line for line in view.said)
+
+
+def test_a_chat_that_is_too_long_is_an_illegal_reply_and_no_failure(
+    base: Path, tmp_path: Path
+) -> None:
+    config = small(base, max_concurrent=1, eval_every=1, eval_games=30, steps=2, stop_legality=0.0)
+    view = Notes()
+    count = itertools.count()
+
+    async def now_and_then(_: Request) -> None:
+        if next(count) % 8 > 3:  # Often enough in a row for all that can be left out.
+            await overflow()
+
+    run = faulty(config, tmp_path / "x", fault=now_and_then, view=view)
+    asyncio.run(run.complete())
+    rows = rows_of(tmp_path / "x")[1:]
+    assert sum(row.overflowed for row in rows) > 0
+    for row in rows:
+        assert row.failed == 0 and row.games == 6
+        assert row.legality == pytest.approx(1 - row.overflowed / row.decisions)
+    assert sum("too long for the model" in line for line in view.said) == 1
+
+
+@pytest.mark.parametrize("eval_every", [0, 1])
+def test_a_model_without_room_for_the_first_prompt_is_refused(
+    base: Path, tmp_path: Path, eval_every: int
+) -> None:
+    run = faulty(small(base, eval_every=eval_every), tmp_path / "x", fault=every(1, overflow))
+    with pytest.raises(UsageError, match="not even the first prompt.*--max-context-tokens"):
+        asyncio.run(run.complete())
+
+
+def test_an_evaluation_without_answers_is_none(base: Path, tmp_path: Path) -> None:
+    config = small(base, eval_every=1, eval_games=20)
+    run = faulty(config, tmp_path / "x", fault=every(4, refuse))
+    with pytest.raises(ArenaError, match=r"in \d+ of 20 held-out games .* is the server"):
+        asyncio.run(run.complete())
 
 
 def test_a_dead_backend_ends_the_run_and_what_is_finished_is_kept(

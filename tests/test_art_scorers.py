@@ -38,6 +38,12 @@ async def fewer(group):
 async def endless(group):
     group.trajectories[1].reward = float("nan")
     return group
+async def fails(group):
+    raise KeyError("no judge")
+def waits_for_nothing(group):
+    return group
+async def scores(group):
+    return [0.0, 1.0]
 """
 
 
@@ -84,11 +90,19 @@ def test_a_scorer_decides_and_both_rewards_are_logged(scorers: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("none", "gave no scores"), ("fewer", "2 trajectories and gave back 1"), ("endless", "nan")],
+    [
+        ("none", "gave no scores"),
+        ("fewer", "was given 2 trajectories and gave back 1"),
+        ("endless", "gave the reward nan"),
+        ("fails", r"failed: KeyError\('no judge'\)"),
+        ("waits_for_nothing", "is no async function"),
+        ("scores", "gave back no TrajectoryGroup, but list"),
+    ],
 )
 def test_a_scorer_that_fails(scorers: str, name: str, message: str) -> None:
-    with pytest.raises(ArenaError, match=message):
-        asyncio.run(score_group(load_group_scorer(f"{scorers}:{name}"), group_of("pass", "bet")))
+    scorer, group = load_group_scorer(f"{scorers}:{name}"), group_of("pass", "bet")
+    with pytest.raises(ArenaError, match=f"the group scorer mine:{name} {message}"):
+        asyncio.run(score_group(scorer, group, f"mine:{name}"))
 
 
 def test_no_scorer(scorers: str) -> None:

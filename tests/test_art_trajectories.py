@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -19,14 +20,21 @@ from scripted_table import quick
 
 from arena.backend import Completion, Message, Request, Sampling, Token
 from arena.episode import Episode
+from arena.observation import Json
 from arena.playing import play, seat_agents
 from arena.prompt import ChatOptions, Fallback
 from arena.registry import make_game
 from arena.service import LLMService
 from arena.training.art import Choice, Trajectory
 from backends.scripted import Reply, Scripted
-from trainers.rollouts import training_chat
-from trainers.trajectories import trajectory_of
+from trainers.rollouts import GameFailed, _demand_answers, training_chat
+from trainers.trajectories import (
+    Ending,
+    attempts_of,
+    belief_failures,
+    endings_of,
+    trajectory_of,
+)
 
 GAME = make_game("tictactoe")
 END = 7
@@ -54,7 +62,7 @@ class WithTokens(Scripted):
         choice = completion.choices[0]
         ids = [*(100 + ord(letter) for letter in choice.text), END]
         tokens = tuple(
-            Token(number, "?", -number / 1000 - len(self.served), -1.0) for number in ids
+            Token(number, "?", -number / 1000 - len(self.served), -number / 2000) for number in ids
         )
         self.served.append(Served(request.messages, choice.text, tokens))
         return replace(
@@ -94,7 +102,12 @@ def retold(trajectory: Trajectory) -> Iterator[Served]:
                 assert item.logprobs is not None and item.logprobs.content is not None
                 sampled = item.logprobs.content
                 tokens = tuple(
-                    Token(int(token.token.removeprefix("token_id:")), "?", token.logprob, -1.0)
+                    Token(
+                        int(token.token.removeprefix("token_id:")),
+                        "?",
+                        (token.model_extra or {})["policy_logprob"],
+                        token.logprob,
+                    )
                     for token in sampled
                 )
                 yield Served(tuple(chat), item.message.content or "", tokens)
@@ -146,6 +159,33 @@ def test_a_chat_that_was_shortened_begins_another_history() -> None:
     trajectory = trajectory_of(episode, 1)
     assert longest == 4 and len(trajectory.additional_histories) >= 2
     check_exact(trajectory, served)
+
+
+def test_how_asking_for_a_decision_ended() -> None:
+    """A chat that was shortened was answered; one that is too long is nobody's failure."""
+    answers: list[str | Reply] = ["nonsense", "nonsense", Reply(error="context_length")]
+    replies = itertools.chain(answers, itertools.repeat("nonsense"))
+    shortened, _ = played(lambda _: next(replies), 3)
+    assert any(one.cause == "context_length" for one in attempts_of(shortened, 1))
+    assert {*endings_of(shortened, 1)} == {Ending(unanswered=False, overflowed=False)}
+    too_long, _ = played(lambda _: Reply(error="context_length"), 3)
+    assert {*endings_of(too_long, 1)} == {Ending(unanswered=False, overflowed=True)}
+    silent, _ = played(lambda _: Reply(error="server_error"), 3)
+    assert {*endings_of(silent, 1)} == {Ending(unanswered=True, overflowed=False)}
+    assert not list(endings_of(silent, 0)), "a bot is not asked"
+
+
+def test_a_provider_that_gives_no_belief_has_not_claimed_nothing() -> None:
+    episode, _ = played(lambda _: "nonsense", 3)
+    assert not list(belief_failures(episode, 1))
+    _demand_answers(episode)
+    stated: dict[str, Json] = {"beliefs": {"failure": "provider_error", "cause": "timeout"}}
+    first = next(ply for ply in episode.plies if ply.player == 1)
+    silent = replace(first, decision=replace(first.decision, details=stated))
+    broken = replace(episode, plies=(silent,))
+    assert list(belief_failures(broken, 1)) == ["timeout"]
+    with pytest.raises(GameFailed, match="seat 1.*believes: timeout"):
+        _demand_answers(broken)
 
 
 def test_a_model_that_has_forfeited_is_trained_on_what_it_said_before() -> None:

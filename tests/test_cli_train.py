@@ -122,7 +122,8 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
     told = capsys.readouterr().out
     lines = {line.split()[0]: line.split()[1:] for line in told.splitlines() if line.split()}
     assert lines["text_level"] == ["events", "flag"]
-    assert lines["learning_rate"] == ["0.0003", "preset", "default"]
+    assert lines["learning_rate"] == ["0.0003", "default"]
+    assert lines["eval_every"] == ["8", "preset", "default"]
     assert lines["options.players"] == ["4", "default"]
     assert lines["information"][0] == "0.5" and lines["leak"][0] == "–"
     assert lines["Host:"][0] == "embedded."
@@ -152,6 +153,18 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
         ("cluedo --reward win", "--reward win: 'win' is not of the form NAME=WEIGHT"),
         ("cluedo --reward luck=1", "there is no reward term 'luck'"),
         ("cluedo --base-model no-such", "no-such"),
+        ("cluedo --project ../../x", "--project '../../x': this names a folder in the run's"),
+        ("cluedo --model-name a/b", "--model-name 'a/b': this names a folder in the run's folder"),
+        ("cluedo --opponents human", "--opponents human: nobody can play so many games"),
+        ("cluedo --opponents bot:nobody", "cluedo has no bot 'nobody'"),
+        ("cluedo --reward win=0", "--reward win=0: all weights are 0"),
+        ("cluedo --reward claims=1", "nobody is asked for claims; add --beliefs"),
+        ("cluedo --kl-reference-every 2", "without --kl-coef there is no penalty"),
+        ("cluedo --kl-coef 1 --kl-reference 3", "the run has finished 0 steps"),
+        ("cluedo --device mps", "--device mps: choose auto, cpu, cuda or cuda:NUMBER"),
+        ("cluedo --prompt no-such", "no-such"),
+        ("cluedo --group-scorer no_such:f", "--group-scorer no_such:f: there is no module"),
+        ("cluedo --seed 100000000001", "--seed 100000000001: input should be less than"),
         ("kuhn_poker --players 3", "kuhn_poker has no option 'players'"),
         ("chess", "there is no game 'chess'"),
         ("", "Missing argument 'game'"),
@@ -226,6 +239,13 @@ def test_an_experiment_is_gone_on_with_or_refused(capsys: Output) -> None:
     assert sorted(path.name for path in Path("runs/train").iterdir()) == ["cluedo-demo"]
 
 
+def test_a_dry_run_looks_at_nothing_of_a_run_that_it_would_move_aside(capsys: Output) -> None:
+    write_run("x", 2, 8)
+    Path("runs/train/x/run.json").write_text("{")
+    assert run(["train", "cluedo", "--experiment-name", "x", "--dry-run"]) == 2
+    assert dry("cluedo --experiment-name x --fresh", capsys)["start"] == "fresh"
+
+
 def test_runs_are_listed_whatever_their_files_are(capsys: Output) -> None:
     assert run(["runs", "list"]) == 0
     assert "There are no runs in runs/train" in capsys.readouterr().out
@@ -262,6 +282,7 @@ def test_runs_are_listed_whatever_their_files_are(capsys: Output) -> None:
     assert (runs["killed"]["step"], runs["killed"]["steps"]) == (5, 8)
     assert runs["done"]["gain"] == json.loads(finished().model_dump_json())["final"]["best"]["gain"]
     assert runs["killed"]["gain"]["value"] > 0.2
+    assert runs["killed"]["gain_is_chosen"] and not runs["done"]["gain_is_chosen"]
     assert [rate["n"] for rate in runs["killed"]["win_rate"]] == [128, 128]
     assert runs["done"]["seconds"] == pytest.approx(6 * 7.4 + 2 * 11.5)
     for name in runs:
@@ -269,7 +290,11 @@ def test_runs_are_listed_whatever_their_files_are(capsys: Output) -> None:
         assert run(["runs", "show", name, "--json"]) == 0
     for more in ("list", "list --markdown", "compare done no-config odd infinite begun"):
         assert run(["runs", *more.split()]) == 0
-    assert "| done | cluedo | 8/8 | finished |" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "| done | cluedo | 8/8 | finished |" in told
+    lines = [line for line in told.splitlines() if line.startswith(("| done |", "| killed |"))]
+    for line in lines[:2]:
+        assert ("chosen on these" in line) == line.startswith("| killed")
 
 
 def test_a_run_is_shown_with_what_is_unusual_in_it(capsys: Output) -> None:
@@ -339,6 +364,8 @@ def test_how_a_run_ends_is_told(capsys: Output) -> None:
     found = result(config, files, finished())
     assert (found["status"], found["report"]) == ("finished", str(files.report))
     assert found["final"]["best"]["gain"]["n"] == 100 and found["checkpoint"] == str(weights)
+    none_better = finished().model_copy(update={"best_step": None})
+    assert "The best checkpoint" not in "\n".join(ending(config, files, none_better))
     view = TrainingLines()
     view.begin(config, 2, "embedded host")
     for step in range(5):

@@ -273,6 +273,9 @@ def broken(rollout):
     raise KeyError("nothing there")
 def endless(rollout):
     return float("inf")
+def of_numpy(rollout):
+    import numpy
+    return numpy.float32(1.0)
 NUMBER = 3
 """
 
@@ -289,6 +292,7 @@ def test_a_function_of_ones_own(own: str) -> None:
     rollout = Rollout(CLUEDO, contest(0), 0)
     rewards = Rewards.parse("custom=0.1,win=0", CLUEDO, f"{own}:turns")
     assert rewards.score(rollout).reward == pytest.approx(rollout.episode.turns / 10)
+    assert Rewards.parse("custom=0.5", CLUEDO, f"{own}:of_numpy").score(rollout).reward == 0.5
     for name, message in (("broken", "failed (seat 0, seed 0): KeyError"), ("endless", "is inf")):
         with pytest.raises(ArenaError) as caught:
             Rewards.parse("custom=1", CLUEDO, f"{own}:{name}").score(rollout)
@@ -308,6 +312,17 @@ def test_no_function(own: str, target: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         Rewards.parse("custom=1", CLUEDO, target)
     assert message in str(caught.value) and "--reward-fn" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("raise OSError('no licence')", "OSError: no licence"), ("def f(:", "SyntaxError")],
+)
+def test_a_module_that_cannot_be_imported_is_named(own: str, text: str, told: str) -> None:
+    Path("broken_at_import.py").write_text(text)
+    with pytest.raises(UsageError, match="--reward-fn broken_at_import:f: importing") as caught:
+        Rewards.parse("custom=1", CLUEDO, "broken_at_import:f")
+    assert told in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_function_without_a_weight(own: str) -> None:

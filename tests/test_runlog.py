@@ -54,6 +54,36 @@ def test_a_state_that_cannot_be_read_is_an_error_and_is_not_overwritten(tmp_path
     assert (tmp_path / "run.json").read_text() == "{half"
 
 
+@pytest.mark.parametrize("there", ["metrics.jsonl", "art/arena/models/x/checkpoints/0002/w"])
+def test_a_run_whose_state_is_lost_is_not_taken_for_a_new_one(tmp_path: Path, there: str) -> None:
+    path = tmp_path / there
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(row(0).model_dump_json() + "\n")
+    told = "metrics.jsonl" if there == "metrics.jsonl" else "1 checkpoints"
+    with pytest.raises(UsageError, match=f"run.json is missing, but there are {told}.*--fresh"):
+        RunLog(tmp_path)
+    assert path.exists()
+    (tmp_path / "metrics.jsonl").write_text("")
+    if there != "metrics.jsonl":
+        path.unlink()
+        path.parent.rmdir()
+    assert RunLog(tmp_path).state == RunState(), "a run that was killed at once is a new one"
+
+
+def test_only_a_broken_last_row_is_forgotten(tmp_path: Path) -> None:
+    log = RunLog(tmp_path)
+    log.begin(CONFIG)
+    for step in range(4):
+        log.append(row(step))
+    log.commit(RunState(step=3))
+    lines = log.files.metrics.read_text().splitlines()
+    log.files.metrics.write_text("\n".join([lines[0], lines[1][:9], *lines[2:]]))
+    before = log.files.metrics.read_bytes()
+    with pytest.raises(UsageError, match=r"metrics\.jsonl, line 2, is no row.*--fresh"):
+        RunLog(tmp_path).begin(CONFIG)
+    assert log.files.metrics.read_bytes() == before
+
+
 def test_a_file_is_replaced_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

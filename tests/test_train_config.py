@@ -163,6 +163,28 @@ def test_other_settings_are_refused_one_by_one(tmp_path: Path) -> None:
         plan_run(config_in(tmp_path, game="goofspiel"))
 
 
+def test_a_run_goes_on_training_what_it_has_trained(tmp_path: Path) -> None:
+    """A server takes adapters only, so naming one or leaving it out may change what is trained."""
+    served = {"host": "embedded", "server": "http://localhost:1"}
+    write_run(config_in(tmp_path, **served))
+    for given in (served, {"host": "embedded", "lora_rank": 8}, {**served, "lora_rank": 8}):
+        assert plan_run(config_in(tmp_path, **given)).start == "continue"
+    with pytest.raises(UsageError, match="an adapter of rank 8, now all weights are trained"):
+        plan_run(config_in(tmp_path, host="embedded"))
+    write_run(config_in(tmp_path, host="embedded"))
+    with pytest.raises(UsageError, match="all weights are trained, now an adapter of rank 8"):
+        plan_run(config_in(tmp_path, **served))
+
+
+def test_the_reference_moves_on_every_so_many_steps() -> None:
+    still = TrainConfig(kl_reference=2)
+    assert [still.reference_step(step) for step in (0, 5, 99)] == [2, 2, 2]
+    moving = TrainConfig(kl_reference_every=3)
+    assert [moving.reference_step(step) for step in range(8)] == [0, 0, 0, 3, 3, 3, 6, 6]
+    later = TrainConfig(kl_reference=4, kl_reference_every=3)
+    assert [later.reference_step(step) for step in (4, 5, 6, 9)] == [4, 4, 6, 9]
+
+
 def test_a_fault_that_is_found_at_once_leaves_everything_as_it_was(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     with pytest.raises(UsageError), begin_run(plan_run(config)):

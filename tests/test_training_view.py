@@ -12,9 +12,10 @@ from training_rows import CONFIG, rows
 
 from arena.registry import catalog
 from arena.training.config import TrainConfig
+from arena.training.durations import clock
 from arena.training.records import Groups, Interval, StepRecord, Term
 from replays.training_figures import rates, time_split
-from replays.training_lines import bar, cells, clock, sparkline, thousands
+from replays.training_lines import bar, cells, sparkline, thousands
 from replays.training_view import Resizable, TrainingLive
 
 SIZES = [(80, 24), (120, 40), (200, 60), (60, 20), (40, 8), (10, 3)]

@@ -9,6 +9,7 @@ from arena.playing import stream
 from arena.training.config import TrainConfig
 from trainers.opponents import NEWEST, Mix
 from trainers.rollouts import Deal
+from trainers.seeds import first_deal
 
 
 def deals_of(
@@ -16,7 +17,7 @@ def deals_of(
 ) -> list[Deal]:
     """The deals of the step that follows `step` finished ones; `pool` are the steps of `past`.
 
-    The same arguments give the same deals; seeds stay below those of held-out deals.
+    The same arguments give the same deals; no seed is that of a held-out deal.
     """
     deals = []
     for k in range(config.groups_per_step):
@@ -24,7 +25,7 @@ def deals_of(
         if config.dataset_size:
             epoch, within = divmod(place, config.dataset_size)
             place = _order(config.dataset_size, config.seed, epoch)[within]
-        seed = config.seed * 10_000_000 % 400_000_000 + place
+        seed = first_deal(config.seed) + place
         if config.seats == "all":
             deals.append(Deal(seed, (NEWEST,) * seats, tuple(range(seats))))
             continue

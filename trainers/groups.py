@@ -43,9 +43,9 @@ def choose(groups: Sequence[TrajectoryGroup], games: int) -> Chosen:
     return Chosen(varied, counted)
 
 
-async def judge(scorer: GroupScorer, groups: Sequence[TrajectoryGroup]) -> None:
-    """Let the judge see all groups at once; it changes their rewards."""
-    await asyncio.gather(*(score_group(scorer, group) for group in groups))
+async def judge(scorer: GroupScorer, groups: Sequence[TrajectoryGroup], name: str) -> None:
+    """Let the judge of this name see all groups at once; it changes their rewards."""
+    await asyncio.gather(*(score_group(scorer, group, name) for group in groups))
 
 
 def shuffle_rewards(groups: Sequence[TrajectoryGroup], seed: int, step: int) -> None:

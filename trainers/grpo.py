@@ -7,8 +7,11 @@ Departures from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 d
 
 - An episode is a whole game with many answers; every sampled token of a game gets the game's
   advantage (outcome supervision). ART does the same.
-- Each game weighs the same, whatever its length, and so does each token within it (ART); the paper
-  averages over a sequence's tokens, then over the group.
+- Tokens of a game share one weight, the inverse of their number; weights are normalised over the
+  whole call, and each minibatch divides by its own number of tokens (ART: by that of a packed row).
+  So within a minibatch each game weighs the same, whatever its length, but one in a minibatch of
+  short games weighs more than one among long games. The paper averages over a sequence's tokens,
+  then over the group.
 - The loss is `cispo` by default (clipped importance weights times the log-likelihood, MiniMax-M1
   2025), ART's own; `ppo` is the paper's.
 - Divergence from a reference policy is a penalty on the advantages (ART: c (mean k - k) per
@@ -18,7 +21,9 @@ Departures from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 d
 - Groups without variance are dropped, not trained with zero gradient; groups with a game that
   could not be played are dropped whole: a mean over those that could be would be biased.
 - Old log-probabilities are the sampler's, of the weights at the beginning of the step; a step
-  makes `minibatches` optimizer steps, not several passes.
+  makes `minibatches` optimizer steps, not several passes. They are those that tokens were drawn
+  with: with another --temperature than 1 or with --guided, ratios correct for the difference to
+  the model's own distribution, which is what is trained, up to their clip range.
 - Importance ratios of sequences are averaged over each sequence that is computed as one; ART
   averages over a whole chat, also where it had to be told anew.
 - The penalty's mean over tokens is a minibatch's; ART's is a packed row's.
@@ -38,7 +43,6 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 
 from arena.episode import Episode
 from arena.errors import ArenaError, BackendError, UsageError
-from arena.extras import require
 from arena.game import Game
 from arena.playing import stream
 from arena.registry import catalog, make_game
@@ -48,17 +52,17 @@ from arena.training.art import TrajectoryGroup
 from arena.training.config import TrainConfig
 from arena.training.hosts import TrainingHost
 from arena.training.records import Evaluated, RunState, StepRecord, TrainingView
+from trainers.checks import checked
 from trainers.dealing import deals_of
 from trainers.groups import choose, judge, shuffle_rewards, whole
 from trainers.health import Health
 from trainers.heldout import FINAL, PERIODIC
-from trainers.opponents import NEWEST, Mix, check_spec, policy_spec
-from trainers.rewards import Rewards, Rollout, Scored, load_group_scorer
+from trainers.opponents import NEWEST, policy_spec
+from trainers.rewards import Rollout, Scored
 from trainers.rollouts import Counts, Deal, Rollouts
 from trainers.rows import Timer, collapse, numbers, row_of
 from trainers.runlog import RunLog, evenly, go_back, kept_steps, why
 from trainers.setup import (
-    evaluation_opponents,
     from_scratch,
     held_out,
     make_base,
@@ -102,21 +106,15 @@ class Run:
         self.view = view
         self.log = RunLog(folder)
         self.llm = LLMService(settings, say=view.say)
-        self.mix = Mix.parse(config.opponents, game)
-        self.rewards = Rewards.parse(config.reward, game, config.reward_fn)
-        self.scorer = load_group_scorer(config.group_scorer) if config.group_scorer else None
+        found = checked(config, game, self.llm, self.log.state.step)
+        self.mix, self.rewards, self.scorer = found.mix, found.rewards, found.scorer
         self.arguments = host.arguments()
         self.table = table(config, game)
         self.rollouts = Rollouts(self.table, self.llm, self._score, self._tell("rollouts"))
         self.health = Health(config, view.say, self.rollouts.ages, folder.parent)
         self._served: set[int] = set()
         """Steps that the service knows."""
-        if config.seats == "all" and config.opponents:
-            raise UsageError("--opponents: with --seats all every seat learns; leave it out")
-        for spec in {*self.mix.others, *evaluation_opponents(config, game)}:
-            check_spec(spec, game, self.llm)
-        if config.wandb:
-            require("--wandb", ("wandb",), "train")
+        self._told_of_room = False
         self.wandb: WandbLog | None = None
 
     @classmethod
@@ -191,7 +189,10 @@ class Run:
         timer.move(counts.seconds_scoring, "rollouts", "rewards")
         self._tell_faults(counts)
         with timer.measure("rewards"):
-            await self._rescore(whole(groups, config.rollouts_per_group))
+            judged = whole(groups, config.rollouts_per_group)
+            await self._rescore(judged)
+            if self.scorer is not None:
+                counts.add_judged(judged)
         chosen = choose(groups, config.rollouts_per_group)
         if not chosen.trained:
             self.view.say(f"step {number} changes nothing: {chosen}")
@@ -205,7 +206,8 @@ class Run:
             await self.host.model.log(
                 chosen.trained or None, split="train", metrics=numbers(update), step=number
             )
-        row = row_of(config, number, counts, self.rewards.weights, update).model_copy(
+        weights = self.rewards.weights if self.scorer is None else {"group_score": 1.0}
+        row = row_of(config, number, counts, weights, update).model_copy(
             update={
                 "groups": chosen.counted,
                 "time": timer.spent,
@@ -222,7 +224,9 @@ class Run:
         """The last evaluation, on deals of its own: the newest checkpoint and the best one."""
         state, games = self.log.state, self.config.final_eval_games
         final = {name: one for name, one in state.final.items() if games in (0, one.games)}
-        wanted = {"newest": state.step, "best": state.best_step or state.step}
+        wanted = {"newest": state.step}
+        if state.best_step is not None:  # Else none was better than the starting policy.
+            wanted["best"] = state.best_step
         for name, step in wanted.items():
             if games and step and name not in final:
                 if name == "best" and step == state.step and "newest" in final:
@@ -255,12 +259,19 @@ class Run:
         """Report what made games fail, the most frequent reasons first."""
         for reason, times in Counter(counts.faults).most_common(3):
             self.view.say(f"{times} of {counts.failed} failed games: {reason}")
+        if counts.overflowed and not self._told_of_room:
+            self._told_of_room = True
+            self.view.say(
+                f"{counts.overflowed} of {counts.decisions} decisions had a chat that is too long "
+                "for the model, and count as illegal: --max-context-tokens, --text-level or "
+                "--prompt brief may help"
+            )
 
     async def _rescore(self, groups: Sequence[TrajectoryGroup]) -> None:
         """Let a judge see whole groups; deal rewards out at random for the control."""
         if self.scorer is not None:
             self.view.phase("judging")
-            await judge(self.scorer, groups)
+            await judge(self.scorer, groups, self.config.group_scorer)
         if self.config.shuffle_rewards:
             shuffle_rewards(groups, self.config.seed, self.log.state.step + 1)
 

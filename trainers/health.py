@@ -20,6 +20,7 @@ from pathlib import Path
 import psutil
 
 from arena.training.config import TrainConfig
+from arena.training.durations import in_words
 
 GB = 1e9
 MOST_FILES = 10_000
@@ -146,7 +147,7 @@ class Health:
         if free is None:
             return
         left = seconds_until_full(self._free_at_first, free, readings.seconds)
-        when = f"; full in about {_duration(left)} at this rate" if left is not None else ""
+        when = f"; full in about {in_words(left)} at this rate" if left is not None else ""
         if free < self._config.health_disk_gb * GB:
             yield "disk", f"only {_size(free)} free where {self._folder} lies{when}"
         elif left is not None and left < SOON:
@@ -227,7 +228,7 @@ def _too_many_files(temporary: Temporary) -> str:
 
 def _too_old(ages: Sequence[float], limit: float) -> str:
     games = "1 game has" if len(ages) == 1 else f"{len(ages)} games have"
-    return f"{games} been going on for over {_duration(limit)}, the oldest {_duration(max(ages))}"
+    return f"{games} been going on for over {in_words(limit)}, the oldest {in_words(max(ages))}"
 
 
 def _too_little_memory(used: float, own: float | None) -> str:
@@ -237,9 +238,3 @@ def _too_little_memory(used: float, own: float | None) -> str:
 
 def _size(size: float) -> str:
     return f"{size / GB:.1f} GB" if size >= 0.1 * GB else f"{size / 1e6:.1f} MB"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"

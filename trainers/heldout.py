@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from arena.agent import shown
+from arena.episode import Episode, ReplayWriter
 from arena.errors import ArenaError
 from arena.evaluation.design import evaluation_schedule
 from arena.evaluation.intervals import clustered_mean, rate
-from arena.evaluation.records import Estimate, GameResult, Slot
-from arena.evaluation.running import Setting, Workers, play_slot, run_schedule
+from arena.evaluation.records import Estimate, Slot
+from arena.evaluation.running import in_order
 from arena.files import write_whole
+from arena.playing import play, seat_agents
 from arena.service import LLMService
 from arena.training.records import Evaluated, Interval
 from trainers.opponents import policy_spec
+from trainers.rollouts import Table
+from trainers.trajectories import demand_room, endings_of
 
 PERIODIC, FINAL = 500_000_000, 600_000_000
 """First seeds of the deals of evaluations; training deals have smaller ones. The last evaluation
@@ -29,12 +35,11 @@ has deals of its own, so that choosing the best checkpoint does not flatter it."
 class HeldOut:
     """A set of deals, and where the starting policy's results are kept."""
 
-    setting: Setting
+    table: Table
     against: Sequence[str]
     games: int
     first_seed: int
     folder: Path
-    concurrency: int
 
     async def evaluate(
         self,
@@ -79,7 +84,7 @@ class HeldOut:
     ) -> list[bool]:
         slots = list(
             evaluation_schedule(
-                self.setting.game.num_players,
+                self.table.game.num_players,
                 policy_spec(step),
                 self.against,
                 None,
@@ -87,40 +92,83 @@ class HeldOut:
                 self.first_seed,
             )
         )
-        results: list[GameResult] = []
-        plain = replace(self.setting, replays=None)
-        kept = replace(self.setting, replays=self.folder / "replays" / replays)
+        games: list[HeldOutGame] = []
+        free = asyncio.Semaphore(self.table.concurrency)
 
-        async def one(slot: Slot) -> GameResult:
-            wanted = replays and slot.number < KEPT
-            return await play_slot(kept if wanted else plain, slot, workers, llm)
+        async def one(slot: Slot) -> HeldOutGame:
+            folder = self.folder / "replays" / replays
+            async with free:
+                return await self._game(slot, llm, replays and slot.number < KEPT, folder)
 
-        with Workers(1) as workers:
-            playing = run_schedule(slots, one, lambda result: None, self.concurrency)
-            async with aclosing(playing):
-                async for result in playing:
-                    results.append(result)
-                    tell(len(results), len(slots))
-        _demand_whole(results)
-        return [_won(result) for result in results]
+        async with aclosing(in_order(slots, one, 4 * self.table.concurrency)) as playing:
+            async for game in playing:
+                games.append(game)
+                tell(len(games), len(slots))
+        _demand_whole(games)
+        return [game.won for game in games]
+
+    async def _game(self, slot: Slot, llm: LLMService, kept: object, folder: Path) -> HeldOutGame:
+        """One game; what is kept takes the place of what a killed run has left there."""
+        table, watchers = self.table, list[ReplayWriter]()
+        if kept:
+            name = f"game{slot.number:06}"
+            for stale in (folder / f"{name}.jsonl", folder / f"{name}.jsonl.part"):
+                stale.unlink(missing_ok=True)
+            watchers.append(ReplayWriter(folder, name))
+        episode = await play(
+            table.game,
+            seat_agents(table.game, slot.specs, slot.seed, table.text_level, llm, table.chat),
+            slot.seed,
+            players=[shown(spec) for spec in slot.specs],
+            max_turns=table.max_turns,
+            watchers=watchers,
+            text_level=table.text_level,
+            models=table.chat,
+        )
+        assert slot.seat is not None
+        return HeldOutGame.of(episode, slot.seat)
 
 
 KEPT = 5
 """Games of the last evaluation that are kept as replays, before and after."""
 
 
-def _won(result: GameResult) -> bool:
-    assert result.slot.seat is not None
-    return result.seats[result.slot.seat].won
+@dataclass(frozen=True, slots=True)
+class HeldOutGame:
+    """What an evaluation needs to know of one of its games."""
+
+    won: bool
+    unanswered: bool
+    """Whether some seat had to move without its provider's answer."""
+    replies: int
+    """Decisions of the seat under test for which a model was asked."""
+    overflowed: int
+    """Of these, those whose chat was too long for the model."""
+
+    @classmethod
+    def of(cls, episode: Episode, seat: int) -> HeldOutGame:
+        seats = range(len(episode.header.players))
+        own = list(endings_of(episode, seat))
+        return cls(
+            episode.outcome.winner == seat,
+            any(ending.unanswered for each in seats for ending in endings_of(episode, each)),
+            len(own),
+            sum(ending.overflowed for ending in own),
+        )
 
 
-def _demand_whole(results: Sequence[GameResult]) -> None:
-    """Raises ArenaError where the model was not answered too often for the numbers to be of use."""
-    failed = sum("failure:provider_error" in seat.shares for r in results for seat in r.seats)
-    if failed * 20 > len(results):
+def _demand_whole(games: Sequence[HeldOutGame]) -> None:
+    """Raises ArenaError where the model was not answered too often for the numbers to be of use.
+
+    A chat that had to be shortened was answered in the end, and one that is too long is the
+    model's own fault: that counts as bad play.
+    """
+    demand_room(sum(game.replies for game in games), sum(game.overflowed for game in games))
+    failed = sum(game.unanswered for game in games)
+    if failed * 20 > len(games):
         raise ArenaError(
-            f"{failed} of {len(results)} held-out games had calls without an answer: is the "
-            "server still there?"
+            f"in {failed} of {len(games)} held-out games a player had to move without its "
+            "provider's answer: is the server still there?"
         )
 
 

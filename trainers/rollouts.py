@@ -18,7 +18,13 @@ from arena.prompt import ChatOptions
 from arena.service import LLMService
 from arena.training.art import Trajectory, TrajectoryGroup
 from trainers.rewards import Scored
-from trainers.trajectories import attempts_of, trajectory_of
+from trainers.trajectories import (
+    attempts_of,
+    belief_failures,
+    demand_room,
+    endings_of,
+    trajectory_of,
+)
 
 Score = Callable[[Episode, int], Scored]
 """What a finished game was worth to a seat."""
@@ -69,14 +75,26 @@ class Counts:
     replies: int = 0
     legal: int = 0
     decisions: int = 0
+    overflowed: int = 0
+    """Decisions whose chat was too long for the model: they count as illegal replies."""
     sampled: int = 0
     prompt: int = 0
     seconds_scoring: float = 0.0
     results: list[Result] = field(default_factory=list)
     """Of learning seats in finished games, also of those in groups that are dropped; in the order
     in which they finished."""
+    judged: list[Result] = field(default_factory=list)
+    """The same after a group scorer has changed the rewards; of the groups that it was given."""
     terms: dict[str, list[float]] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+
+    def add_judged(self, groups: Sequence[TrajectoryGroup]) -> None:
+        """Take down what a group scorer made of these groups."""
+        for trajectory in (each for group in groups for each in group.trajectories):
+            told = trajectory.metadata
+            self.judged.append(Result(int(str(told["seed"])), trajectory.reward, bool(told["won"])))
+            for name in ("group_score", "independent_reward"):
+                self.terms.setdefault(name, []).append(float(trajectory.metrics[name]))
 
 
 class GameFailed(ArenaError):
@@ -132,6 +150,7 @@ class Rollouts:
         except ExceptionGroup as errors:  # The others were cancelled.
             raise errors.exceptions[0] from None
         played = [task.result() for task in begun]
+        demand_room(self.counts.replies, self.counts.overflowed)
         return [
             _group(played[n * games : (n + 1) * games], n, seat)
             for n, deal in enumerate(deals)
@@ -187,6 +206,8 @@ class Rollouts:
         _demand_answers(episode)
         for seat in deal.learners:
             _demand_weights(attempts_of(episode, seat), step)
+            if table.chat.guided or table.chat.sampling.temperature != 1:
+                _demand_chances(attempts_of(episode, seat))
         return episode
 
     def _trajectory(self, episode: Episode, seat: int, deal: Deal, step: int) -> Trajectory:
@@ -198,7 +219,9 @@ class Rollouts:
             counts.games += 1
             self._tell(counts.games, self._total)
         attempts = [one for one in attempts if one.failure != "provider_error"]
-        counts.replies += len(attempts)
+        too_long = sum(ending.overflowed for ending in endings_of(episode, seat))
+        counts.overflowed += too_long
+        counts.replies += len(attempts) + too_long
         counts.legal += sum(attempt.failure is None for attempt in attempts)
         counts.decisions += sum(
             ply.player == seat and bool(ply.decision.details) for ply in episode.plies
@@ -212,7 +235,7 @@ class Rollouts:
         trajectory = trajectory_of(episode, seat)
         trajectory.reward = scored.reward
         trajectory.metrics = dict(scored.terms)
-        trajectory.metadata = {"seed": deal.seed, "seat": seat, "step": step}
+        trajectory.metadata = {"seed": deal.seed, "seat": seat, "step": step, "won": won}
         trajectory.initial_policy_version = trajectory.final_policy_version = step
         return trajectory
 
@@ -227,6 +250,9 @@ def _demand_answers(episode: Episode) -> None:
         if failure and not details and not failure.startswith("forfeit"):
             raise GameFailed(f"seat {ply.player} failed: {failure}")
     for seat, spec in enumerate(episode.header.players):
+        for cause in belief_failures(episode, seat):
+            if cause != "context_length":
+                raise GameFailed(f"seat {seat} ({spec}) was not asked what it believes: {cause}")
         for attempt in attempts_of(episode, seat):
             if attempt.failure == "provider_error" and attempt.cause != "context_length":
                 told = attempt.excerpt or attempt.cause
@@ -241,6 +267,15 @@ def _demand_weights(attempts: Iterator[Attempt], step: int) -> None:
                 f"the weights of step {attempt.policy_version} have answered, not those of step "
                 f"{step}: what would be trained is not what was sampled"
             )
+
+
+def _demand_chances(attempts: Iterator[Attempt]) -> None:
+    """Raises StopPlaying if nobody knows with which probability a token was drawn."""
+    if any(sampled is None for attempt in attempts for _, _, sampled in attempt.tokens):
+        raise StopPlaying(
+            "the server does not say with which probabilities it draws, so answers at another "
+            "--temperature than 1 or with --guided cannot be trained: leave these flags out"
+        )
 
 
 def _group(

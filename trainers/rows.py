@@ -51,13 +51,16 @@ def row_of(
     """What the games and the update of a step say; `weights` are those of the reward's terms."""
     results = sorted(counts.results)
     deals = [one.deal for one in results]
+    rewarded = sorted(counts.judged) or results
+    answered = counts.replies - counts.overflowed
     return StepRecord(
         step=step,
         config_hash=config.config_hash,
         games=counts.games,
         decisions=counts.decisions,
+        overflowed=counts.overflowed,
         win_rate=_mean([float(one.won) for one in results], deals, (0.0, 1.0)),
-        reward=_mean([one.reward for one in results], deals),
+        reward=_mean([one.reward for one in rewarded], [one.deal for one in rewarded]),
         terms={
             name: _term(values, weights.get(name, 0.0)) for name, values in counts.terms.items()
         },
@@ -69,7 +72,7 @@ def row_of(
             computed=int(update.get("tokens_computed", 0)),
         ),
         legality=counts.legal / counts.replies if counts.replies else None,
-        reply_tokens=counts.sampled / counts.replies if counts.replies else None,
+        reply_tokens=counts.sampled / answered if answered else None,
         update=numbers(update),
     )
 
@@ -83,9 +86,23 @@ def collapse(config: TrainConfig, record: StepRecord, earlier: Sequence[StepReco
         return f"only {record.legality:.0%} of replies are legal (--stop-legality)"
     if config.stop_kl and kl is not None and kl > config.stop_kl:
         return f"the update moved {kl:.2f} nats per token (--stop-kl {config.stop_kl})"
-    first = next((row.reply_tokens for row in earlier if row.reply_tokens), None)
-    if config.stop_reply and first and (record.reply_tokens or 0) > config.stop_reply * first:
-        return f"replies grew from {first:.0f} to {record.reply_tokens:.0f} tokens"
+    return _growth(config, [row.reply_tokens for row in (*earlier, record)])
+
+
+SEVERAL = 3
+"""Steps over which the length of replies is averaged: that of one step is noise."""
+SHORT = 24
+"""Tokens. Replies of no more have room to vary by a large factor."""
+
+
+def _growth(config: TrainConfig, lengths: Sequence[float | None]) -> str:
+    """Whether replies have grown too long, by their mean length in each step."""
+    known = [length for length in lengths if length]
+    if not config.stop_reply or len(known) < 2 * SEVERAL:
+        return ""
+    first, last = (math.fsum(part) / SEVERAL for part in (known[:SEVERAL], known[-SEVERAL:]))
+    if last > max(config.stop_reply * first, SHORT):
+        return f"replies grew from {first:.0f} to {last:.0f} tokens (--stop-reply)"
     return ""
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from arena.files import write_whole
 from arena.training.config import TrainConfig
-from arena.training.experiments import read_state
-from arena.training.records import RunFiles, RunState, StepRecord, read_records
+from arena.training.experiments import read_rows, read_state
+from arena.training.records import RunFiles, RunState, StepRecord
 
 ART_TOTALS = "_metrics_builder_state"
 """ART's name for what it has added up (art.model.METRICS_BUILDER_STATE_KEY)."""
@@ -35,10 +35,10 @@ class RunLog:
 
     def begin(self, config: TrainConfig) -> None:
         """Make the folder, or remove what a killed run has left unfinished."""
+        finished = self.state.step
+        self.records = [row for row in read_rows(self.files) if row.step <= finished]
         self.files.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self.files.config, config.model_dump_json(indent=1) + "\n")
-        finished = self.state.step
-        self.records = [row for row in read_records(self.files.metrics) if row.step <= finished]
         write_whole(self.files.metrics, "".join(map(_line, self.records)))
         for replays in self.files.replays.glob("step*"):
             if not replays.name[4:].isdigit() or int(replays.name[4:]) > finished:

@@ -21,6 +21,7 @@ from trainers.imitation.corpus import Lesson, Shares, lessons
 from trainers.imitation.pretrain import pretrain
 from trainers.imitation.recipe import Recipe
 from trainers.imitation.tokenizer import WHOLE_ACTIONS
+from trainers.seeds import first_deal
 
 DECISIONS = 6_000
 """Read in each pass, whatever the game: short games are played more often."""
@@ -100,7 +101,7 @@ def _played(
 ) -> list[Lesson]:
     """The chats of all seats, losers too: leaving them out would teach what wins."""
     shares = Shares(recipe.players, recipe.levels, recipe.bots, losers=1.0)
-    first += recipe.seed * 10_000_000
+    first += first_deal(recipe.seed)
     return [
         lesson
         for seed in range(first, first + games)

@@ -6,15 +6,14 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from arena.agent import default_opponent
 from arena.backend import Sampling
-from arena.evaluation.running import Setting
 from arena.game import Game
 from arena.prompt import ChatOptions
 from arena.registry import catalog
 from arena.settings import Settings
 from arena.training.config import TrainConfig
 from arena.training.hosts import HostRequest, TrainingHost
+from trainers.checks import evaluation_opponents
 from trainers.heldout import FINAL, HeldOut
 from trainers.prompts import system_prompt
 from trainers.rollouts import Table, training_chat
@@ -85,15 +84,9 @@ def table(config: TrainConfig, game: Game) -> Table:
 def held_out(config: TrainConfig, table: Table, folder: Path, first_seed: int) -> HeldOut:
     """The deals of an evaluation: PERIODIC ones, or the FINAL ones."""
     return HeldOut(
-        Setting(table.game, table.text_level, table.max_turns, table.chat, scored=frozenset()),
+        table,
         evaluation_opponents(config, table.game),
         config.final_eval_games if first_seed == FINAL else config.eval_games,
         first_seed,
         folder,
-        table.concurrency,
     )
-
-
-def evaluation_opponents(config: TrainConfig, game: Game) -> list[str]:
-    against = config.eval_against or default_opponent(game.name)
-    return [spec.strip() for spec in against.split(",")]

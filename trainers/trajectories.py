@@ -6,6 +6,7 @@ words included, is context. A chat that was told anew begins another history of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from arena.action import CHANCE
 from arena.attempt import Attempt, ChatLine
 from arena.episode import Episode
+from arena.errors import UsageError
 from arena.training.art import Choice, History, Trajectory
 
 
@@ -40,6 +42,43 @@ def attempts_of(episode: Episode, seat: int) -> Iterator[Attempt]:
             attempts = ply.decision.details.get("attempts")
             for raw in attempts if isinstance(attempts, list) else ():
                 yield Attempt.model_validate(raw)
+
+
+def belief_failures(episode: Episode, seat: int) -> Iterator[str]:
+    """Why the seat's provider gave no answer when it was asked what it believes."""
+    for ply in episode.plies:
+        stated = ply.decision.details.get("beliefs") if ply.player == seat else None
+        if isinstance(stated, dict) and stated.get("failure") == "provider_error":
+            yield str(stated.get("cause"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How asking a model for one decision ended."""
+
+    unanswered: bool
+    """Its provider did not answer: what was played then is nobody's move."""
+    overflowed: bool
+    """The chat was too long, however much of it was left out: that is the model's own fault."""
+
+
+def endings_of(episode: Episode, seat: int) -> Iterator[Ending]:
+    """Of each decision for which the seat's model was asked."""
+    for ply in episode.plies:
+        attempts = ply.decision.details.get("attempts") if ply.player == seat else None
+        if ply.player != CHANCE and isinstance(attempts, list) and attempts:
+            last = Attempt.model_validate(attempts[-1])
+            failed, too_long = last.failure == "provider_error", last.cause == "context_length"
+            yield Ending(failed and not too_long, failed and too_long)
+
+
+def demand_room(asked: int, overflowed: int) -> None:
+    """Raises UsageError if not one of the decisions that were asked for fits into the model."""
+    if asked and overflowed == asked:
+        raise UsageError(
+            "not even the first prompt of a game fits into the model's context: allow more with "
+            "--max-context-tokens, or make it shorter with another --text-level or --prompt brief"
+        )
 
 
 def trajectory_of(episode: Episode, seat: int) -> Trajectory:
@@ -77,10 +116,20 @@ def _histories(attempts: Iterator[Attempt]) -> Iterator[Told]:
 
 
 def choice_of(attempt: Attempt, said: str) -> Choice:
-    """The answer as OpenAI's class, with what was served and what was sampled as ids."""
+    """The answer as OpenAI's class, with what was served and what was sampled as ids.
+
+    A token's log-probability is the one it was drawn with, temperature and guide included, which
+    importance ratios need; `policy_logprob`, of the model's own distribution, stands beside it.
+    """
     tokens: Sequence[dict[str, Any]] = [
-        {"token": f"token_id:{number}", "logprob": logprob, "bytes": None, "top_logprobs": []}
-        for number, logprob, _ in attempt.tokens
+        {
+            "token": f"token_id:{number}",
+            "logprob": _as_drawn(logprob, sampled),
+            "bytes": None,
+            "top_logprobs": [],
+            "policy_logprob": logprob,
+        }
+        for number, logprob, sampled in attempt.tokens
     ]
     finish = attempt.finish_reason if attempt.finish_reason in _KNOWN else "stop"
     return Choice.model_validate(
@@ -92,6 +141,12 @@ def choice_of(attempt: Attempt, said: str) -> Choice:
             "prompt_token_ids": list(attempt.prompt_token_ids),
         }
     )
+
+
+def _as_drawn(logprob: float, sampled: float | None) -> float:
+    """Where both are the same but for rounding, the model's own."""
+    same = sampled is None or math.isclose(logprob, sampled, rel_tol=0, abs_tol=1e-9)
+    return logprob if same or sampled is None else sampled
 
 
 _KNOWN = frozenset({"stop", "length", "content_filter", "tool_calls"})

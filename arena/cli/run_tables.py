@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from arena.cli.stored_run import StoredRun, settings, settings_that_differ, usua
 from arena.evaluation.tables import Grid, number, percent
 from arena.observation import Json
 from arena.training.config import TrainConfig
+from arena.training.durations import clock
 from arena.training.records import Interval, StepRecord
 
 ROWS = 20
@@ -26,8 +26,8 @@ def overview(runs: Sequence[StoredRun], home: Path) -> Grid:
             run.status
             + (f": {run.fault or run.state.reason}" if run.fault or run.state.reason else ""),
             " → ".join(_rate(row.win_rate) for row in run.played[:1] + run.played[-1:]) or "–",
-            _gain(run.gain),
-            duration(run.seconds),
+            _best_gain(run),
+            clock(run.seconds),
         )
         for run in runs
     ]
@@ -42,13 +42,8 @@ def _gain(gain: Interval) -> str:
     return percent(gain.model_dump(), signed=True)
 
 
-def duration(seconds: float) -> str:
-    """`2:36`, `1:02:03`."""
-    if not math.isfinite(seconds):
-        return "–"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+def _best_gain(run: StoredRun) -> str:
+    return _gain(run.gain) + (", chosen on these deals" if run.gain_is_chosen else "")
 
 
 def pages(run: StoredRun, every: int | None) -> Iterator[Grid]:
@@ -126,7 +121,7 @@ def times(rows: Sequence[StepRecord]) -> Grid:
     whole = sum(row.seconds for row in rows)
     spent = {name: sum(row.time.get(name, 0.0) for row in rows) for name in names}
     cells = [
-        (name, duration(seconds), f"{100 * seconds / whole:.0f} %" if whole else "–")
+        (name, clock(seconds), f"{100 * seconds / whole:.0f} %" if whole else "–")
         for name, seconds in spent.items()
     ]
     return Grid("Time (rewards are computed within rollouts)", ("part", "time", "share"), cells)
@@ -175,7 +170,7 @@ def learning_curves(runs: Sequence[StoredRun]) -> Grid:
 
 def _point(found: Mapping[str, Json]) -> str:
     gain = percent(found["gain"], signed=True)
-    return f"{gain} ({_short(found['trained_tokens'])}, {duration(found['seconds'])})"
+    return f"{gain} ({_short(found['trained_tokens'])}, {clock(found['seconds'])})"
 
 
 def _short(count: int) -> str:
@@ -195,8 +190,8 @@ def totals(runs: Sequence[StoredRun]) -> Grid:
             f"{found['games']:,}",
             _short(found["sampled_tokens"]),
             _short(found["trained_tokens"]),
-            duration(found["seconds"]),
-            _gain(run.gain),
+            clock(found["seconds"]),
+            _best_gain(run),
         )
         for run, found in ((run, run.summary()) for run in runs)
     ]

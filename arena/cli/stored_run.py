@@ -71,12 +71,21 @@ class StoredRun:
 
     @property
     def gain(self) -> Interval:
-        """Of the best checkpoint: in the final games, or else when it was found to be best."""
-        if "best" in self.state.final:
-            return self.state.final["best"].gain
+        """Of the best checkpoint, or the newest if none was best, in the final games.
+
+        Without final games it is the largest gain of all evaluations (`gain_is_chosen`).
+        """
+        for name in ("best", "newest"):
+            if name in self.state.final:
+                return self.state.final[name].gain
         found = [row.evaluation.gain for row in self.evaluated if row.evaluation and row.step]
         known = [gain for gain in found if gain.value is not None]
         return max(known, key=lambda gain: gain.value or 0.0, default=Interval(value=None))
+
+    @property
+    def gain_is_chosen(self) -> bool:
+        """Whether `gain` was chosen by the deals it was measured on, and so says too much."""
+        return not self.state.final and self.gain.value is not None
 
     @property
     def seconds(self) -> float:
@@ -95,6 +104,7 @@ class StoredRun:
             "reason": self.state.reason,
             "win_rate": [_json(row.win_rate) for row in (played[:1] + played[-1:])],
             "gain": _json(self.gain),
+            "gain_is_chosen": self.gain_is_chosen,
             "games": sum(row.games for row in self.rows),
             "sampled_tokens": sum(row.tokens.sampled for row in self.rows),
             "trained_tokens": sum(row.tokens.trained for row in self.rows),

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from arena.evaluation.tables import Grid
 from arena.registry import catalog, make_game
+from arena.training.experiments import put_aside
 from arena.training.hosts import HostRequest
 
 if TYPE_CHECKING:
@@ -44,8 +45,14 @@ def tell_plan(
         print(f"Experiment: {plan}")
         print(f"Host: {host.name}. {host.why}")
         print(f"Work: {work}")
-    request = HostRequest(config, plan.files.folder, settings)
-    catalog().load("host", config.host)(request).preflight()
+    catalog().load("trainer", "check")(config, settings, plan.done)
+    # What is there already says nothing of a run that begins anew.
+    fresh = plan.start == "fresh"
+    folder = put_aside(plan.files.folder) if fresh else plan.files.folder
+    made = catalog().load("host", config.host)(HostRequest(config, folder, settings))
+    made.preflight()
+    if config.host != "embedded":  # Which can do all that a config may say.
+        made.arguments()
 
 
 def _as_json(

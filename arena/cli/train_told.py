@@ -35,21 +35,23 @@ def result(config: TrainConfig, files: RunFiles, state: RunState) -> dict[str, J
 
 
 def _best_step(state: RunState) -> int:
+    """The step to play: the best, or the newest where none beat the starting policy."""
     return state.step if state.best_step is None else state.best_step
 
 
 def ending(config: TrainConfig, files: RunFiles, state: RunState) -> Iterator[str]:
     """Lines for a person: what was gained, where to look, how to play the result."""
     yield f"Finished steps: {state.step} of {config.total_steps}."
-    steps = {"newest": state.step, "best": _best_step(state)}
     for name, found in state.final.items():
-        step = steps.get(name, state.step)
+        if name == "best" and state.best_step is None:
+            continue  # None was better than the starting policy when it was measured.
+        step = state.best_step if name == "best" else state.step
         yield f"The {name} checkpoint, of step {step}: {gain_in_words(found)}"
     if files.report.exists():
         yield f"Report:  {files.report}"
     if files.replays.is_dir():
         yield f"Replays: {files.replays}"
-    checkpoint = checkpoint_of(config, files, steps["best"])
+    checkpoint = checkpoint_of(config, files, _best_step(state))
     if checkpoint:
         yield f"Play it: {play_command(config, checkpoint)}"
 

@@ -41,7 +41,6 @@ with _quiet():
         TrainableModel,
         Trajectory,
         TrajectoryGroup,
-        gather_trajectory_groups,
     )
     from art.backend import Backend
     from art.trajectories import History
@@ -56,5 +55,4 @@ __all__ = [
     "TrainableModel",
     "Trajectory",
     "TrajectoryGroup",
-    "gather_trajectory_groups",
 ]

@@ -17,6 +17,8 @@ from arena.observation import Json, TextLevel
 LossName = Literal["cispo", "ppo"]
 ImportanceLevel = Literal["token", "sequence", "average", "geometric_average"]
 HostWish = Literal["auto", "embedded", "local", "serverless"]
+DEFAULT_LORA_RANK = 8
+"""Where all weights cannot be trained, and no rank is named."""
 
 
 def setting(
@@ -62,7 +64,8 @@ class TrainConfig(BaseModel):
     dataset_size: int = setting(
         0, "Training deals; 0: a step never sees a deal again.", RUN, ge=0, le=10**7
     )
-    seed: int = setting(0, "Of deals, seats, opponents, answers and minibatches.", RUN, ge=0)
+    seed: int = setting(0, "Of deals, seats, opponents, answers and minibatches.", RUN, ge=0,
+                        le=10**11)  # fmt: skip
 
     host: HostWish = setting("auto", "Who holds the weights and trains them.", HOST)
     base_model: str = setting(
@@ -201,7 +204,8 @@ class TrainConfig(BaseModel):
         "token; 0: never.", STOP, changeable=True, ge=0,
     )  # fmt: skip
     stop_reply: float = setting(
-        4.0, "Stop when replies are longer than this many times the first step's; 0: never.",
+        4.0, "Stop when replies of three steps are longer than this many times those of the first "
+        "three, and than 24 tokens; 0: never.",
         STOP, changeable=True, ge=0,
     )  # fmt: skip
 
@@ -240,6 +244,12 @@ class TrainConfig(BaseModel):
         """What ART calls the model."""
         return self.model_name or self.experiment
 
+    @property
+    def trained_rank(self) -> int:
+        """The rank of the adapter that is trained; 0: all weights, which no server would take."""
+        whole = self.host in ("auto", "embedded") and not self.server
+        return self.lora_rank or (0 if whole else DEFAULT_LORA_RANK)
+
     def reference_step(self, step: int) -> int:
         """The step whose weights the KL penalty refers to in the update after `step`."""
         if not self.kl_reference_every:
@@ -257,14 +267,18 @@ class TrainConfig(BaseModel):
     @property
     def config_hash(self) -> str:
         """Twelve hexadecimal digits that name everything which decides what is learned."""
-        decisive = {name: getattr(self, name) for name in sorted(decisive_fields())}
-        text = json.dumps(decisive, sort_keys=True, default=str)
+        text = json.dumps(self._decisive(), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def differences(self, other: TrainConfig) -> dict[str, tuple[Json, Json]]:
         """The fields in which a continued run may not differ, and does: (ours, theirs)."""
-        pairs = {name: (getattr(self, name), getattr(other, name)) for name in decisive_fields()}
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        ours, theirs = self._decisive(), other._decisive()
+        return {name: (ours[name], theirs[name]) for name in ours if ours[name] != theirs[name]}
+
+    def _decisive(self) -> dict[str, Any]:
+        """All that decides what is learned; with the rank that is trained, whoever chose it."""
+        values = {name: getattr(self, name) for name in sorted(decisive_fields())}
+        return values | {"lora_rank": self.trained_rank}
 
 
 NAMES = frozenset({"experiment_name", "model_name", "project", "preset"})

@@ -101,12 +101,18 @@ def _differences(ours: TrainConfig, theirs: TrainConfig) -> Iterator[str]:
         return
     for name, pair in sorted(ours.differences(theirs).items()):
         now, had = pair
-        if name != "options":
+        if name == "lora_rank":
+            yield f"{_rank(had)}, now {_rank(now)} (--lora-rank; --server needs an adapter)"
+        elif name != "options":
             yield f"--{name.replace('_', '-')} {_told(had)}, now {_told(now)}"
-            continue
-        for option in sorted(now.keys() | had.keys()):
-            if now.get(option) != had.get(option):
-                yield f"--option {option}={had.get(option)}, now {now.get(option)}"
+        else:
+            for option in sorted(now.keys() | had.keys()):
+                if now.get(option) != had.get(option):
+                    yield f"--option {option}={had.get(option)}, now {now.get(option)}"
+
+
+def _rank(rank: int) -> str:
+    return f"an adapter of rank {rank}" if rank else "all weights are trained"
 
 
 def _told(value: object) -> str:
@@ -191,8 +197,23 @@ def read_config(files: RunFiles) -> TrainConfig:
 
 
 def read_state(files: RunFiles) -> RunState:
-    """How the run stands; a run that has not finished a step may have no file yet."""
-    return _read(files.state, RunState) if files.state.exists() else RunState()
+    """How the run stands; a run that has just been made may have no file yet.
+
+    Raises UsageError if it is missing or broken: whoever took the run for a new one would delete
+    its checkpoints.
+    """
+    if files.state.exists():
+        return _read(files.state, RunState)
+    checkpoints = sorted(files.art.glob("*/models/*/checkpoints/[0-9]*"))
+    there = [f"{len(checkpoints)} checkpoints"] if checkpoints else []
+    if files.metrics.exists() and files.metrics.stat().st_size:
+        there.append(files.metrics.name)
+    if there:
+        raise UsageError(
+            f"{files.state} is missing, but there are {' and '.join(there)} in {files.folder}: put "
+            "it back to go on; --fresh moves the run aside and begins anew"
+        )
+    return RunState()
 
 
 def read_rows(files: RunFiles) -> list[StepRecord]:

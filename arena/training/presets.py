@@ -187,8 +187,11 @@ def _check_together(config: TrainConfig, layers: Sequence[Layer]) -> None:
     if config.epochs and not config.dataset_size:
         said = _place("epochs", layers)
         raise UsageError(f"{said}: passes over how many deals? Say it with --dataset-size")
-    folder = config.experiment
-    if folder != Path(folder).name or folder.startswith((".", "-")):
-        raise UsageError(
-            f"--experiment-name {folder!r}: this names a folder in --log-dir, without slashes"
-        )
+    _check_folder("--experiment-name", config.experiment, "--log-dir")
+    _check_folder("--model-name", config.art_name, "the run's folder")
+    _check_folder("--project", config.project, "the run's folder")
+
+
+def _check_folder(flag: str, name: str, where: str) -> None:
+    if not name or name != Path(name).name or name.startswith((".", "-")) or "\0" in name:
+        raise UsageError(f"{flag} {name!r}: this names a folder in {where}, without slashes")

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from arena.errors import UsageError
 from arena.observation import Json
 from arena.training.config import TrainConfig
 
@@ -78,6 +79,9 @@ class StepRecord(BaseModel):
     )
     games: int = 0
     decisions: int = Field(default=0, description="Of the learner.")
+    overflowed: int = Field(
+        default=0, description="Of these, those whose chat was too long for the model."
+    )
     win_rate: Interval = Interval(value=None)
     reward: Interval = Interval(value=None)
     terms: Mapping[str, Term] = Field(default_factory=dict)
@@ -175,15 +179,23 @@ class RunReport(Protocol):
 
 
 def read_records(path: Path) -> list[StepRecord]:
-    """The rows of metrics.jsonl, in order; a half-written last line is left out."""
+    """The rows of metrics.jsonl, in order; a half-written last line is left out.
+
+    Raises UsageError for any other line that is no row: what follows it would be lost.
+    """
     rows: list[StepRecord] = []
     if not path.exists():
         return rows
-    for line in path.read_text("utf-8").split("\n"):
+    lines = path.read_text("utf-8").rstrip("\n").split("\n")
+    for number, line in enumerate(lines, 1):
         try:
             rows.append(StepRecord.model_validate_json(line))
         except ValueError:
-            break
+            if number < len(lines):
+                raise UsageError(
+                    f"{path}, line {number}, is no row of a run: mend or remove that line; --fresh "
+                    "moves the run aside and begins anew"
+                ) from None
     return rows
 
 

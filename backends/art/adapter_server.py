@@ -11,10 +11,10 @@ import httpx
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from arena.errors import BackendError, StopPlaying, UsageError
-from arena.training.config import TrainConfig
+from arena.training.config import DEFAULT_LORA_RANK, TrainConfig
 from arena.training.hosts import HostRequest
 from backends.art.adapters import Answer, Silence, ask
-from backends.art.local import DEFAULT_RANK, LORA_RANKS
+from backends.art.local import LORA_RANKS
 from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
 from backends.openai_wire import failure, said_in, shortened, without
 
@@ -129,7 +129,7 @@ def adapters_folder(request: HostRequest) -> Path:
 
 def lora_rank(config: TrainConfig) -> int:
     """All weights cannot be handed over by HTTP, so rank 0 is not what it means elsewhere."""
-    return config.lora_rank or DEFAULT_RANK
+    return config.trained_rank
 
 
 def how_to_start(request: HostRequest) -> str:
@@ -138,7 +138,7 @@ def how_to_start(request: HostRequest) -> str:
     url = httpx.URL(_base_url(config.server))
     port = url.port or PORTS[url.scheme]
     root, model = request.folder.parent, config.base_model or DEFAULT_CHECKPOINT
-    rank = next(each for each in (DEFAULT_RANK, *LORA_RANKS) if lora_rank(config) <= each)
+    rank = next(each for each in (DEFAULT_LORA_RANK, *LORA_RANKS) if lora_rank(config) <= each)
     return (
         f"start one with `mkdir -p {root} && arena serve {model} --port {port} --lora-root {root}`"
         " or `VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 python -m vllm.entrypoints.openai.api_server "

@@ -68,6 +68,7 @@ def _targets(sequences: Sequence[TokenSequence]) -> Targets:
         [sequence.advantage for sequence in sequences for _ in sequence.sampled],
         [sequence.weight for sequence in sequences for _ in sequence.sampled],
         [sequence.number for sequence in sequences for _ in sequence.sampled],
+        [value for sequence in sequences for value in sequence.policy or sequence.logprobs],
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,8 @@ class EmbeddedHost:
         config = self._request.config
         if config.base_model != SCRATCH:
             find_checkpoint(config.base_model)
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", config.device):
+            raise UsageError(f"--device {config.device}: choose auto, cpu, cuda or cuda:NUMBER")
         if config.device.startswith("cuda"):
             import torch
 

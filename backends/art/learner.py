@@ -156,8 +156,9 @@ class Learner:
     ) -> tuple[Loss, float, float]:
         rows, targets = batch.rows.to(self.device), batch.targets.to(self.device)
         scores = score(self.weights(), self.shape, rows)
-        # An estimate of KL(sampling || new) that is never negative (Schulman 2020, "k3").
-        gaps = (scores.logprobs - targets.logprobs).detach()
+        # An estimate of KL(old || new) that is never negative (Schulman 2020, "k3"); between the
+        # weights, whatever temperature or guide chose the tokens.
+        gaps = (scores.logprobs - targets.policy).detach()
         divergence = (gaps.exp() - 1 - gaps).sum().item()
         loss = policy_loss(scores.logprobs, targets, options, anchor)
         return loss, scores.entropies.sum().item(), divergence
@@ -196,9 +197,13 @@ class Learner:
         (folder / "adapter_config.json").write_text(json.dumps(config, indent=1), "utf-8")
 
     def load(self, folder: Path) -> None:
-        """Go on from a checkpoint that `save` wrote, to the bit."""
-        moments = load_file(folder / OPTIMIZER)
+        """Go on from a checkpoint that `save` wrote, to the bit.
+
+        Raises ArenaError for one that is broken, or in which something else was trained.
+        """
+        moments = _read(folder / OPTIMIZER)
         values = self._values(folder)
+        self._check(folder, moments, values)
         with torch.no_grad():
             for name, tensor in self._trained.items():
                 tensor.copy_(values[name])
@@ -211,10 +216,29 @@ class Learner:
                 "exp_avg_sq": moments[f"{name}/exp_avg_sq"].to(self.device),
             }
 
+    def _check(
+        self, folder: Path, moments: Mapping[str, Tensor], values: Mapping[str, Tensor]
+    ) -> None:
+        """Going on with other tensors than those that were trained would begin Adam anew."""
+        found = {
+            name.rpartition("/")[0]: tensor.shape
+            for name, tensor in moments.items()
+            if name.endswith("/exp_avg")
+        }
+        ours = {name: tensor.shape for name, tensor in self._trained.items()}
+        stored = {name: values[name].shape for name in ours if name in values}
+        if stored != ours or not found.items() <= ours.items():
+            trained = f"an adapter of rank {self._lora.rank}" if self._lora else "all weights"
+            raise ArenaError(
+                f"{folder}: this command trains {trained}, and the checkpoint's optimizer has "
+                "trained something else; use the --lora-rank and --server that the run was begun "
+                "with"
+            )
+
     def _values(self, folder: Path) -> dict[str, Tensor]:
         if self._lora is None:
             return read_weights(folder)
-        stored = load_file(folder / ADAPTER / "adapter_model.safetensors")
+        stored = _read(folder / ADAPTER / "adapter_model.safetensors")
         return {
             name.removeprefix("base_model.model.").removesuffix(".weight"): tensor
             for name, tensor in stored.items()
@@ -230,7 +254,18 @@ class Learner:
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """The weights of a checkpoint that `Learner.save` wrote."""
-    return load_file(folder / "model.safetensors")
+    return _read(folder / "model.safetensors")
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    """Raises ArenaError for a file of a checkpoint that is missing or broken."""
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise ArenaError(
+            f"the checkpoint {path.parent} cannot be read: {path.name}: {error}; --fresh moves the "
+            "run aside and begins anew"
+        ) from None
 
 
 @contextmanager

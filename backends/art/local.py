@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arena.errors import ArenaError, UsageError
+from arena.training.config import DEFAULT_LORA_RANK
 from arena.training.hosts import HostRequest
 from arena.training.records import RunFiles
 from backends.art.adapters import RemoteAdapters
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
 """The one of ART's examples: its chat template renders a chat as it was sampled."""
-DEFAULT_RANK = 8
 LORA_RANKS = (16, 32, 64, 128, 256, 512)
 """What vLLM makes room for."""
 MODEL_SEQUENCE = 32_768
@@ -200,7 +200,7 @@ def go_back(checkpoints: Path, step: int) -> None:
 
 def internal_config(config: TrainConfig) -> dict[str, Any]:
     """What ART calls its internal config: the adapter's size, and what vLLM makes room for."""
-    rank = config.lora_rank or DEFAULT_RANK
+    rank = config.lora_rank or DEFAULT_LORA_RANK
     served = next(each for each in LORA_RANKS if rank <= each)
     context = config.max_context_tokens or MODEL_SEQUENCE
     engine = {"max_lora_rank": served, "max_loras": 4 if "past" in config.opponents else 2}

@@ -9,7 +9,7 @@ memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -48,18 +48,24 @@ class Targets:
     """What is known of the trained tokens before they are scored anew; shape [trained] each."""
 
     logprobs: Tensor
-    """When they were sampled."""
+    """As they were sampled: with the temperature, and among what a guide left over."""
     advantages: Tensor
     weights: Tensor
     numbers: Tensor
     """Number of the sequence, for averages over it."""
+    policy: Tensor
+    """Log-probabilities under the weights that sampled them, without temperature and guide."""
 
     def __len__(self) -> int:
         return len(self.logprobs)
 
     def take(self, rows: Tensor) -> Targets:
         return Targets(
-            self.logprobs[rows], self.advantages[rows], self.weights[rows], self.numbers[rows]
+            self.logprobs[rows],
+            self.advantages[rows],
+            self.weights[rows],
+            self.numbers[rows],
+            self.policy[rows],
         )
 
     def to(self, device: torch.device) -> Targets:
@@ -68,6 +74,7 @@ class Targets:
             self.advantages.to(device),
             self.weights.to(device),
             self.numbers.to(device),
+            self.policy.to(device),
         )
 
 
@@ -107,7 +114,7 @@ def normalised(targets: Targets, balance: float = 0.0) -> Targets:
         advantages = torch.where(advantages < 0, advantages, advantages * (1 + balance))
     size = (advantages.abs() * weights).mean()
     advantages = advantages / size if size > 0 else advantages
-    return Targets(targets.logprobs, advantages, weights, targets.numbers)
+    return replace(targets, advantages=advantages, weights=weights)
 
 
 def policy_loss(
@@ -172,10 +179,12 @@ def targets_of(
     advantages: Sequence[float],
     weights: Sequence[float],
     numbers: Sequence[int],
+    policy: Sequence[float] | None = None,
 ) -> Targets:
     return Targets(
         torch.tensor(logprobs, dtype=torch.float32),
         torch.tensor(advantages, dtype=torch.float32),
         torch.tensor(weights, dtype=torch.float32),
         torch.tensor(numbers, dtype=torch.int64),
+        torch.tensor(logprobs if policy is None else policy, dtype=torch.float32),
     )

@@ -50,7 +50,7 @@ class Scores:
     """Of each trained token, in nats."""
 
     logprobs: Tensor  # [trained]
-    entropies: Tensor  # [trained]: of the distribution it was drawn from; without gradient
+    entropies: Tensor  # [trained]: of the whole distribution there, without temperature or guide
 
 
 def score(state: Mapping[str, Tensor], shape: Shape, rows: Rows) -> Scores:

@@ -31,7 +31,9 @@ class TokenSequence:
     sampled: list[int] = field(default_factory=list)
     """Positions of the trained tokens in `ids`."""
     logprobs: list[float] = field(default_factory=list)
-    """Of these, when they were sampled."""
+    """Of these, as they were sampled: with the temperature, and among what a guide left over."""
+    policy: list[float] = field(default_factory=list)
+    """Of these under the weights that sampled them, without temperature and guide."""
     weight: float = 0.0
     number: int = 0
     """Of the sequence in the call: importance ratios are averaged over it."""
@@ -42,6 +44,7 @@ class TokenSequence:
             self.sampled.append(len(self.ids))
             self.ids.append(token.id)
             self.logprobs.append(token.logprob)
+            self.policy.append(token.policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,9 @@ class SampledToken:
 
     id: int
     logprob: float
+    """As it was drawn."""
+    policy: float
+    """Under the model's own distribution."""
 
 
 def sequences_of(
@@ -58,8 +64,9 @@ def sequences_of(
     """All sequences with a gradient, weighted as ART does.
 
     An advantage is the reward less the group's mean, over its standard deviation (+ 1e-6) if
-    scaled. Trajectories without advantage are left out. Each trajectory weighs the same, whatever
-    its length. Raises ArenaError if a prompt that was served is not what would be trained.
+    scaled. Trajectories without advantage are left out. The tokens of a trajectory
+    share one weight, the inverse of their number. Raises ArenaError if a prompt that was served is
+    not what would be trained.
     """
     found: list[TokenSequence] = []
     numbers = count()
@@ -135,7 +142,8 @@ def sampled_tokens(choice: Choice) -> list[SampledToken]:
                 f"a token of the answer has no id ({token.token!r}): the server must return tokens "
                 "as token_id:N (arena serve --tokens-as-ids, vLLM --return-tokens-as-token-ids)"
             )
-        tokens.append(SampledToken(int(number), token.logprob))
+        policy = (token.model_extra or {}).get("policy_logprob", token.logprob)
+        tokens.append(SampledToken(int(number), token.logprob, policy))
     return tokens
 
 

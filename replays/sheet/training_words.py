@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from arena.observation import Json
 from arena.training.config import TrainConfig
+from arena.training.durations import in_words
 from arena.training.records import Evaluated, RunState, StepRecord
 from replays.sheet import wording
 from replays.sheet.report import Estimate
@@ -86,17 +87,11 @@ def facts(config: TrainConfig, rows: Rows, state: RunState) -> list[str]:
     told.append(f"step {state.step} of {config.total_steps}")
     seconds = sum(finite(row.seconds) or 0.0 for row in rows)
     if seconds:
-        told.append(_duration(seconds))
+        told.append(in_words(seconds))
     games = sum(row.games for row in rows)
     if games:
         told.append(f"{wording.number(games, 0)} games")
     return [*told, state.status]
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def headline(config: TrainConfig, rows: Rows, state: RunState) -> list[Markup]:

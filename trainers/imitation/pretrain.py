@@ -27,6 +27,7 @@ from arena.registry import make_game
 from trainers.imitation.corpus import Lesson, Shares, lessons
 from trainers.imitation.recipe import Recipe
 from trainers.imitation.tokenizer import make_tokenizer, names_of
+from trainers.seeds import first_deal
 
 if TYPE_CHECKING:
     import torch
@@ -90,7 +91,8 @@ def pretrain(
 def _corpus(recipe: Recipe) -> Iterator[Lesson]:
     """All lessons in the order of their seeds, from as many processes as there are cores."""
     shares = Shares(recipe.players, recipe.levels, recipe.bots)
-    seeds = range(recipe.seed * 10_000_000, recipe.seed * 10_000_000 + recipe.games)
+    first = first_deal(recipe.seed)
+    seeds = range(first, first + recipe.games)
     one = partial(_lessons, recipe.game, dict(recipe.options), shares)
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         yield from itertools.chain.from_iterable(pool.map(one, seeds, chunksize=20))

@@ -16,6 +16,7 @@ gave is kept beside it, as `independent_reward`.
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,26 +48,44 @@ def load_group_scorer(name: str) -> GroupScorer:
     return scorer
 
 
-async def score_group(scorer: GroupScorer, group: TrajectoryGroup) -> None:
+async def score_group(scorer: GroupScorer, group: TrajectoryGroup, name: str = "") -> None:
     """Let the scorer decide the rewards of the group's trajectories, in place.
 
     Each gets the metrics `independent_reward`, its reward before, and `group_score`, the new one,
     beside what the scorer has logged. The trajectories stay the same objects: a copy may lack the
-    policy versions and token ids that training needs. Raises ArenaError if the scorer gives no
-    group, another number of trajectories, or a reward that is no finite number.
+    policy versions and token ids that training needs. Raises ArenaError, with the `name` of the
+    scorer, if it fails, or gives no group, another number of trajectories, or a reward that is no
+    finite number.
     """
+    who = f"the group scorer {name}".rstrip()
     before = [trajectory.reward for trajectory in group.trajectories]
-    scored = await scorer(group)
-    if scored is None:
-        raise ArenaError("the group scorer gave no scores; it knows why (swallow_exceptions=False)")
+    scored = await _scored(scorer, group, who)
     if len(scored.trajectories) != len(before):
         raise ArenaError(
-            f"the group scorer was given {len(before)} trajectories and gave back "
-            f"{len(scored.trajectories)}"
+            f"{who} was given {len(before)} trajectories and gave back {len(scored.trajectories)}"
         )
     for own, judged, earlier in zip(group.trajectories, scored.trajectories, before, strict=True):
         if not math.isfinite(judged.reward):
-            raise ArenaError(f"the group scorer gave the reward {judged.reward}: no finite number")
+            raise ArenaError(f"{who} gave the reward {judged.reward}: no finite number")
         own.reward, own.logs = judged.reward, judged.logs
         own.metrics |= judged.metrics
         own.metrics |= {"independent_reward": earlier, "group_score": judged.reward}
+
+
+async def _scored(scorer: GroupScorer, group: TrajectoryGroup, who: str) -> TrajectoryGroup:
+    from arena.training.art import TrajectoryGroup
+
+    try:
+        waiting = scorer(group)
+        if not inspect.isawaitable(waiting):
+            raise ArenaError(f"{who} is no async function: write `async def`")
+        scored = await waiting
+    except ArenaError:
+        raise
+    except Exception as error:  # The edge of a plugin: a user's function may fail in any way.
+        raise ArenaError(f"{who} failed: {error!r}") from error
+    if scored is None:
+        raise ArenaError(f"{who} gave no scores; it knows why (swallow_exceptions=False)")
+    if not isinstance(scored, TrajectoryGroup):
+        raise ArenaError(f"{who} gave back no TrajectoryGroup, but {type(scored).__name__}")
+    return scored

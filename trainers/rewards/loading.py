@@ -29,6 +29,9 @@ def load_function(target: str, flag: str) -> Callable[..., Any]:
         raise UsageError(message) from error
     except AttributeError as error:
         raise UsageError(f"{flag} {target}: {error}") from error
+    except Exception as error:  # The edge of a plugin: a module may fail in any way at import.
+        told = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise UsageError(f"{flag} {target}: importing {module} failed: {told}") from error
     finally:
         sys.path.remove(here)
     if not callable(found):

@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 
 from arena import Assessment, Game
 from arena.errors import ArenaError, UsageError
@@ -146,12 +147,12 @@ def _costs_nothing(term: Term, kinds: frozenset[str] | None) -> bool:
 def _evaluate(term: Term, rollout: Rollout, assessments: Sequence[Assessment]) -> float:
     where = f"(seat {rollout.seat}, seed {rollout.episode.header.seed})"
     try:
-        value = term.value(rollout, assessments)
+        value: object = term.value(rollout, assessments)  # A function may give any number.
     except ArenaError:
         raise
     except Exception as error:  # The edge of a plugin: a user's function may fail in any way.
         raise ArenaError(f"the reward term '{term.name}' failed {where}: {error!r}") from error
-    if isinstance(value, int | float) and math.isfinite(value):
+    if isinstance(value, Real) and math.isfinite(value):
         return float(value)
     raise ArenaError(f"the reward term '{term.name}' is {value!r} {where}: no finite number")
 

@@ -175,7 +175,8 @@ LEAK = Term(
 CLAIMS = Term(
     "claims",
     "F1 of the deductions that the seat stated (--beliefs) against all that were provable, own "
-    "cards left out; from 0 to 1, and 0 if it stated none.",
+    "cards left out; from 0 to 1, and 0 if it stated none. The statements are not trained: it is a "
+    "noisy signal on the moves only.",
     _claims,
     frozenset({"beliefs"}),
     frozenset({"precision", "recall"}),

@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
-BROWSER := tests/test_web_browser.py tests/test_scenes.py tests/test_web_page.py
+BESIDE := $(patsubst %,tests/test_%.py,web_browser web_page scenes conformance cluedo_bots sampler \
+  server imitation study export branch)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test venv bench coverage ladder strength theory playthroughs clean
@@ -34,10 +35,10 @@ test: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
-	@# tested in one of its own, beside the rest; then, there, what waits for a browser.
-	($(BIN)/pytest tests/test_art_*.py; art=$$?; $(BIN)/pytest $(BROWSER); exit $$((art + $$?))) \
+	@# tested in one of its own, beside the rest; then, there, some of the rest: two cores, two halves.
+	($(BIN)/pytest tests/test_art_*.py; art=$$?; $(BIN)/pytest $(BESIDE); exit $$((art + $$?))) \
 	  > $(VENV)/beside.log 2>&1 & beside=$$!; \
-	  $(BIN)/pytest --ignore-glob='*/test_art_*.py' $(BROWSER:%=--ignore=%); rest=$$?; \
+	  $(BIN)/pytest --ignore-glob='*/test_art_*.py' $(BESIDE:%=--ignore=%); rest=$$?; \
 	  wait $$beside; others=$$?; grep -v 'it/s' $(VENV)/beside.log; exit $$((rest + others))
 
 venv: $(VENV)/.test

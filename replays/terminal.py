@@ -16,6 +16,7 @@ from replays.frame import Beliefs, Size, frame, moments_of, sees, title_of
 from replays.panels.comments import here, in_words
 from replays.panels.view import legible
 from replays.stepper import Stepper, title_at
+from replays.study.seating import players_at
 from replays.study.study import Study
 
 WIDE, HIGH = 84, 25
@@ -104,7 +105,7 @@ def _position(replay: Replay, ply: int, seat: int | None, size: Size) -> Rendera
     moment = moments_of(replay)[ply]
     title = title_at(replay, moment, ply, seat)
     beliefs = Beliefs(moment.game)
-    specs = [legible(spec) for spec in replay.header.players]
+    specs = [legible(spec) for spec in players_at(replay.header, ply - 1)]
     picture = frame(title, moment, specs, beliefs, seat, size)
     # They come in the order in which they are found: the rest of the game is left unjudged.
     found = takewhile(lambda each: each["found"] <= ply, Study(replay).comments(seat))

@@ -28,7 +28,7 @@ from replays.panels.entropy import resample, rows
 from replays.panels.odds import Kind, Row, short, short_places, split
 from replays.panels.view import legible
 from replays.stepper import NAMES, Stepper
-from replays.terminal import print_json, save_svg
+from replays.terminal import print_json, save_svg, step_through
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m[red]bold[/red] \u202eabc\ud800\r\n[/]"
 
@@ -125,6 +125,17 @@ def test_a_picture_can_be_saved(tmp_path: Path) -> None:
     save_svg(recorded(tmp_path), 5, None, file)
     svg = file.read_text(encoding="utf-8")
     assert svg.startswith("<svg") and "font-face" not in svg
+
+
+def test_a_position_names_those_who_sat_there_then(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    seated = Branch(parent="p", parent_sha256="0" * 64, ply=6, seed=9, players=("bot:oracle",) * 3)
+    replay.header = replay.header.model_copy(update={"branches": (seated,)})
+    for ply, named in ((6, "oracle"), (7, "random")):
+        step_through(replay, ply, None)
+        assert f"0 {named}" in capsys.readouterr().out
 
 
 def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,9 +135,9 @@ def test_ratios_leave_out_games_without_the_measure() -> None:
 def test_many_measures_take_little_time() -> None:
     rng = np.random.default_rng(0)
     totals, weights = rng.random((2, 1000, 20))
-    started = time.perf_counter()
+    started = time.process_time()
     ratio_of_sums(Sums(totals, weights, np.arange(1000)))
-    assert time.perf_counter() - started < 2, "0.03 s on a free core"
+    assert time.process_time() - started < 2, "0.03 s on a free core"
 
 
 def test_what_a_deal_does_to_both_players_cancels() -> None:

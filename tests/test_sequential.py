@@ -96,10 +96,10 @@ def test_a_confidence_sequence_is_as_tight_as_the_beta_binomial_mixture() -> Non
 def test_an_observation_costs_no_more_after_many() -> None:
     sequence = ConfidenceSequence(-1, 1)
     sample = np.random.default_rng(0).uniform(-1, 1, 20_000)
-    started = time.perf_counter()
+    started = time.process_time()
     for value in sample:
         sequence.add(value)
-    assert (time.perf_counter() - started) / 20_000 < 1e-3
+    assert (time.process_time() - started) / 20_000 < 1e-3
     assert sequence.interval().half_width < 0.02
 
 

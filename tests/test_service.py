@@ -68,7 +68,7 @@ def test_retry_after_is_waited_for() -> None:
     play = table([Reply(error="rate_limit", retry_after=0.15), "yes"])
     started = time.monotonic()
     assert asyncio.run(play.ask()) == "yes"
-    assert 0.15 <= time.monotonic() - started < 0.5
+    assert 0.15 <= time.monotonic() - started < 1.5
 
 
 def test_a_retry_after_beyond_patience_is_not_waited_for() -> None:
@@ -76,7 +76,7 @@ def test_a_retry_after_beyond_patience_is_not_waited_for() -> None:
     started = time.monotonic()
     with pytest.raises(BackendError):
         asyncio.run(play.ask())
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < 1.5
     assert play.tally.tries == 1
 
 
@@ -134,7 +134,7 @@ def test_no_more_calls_in_flight_than_allowed() -> None:
 
 
 def test_waiting_for_a_retry_holds_no_slot() -> None:
-    replies = iter([Reply(error="rate_limit", retry_after=0.3)])
+    replies = iter([Reply(error="rate_limit", retry_after=1.2)])
     play = table(lambda _: next(replies, "yes"), concurrency=1)
 
     async def run() -> float:
@@ -146,7 +146,7 @@ def test_waiting_for_a_retry_holds_no_slot() -> None:
         await first
         return passed
 
-    assert asyncio.run(run()) < 0.2
+    assert asyncio.run(run()) < 1
 
 
 @pytest.mark.parametrize(

@@ -346,10 +346,10 @@ def test_a_long_game_opens_quickly() -> None:
         history.append(Step(player, action))
         state.apply(player, action)
     replay = recorded(game, history)
-    began = time.perf_counter()
+    began = time.process_time()
     story = Study(replay).story()
     assert sum(len(ply["events"]) for ply in story["plies"]) >= 2000
-    assert time.perf_counter() - began < 1.5
+    assert time.process_time() - began < 1.5
 
 
 # What is known, and what is said of it
@@ -512,13 +512,13 @@ def test_a_chat_that_grows_is_not_told_again_and_again() -> None:
 
 
 def test_a_decision_with_very_many_attempts() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     attempts: list[Json] = [{"kept": kept, "messages": []} for kept in range(200_000)]
     found = decided(known_study(END, details={1: {"attempts": attempts}}), 1)
     assert (len(found["attempts"]), found["more_attempts"]) == (20, 199_980)
     unread = decided(known_study(END, details={1: {"attempts": [7] * 10_000}}), 1)
     assert unread["other"] == {"attempts": [7] * 20}
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_decision_is_no_longer_than_two_million_characters() -> None:
@@ -632,7 +632,7 @@ def test_parts_make_up_both_texts(before: str, now: str) -> None:
 def test_work_on_prompts_is_bounded() -> None:
     [huge] = beside(_sent("x\n" * LONGEST), _sent("x\n" * LONGEST + "y"))
     assert huge["parts"] == [("new", "x\n" * LONGEST + "y")]
-    began = time.perf_counter()
+    began = time.process_time()
     found = beside(_sent(*["a\nb\n" * 300] * 500), _sent(*["b\na\n" * 300] * 500))
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 2
     assert {message["parts"][0][0] for message in found[-9:]} == {"new"}

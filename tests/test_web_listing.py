@@ -283,18 +283,18 @@ def test_plain_names_have_no_second_meaning(name: str) -> None:
         assert os.path.normpath(name) == name and not name.startswith(("/", "."))
 
 
-def test_five_thousand_replays_are_listed_in_two_seconds(tmp_path: Path) -> None:
+def test_five_thousand_replays_are_listed_in_two_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     game = record(tmp_path, "game")
     for number in range(5000):
         (tmp_path / f"game{number}.jsonl").hardlink_to(game)
     listing = Listing(Root(tmp_path))
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert len(listing.read()["games"]) == 5001
-    first = time.perf_counter() - begun
-    begun = time.perf_counter()
-    listing.read()
-    again = time.perf_counter() - begun
-    assert first < 2 and again < first
+    assert time.process_time() - begun < 2
+    monkeypatch.setattr("replays.web.listing.read_row", None)  # None is read a second time.
+    assert len(listing.read()["games"]) == 5001
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:

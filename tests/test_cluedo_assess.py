@@ -152,20 +152,22 @@ def test_when_waiting_is_as_risky() -> None:
 
 
 def test_a_question_that_nobody_refutes() -> None:
-    question = only(judged(Suggest(*ENVELOPE)), "suggestion")
-    facts, shares = question.facts, question.shares
-    assert question.ply == 1 and facts["entropy_after"] == 0.0
-    assert facts["gained"] == facts["entropy_before"] == pytest.approx(6.807355)
-    expected, best = facts["expected"], facts["best"]
+    found = judged(Suggest(*ENVELOPE))
+    question, answer = only(found, "suggestion"), only(found, "answer")
+    assert question.ply == answer.ply == 1 and answer.facts["entropy_after"] == 0.0
+    assert answer.facts["gained"] == question.facts["entropy_before"] == pytest.approx(6.807355)
+    expected, best = question.facts["expected"], question.facts["best"]
     assert isinstance(expected, float) and isinstance(best, float) and expected <= best
-    assert shares["efficiency"] == Share(expected, best)
-    assert shares["luck"].total == pytest.approx(6.807355 - expected)
+    assert question.shares == {"efficiency": Share(expected, best)}
+    assert answer.facts["expected"] == expected
+    assert answer.shares["luck"].total == pytest.approx(6.807355 - expected)
 
 
 def test_a_question_about_own_cards_has_no_worth() -> None:
     asked = Suggest("Miss Scarlett", "Dagger", "Kitchen")
-    question = only(judged(asked), "suggestion")
-    assert question.facts["expected"] == question.facts["gained"] == pytest.approx(0.0)
+    found = judged(asked)
+    question, answer = only(found, "suggestion"), only(found, "answer")
+    assert question.facts["expected"] == answer.facts["gained"] == pytest.approx(0.0)
     assert question.shares["efficiency"].total == 0.0 < question.shares["efficiency"].weight
 
 
@@ -289,6 +291,7 @@ def test_what_holds_in_any_game(seed: int) -> None:
         if each.kind == "suggestion":
             assert 0 <= numbers["expected"] <= numbers["best"] + 1e-9
             assert numbers["best"] <= numbers["entropy_before"] + 1e-9
+        if each.kind == "answer":
             assert numbers["entropy_before"] - numbers["gained"] == numbers["entropy_after"] >= 0
         if each.kind == "refutation":
             assert numbers["leaked"] >= numbers["least"]
@@ -305,7 +308,7 @@ def test_the_measures_are_declared_once() -> None:
 def test_luck_has_mean_zero_where_refuters_choose_evenly() -> None:
     sums = [
         add_up(each.shares for each in game)["luck"].total
-        for game in table("detective", 25, ("suggestion",))
+        for game in table("detective", 25, ("answer",))
     ]
     mean = sum(sums) / len(sums)
     deviation = (sum((each - mean) ** 2 for each in sums) / (len(sums) - 1)) ** 0.5
@@ -376,6 +379,7 @@ def test_from_a_replay(tmp_path: Path) -> None:
         (None, ("beliefs",)),
         ((0,), ("refutation",)),
         ((2,), ("suggestion",)),
+        ((1,), ("answer",)),
         ((1, 2), ("accusation", "knowledge")),
         ((2, 0), ("missed accusation", "unused certainty")),
         ((), None),

@@ -18,8 +18,8 @@ def said(kind: str, **facts: Json) -> Comment:
     return comment
 
 
-def asked(expected: float, best: float, gained: float = 1.31, before: float = 5.0) -> Comment:
-    facts = {"expected": expected, "best": best, "gained": gained, "entropy_before": before}
+def asked(expected: float, best: float, before: float = 5.0) -> Comment:
+    facts = {"expected": expected, "best": best, "entropy_before": before}
     return said("suggestion", best_question=QUESTION, **facts)
 
 
@@ -34,13 +34,17 @@ def refuted(leaked: float, least: float, choices: int) -> Comment:
 
 def test_a_question_beside_the_best_one() -> None:
     assert asked(1.1, 1.42) == Comment(
-        "Brought 1.31 bits; 1.10 were to be expected, the best question "
-        "(Miss Scarlett, Rope, Hall) promised 1.42."
+        "Promised 1.10 bits, the best question (Miss Scarlett, Rope, Hall) 1.42."
     )
-    best = asked(1.42, 1.42, gained=-0.001)
-    assert best == Comment(
-        "Brought 0.00 bits; 1.42 were to be expected, and no question promised more."
+    assert asked(1.42, 1.42) == Comment("Promised 1.42 bits; no question promised more.")
+
+
+def test_what_an_answer_brought() -> None:
+    assert said("answer", gained=1.31, expected=1.1).text == (
+        "Brought 1.31 bits; 1.10 were to be expected."
     )
+    assert said("answer", gained=-0.001, expected=1.42).text.startswith("Brought 0.00 bits;")
+    assert GAME.comment(Assessment(7, 1, "answer", {"gained": 0.0, "expected": 0.0})) is None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_bits_are_never_negative() -> None:
     assert refuted(0.31, -0.004, 2).text.endswith("another card would have given nothing away.")
     lost = refuted(-0.12, -0.12, 2).text
     assert lost.startswith("Gave nothing away, and left 0.12 bits more open; none of the 2")
-    answered = asked(1.1, 1.42, gained=-0.2).text
+    answered = said("answer", gained=-0.2, expected=1.1).text
     assert answered.startswith("Brought nothing and left 0.20 bits more open; 1.10 were")
     assert "-" not in answered
 

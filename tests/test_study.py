@@ -130,9 +130,9 @@ def test_comments_on_what_a_seat_could_not_know_are_not_for_it() -> None:
     asked = Suggest("Miss Scarlett", "Candlestick", "Kitchen")
     study = known_study(END, asked, Show("Miss Scarlett"), END)
     kinds = [(each["kind"], each["player"]) for each in study.comments()]
-    assert kinds == [("refutation", 0), ("suggestion", 1)]
+    assert kinds == [("suggestion", 1), ("refutation", 0), ("answer", 1)]
     assert not list(study.comments(0))
-    assert [each["kind"] for each in study.comments(1)] == ["suggestion"]
+    assert [each["kind"] for each in study.comments(1)] == ["suggestion", "answer"]
     told = {measure["title"] for measure in study.summaries()[0]["measures"]}
     assert "bits shown" in told
     assert "bits shown" not in {each["title"] for each in study.summaries(0)[0]["measures"]}
@@ -287,7 +287,7 @@ def test_comments_say_from_when_on_they_may_be_shown() -> None:
     asked = Suggest("Miss Scarlett", "Lead Piping", "Library")
     study = known_study(END, asked, Show("Miss Scarlett"), END)
     found = [(each["ply"], each["found"], each["kind"]) for each in study.comments()]
-    assert found == [(3, 4, "refutation"), (2, 4, "suggestion")]
+    assert found == [(2, 3, "suggestion"), (3, 4, "refutation"), (2, 4, "answer")]
     study = Study(recorded(GAMES[0], random_game(GAMES[0])))
     comments = list(study.comments())
     places = [each["found"] for each in comments]
@@ -312,11 +312,13 @@ def test_several_may_read_the_comments_at_once() -> None:
     first, second = study.comments(), study.comments(0)
     assert next(first) == next(second)
     assert [each["kind"] for each in first] == [
+        "answer",
         "missed accusation",
         "suggestion",
+        "answer",
         "missed accusation",
     ]
-    assert [each["kind"] for each in second] == ["missed accusation"]
+    assert [each["kind"] for each in second] == ["answer", "missed accusation"]
 
 
 def test_what_others_played_before_a_branch_is_not_summed_up() -> None:

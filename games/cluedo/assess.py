@@ -67,14 +67,16 @@ class CluedoAssessor:
                 found += self._judge_turn(ply)
             if isinstance(action, Suggest):
                 self._asked = self._ask(ply, action)
+                if self._asked and self._asked.worth and self._wants("suggestion"):
+                    found.append(_judge_question(ply, self._asked.worth))
             elif isinstance(action, Accuse) and ply.player in self._seats:
                 self._seats[ply.player].accused = True
         if isinstance(action, Show) and self._wants("refutation", ply.player):
             found.append(self._judge_showing(ply, action))
         self._advance(ply)
         if self._asked and self._state.phase is not Phase.REFUTE:
-            if self._asked.worth:
-                found.append(self._judge_question(self._asked, self._asked.worth))
+            if self._asked.worth and self._wants("answer"):
+                found.append(self._judge_answer(self._asked.ply, self._asked.worth))
             self._asked = None
         return found
 
@@ -194,7 +196,7 @@ class CluedoAssessor:
 
     def _ask(self, ply: Ply, suggestion: Suggest) -> _Asked | None:
         """What this question may bring, if anybody wants to know."""
-        judged = self._wants("suggestion", ply.player)
+        judged = self._wants("suggestion", ply.player) or self._wants("answer", ply.player)
         if not judged and not self._wants("refutation", self._refuter(suggestion)):
             return None
         answers = Answers(self._look(ply.player).position, suggestion.triple)
@@ -222,23 +224,22 @@ class CluedoAssessor:
         seats = self.game.refuters(self._state.player)
         return next((seat for seat in seats if named & self._state.hands[seat]), -1)
 
-    def _judge_question(self, asked: _Asked, worth: _Worth) -> Assessment:
-        after = self._seats[asked.ply.player].knowledge.entropy()
+    def _judge_answer(self, asked: Ply, worth: _Worth) -> Assessment:
+        """What the question brought: partly luck."""
+        after = self._seats[asked.player].knowledge.entropy()
         gained = worth.entropy - after
         shares = {
             "bits": Share(gained),
             "luck": Share(gained - worth.expected),
             "bits_per_turn": Share(gained, 0.0),
         }
-        if worth.best.bits > NOTHING:
-            shares["efficiency"] = Share(worth.expected, worth.best.bits)
         facts = {
-            **worth.facts(),
             "gained": gained,
+            "expected": worth.expected,
             "entropy_before": worth.entropy,
             "entropy_after": after,
         }
-        return Assessment(asked.ply.number, asked.ply.player, "suggestion", facts, shares)
+        return Assessment(asked.number, asked.player, "answer", facts, shares)
 
     def _judge_showing(self, ply: Ply, shown: Show) -> Assessment:
         """What the suggester learns from the card, since it knew already who would refute."""
@@ -253,6 +254,15 @@ class CluedoAssessor:
         told = asked.answers.refutation(refuter)
         leaks = {choice: told.entropy - told.after[choice] for choice in self._state.choices}
         return _Leak(leaks[card], min(leaks.values()), len(leaks))
+
+
+def _judge_question(ply: Ply, worth: _Worth) -> Assessment:
+    """By what was to be expected of it: the choice was the player's, the answer was not."""
+    shares = {}
+    if worth.best.bits > NOTHING:
+        shares["efficiency"] = Share(worth.expected, worth.best.bits)
+    facts = {**worth.facts(), "entropy_before": worth.entropy}
+    return Assessment(ply.number, ply.player, "suggestion", facts, shares)
 
 
 def _judge_waiting(player: int, seat: _Seat) -> Iterator[Assessment]:

@@ -30,12 +30,23 @@ def _of_suggestion(facts: Facts) -> Comment:
     expected, best = facts["expected"], facts["best"]
     if facts["entropy_before"] < NOTHING:
         return Comment("Asked although the case was certain: there was nothing to learn.")
-    brought = f"{_brought(facts['gained'])}; {_number(expected)} were to be expected"
+    promised = f"Promised {_bits(expected)}"
     if best - expected < SMALL:
-        return Comment(f"{brought}, and no question promised more.")
+        return Comment(f"{promised}; no question promised more.")
     question = ", ".join(facts["best_question"])
-    text = f"{brought}, the best question ({question}) promised {_number(best)}."
+    text = f"{promised}, the best question ({question}) {_number(best)}."
     return Comment(text, mistake=expected < POOR * best and best - expected >= MUCH)
+
+
+def _of_answer(facts: Facts) -> Comment | None:
+    """Nothing where nothing was to be learned."""
+    gained, expected = facts["gained"], facts["expected"]
+    if abs(gained) < NOTHING and expected < NOTHING:
+        return None
+    expectation = f"{_number(expected)} were to be expected"
+    if gained <= -SMALL:  # An answer that was not likely may leave more open than before.
+        return Comment(f"Brought nothing and left {_bits(-gained)} more open; {expectation}.")
+    return Comment(f"Brought {_bits(gained)}; {expectation}.")
 
 
 def _of_accusation(facts: Facts) -> Comment:
@@ -83,21 +94,15 @@ def _of_unused_certainty(facts: Facts) -> Comment:
     return Comment(f"The case was certain from here on and never accused; {passed}.")
 
 
-def _brought(gained: float) -> str:
-    """An answer that was not likely may leave more open than there was before it."""
-    if gained <= -SMALL:
-        return f"Brought nothing and left {_bits(-gained)} more open"
-    return f"Brought {_bits(gained)}"
-
-
 def _would_have(least: float) -> str:
     if least <= -SMALL:
         return f"given nothing away, and left {_bits(-least)} more open"
     return "given nothing away" if least < SMALL else f"given {_number(least)}"
 
 
-_WORDS: dict[str, Callable[[Facts], Comment]] = {
+_WORDS: dict[str, Callable[[Facts], Comment | None]] = {
     "suggestion": _of_suggestion,
+    "answer": _of_answer,
     "accusation": _of_accusation,
     "missed accusation": _of_missed_accusation,
     "refutation": _of_refutation,

@@ -109,14 +109,20 @@ def test_a_refusal_is_a_sign_of_life() -> None:
 
 
 def test_a_success_between_failures_keeps_the_breaker_closed() -> None:
-    play = table([GONE, "yes"] * 6, breaker_failures=2)
+    play = table(["yes", *[GONE, "yes"] * 6], breaker_failures=2)
 
     async def run() -> None:
-        for _ in range(6):
+        for _ in range(7):
             await play.ask()
 
     asyncio.run(run())
     assert play.said == []
+
+
+def test_who_was_never_there_is_waited_for_at_once() -> None:
+    play = table([GONE, GONE, "yes", "yes"], breaker_failures=9, max_retries=0)
+    assert asyncio.run(play.ask()) == "yes"
+    assert "no answer" in play.said[0] and "is back" in play.said[1]
 
 
 def test_a_wrong_key_ends_the_run_at_once() -> None:

@@ -23,7 +23,7 @@ class CircuitBreaker:
     """Lets tries through while its backend answers, and probes while it does not.
 
     Closed: every try goes through, until `breaker_failures` have failed in a row with a cause that
-    means "down". Open: all wait, but for one probe at a time, with back-off; a success closes it,
+    means "down", or one where there was no connection and never has been an answer. Open: all wait, but for one probe at a time, with back-off; a success closes it,
     and so does any refusal by a backend that is there. Stopped: `patience` seconds have passed
     without either; all who wait and all who come raise StopPlaying.
 
@@ -36,6 +36,7 @@ class CircuitBreaker:
         self._say = say
         self._state: Literal["closed", "open", "stopped"] = "closed"
         self._failures = 0
+        self._has_answered = False
         self._last_error: BackendError | None = None
         self._opened = 0.0
         self._probes = 0
@@ -85,6 +86,7 @@ class CircuitBreaker:
 
     def succeeded(self) -> None:
         self._failures = 0
+        self._has_answered = True
         if self._state == "open":
             self._close()
 
@@ -95,7 +97,9 @@ class CircuitBreaker:
             return
         self._last_error = error
         self._failures += 1
-        if self._state == "closed" and self._failures >= self._limits.breaker_failures:
+        # Who was never there has not faltered: nobody's call is to be given up for it.
+        absent = error.cause == "connection" and not self._has_answered
+        if self._state == "closed" and (absent or self._failures >= self._limits.breaker_failures):
             self._open(error)
 
     def stop(self, verdict: str) -> StopPlaying:

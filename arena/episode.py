@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from arena.action import CHANCE
 from arena.agent import Decision
 from arena.errors import ArenaError
+from arena.files import mark_as_written
 from arena.game import Game, Outcome, State
 from arena.observation import Event, Json, TextLevel
 from arena.prompt import ChatOptions
@@ -331,6 +332,7 @@ class ReplayWriter:
             self.path = self._folder / f"{name}.jsonl.part"
             with suppress(FileExistsError):
                 self._file = self.path.open("x", encoding="utf-8")
+                mark_as_written(self._file)
                 if not self._final.exists():
                     return
                 self.close()

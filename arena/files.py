@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
+
+if sys.platform != "win32":
+    import fcntl
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -23,3 +28,24 @@ def write_whole(path: Path, text: str) -> None:
         with suppress(OSError):
             draft.unlink()
         raise
+
+
+def mark_as_written(file: IO[str]) -> None:
+    """Until it is closed, however its process ends, `is_written` says that somebody writes it."""
+    if sys.platform != "win32":
+        with suppress(OSError):  # Not every file system has locks.
+            fcntl.flock(file, fcntl.LOCK_SH)
+
+
+def is_written(path: Path) -> bool | None:
+    """Whether somebody writes this file; None if that cannot be known here."""
+    if sys.platform == "win32":
+        return None
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from arena.episode import Header, ReplayWriter, replay_json_schema
 from arena.errors import ArenaError, ReplayError
 from arena.evaluation.analysis import find
+from arena.files import is_written
 from arena.game import State
 from arena.playing import play, seat_agents
 from arena.printable import shortened
@@ -312,3 +315,30 @@ def test_writers_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None
     asyncio.run(play(game, seat_agents(game, ["bot:random"] * 2, 1), 1, watchers=[writer]))
     abandoned.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["game-2.jsonl", "game.jsonl.part"]
+
+
+def test_whether_a_game_is_still_being_written(tmp_path: Path) -> None:
+    game = make_game("tictactoe")
+    writer = ReplayWriter(tmp_path, "game")
+    writer.begin(Header.of(game, 1, ("a", "b"), None), game.initial_state())
+    assert is_written(writer.path) is True
+    writer.close()
+    assert is_written(writer.path) is False
+    assert is_written(tmp_path / "gone") is None
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS, writer.path], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "holding\n"
+        assert is_written(writer.path) is True
+        holder.kill()
+    assert is_written(writer.path) is False
+
+
+HOLDS = """
+import sys, time
+from arena.files import mark_as_written
+file = open(sys.argv[1], "a")
+mark_as_written(file)
+print("holding", flush=True)
+time.sleep(60)
+"""

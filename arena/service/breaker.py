@@ -23,9 +23,10 @@ class CircuitBreaker:
     """Lets tries through while its backend answers, and probes while it does not.
 
     Closed: every try goes through, until `breaker_failures` have failed in a row with a cause that
-    means "down", or one where there was no connection and never has been an answer. Open: all wait, but for one probe at a time, with back-off; a success closes it,
-    and so does any refusal by a backend that is there. Stopped: `patience` seconds have passed
-    without either; all who wait and all who come raise StopPlaying.
+    means "down", or one where there was no connection and never has been an answer. Open: all
+    wait, but for one probe at a time, with back-off; a success closes it, and so does any refusal
+    by a backend that is there. Stopped: `patience` seconds have passed without either; all who
+    wait and all who come raise StopPlaying.
 
     `say` hears one line when it opens and one when it closes.
     """

@@ -16,3 +16,5 @@ class Picture:
     lines: int
     seat_notes: Mapping[int, str] = field(default_factory=dict)
     """A word on a seat that its line should show, for example that it is out."""
+    legend: Mapping[str, str] = field(default_factory=dict)
+    """The picture's signs and what they mean; at most seven, of a few words each."""

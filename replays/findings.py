@@ -116,6 +116,11 @@ class Findings:
     def knowledge(self, of: int) -> Found[KnowledgeJson | None]:
         return Found(self._knowledge.get(of), of in self._knowledge)
 
+    def has_grid(self, of: int) -> bool:
+        """Whether what this seat could know is known to come as a grid."""
+        knowledge = self._knowledge.get(of)
+        return knowledge is not None and bool(knowledge["places"])
+
     def comments(self, viewer: int | None) -> Found[Sequence[CommentJson]]:
         """All that this perspective may ever be shown, so far."""
         return Found(tuple(self._comments.get(viewer, ())), viewer in self._summaries)

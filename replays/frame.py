@@ -7,6 +7,7 @@ events and the seat that returns a rich renderable); any other game is drawn by 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,6 +21,8 @@ from arena import Event, Game, Header, Picture, Replay, State, catalog
 
 WIDTH = 80
 """Columns that a picture needs."""
+NUMBER, BAR, SHORTEST = 9, 4, 5
+"""Columns of "7.9 bits ", of the longest bar in our games, and of a name at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +96,60 @@ class Beliefs:
         return knowledge.entropy()
 
 
+def told_apart(names: Sequence[str], columns: int) -> list[str]:
+    """Players' names in so many columns each; what is long is shortened.
+
+    First a remark behind a comma is left out, then the provider in front of a model's name, then
+    the middle; two players who would be called the same keep their providers.
+    """
+    short = {name: _shortened(name, columns) for name in names}
+    counts = Counter(short.values())
+    return [
+        short[name] if counts[short[name]] == 1 else _middle_cut(name.partition(", ")[0], columns)
+        for name in names
+    ]
+
+
+def _shortened(name: str, columns: int) -> str:
+    shorter = (name, name.partition(", ")[0], _base(name))
+    fitting = (each for each in shorter if len(each) <= columns)
+    return next(fitting, None) or _middle_cut(_base(name), columns)
+
+
+def _base(spec: str) -> str:
+    """What a SPEC names, without a remark and without who provides it."""
+    named = spec.partition(", ")[0]
+    return named.partition(":")[2].rpartition("/")[2] or named
+
+
+def _middle_cut(name: str, columns: int) -> str:
+    if len(name) <= columns:
+        return name
+    end = max(0, columns - 1) // 2
+    return f"{name[: max(0, columns - 1) - end]}…{name[len(name) - end :]}"
+
+
 def bar(bits: float) -> str:
     """A block for two bits, half a block for one."""
     blocks, half = divmod(round(bits), 2)
     return "█" * blocks + "▌" * half
 
 
-def title_of(header: Header, seat: int | None = None) -> str:
-    """The game, its variant if it has one, seats, and the seed unless it is one seat's view.
+def title_of(
+    header: Header, seat: int | None = None, where: Sequence[str] = (), width: int | None = None
+) -> str:
+    """The game, its variant if it has one, seats, where we are, and the seed if all is open.
 
-    The seed gives the deal away.
+    The seed gives the deal away. Where the width is not enough for all of it, first the seed is
+    left out, then the number of players, then the variant.
     """
-    parts = [header.game, header.options.get("variant"), f"{len(header.players)} players"]
-    parts += [f"seed {header.seed}"] if seat is None else []
-    return " · ".join(str(part) for part in parts if part)
+    seed = f"seed {header.seed}" if seat is None else ""
+    game = [header.game, str(header.options.get("variant") or ""), f"{len(header.players)} players"]
+    title = " · ".join(filter(None, [*game, *where, seed]))
+    while width is not None and len(title) > width and game:
+        title = " · ".join(filter(None, [*game, *where]))
+        game.pop()
+    return title
 
 
 def frame(
@@ -116,25 +159,30 @@ def frame(
     beliefs: Uncertainty,
     seat: int | None,
     size: Size,
+    remark: str = "",
 ) -> RenderableType:
-    """The picture in this size; with `seat`, only what that seat could know."""
+    """The picture in this size; with `seat`, only what that seat could know.
+
+    The remark stands below the seats, in the line that parts them from the talk.
+    """
     game = moment.game
     events = [event for event in moment.events if sees(seat, event)]
-    picture = _picture(game, events, seat)
+    picture = picture_of(game, events, seat)
     if size.width < WIDTH:
         hint = f"(the table is shown from {WIDTH} columns on; here are {size.width})"
-        picture = Picture(Text(hint, style="dim"), 1, picture.seat_notes)
-    used = 3 + picture.lines + (game.num_players + 2) // 3
+        picture, remark = Picture(Text(hint, style="dim"), 1, picture.seat_notes), ""
+    used = 3 + picture.lines + -(-game.num_players // _across(size.width))
     return Group(
         Text(title, style="bold", overflow="ellipsis", no_wrap=True),
         picture.renderable,
         _seats(moment, specs, beliefs, seat, picture.seat_notes, size.width),
-        Rule(style="dim"),
+        Rule(Text(remark, style="dim"), style="dim", align="right"),
         _talk(game, events, max(2, size.height - used)),
     )
 
 
-def _picture(game: Game, events: Sequence[Event], seat: int | None) -> Picture:
+def picture_of(game: Game, events: Sequence[Event], seat: int | None) -> Picture:
+    """The game's own drawing of its table, or its diagram."""
     if game.name in catalog().names("picture"):
         drawn: Picture = catalog().load("picture", game.name)(game, events, seat)
         return drawn
@@ -150,30 +198,42 @@ def _seats(
     notes: Mapping[int, str],
     width: int,
 ) -> RenderableType:
-    """Who plays, and how much each still does not know; three seats in a row."""
+    """Who plays, and how much each still does not know; three seats in a row, if they fit."""
+    seats, across = range(len(specs)), _across(width)
+    room = (width + 1) // across - 5  # A cell without who acts, the seat and three spaces.
+    bits = [beliefs.bits(seat, moment) if viewer in (None, seat) else None for seat in seats]
+    names = [spec.removeprefix("bot:") for spec in specs]
+    # A bar gives way to the names, and in all cells alike, lest they jump as the game goes on.
+    bars = all(len(_base(name)) + NUMBER + BAR <= room for name in names)
+    if notes or any(each is not None for each in bits):
+        room -= NUMBER + BAR * bars
+    names = told_apart(names, max(room, SHORTEST))
     grid = Table.grid(padding=(0, 1), expand=True)
-    for _ in range(3):
+    for _ in range(across):
         grid.add_column(ratio=1)
     cells = []
-    for seat, spec in enumerate(specs):
-        known = Text(no_wrap=True)
-        bits = beliefs.bits(seat, moment) if viewer in (None, seat) else None
-        if seat in notes:
-            known.append(notes[seat], style="red")
-        elif bits is not None:
-            known.append(f"{bits:.1f} bits ", style="dim")
-            known.append(bar(bits), style="blue")
+    for seat, name in enumerate(names):
         # While several commit at once, a seat must not see who has done so already.
         acts = seat in moment.to_act and viewer in (None, seat)
         cell = Text("▶" if acts else " ", style="bold yellow", no_wrap=True)
-        cell.append(f"{seat} {spec.removeprefix('bot:')}", style="not bold default")
-        # A long name gives way to what is known.
-        cell.truncate(max(8, width // 3 - 2 - known.cell_len), overflow="ellipsis")
-        cell.append(" ").append_text(known)
-        cells.append(cell)
-    for first in range(0, len(cells), 3):
-        grid.add_row(*cells[first : first + 3])
+        cell.append(f"{seat} {name} ", style="not bold default")
+        cells.append(cell.append_text(_known(notes.get(seat, ""), bits[seat], bars)))
+    for first in range(0, len(cells), across):
+        grid.add_row(*cells[first : first + across])
     return grid
+
+
+def _across(width: int) -> int:
+    return max(1, min(3, width // (WIDTH // 3)))
+
+
+def _known(out: str, bits: float | None, with_bar: bool) -> Text:
+    """How much a seat does not know, or that it is out."""
+    if out:
+        return Text(out, style="red")
+    if bits is None:
+        return Text()
+    return Text.assemble((f"{bits:.1f} bits ", "dim"), (bar(bits) if with_bar else "", "blue"))
 
 
 def _talk(game: Game, events: Sequence[Event], lines: int) -> Text:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, RenderableType, ScreenContext
+from rich.control import Control
 from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
@@ -16,8 +17,8 @@ from replays.keyboard import keys_typed
 from replays.panels.comments import comments, now
 from replays.panels.deciding import decision
 from replays.panels.entropy import entropy
+from replays.panels.grid import grid
 from replays.panels.help import keys
-from replays.panels.odds import odds
 from replays.panels.result import result
 from replays.panels.view import View, hint, legible
 from replays.study.knowing import known_at
@@ -27,16 +28,15 @@ from replays.study.study import Study
 FORWARD = {"n", " ", "right", "c-m", "c-j", "l"}
 BACK = {"p", "b", "left", "backspace", "h"}
 QUIT = {"q", "c-c", "c-d"}
-TURN = {"]": 1, "[": -1}
-ENDS = {"g": 0, "home": 0, "G": -1, "end": -1}
+ENDS = {"home": 0, "end": -1}
 LINE = {"down": 1, "j": 1, "up": -1, "k": -1}
 SCREENFUL = {"pagedown": 1, "pageup": -1}
-JUMPS = {"m": "mistake", "x": "accusation", "s": "move"}
+"""Beside the table a turn, where there is nothing to scroll."""
 FOCUS = {"f": 1, "F": -1}
 TABLE = "table"
 HELP = "help"
 PANELS: dict[str, Callable[[View], RenderableType]] = {
-    "odds": odds,
+    "grid": grid,
     "comments": comments,
     "decision": decision,
     "entropy": entropy,
@@ -46,8 +46,28 @@ NAMES = (TABLE, *PANELS)
 SHORTCUTS = {name[0]: name for name in NAMES}
 SECONDS = 0.2
 """Between two looks at what has been found out meanwhile, and at the terminal's size."""
+FOLLOWS = "g: what follows from what was seen"
 MOST_NOTES = 3
 """Lines of comments in a terminal of 24; there are more where there is more room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """What a key looks for, and where."""
+
+    kind: str
+    ahead: bool
+
+
+JUMPS = {
+    "m": Jump("mistake", ahead=True),
+    "M": Jump("mistake", ahead=False),
+    "a": Jump("accusation", ahead=True),
+    "A": Jump("accusation", ahead=False),
+    "]": Jump("move", ahead=True),
+    "[": Jump("move", ahead=False),
+}
+"""As on the page, like most of the keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +115,30 @@ class Stepper:
         self.findings.begin()
         try:
             with self.console.screen() as screen:
-                screen.update(self.picture())
+                self._draw(screen, resized=False)
                 shown = (self.findings.progress, self.console.size)
                 for pressed in keys_typed(SECONDS):
                     if not all(map(self.press, pressed)):
                         return
                     found = (self.findings.progress, self.console.size)
                     if pressed or found != shown:
-                        screen.update(self.picture())
+                        self._draw(screen, resized=found[1] != shown[1])
                     shown = found
         finally:
             self.findings.close()
+
+    def _draw(self, screen: ScreenContext, resized: bool) -> None:
+        """Where the window has another size now, the terminal has moved what was there."""
+        with self.console:  # All of it is written at once.
+            self.console.control(*([Control.clear()] if resized else []), Control.home())
+            screen.update(self.picture())
 
     # Keys
 
     def press(self, key: str) -> bool:
         """Carry out one key, by its name in prompt_toolkit; False when it is time to leave."""
         before, self.said = (self.ply, self.panel, self.focus), ""
-        if key in QUIT or (key == "escape" and self.panel != HELP):
+        if key in QUIT:
             return False
         _ = self._move(key) or self._jump(key) or self._show(key) or self._look(key)
         if before != (self.ply, self.panel, self.focus):
@@ -129,8 +155,8 @@ class Stepper:
             self.ply = min(self.ply + 1, len(self.moments) - 1)
         elif key in BACK or LINE.get(key) == -1:
             self.ply = max(self.ply - 1, 0)
-        elif key in TURN or key in SCREENFUL:
-            self._turn((TURN | SCREENFUL)[key])
+        elif key in SCREENFUL:
+            self._turn(SCREENFUL[key])
         elif key in ENDS:
             self.ply = range(len(self.moments))[ENDS[key]]
         else:
@@ -146,17 +172,22 @@ class Stepper:
                 return
 
     def _jump(self, key: str) -> bool:
-        """To the nearest position of a kind; a capital letter looks back."""
-        wanted = JUMPS.get(key.lower())
-        if wanted is None:
+        """To the nearest position of a kind."""
+        jump = JUMPS.get(key)
+        if jump is None:
             return False
         places = {"mistake": self._mistakes, "accusation": self._accused, "move": self._moves}
-        ahead = key.islower()
-        found = [p for p in places[wanted]() if (p > self.ply if ahead else p < self.ply)]
-        if found:
-            self.ply = min(found) if ahead else max(found)
+        all_of_them = places[jump.kind]()
+        if jump.ahead:
+            found = min((place for place in all_of_them if place > self.ply), default=None)
         else:
-            self.said = f"no {'further' if ahead else 'earlier'} {wanted}"
+            found = max((place for place in all_of_them if place < self.ply), default=None)
+        if found is None:
+            judging = jump.kind == "mistake" and not self.findings.comments(self.seat).complete
+            more = " yet: judging …" if judging else ""
+            self.said = f"no {'further' if jump.ahead else 'earlier'} {jump.kind}{more}"
+        else:
+            self.ply = found
         return True
 
     def _mistakes(self) -> Sequence[int]:
@@ -185,6 +216,9 @@ class Stepper:
         """Another panel."""
         if key == "?" or (key == "escape" and self.panel == HELP):
             self._toggle_help()
+        elif key == "escape":
+            self.said = "q quits" if self.panel == TABLE else ""
+            self.panel = TABLE
         elif key in SHORTCUTS:
             self.panel = SHORTCUTS[key]
         elif key in ("c-i", "tab", "s-tab"):
@@ -202,7 +236,7 @@ class Stepper:
 
     def _look(self, key: str) -> bool:
         """Through other eyes, or at another seat."""
-        if key == "a":
+        if key == "o":
             self.chosen, self.seat = self.focus, None
         elif key in FOCUS and self.seat is None:
             self.chosen = (self.chosen + FOCUS[key]) % self.seats
@@ -221,13 +255,10 @@ class Stepper:
         notes = self._notes(width, most)
         room = max(1, height - 2 - len(notes))
         body = self._table(width, room) if self.panel == TABLE else self._window(width, room, most)
-        title = Text(self.title, style="bold", no_wrap=True, overflow="ellipsis")
-        lines = [*self._lines(title, width)[:1], *body, *notes]
+        title = title_at(self.replay, self.moments[self.ply], self.ply, self.seat, width)
+        line = Text(title, style="bold", no_wrap=True, overflow="ellipsis")
+        lines = [*self._lines(line, width)[:1], *body, *notes]
         return Group(SegmentLines(lines, new_lines=True), self._names(width))
-
-    @property
-    def title(self) -> str:
-        return title_at(self.replay, self.moments[self.ply], self.ply, self.seat)
 
     def _view(self, room: Size) -> View:
         return View(self.replay, self.findings, self.ply, self.seat, self.focus, room)
@@ -250,7 +281,8 @@ class Stepper:
         specs = [legible(self._who(seat)) for seat in range(self.seats)]
         # The frame counts a title, which is not wanted here, and a line below it.
         size = Size(width, room + 2)
-        drawn = frame(self.title, self.moments[self.ply], specs, bits, self.seat, size)
+        remark = FOLLOWS if self.findings.has_grid(self.focus) else ""
+        drawn = frame("", self.moments[self.ply], specs, bits, self.seat, size, remark)
         return Segment.set_shape(self._lines(drawn, width)[1 : room + 1], width, room)
 
     def _who(self, seat: int) -> str:
@@ -295,11 +327,11 @@ class Stepper:
             text.append("]" if shown else " ")
         if self.said:
             return text.append(f"  {self.said}", style="bold")
-        return text.append("  → ← ply   ? keys   q quit", style="dim")
+        return text.append("  ← → ply   ? keys   q quit", style="dim")
 
 
-def title_at(replay: Replay, moment: Moment, ply: int, seat: int | None) -> str:
-    """What the position is called."""
+def title_at(replay: Replay, moment: Moment, ply: int, seat: int | None, width: int) -> str:
+    """What the position is called, in as many columns if that can be."""
     view = "everything open" if seat is None else f"as seat {seat} saw it"
-    title = f"{title_of(replay.header, seat)} · turn {moment.turn}"
-    return legible(f"{title} · ply {ply}/{len(replay.moves)} · {view}")
+    where = (f"turn {moment.turn}", f"ply {ply}/{len(replay.moves)}", view)
+    return legible(title_of(replay.header, seat, where, width))

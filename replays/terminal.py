@@ -103,7 +103,7 @@ def _print_position(replay: Replay, ply: int, seat: int | None) -> None:
 def _position(replay: Replay, ply: int, seat: int | None, size: Size) -> RenderableType:
     """The table after so many plies, and what exact knowledge says of the last one."""
     moment = moments_of(replay)[ply]
-    title = title_at(replay, moment, ply, seat)
+    title = title_at(replay, moment, ply, seat, size.width)
     beliefs = Beliefs(moment.game)
     specs = [legible(spec) for spec in players_at(replay.header, ply - 1)]
     picture = frame(title, moment, specs, beliefs, seat, size)

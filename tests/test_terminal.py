@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import io
 import json
 import os
 import pty
 import re
 import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -22,10 +25,10 @@ from arena.episode import Branch, DecisionLine, ReplayWriter
 from arena.playing import play, seat_agents
 from arena.registry import make_game
 from arena.replay import Replay, read_replay
-from replays.frame import bar
+from replays.frame import bar, title_of, told_apart
 from replays.live import LiveView
 from replays.panels.entropy import resample, rows
-from replays.panels.odds import Kind, Row, short, short_places, split
+from replays.panels.grid import Kind, Row, shared, short, short_places, split
 from replays.panels.view import legible
 from replays.stepper import NAMES, Stepper
 from replays.terminal import print_json, save_svg, step_through
@@ -100,15 +103,17 @@ def test_keys(tmp_path: Path) -> None:
     stepper = Stepper(recorded(tmp_path), 0, None)
     last = len(stepper.moments) - 1
     seen = []
-    for key in ("n", "right", "p", "G", "n", "g", "p", "2", "a", "9", "²"):
+    for key in ("n", "right", "p", "end", "n", "home", "left", "2", "o", "9", "²"):
         assert stepper.press(key)
         seen.append((stepper.ply, stepper.seat))
     assert seen[:7] == [(p, None) for p in (1, 2, 1, last, last, 0, 0)]
     assert seen[7:] == [(0, 2), (0, None), (0, None), (0, None)]
-    stepper.press("]")
+    stepper.press("pagedown")
     assert stepper.moments[stepper.ply].turn == 1
-    stepper.press("]")
+    stepper.press("pagedown")
     assert stepper.moments[stepper.ply].turn == 2
+    stepper.press("pageup")
+    assert stepper.moments[stepper.ply].turn == 1
     assert not stepper.press("q")
 
 
@@ -136,6 +141,10 @@ def test_a_position_names_those_who_sat_there_then(
     for ply, named in ((6, "oracle"), (7, "random")):
         step_through(replay, ply, None)
         assert f"0 {named}" in capsys.readouterr().out
+    stepper = studied(replay, len(replay.moves))
+    stepper.press("r")
+    shown = drawn(stepper)
+    assert "From ply 7 on" in shown and "seat 0 was bot:oracle until ply 6" in shown
 
 
 def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,6 +155,60 @@ def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     view._console = Console(file=screen, force_terminal=True, width=80, height=24)
     asyncio.run(play(game, seat_agents(game, specs, 2), 2, players=specs, watchers=[view]))
     assert "terminated" in screen.getvalue() and "cluedo" in screen.getvalue()
+
+
+def test_titles_say_first_what_matters(cards: Replay) -> None:
+    header, where = cards.header.model_copy(update={"seed": 1969100063}), ("turn 9", "ply 30/61")
+    assert title_of(header) == "cluedo · cards · 3 players · seed 1969100063"
+    assert title_of(header, None, where, 80).endswith("ply 30/61 · seed 1969100063")
+    assert title_of(header, None, where, 50) == "cluedo · cards · 3 players · turn 9 · ply 30/61"
+    assert title_of(header, None, where, 46) == "cluedo · cards · turn 9 · ply 30/61"
+    assert title_of(header, None, where, 5) == "cluedo · turn 9 · ply 30/61"
+    assert title_of(header, 1, where, 80) == "cluedo · cards · 3 players · turn 9 · ply 30/61"
+
+
+def test_long_names_are_told_apart() -> None:
+    assert told_apart(["embedded:clue-tiny", "detective"], 22) == [
+        "embedded:clue-tiny",
+        "detective",
+    ]
+    assert told_apart(["embedded:clue-tiny", "oracle"], 9) == ["clue-tiny", "oracle"]
+    assert told_apart(["a:m/qwen-2.5-7b-instruct"], 12) == ["qwen-2…truct"]
+    assert told_apart(["ollama:llama3:8b", "x"], 9) == ["llama3:8b", "x"]
+    assert told_apart(["openai:gpt-4o", "azure:gpt-4o"], 11) == ["opena…pt-4o", "azure…pt-4o"]
+    assert told_apart(["oracle, was random until ply 6"], 9) == ["oracle"]
+    assert all(len(name) <= 5 for name in told_apart(["x" * 9, "a:" + "y" * 9, ""], 5))
+
+
+@pytest.mark.parametrize("width", [80, 81, 120])
+def test_a_models_name_is_whole_beside_its_bits(tmp_path: Path, width: int) -> None:
+    replay = recorded(tmp_path, players=4, turns=4)
+    specs = ("embedded:clue-tiny", "bot:oracle", "openai:gpt-4o-mini", "bot:detective")
+    replay.header = replay.header.model_copy(update={"players": specs})
+    text = drawn(studied(replay, 4), width)
+    assert re.search(r"0 (embedded:)?clue-tiny \d\.\d bits", text)
+    assert re.search(r"2 (openai:)?gpt-4o-mini \d\.\d bits", text)
+
+
+def test_a_seats_own_column_is_known(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    stepper = studied(replay, 3, 1)
+    rows = [re.search(r"(\S) (\S) (\S) (\S)", line) for line in drawn(stepper).splitlines()[2:15]]
+    own = [row[2] for row in rows if row]
+    assert len(own) == 13 and set(own) == {"●", "–"}, own
+    assert any(row and row[1] == "·" for row in rows)
+    assert "Seen so far" in drawn(stepper) and "g: what follows" in drawn(stepper)
+
+
+def test_help_explains_all_marks_on_one_screen(cards: Replay) -> None:
+    stepper = Stepper(cards, 0, None)
+    stepper.press("?")
+    text = drawn(stepper)
+    assert (
+        "lines 1" not in text and "a perfect reasoner in this seat would have known better" in text
+    )
+    for mark in "●★–·▸▶█░!E":
+        assert mark in text, mark
 
 
 def test_bars() -> None:
@@ -169,25 +232,27 @@ def test_each_panel_fills_the_terminal(tmp_path: Path, variant: str) -> None:
 @pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])
 def test_panels_of_games_that_say_less(tmp_path: Path, name: str) -> None:
     stepper = studied(recorded(tmp_path, name))
-    stepper.press("G")
+    stepper.press("end")
     shown = {}
     for panel in NAMES:
         stepper.press(panel[0])
         shown[panel] = drawn(stepper)
-    assert "does not say what could be known" in shown["odds"] + shown["entropy"]
+    assert "does not say what could be known" in shown["grid"] + shown["entropy"]
     assert "Nothing is to be said" in shown["comments"]
     assert "terminated" in shown["result"] and "seat 1" in shown["result"]
 
 
-def test_the_odds_show_all_cards_at_80_by_24(tmp_path: Path) -> None:
+def test_the_grid_shows_all_cards_at_80_by_24(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=6, turns=5)
     stepper = studied(replay, len(replay.moves))
-    stepper.press("o")
+    stepper.press("g")
     text = drawn(stepper)
     knowledge = stepper.findings.knowledge(0).value
     assert knowledge is not None
+    common = shared(knowledge["things"])
     for thing in knowledge["things"]:
-        assert short(thing, 11) in text
+        assert short(thing, 11, common) in text
+    assert "C. Mustard" in text and "Billiard R." in text
     assert "lines 1" not in text and "What seat 0 could know" in text
     assert "●" in text and re.search(r"[░▒▓]\d\d", text)
     stepper.press("f")
@@ -203,34 +268,50 @@ def test_keys_change_the_panel_and_go_back(cards: Replay) -> None:
     for key in ("c-i", "c-i", "s-tab", "d", "?", "?", "e", "?", "escape", "t", "s-tab", "tab"):
         assert stepper.press(key)
         seen.append(stepper.panel)
-    assert seen[:6] == ["odds", "comments", "odds", "decision", "help", "decision"]
+    assert seen[:6] == ["grid", "comments", "grid", "decision", "help", "decision"]
     assert seen[6:] == ["entropy", "help", "entropy", "table", "result", "table"]
     assert f"[{stepper.panel}]" in drawn(stepper)
-    assert not stepper.press("escape")
+
+
+def test_escape_never_leaves(cards: Replay) -> None:
+    stepper = Stepper(cards, 5, 1)
+    for key in "gcder":
+        stepper.press(key)
+        assert stepper.press("escape") and stepper.panel == "table"
+        assert "q quits" not in drawn(stepper)
+    assert stepper.press("escape") and (stepper.panel, stepper.ply, stepper.seat) == ("table", 5, 1)
+    assert "q quits" in drawn(stepper)
 
 
 def test_jumps(cards: Replay) -> None:
     replay = cards
     stepper = studied(replay)
     comments = stepper.findings.comments(None).value
-    mistakes = sorted({each["found"] for each in comments if each["mistake"]})
+    mistakes = sorted({each["ply"] + 1 for each in comments if each["mistake"]})
     assert mistakes, "a detective makes mistakes"
     for wanted in mistakes:
         stepper.press("m")
         assert stepper.ply == wanted
-        assert "! mistake of seat" in drawn(stepper)
+        move = replay.moves[wanted - 1]
+        assert isinstance(move, DecisionLine)
+        for panel in "td":
+            stepper.press(panel)
+            shown = drawn(stepper)
+            assert f"! mistake of seat {move.player}, ply {wanted}:" in shown
+        assert f"Ply {wanted}, seat {move.player} detective: {move.action}"[:70] in shown
+    stepper.press("t")
     stepper.press("m")
     assert stepper.ply == mistakes[-1] and "no further mistake" in drawn(stepper)
     stepper.press("M")
     assert stepper.ply == (mistakes[-2] if len(mistakes) > 1 else mistakes[-1])
-    stepper.press("g")
+    stepper.press("home")
     moved = [n for n, m in enumerate(replay.moves, 1) if getattr(m, "player", None) == 2]
     for key in "ff":
         stepper.press(key)
     for place in moved[:3]:
-        stepper.press("s")
+        stepper.press("]")
         assert stepper.ply == place
-    stepper.press("S")
+    stepper.press("[")
     assert stepper.ply == moved[1]
 
 
@@ -240,10 +321,15 @@ def test_jumps_to_accusations(cards: Replay) -> None:
     accused = [n for n, m in enumerate(replay.moves, 1) if m.action.startswith("accuse")]
     assert accused, "somebody accuses"
     for place in accused:
-        stepper.press("x")
+        stepper.press("a")
         assert stepper.ply == place
-    stepper.press("x")
+    stepper.press("a")
     assert stepper.ply == accused[-1]
+    stepper.press("end")
+    stepper.press("A")
+    earlier = [place for place in accused if place < len(replay.moves)]
+    assert stepper.ply == (earlier[-1] if earlier else len(replay.moves))
+    assert earlier or "no earlier accusation" in drawn(stepper)
 
 
 def test_what_a_seat_is_shown_does_not_depend_on_what_comes_later(cards: Replay) -> None:
@@ -254,7 +340,7 @@ def test_what_a_seat_is_shown_does_not_depend_on_what_comes_later(cards: Replay)
         for later in wholes:
             now = studied(begun, ply, later.seat)
             later.ply = ply
-            for panel in ("table", "odds", "comments", "decision"):
+            for panel in ("table", "grid", "comments", "decision"):
                 now.panel = later.panel = panel
                 texts = [drawn(each).splitlines()[1:] for each in (now, later)]
                 assert texts[0] == texts[1], panel
@@ -274,7 +360,7 @@ def test_a_seat_is_shown_nothing_of_the_others(tmp_path: Path) -> None:
             shown[panel] = drawn(stepper, height=60)
         assert (f"seed {replay.header.seed}" in "".join(shown.values())) == (seat is None)
         assert shown["entropy"].count(" random ") == (3 if seat is None else 1)
-        assert seat is None or f"What seat {seat} could know" in shown["odds"]
+        assert seat is None or f"What seat {seat} could know" in shown["grid"]
         assert all(each["player"] == seat for each in stepper.findings.comments(seat).value) or (
             seat is None
         )
@@ -341,7 +427,7 @@ def test_hostile_text_is_only_text(tmp_path: Path) -> None:
         stepper.panel = panel
         text = drawn(stepper, height=99)
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
-        assert "[red]" in text or panel in ("odds", "comments", "result")
+        assert "[red]" in text or panel in ("grid", "comments", "result")
     assert legible(HOSTILE).isprintable() is False and legible("a\tb\x1b") == "a b "
 
 
@@ -349,6 +435,9 @@ def test_a_thread_finds_out_the_same(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3, turns=4)
     there, here = Stepper(replay, 0, 1), studied(replay, 0, 1)
     assert "judging" in drawn(there) and "judging" not in drawn(here)
+    there.press("m")
+    assert "no further mistake yet" in drawn(there)
+    there.press("home")
     there.findings.begin()
     until = time.monotonic() + 20
     while not all(there.findings.summaries(v).complete for v in (None, 0, 1, 2)):
@@ -381,9 +470,11 @@ def test_one_seats_json_does_not_name_seeds(
 
 
 def test_parts_of_the_panels() -> None:
-    assert [short(name, 11) for name in ("Mrs White", "Professor Plum", "Conservatory")] == [
-        *("Mrs White", "Profe. Plum", "Conservato…")
+    names = ("Mrs White", "Professor Plum", "Conservatory", "Billiard Room", "Dining Room")
+    assert [short(name, 11, shared(names)) for name in names] == [
+        *("Mrs White", "P. Plum", "Conservato…", "Billiard R.", "Dining Room")
     ]
+    assert short("Professor Plum", 6) == "Profe…"
     assert short_places(["Player 0", "Player 11", "Envelope"]) == ["P0", "P11", "Env"]
     assert short_places(["Left", "Lefty"]) == ["0", "1"]
     kinds = [Kind(str(n), [Row("x", [1.0])] * n) for n in (6, 6, 9)]
@@ -410,11 +501,17 @@ def test_on_a_real_terminal(tmp_path: Path) -> None:
             shown += os.read(ours, 65536)
 
     until(b"everything open")
-    for key, words in ((b"G", b"ply %d/" % len(replay.moves)), (b"1", b"as seat 1 saw it")):
+    end = b"\x1b[F"
+    for key, words in ((end, b"ply %d/" % len(replay.moves)), (b"1", b"as seat 1 saw it")):
         os.write(ours, key)
         until(words)
-    os.write(ours, b"o")
+    os.write(ours, b"g")
     until(b"What seat 1 could know")
+    os.write(ours, b"\x1b")
+    until(b"Seen so far")
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", 40, 120, 0, 0))
+    # What the terminal has made of the old picture goes, and the new one begins at its corner.
+    until(b"\x1b[2J\x1b[H")
     os.write(ours, b"q")
     until(b"\x1b[?1049l")
     assert viewer.wait(20) == 0

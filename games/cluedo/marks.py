@@ -46,6 +46,8 @@ class Marks:
                 self._lack(cards, range(self.envelope + 1))
             case HandDealt(player, cards):
                 self._place(cards, player)
+                # Who sees a hand sees all of it.
+                self._lack([card for card in self.cards if card not in cards], [player])
             case CardShown(player, card=card):
                 self._place((card,), player)
             case Suggested():

@@ -19,6 +19,13 @@ from games.cluedo.game import Cluedo
 from games.cluedo.marks import Marks
 
 HAS, LACKS, OPEN = "●", "–", "·"
+SEEN = "Seen so far"
+"""Above the marks: what follows from them is more, and is shown elsewhere."""
+LEGEND = {
+    f"{HAS} ★ {LACKS}": "is here, is in the envelope (E), is not here",
+    f"{OPEN}": "nothing seen of it; the table tells only what was seen and shown",
+    "▸": "named in the latest suggestion",
+}
 SUSPECT_COLOURS = ("red", "yellow", "white", "green", "blue", "magenta")
 ROOM_COLOUR, CORRIDOR_COLOUR, NO_COLOUR = "#5b5346", "#d9cba3", "#1e2a2a"
 _COLOURS = {"#": NO_COLOUR, **dict.fromkeys(".123456", CORRIDOR_COLOUR)}
@@ -27,31 +34,33 @@ _COLOURS = {"#": NO_COLOUR, **dict.fromkeys(".123456", CORRIDOR_COLOUR)}
 def draw(game: Cluedo, events: Sequence[Event], seat: int | None) -> Picture:
     """The card grid in two blocks; with a board, the board at its left."""
     marks = Marks(game, events)
-    layout = Table.grid(padding=(0, 2))
+    layout = Table.grid(padding=(0, 1 if game.has_board else 2))
     columns: list[RenderableType] = []
     if game.has_board:
         columns.append(Board(game, events))
-    left = _block(game, marks, game.deck.suspects, game.deck.weapons)
-    columns += [left, _block(game, marks, game.deck.rooms, ())]
+    left = _block(game, marks, SEEN, game.deck.suspects, game.deck.weapons)
+    columns += [left, _block(game, marks, "", game.deck.rooms, ())]
     layout.add_row(*columns)
     rows = max(len(game.deck.suspects) + len(game.deck.weapons) + 1, len(game.deck.rooms)) + 1
     height = max(rows, 13 if game.has_board else 0)
-    return Picture(layout, height, dict.fromkeys(marks.out, "out"))
+    return Picture(layout, height, dict.fromkeys(marks.out, "out"), LEGEND)
 
 
 def _block(
-    game: Cluedo, marks: Marks, first: Sequence[str], second: Sequence[str]
+    game: Cluedo, marks: Marks, title: str, first: Sequence[str], second: Sequence[str]
 ) -> RenderableType:
     holders = range(game.num_players + 1)
     # Beside the board 54 of 80 columns are left for two blocks of names and marks.
-    width = 23 - 2 * game.num_players if game.has_board else 15
+    width = 24 - 2 * game.num_players if game.has_board else 15
     pawns = dict(zip(game.deck.suspects, SUSPECT_COLOURS, strict=False)) if game.has_board else {}
     text = Text(no_wrap=True)
-    text.append(" " * (width + 1) + "".join(f" {h}" for h in holders[:-1]) + " E", style="bold")
+    text.append(f" {title:<{width}}", style="dim italic")
+    text.append("".join(f" {h}" for h in holders[:-1]) + " E", style="bold")
     for cards in (first, second):
         for card in cards:
             text.append("\n▸" if card in marks.suggestion else "\n ", style="bold yellow")
-            text.append(f"{_short(card, width):<{width}}", style=pawns.get(card, ""))
+            name = _short(card, width, card in game.deck.suspects)
+            text.append(f"{name:<{width}}", style=pawns.get(card, ""))
             for holder in holders:
                 text.append(" ")
                 text.append(*_mark(marks, card, holder, holder == game.num_players))
@@ -68,13 +77,12 @@ def _mark(marks: Marks, card: str, holder: int, envelope: bool) -> tuple[str, st
     return (LACKS if sign == "-" else OPEN, "dim")
 
 
-def _short(card: str, width: int) -> str:
-    """The telling word of a name that is too long: Mustard, Billiard."""
-    if len(card) <= width:
-        return card
+def _short(card: str, width: int, suspect: bool) -> str:
+    """A name that is too long keeps the word that tells: C. Mustard, Billiard R."""
     first, _, last = card.partition(" ")
-    title = first.rstrip(".") in ("Miss", "Colonel", "Mrs", "Mr", "Reverend", "Professor")
-    return (last if title else first)[:width] if last else card[:width]
+    if len(card) <= width or not last:
+        return card[:width]
+    return (f"{first[0]}. {last}" if suspect else f"{first} {last[0]}.")[:width]
 
 
 class Board:

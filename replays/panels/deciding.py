@@ -36,15 +36,16 @@ def decision(view: View) -> RenderableType:
 
 def _nothing(view: View) -> str:
     if view.seat is None:
-        return "Chance moved here. s: on to the next move of a seat"
-    return f"This was no move of seat {view.seat}. s: on to its next one"
+        return f"Chance moved here. ]: on to the next move of seat {view.focus}"
+    return f"This was no move of seat {view.seat}. ]: on to its next one"
 
 
 def _parts(view: View, made: DecisionJson) -> Iterator[RenderableType]:
     choices = len(made["legal"]) + made["more_legal"]
     seconds = "" if made["seconds"] is None else f" · {made['seconds']:.2f} s"
     more = f" · one of {choices:,} legal moves{seconds}"
-    yield heading(f"{view.name(made['player'])}: {legible(made['action'])}", more)
+    seat = f"seat {view.name(made['player'])}"
+    yield heading(f"Ply {made['ply'] + 1}, {seat}: {legible(made['action'])}", more)
     if made["failure"] is not None:
         words = legible(cut(f"a fallback was played: {made['failure']}"))
         yield Marked("!", "bold red", Text(words))

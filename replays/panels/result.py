@@ -19,7 +19,7 @@ def result(view: View) -> RenderableType:
     """At the last position only: before it, this would tell what is still to come."""
     outcome = view.replay.outcome
     if not view.at_end:
-        return Group(heading("Result"), hint("Shown at the end of the game: G"))
+        return Group(heading("Result"), hint("Shown at the end of the game: press End"))
     if outcome is None:
         return Group(heading("Result"), hint(legible(view.replay.notice or "unfinished")))
     ended = heading("Result", f": {outcome.status}, {legible(outcome.reason)}")
@@ -44,7 +44,7 @@ def _former(view: View) -> Iterator[Text]:
     """Of a branch: what the table leaves out, and who played that."""
     header = view.replay.header
     if header.first_own_ply:
-        yield hint(f"From ply {header.first_own_ply} on; before it, others played:")
+        yield hint(f"From ply {header.first_own_ply + 1} on; before it, others played:")
     for seat in range(len(header.players)):
         for former in formerly(header, seat):
             yield hint(f"seat {seat} was {legible(former.spec)} until ply {former.until}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -20,6 +21,7 @@ SHORTEST, GAP = 10, 2
 """Columns of a name at least, and between two blocks."""
 SHADES = "░▒▓█"
 LEGEND = "● certain   – impossible   ░▒▓█ and percent: perhaps"
+OTHER = "   f: another seat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,10 @@ class Kind:
         return 1 + len(self.rows)
 
 
-def odds(view: View) -> RenderableType:
+def grid(view: View) -> RenderableType:
     """What the seat that is looked at could know here."""
     found = view.findings.knowledge(view.focus)
-    other = "   f: another seat" if view.seat is None else ""
+    other = OTHER if view.seat is None else ""
     title = f"What seat {view.focus} could know"
     if found.value is None:
         none = "The game does not say what could be known." if found.complete else SEEKING
@@ -55,8 +57,8 @@ def odds(view: View) -> RenderableType:
     more = f" · {known['bits']:.2f} bits missing · worlds that fit: {worlds}"
     if known["grid"] is None or not found.value["places"]:
         return Group(heading(title, more), hint(other.strip()))
-    grid = _grid(found.value, known["grid"], view.room.width)
-    return Group(heading(title, more), grid, hint(LEGEND + other))
+    drawn = _grid(found.value, known["grid"], view.room.width)
+    return Group(heading(title, more), drawn, hint(LEGEND + other))
 
 
 def _large(digits: str) -> str:
@@ -106,10 +108,11 @@ def _fill(kinds: Sequence[Kind], height: int) -> list[list[Kind]]:
 def _block(kinds: Sequence[Kind], labels: Sequence[str], names: int) -> Text:
     lines = list[Text]()
     for kind in kinds:
+        common = shared(row.name for row in kind.rows)
         lines.append(Text(f"{short(kind.name, names):<{names}}", style="bold"))
         lines[-1].append("".join(f"{label:>{CELL}}" for label in labels))
         for row in kind.rows:
-            line = Text(f"{short(row.name, names):<{names}}")
+            line = Text(f"{short(row.name, names, common):<{names}}")
             for share in row.shares:
                 line.append(" ").append(*_cell(share))
             # A thing that lies open has no place among those that hide something.
@@ -127,13 +130,19 @@ def _cell(share: float) -> tuple[str, str]:
     return f"{SHADES[min(3, int(4 * share))]}{percent:>2}", "cyan"
 
 
-def short(name: str, columns: int) -> str:
-    """The name, or with its first word cut: P. Plum."""
+def shared(names: Iterable[str]) -> frozenset[str]:
+    """Last words that several names have: they tell least."""
+    counts = Counter(name.split()[-1] for name in names if name.strip())
+    return frozenset(word for word, count in counts.items() if count > 1)
+
+
+def short(name: str, columns: int, common: Collection[str] = ()) -> str:
+    """The name, or one of its words by its first letter: P. Plum, and Billiard R. among rooms."""
     if len(name) <= columns:
         return name
     first, _, rest = name.partition(" ")
-    left = columns - len(rest) - 2
-    return f"{first[:left]}. {rest}" if rest and left > 0 else name[: columns - 1] + "…"
+    initials = f"{first} {rest[:1]}." if rest in common else f"{first[:1]}. {rest}"
+    return initials if rest and len(initials) <= columns else name[: columns - 1] + "…"
 
 
 def short_places(places: Sequence[str]) -> list[str]:

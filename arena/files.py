@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 if sys.platform != "win32":
     import fcntl
@@ -30,7 +30,7 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
-def mark_as_written(file: IO[str]) -> None:
+def mark_as_written(file: IO[Any]) -> None:
     """Until it is closed, however its process ends, `is_written` says that somebody writes it."""
     if sys.platform != "win32":
         with suppress(OSError):  # Not every file system has locks.

@@ -43,7 +43,12 @@ def browsing() -> Iterator[Browser]:
 
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu"]
-        browser = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        browser = playwright.chromium.launch(
+            executable_path=chromium(),
+            args=arguments,
+            # Without a window Chromium has no scroll bars, which take room.
+            ignore_default_args=["--hide-scrollbars"],
+        )
         yield browser
         browser.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -73,7 +74,7 @@ def test_a_branch_in_words(
 ) -> None:
     said = told(capsys, parent, "--branch 6 --seat 0=bot:oracle --seed 2 --out", str(tmp_path))
     (path,) = tmp_path.glob("*.jsonl")
-    assert f"{parent.name} played on from ply 6: 1 game, seed 2" in said.out
+    assert f"{parent.name} played on from position 6: 1 game, seed 2" in said.out
     assert "bot:oracle (was bot:novice)" in said.out and not said.err
     look = f"Look: arena replay {path}, or all: arena replay {tmp_path} --web"
     assert look in said.out
@@ -81,7 +82,7 @@ def test_a_branch_in_words(
     branch = read_replay(again["games"][0]["replay"])
     assert [b.parent for b in branch.header.branches] == [parent.name, path.name]
     said = told(capsys, parent, "--branch 0 --seed 2 --out", str(tmp_path))
-    assert "note: at ply 0 nobody has moved; it is dealt anew" in said.err
+    assert "note: at position 0 nobody has moved; it is dealt anew" in said.err
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,9 @@ def test_a_branch_in_words(
         ("--branch 3 --seat 0=nobody", "'nobody' names no player"),
         ("--branch 3 --seat 0=human --games 2", "one person plays one game"),
         ("--branch 3 --temperature 0 --answers x", "--answers 'x'"),
+        ("--branch 3 --seat 0=embedded:/nowhere --seat 1=bot:nobody", "has no bot 'nobody'"),
+        ("--svg position.png", "it writes SVG; name the file position.svg"),
+        ("--export parquet --out x.jsonl", "writes .parquet; name the file x.parquet"),
         ("--ask bot:nobody", "has no bot 'nobody'"),
         ("--ask nobody", "'nobody' names no player"),
         ("--ask bot:novice --seat 3", "0 to 2"),
@@ -234,13 +238,62 @@ def test_an_opinion_in_words(
     said = told(capsys, parent, "--ask bot:oracle")
     assert "bot:oracle says" in said.out and re.search(r"expected \d\.\d\d, best \d", said.out)
     assert re.search(r"the same at \d+ of \d+ decisions: \d+% \(\d+% to \d+%\)", said.out)
-    assert re.search(r"^ expected +\S+ +\S+ +\d+", said.out, re.MULTILINE)
+    assert re.search(r"^ expected +\S+ bits +\S+ bits +\d+", said.out, re.MULTILINE)
     # What is best there, or breaks even, is no matter of who is asked.
     assert not re.search(r"^ (best|break even|least|choices) ", said.out, re.MULTILINE)
     assert all(line.count("best ") <= 1 for line in said.out.splitlines())
     found = told(capsys, parent, "--ask bot:oracle --json")
     assert "expected" in found["means"] and not CONTEXT & found["means"].keys()
     assert any("best" in each["of_played"] for each in found["decisions"])
+
+
+def test_plies_are_counted_from_1_and_numbers_have_their_unit(
+    parent: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    found = told(capsys, parent, "--ask bot:oracle --json")["decisions"]
+    said = told(capsys, parent, "--ask bot:oracle").out
+    first = re.findall(r"^ +(\d+) +\d+ +\S", said, re.MULTILINE)
+    assert list(map(int, first)) == [each["ply"] + 1 for each in found]
+    assert re.search(r"expected \d\.\d\d, best \d\.\d\d bits", said)
+    assert re.search(r"^ expected +\d\.\d\d bits +\d\.\d\d bits +\d+", said, re.MULTILINE)
+    assert re.search(r"probability 100 %, break\s", said)
+    assert "\nexpected: what the question could be expected to bring\n" in said
+
+
+def test_whoever_hangs_up_was_asked_nothing(
+    parent: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    said = told(capsys, parent, "--ask human --seat 0", code=130)
+    assert re.search(r"Asked about: 0 of \d\d? decisions", said.err)
+    assert "No decisions to ask about" not in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        ("--verify", "--verify"),
+        ("--branch 5", "--branch"),
+        ("--ask bot:oracle", "--ask"),
+        ("--html x.html", "--html"),
+        ("--ply 1", "the terminal"),
+    ],
+)
+def test_a_folder_is_no_file(
+    parent: Path, capsys: pytest.CaptureFixture[str], words: str, flag: str
+) -> None:
+    said = told(capsys, parent.parent, words, code=2).err
+    assert said.startswith(f"arena: {flag} takes one file: {parent.parent} is a folder; `arena ")
+
+
+def test_a_bad_value_of_the_environment_is_told_as_such(
+    parent: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variable = "it comes from the environment variable ARENA_REPLAY_PORT"
+    assert variable not in told(capsys, parent, "--port abc", code=2).err
+    monkeypatch.setenv("ARENA_REPLAY_PORT", "abc")
+    assert variable in told(capsys, parent, "--ply 1", code=2).err
 
 
 def test_a_seat_that_is_named_twice_counts_once(
@@ -267,7 +320,10 @@ def test_a_model_is_asked_and_paid_for(
     assert found["ledger"]["total"]["calls"] > len(found["decisions"])
     said = told(capsys, parent, f"{words} --max-tokens 3000", code=1)
     assert "more than --max-tokens 3000 leaves" in said.err and "calls" in said.err
-    assert "decisions were asked about" in said.err and "would have played" in said.out
+    assert (
+        re.search(r"Asked about: \d+ of \d+ decisions", said.err)
+        and "would have played" in said.out
+    )
     assert not list(tmp_path.glob("**/*.ledger.json"))
 
 
@@ -331,9 +387,9 @@ def test_every_flag_goes_with_something() -> None:
 @pytest.mark.parametrize(
     ("look", "address"),
     [
-        (LookFlags(ply=4, seat=["1"]), "That moment: http://127.0.0.1:8765/#at=4&seat=1"),
-        (LookFlags(ply=0), "That moment: http://127.0.0.1:8765/#at=0"),
-        (LookFlags(seat=["0"]), "That moment: http://127.0.0.1:8765/#seat=0"),
+        (LookFlags(ply=4, seat=["1"]), "#at=4&seat=1"),
+        (LookFlags(ply=0), "#at=0"),
+        (LookFlags(seat=["0"]), "#seat=0"),
         (LookFlags(), ""),
     ],
 )
@@ -349,11 +405,11 @@ def test_the_page_is_served_with_the_address_of_a_moment(parent: Path, tmp_path:
     pytest.importorskip("uvicorn")
     serving = start(f"replay {parent} --web --port 0 --ply 4 --seat 1", tmp_path)
     assert serving.stdout is not None
-    lines = [serving.stdout.readline() for _ in range(2)]
+    line = serving.stdout.readline()
     serving.send_signal(signal.SIGINT)
     serving.communicate(timeout=20)
-    assert lines[0] == "That moment: add #at=4&seat=1 to the address\n"
-    assert "open http://127.0.0.1:" in lines[1] and serving.returncode == 0
+    assert re.search(r"open http://127\.0\.0\.1:\d+/#at=4&seat=1 in a browser", line)
+    assert serving.returncode == 0
 
 
 # What a file says to the terminal

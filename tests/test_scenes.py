@@ -19,6 +19,7 @@ from arena.registry import catalog, make_game
 from arena.scene import Scene
 from arena.testing import check_scene, random_positions
 from games.cluedo import board
+from games.cluedo.comments import MUCH, POOR
 from games.cluedo.events import (
     PASSAGE,
     ROLL,
@@ -86,7 +87,9 @@ def test_a_seat_sees_its_own_hand_and_what_it_was_shown() -> None:
     signs = dict(zip(cards, scene["marks"], strict=True))
     assert {card for card in cards if signs[card][0] == "X"} == set(HANDS[0])
     assert signs["Revolver"] == "-X--"
-    assert [signs[card] for card in ENVELOPE] == ["...."] * 3
+    # It knows its own hand, so that nothing is open in its own column.
+    assert {signs[card][0] for card in cards} == {"X", "-"}
+    assert [signs[card] for card in ENVELOPE] == ["-..."] * 3
     everything = seen(cluedo())
     held = dict(zip(cards, everything["marks"], strict=True))
     assert [held[card] for card in ENVELOPE] == ["---X"] * 3
@@ -364,6 +367,13 @@ def test_the_drawn_board_is_the_one_of_the_rules(page: Page) -> None:
     assert drawn["doors"] == json.loads(json.dumps(board.DOORS))
 
 
+def test_the_page_tells_the_bounds_of_a_mistake(page: Page) -> None:
+    told = page.evaluate("async () => (await load('cluedo')).MISTAKE")
+    assert (POOR, MUCH) == (0.5, 0.2)
+    assert "less than half of what the best" in told
+    assert told.count(f"at least {MUCH} bits") == 2
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -405,8 +415,11 @@ def test_names_are_text_and_never_markup(page: Page) -> None:
 
 def test_the_words_of_cluedo(page: Page) -> None:
     words = show(page, cluedo(ASKED, Show("Revolver")), 0)
-    for part in ("Player 0 suggests", "Player 1 shows Revolver.", "3 cards unseen", "5 unseen"):
+    asked = ("Player 0 suggests", "Player 1 shows Revolver.", "3 face down", "5 face down")
+    legend = "What Player 0 has seen, not what follows from it: the grid has that."
+    for part in (*asked, "not here: 7", legend, "Not here: cards seen elsewhere"):
         assert part in words
+    assert "unseen" not in words and "What Player" not in show(page, cluedo(ASKED))
     assert "Player 1 shows a card." in show(page, cluedo(ASKED, Show("Revolver")), 2)
     accused = show(page, cluedo(Accuse("Mrs White", "Rope", "Study")), 2)
     assert "Player 0 accuses" in accused and "It is false" in accused

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,7 +27,8 @@ from browsing import (
     with_attempts,
     write_lines,
 )
-from web_viewer import WebViewer, record, serving
+from command_line import arena
+from web_viewer import WebViewer, being_written, record, serving
 
 from arena.replay import read_replay
 from replays.study.study import Study
@@ -71,7 +73,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     lines = lines_of((folder / "played.jsonl").rename(folder / CARDS))
     write_lines(folder / CARDS, with_attempts(lines, 1, "I am thinking."))
     write_lines(folder / HOSTILE, hostile(lines))
-    record(folder, "board", seed=3, game="cluedo", variant="classic", players=4)
+    record(folder, "board", seed=3, game="cluedo", variant="classic", players=6)
     for game in ("tictactoe", "goofspiel", "kuhn_poker"):
         record(folder, game, seed=2, game=game)
     (folder / "broken.jsonl").write_text('{"type":"header","schema_version":0}\n')
@@ -154,10 +156,15 @@ def test_an_empty_folder_says_what_to_do(browser: Browser, tmp_path: Path) -> No
     with serving(tmp_path) as viewer, tab(browser) as opened:
         opened.page.clock.install()
         opened.page.goto(f"http://127.0.0.1:{viewer.port}/")
-        opened.page.get_by_text("arena play").wait_for()
+        command = opened.page.get_by_text("arena play").inner_text()
+        done = arena("", *shlex.split(command)[1:], cwd=tmp_path.parent)
+        assert done.returncode == 0, done.stderr
+        opened.page.clock.fast_forward(10_000)
+        opened.page.locator(".rows .row", has_text="bot:novice").wait_for()
         (tmp_path / "new.jsonl").write_text('{"type":"header","schema_version":0}\n')
         opened.page.clock.fast_forward(10_000)
-        opened.page.locator(".rows .row").first.wait_for()  # It looks for new ones by itself.
+        # It looks for new ones by itself.
+        opened.page.locator(".rows .row", has_text="Unreadable").wait_for()
 
 
 # Moving
@@ -256,6 +263,8 @@ def test_a_position_can_be_linked(browser: Browser, served: Served) -> None:
         assert opened.page.get_by_label("Whose knowledge").input_value() == "2"
         opened.page.goto(served.at("nowhere.jsonl"))
         opened.page.get_by_role("alert").get_by_text("no such replay").wait_for()
+        # Nothing is offered that leads to the same fault.
+        assert opened.page.locator("main a").all_inner_texts() == ["All games"]
 
 
 def test_a_seats_address_does_not_name_the_file(browser: Browser, served: Served) -> None:
@@ -324,15 +333,17 @@ def test_a_branch_links_its_parent(browser: Browser, served: Served, tmp_path: P
     write_lines(tmp_path / "branch.jsonl", [lines[0] | {"branches": [gone, branch]}, *lines[1:]])
     with serving(tmp_path) as viewer, tab(browser) as opened:
         opened.page.goto(f"http://127.0.0.1:{viewer.port}/")
-        opened.page.get_by_text("branch at ply 5 of parent-seed9.jsonl").wait_for()
+        opened.page.get_by_text("branch at position 5 of parent-seed9.jsonl").wait_for()
         open_game(opened, address(viewer.port, "branch.jsonl", at=6))
         assert "was bot:before until ply 5" in opened.page.locator(".perspectives").inner_text()
+        opened.page.keyboard.press("End")
+        assert "from ply 6 on" in opened.page.locator(".summary .panel-head").inner_text()
         assert opened.page.get_by_role("link", name="gone.jsonl").count() == 0
         opened.page.get_by_role("link", name=parent.name).click()
         opened.wait_for_position(5)
         assert "Branched off" not in opened.page.locator("main").inner_text()
         open_game(opened, address(viewer.port, "branch.jsonl", at=6, seat=1))
-        opened.page.get_by_text("This game left another one at ply 5").wait_for()
+        opened.page.get_by_text("This game left another one at position 5").wait_for()
         assert "seed9" not in opened.html() and "gone" not in opened.html()
 
 
@@ -361,6 +372,10 @@ def test_everything_can_be_done_with_keys(browser: Browser, served: Served) -> N
         wait_for_view(opened, None)
         page.keyboard.press("?")
         page.get_by_role("dialog").wait_for()
+        assert page.locator("dialog.keys kbd").all_inner_texts() == [
+            *("←", "→", "Home", "End", "Space", "[", "]", "M", "m", "A", "a", "o", "0 … 9"),
+            *("↑", "↓", "?"),
+        ]
         page.keyboard.press("ArrowRight")
         page.keyboard.press("Escape")
         assert page.get_by_role("dialog").count() == 0
@@ -379,6 +394,8 @@ def test_the_decision_shows_what_was_asked_and_answered(browser: Browser, served
         panel = opened.page.locator(".decision")
         panel.get_by_text("Attempt 2 of 2").wait_for()
         text = panel.inner_text()
+        # The ply that leads to a position has its number.
+        assert f" · ply {asked[1] + 1} · " in text
         for part in (
             "unparsable",
             "accepted",
@@ -393,6 +410,79 @@ def test_the_decision_shows_what_was_asked_and_answered(browser: Browser, served
         assert "2 messages as in the last request" in text
         open_game(opened, served.at(CARDS, at=1))
         opened.page.get_by_text("Chance moved here").wait_for()
+
+
+def test_a_mistake_its_decision_and_its_judgement_meet(browser: Browser, served: Served) -> None:
+    comments = [each for each in served.study().comments() if each["mistake"]]
+    first = min(comments, key=lambda each: each["found"])
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS))
+        page = opened.page
+        page.locator(".ticks span").first.wait_for()
+        page.wait_for_timeout(300)  # Comments come one by one.
+        page.keyboard.press("m")
+        opened.wait_for_position(first["ply"] + 1)
+        assert f"ply {first['ply'] + 1}" in page.locator(".decision .status").inner_text()
+        note = page.locator(".notes-now .note.wrong")
+        assert first["text"] in note.inner_text()
+        assert "better" in (note.locator(".chip.wrong").get_attribute("title") or "")
+        page.get_by_text("All so far").click()
+        page.locator(".all-notes").get_by_text("A mistake: exact knowledge").wait_for()
+        page.get_by_text("In this game").click()
+        page.get_by_text("A mistake is a question that promised less").wait_for()
+        link = page.locator(".notes-all .link").first
+        number = link.inner_text().split()[-1]
+        link.click()
+        opened.wait_for_position(int(number))
+
+
+@pytest.mark.parametrize("seat", [None, 0])
+def test_all_panels_say_the_same_turn(browser: Browser, served: Served, seat: int | None) -> None:
+    """After a ply that has ended a turn, the next one is on."""
+    plies = served.study().story()["plies"]
+    ends = [p["ply"] + 1 for p in plies if p["events"][-1]["kind"] == "TurnBegan"][2:4]
+    with tab(browser) as opened:
+        place = {} if seat is None else {"seat": seat}
+        open_game(opened, served.at(CARDS, at=ends[0], **place))
+        page = opened.page
+        page.locator(".cluedo").wait_for()
+        for position in ends:
+            page.get_by_role("slider").fill(str(position))
+            opened.wait_for_position(position)
+            turn = plies[position]["turn"]
+            assert page.locator(".scene .status").inner_text().startswith(f"Turn {turn}")
+            assert f"Turn {turn}, " in page.locator(".cluedo").inner_text()
+            headings = page.locator(".talk .turn").all_inner_texts()
+            assert headings[-1].startswith(f"Turn {turn}: ")
+            assert page.locator(".talk").get_by_text(f"Turn {turn}", exact=False).count() == 1
+            page.keyboard.press("ArrowRight")
+            opened.wait_for_position(position + 1)
+            assert page.locator(".talk .turn").all_inner_texts() == headings
+
+
+def test_what_is_below_the_fold_is_named(browser: Browser, served: Served) -> None:
+    with tab(browser, size=(1280, 800)) as opened:
+        open_game(opened, served.at("board.jsonl", at=20))
+        page = opened.page
+        below = page.get_by_role("navigation", name="Further down")
+        below.get_by_role("button", name="Decision").click()
+        page.locator(".stage.scrolled").wait_for()
+        top = page.locator(".decision").bounding_box()
+        assert top is not None and top["y"] < 800 - 140
+        below.get_by_role("button").first.wait_for(state="detached")
+        page.locator(".work").evaluate("(work) => work.scrollTo({ top: 0 })")
+        below.get_by_role("button", name="Uncertainty").wait_for()
+        assert not opened.faults
+
+
+def test_the_keys_after_a_press_on_a_perspective(browser: Browser, served: Served) -> None:
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS, at=4))
+        opened.page.locator("label[for=view-1]").click()
+        wait_for_view(opened, 1)
+        opened.page.keyboard.press("ArrowRight")
+        opened.wait_for_position(5)
+        assert looks_through(opened, 1)
 
 
 def test_the_grid_and_the_chart_say_what_was_known(browser: Browser, served: Served) -> None:
@@ -467,6 +557,38 @@ def test_narrow_screens_do_not_scroll_sideways(browser: Browser, served: Served)
                 opened.page.keyboard.press(key)
                 opened.page.locator(".decision:not([aria-busy])").wait_for()
                 assert opened.overflow() == 0, f"{path} at {opened.position()}"
+
+
+def test_a_narrow_screen_cuts_nothing_off(browser: Browser, served: Served) -> None:
+    with tab(browser, size=NARROW) as opened:
+        open_game(opened, served.at("board.jsonl", at=20))
+        page = opened.page
+        page.locator(".grid.many").wait_for()
+        cut = """(element) => element.scrollWidth - element.clientWidth"""
+        assert page.locator(".knowledge .scroller-x").evaluate(cut) == 0
+        assert {head.evaluate(cut) for head in page.locator(".grid thead th").all()} == {0}
+        for jump in page.locator(".jump").all():
+            boxes = [part.bounding_box() for part in jump.locator("> *").all()]
+            for left, right in pairwise(boxes):
+                assert left is not None and right is not None
+                assert right["x"] - left["x"] - left["width"] >= 2
+
+
+def test_the_heads_of_the_list_stand_over_its_columns(browser: Browser, served: Served) -> None:
+    with tab(browser, size=(1280, 420)) as opened:
+        opened.page.goto(served.home)
+        rows = opened.page.locator(".rows .row")
+        rows.first.wait_for()
+        for size in ((1280, 480), (1280, 1400)):  # With a scroll bar and without.
+            opened.page.set_viewport_size({"width": size[0], "height": size[1]})
+            opened.page.wait_for_timeout(100)
+            head, row, table = (
+                opened.page.locator(selector).first.bounding_box()
+                for selector in (".row.head", ".rows .row", ".rows")
+            )
+            assert head is not None and row is not None and table is not None
+            assert (head["x"], head["width"]) == (row["x"], row["width"])
+        assert row and table and row["width"] == table["width"]
 
 
 def test_dark_is_dark_and_can_be_chosen(browser: Browser, served: Served) -> None:
@@ -621,7 +743,7 @@ def test_a_running_game_goes_on_by_itself(browser: Browser, served: Served) -> N
     part = served.folder / "live.jsonl.part"
     part.write_text("".join(raw[:12]))
     before = len(served.study(part.name).story()["plies"])
-    with tab(browser) as opened:
+    with tab(browser) as opened, being_written(part):
         open_game(opened, served.at(part.name, at=before))
         opened.page.locator(".scene .chip", has_text="running").wait_for()
         with part.open("a") as file:

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from web_viewer import record
+from web_viewer import being_written, record
 
 from arena.episode import Branch
 from arena.errors import UsageError
 from replays.study.documents import ListedJson
-from replays.web.listing import Listing, read_row
+from replays.web.listing import Listing, no_replay, read_row
 from replays.web.parents import Parents
 from replays.web.refusals import Refused
 from replays.web.root import PATIENCE, Root, is_plain
@@ -74,15 +74,18 @@ def test_a_running_game_and_one_that_was_cut_off(tmp_path: Path, name: str, stat
     data = record(tmp_path, "whole").read_bytes()
     end = data.rindex(b"\n", 0, -1) + 1
     for cut in (end, end + 5, len(data) - 1):
-        (tmp_path / name).write_bytes(data[:cut])
-        row = rows(tmp_path)[name]
-        assert (row["status"], row["winner"], row["turns"]) == (status, None, None)
+        with being_written(tmp_path / name) as path:
+            path.write_bytes(data[:cut])
+            row = rows(tmp_path)[name]
+            assert (row["status"], row["winner"], row["turns"]) == (status, None, None)
+        assert rows(tmp_path)[name]["status"] == "unfinished"
     assert rows(tmp_path)["whole.jsonl"]["status"] == "terminated"
 
 
-def test_a_game_that_stands_still_is_not_running(
+def test_without_locks_a_game_that_stands_still_is_not_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("replays.web.root.is_written", lambda _: None)
     data = record(tmp_path, "whole").read_bytes()
     running = tmp_path / "game.jsonl.part"
     running.write_bytes(data[:-10])
@@ -101,10 +104,10 @@ def test_a_game_that_stands_still_is_not_running(
 
 def test_a_last_line_without_end_is_not_read_whole(tmp_path: Path) -> None:
     data = record(tmp_path, "game").read_bytes()
-    with (tmp_path / "game.jsonl.part").open("wb") as file:
+    with (tmp_path / "game.jsonl").open("wb") as file:
         file.write(data.partition(b"\n")[0] + b"\n")
         file.truncate(50 * 2**30)  # Sparse: reading it would take minutes.
-    assert rows(tmp_path)["game.jsonl.part"]["status"] == "running"
+    assert rows(tmp_path)["game.jsonl"]["status"] == "unfinished"
 
 
 HEADER = {"type": "header", "schema_version": 1}
@@ -233,6 +236,21 @@ def test_one_replay_alone(folder: Path) -> None:
     assert (row["path"], row["error"]) == ("one.jsonl", "it is not there any more")
     with pytest.raises(UsageError, match="no such file or folder"):
         Root(folder / "nothing")
+
+
+def test_what_is_no_replay_and_what_may_become_one(tmp_path: Path) -> None:
+    data = record(tmp_path, "whole").read_bytes()
+    begun = (b"", data[:50], data[: data.index(b"\n") + 1], data[:-10])
+    faults = ["empty, no replay", "line 1 is cut off, or too long for a replay's header"]
+    for name, expected in (("game.jsonl.part", [None] * 4), ("game.jsonl", [*faults, None, None])):
+        for part, error in zip(begun, expected, strict=True):
+            with being_written(tmp_path / name) as path:
+                path.write_bytes(part)
+                assert no_replay(Root(path)) == error
+    (tmp_path / "game.jsonl.part").write_bytes(b"# Games\n")
+    assert no_replay(Root(tmp_path / "game.jsonl.part")) == "line 1 is not JSON; this is no replay"
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    assert "no plain file" in (no_replay(Root(tmp_path / "pipe.jsonl")) or "")
 
 
 def test_a_game_that_ends_is_found_under_its_new_name(tmp_path: Path) -> None:

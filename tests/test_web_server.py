@@ -123,7 +123,7 @@ def test_the_list(server: WebViewer, base: Path) -> None:
         ("noise.jsonl", "noise.jsonl: "),
         ("old.jsonl", "old.jsonl: written with replay schema 0"),
         ("unknown.jsonl", "unknown.jsonl: line 1: there is no game 'chess'"),
-        ("moves.jsonl", "moves.jsonl: ply 0"),
+        ("moves.jsonl", "moves.jsonl: ply 1"),
     ],
 )
 @pytest.mark.parametrize("route", ["story", "comments", "summaries"])
@@ -408,6 +408,9 @@ def test_ctrl_c_does_not_wait_for_who_reads_slowly(base: Path) -> None:
 def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="nothing: there is no such file"):
         serve(tmp_path / "nothing", 0)
+    (tmp_path / "README.md").write_text("# Games\n")
+    with pytest.raises(UsageError, match=r"README\.md: line 1 is not JSON; this is no replay"):
+        serve(tmp_path / "README.md", 0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=f"--port {port}: cannot listen there"):
@@ -417,6 +420,15 @@ def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("arena.extras.find_spec", lambda name: None if name == "uvicorn" else name)
     with pytest.raises(MissingDependency, match=r"'uvicorn'.*arena-games\[web\]"):
         serve(tmp_path, 0)
+
+
+def test_an_empty_folder_is_called_as_the_user_calls_it(tmp_path: Path) -> None:
+    folder = tmp_path / "my games"
+    folder.mkdir()
+    viewer, request = Viewer(Root(folder)), Request({"type": "http", "headers": []})
+    assert json.loads(bytes(viewer.games(request).body))["folder"] == f"'{folder}'"
+    record(folder, "game")
+    assert "folder" not in json.loads(bytes(viewer.games(request).body))
 
 
 def test_it_listens_on_this_machine_only(server: WebViewer) -> None:

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from command_line import started
 
 from arena.episode import ReplayWriter
+from arena.files import mark_as_written
 from arena.playing import play, seat_agents
 from arena.registry import make_game
 
@@ -76,6 +77,14 @@ class WebViewer:
         """The exit code after Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(timeout=20)
+
+
+@contextmanager
+def being_written(path: Path) -> Iterator[Path]:
+    """As if a game were running that is written there."""
+    with path.open("a", encoding="utf-8") as file:
+        mark_as_written(file)
+        yield path
 
 
 def parse_answer(raw: bytes) -> Answer:

@@ -14,6 +14,7 @@ from arena.cli import models
 from arena.cli.flags import Flag, JsonFlag, flag_groups
 from arena.errors import UsageError
 from arena.printable import clean
+from arena.words import counted
 
 if TYPE_CHECKING:
     from arena.replay import Replay
@@ -28,7 +29,7 @@ DataFlag = partial(Flag, rich_help_panel="Data")
 class LookFlags:
     """Looking at one replay in the terminal."""
 
-    ply: Annotated[int | None, LookFlag(min=0, help="The position after this ply.")] = None
+    ply: Annotated[int | None, LookFlag(min=0, help="Position N, after N plies.")] = None
     seat: Annotated[
         list[str],
         LookFlag(
@@ -64,7 +65,7 @@ class WhatIfFlags:
 
     branch: Annotated[
         int | None,
-        WhatIfFlag(min=0, help="Play on from the position after so many plies."),
+        WhatIfFlag(min=0, help="Play on from position N, after N plies."),
     ] = None
     ask: Annotated[
         str | None,
@@ -178,19 +179,16 @@ def print_schema(call: Call) -> int:
 
 
 def serve_page(call: Call) -> int:
-    """Until Ctrl-C. A moment that is named is told as an address, before the server speaks."""
+    """Until Ctrl-C."""
     from arena.registry import catalog
 
     serve = catalog().load("viewer", "web")
-    moment = moment_address(call)
-    if moment:
-        print(moment, flush=True)
-    return int(serve(call.path, call.page.port) or 0)
+    return int(serve(call.path, call.page.port, moment_address(call)) or 0)
 
 
 def moment_address(call: Call) -> str:
-    """Where the page shows the position of --ply as --seat saw it; "" if neither is given."""
-    look, port = call.look, call.page.port
+    """How the address ends of the position of --ply as --seat saw it; "" if neither is given."""
+    look = call.look
     if look.ply is None and not look.seat:
         return ""
     if call.path.is_dir():
@@ -198,10 +196,7 @@ def moment_address(call: Call) -> str:
     replay = call.replay()
     check_ply(replay, look.ply)
     fields = {"at": look.ply, "seat": only_seat(replay, look.seat)}
-    given = "&".join(f"{name}={value}" for name, value in fields.items() if value is not None)
-    if port == 0:  # It is not known yet.
-        return f"That moment: add #{given} to the address"
-    return f"That moment: http://127.0.0.1:{port}/#{given}"
+    return "#" + "&".join(f"{name}={value}" for name, value in fields.items() if value is not None)
 
 
 def write_html(call: Call) -> int:
@@ -216,10 +211,13 @@ def write_html(call: Call) -> int:
 def write_svg(call: Call) -> int:
     from arena.registry import catalog
 
+    file = call.look.svg
+    if file is not None and file.suffix.lower() not in ("", ".svg"):
+        raise UsageError(f"--svg {file}: it writes SVG; name the file {file.with_suffix('.svg')}")
     replay, ply = call.replay(), call.look.ply
     seat = only_seat(replay, call.look.seat)
     check_ply(replay, ply)
-    catalog().load("viewer", "svg")(replay, ply, seat, call.look.svg)
+    catalog().load("viewer", "svg")(replay, ply, seat, file)
     return 0
 
 
@@ -235,7 +233,7 @@ def step_through(call: Call) -> int:
 
 def check_ply(replay: Replay, ply: int | None) -> None:
     if ply is not None and ply > len(replay.moves):
-        raise UsageError(f"--ply {ply}: {replay.path} has {len(replay.moves)} plies")
+        raise UsageError(f"--ply {ply}: {replay.path} has {counted(len(replay.moves), 'ply')}")
 
 
 def only_seat(replay: Replay, given: list[str]) -> int | None:
@@ -267,7 +265,7 @@ def verify_replay(call: Call) -> int:
         print(clean(f"{replay.path}: differs at {difference}"))
     else:
         state = "verified" if replay.outcome else "verified as far as it goes"
-        print(clean(f"{replay.path}: {state}, {len(replay.moves)} plies"))
+        print(clean(f"{replay.path}: {state}, {counted(len(replay.moves), 'ply')}"))
     if replay.notice and not call.as_json:
         print(replay.notice)
     return 1 if difference else 0

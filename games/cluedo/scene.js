@@ -2,7 +2,15 @@
 // around the envelope. What shapes say stands in words too: a figure has a label, the rest is text.
 //
 // The page's policy allows no style attributes: figures have presentation attributes, and the text
-// around them has a style sheet made by script. A test holds BOARD against `board.py`.
+// around them has a style sheet made by script. Tests hold BOARD against `board.py` and MISTAKE
+// against `comments.py`.
+
+// What the page says of the marks on the slider.
+export const MISTAKE =
+  "a question that promised less than half of what the best one did, and at least 0.2 bits less; " +
+  "a card shown that gave away at least 0.2 bits more than another one would have; an accusation " +
+  "of something impossible, or before it pays; a turn ended without accusing though the case was " +
+  "certain.";
 
 export const BOARD = {
   map: `
@@ -103,6 +111,7 @@ const STYLE = `
 .cluedo-badge.cluedo-turn { background: ${MARKED}; }
 .cluedo-small { font-size: 12px; color: #e3efe9; overflow: hidden; text-overflow: ellipsis;
   white-space: nowrap; }
+.cluedo .cluedo-legend { white-space: normal; max-width: 340px; }
 .cluedo .cluedo-hand { display: flex; flex-wrap: wrap; gap: 3px; margin-top: 4px; }
 .cluedo-card { display: inline-flex; align-items: center; gap: 3px; background: #fbf6ea;
   color: ${INK}; border-radius: 4px; padding: 1px 6px 1px 3px; font-size: 12.5px; max-width: 100%; }
@@ -220,10 +229,11 @@ function envelopeShapes(s, known) {
     s("rect", { x: 1, y: 1, width: 62, height: 42, rx: 4, fill: "#efe2c0", stroke: INK }),
     s("path", { d: "M2 3L32 25L62 3", fill: "none", stroke: INK, "stroke-width": 1.5 }),
     s("circle", { cx: 32, cy: 24, r: 10, fill: known ? MARKED : "#a03020", stroke: INK }),
-    s("text", {
-      x: 32, y: 29, "font-size": 14, "font-weight": 700, "font-family": FONT,
-      "text-anchor": "middle", fill: known ? INK : "#ffffff",
-    }, known ? "✓" : "?"),
+    // Open, or sealed: what follows from what was seen is the grid's to say.
+    s("path", {
+      d: known ? "M27 24.5l3.5 3.5l6.5 -7.5" : "M27 21h10M27 24h10M27 27h10", fill: "none",
+      stroke: known ? INK : "#e9b4a8", "stroke-width": known ? 2.5 : 1.5,
+    }),
   ];
 }
 
@@ -506,12 +516,12 @@ function badges({ h, seat }, scene, holder) {
   }, word));
 }
 
-// The cards of a hand that were not seen, and how many cards it is seen not to have.
+// The cards of a hand that were not seen, and how many are seen not to be among them.
 function unseen(context, scene, holder, seen) {
   const count = (scene.sizes[holder] ?? 0) - seen;
   if (count <= 0) return [];
   const lacks = cardsWith(scene, holder, "-").length - scene.open.length;
-  const words = `${count} unseen${lacks ? `, ${lacks} ruled out` : ""}`;
+  const words = `${count} face down${lacks ? `; not here: ${lacks}` : ""}`;
   return [context.h("li", { class: "cluedo-backs" }, backs(context, count), words)];
 }
 
@@ -566,7 +576,7 @@ function envelopePile(context, scene) {
   const known = cardsWith(scene, seats.length, "X");
   const excluded = cardsWith(scene, seats.length, "-").length;
   const words = known.length ? pile(context, scene, known)
-    : h("div", {}, `3 cards unseen${excluded ? `; ${excluded} seen elsewhere` : ""}`);
+    : h("div", {}, `3 face down${excluded ? `; not here: ${excluded}` : ""}`);
   return h("div", { class: "cluedo-pile" }, envelope(context, known.length > 0, 56),
     h("div", {}, h("strong", {}, "Envelope"), words));
 }
@@ -583,14 +593,22 @@ function turnLine({ h, seats }, scene) {
   return h("p", {}, scene.turn ? `Turn ${scene.turn}${whose}${dice}` : "Before the deal");
 }
 
+// Where cards are face down, the grid may be certain of them all the same.
+function legend({ h, seats, seat }, scene) {
+  if (seat === null || cardsWith(scene, seats.length, "X").length || !scene.turn) return [];
+  return [h("p", { class: "cluedo-small cluedo-legend" },
+    `What ${seats[seat]} has seen, not what follows from it: the grid has that. ` +
+    "Not here: cards seen elsewhere, or that could not be shown.")];
+}
+
 function withBoard(context, scene) {
   const { h, seats } = context;
   const beside = scene.deck[1].filter((weapon) => !scene.weapons[weapon]);
   return h("div", { class: "cluedo-table cluedo-with-board" },
     boardFigure(context, scene),
     h("div", { class: "cluedo-side" },
-      turnLine(context, scene), ...call(context, scene), envelopePile(context, scene),
-      ...openPile(context, scene),
+      turnLine(context, scene), ...legend(context, scene), ...call(context, scene),
+      envelopePile(context, scene), ...openPile(context, scene),
       ...(beside.length ? [h("p", {}, `Beside the board: ${beside.join(", ")}`)] : []),
     ),
     h("ul", { class: `cluedo-seats${[3, 5, 6].includes(seats.length) ? " cluedo-wide" : ""}` },
@@ -609,7 +627,8 @@ function around(context, scene) {
     row(numbers.slice(0, half)),
     h("div", { class: "cluedo-centre" },
       h("div", { class: "cluedo-side" },
-        turnLine(context, scene), envelopePile(context, scene), ...openPile(context, scene)),
+        turnLine(context, scene), ...legend(context, scene), envelopePile(context, scene),
+        ...openPile(context, scene)),
       ...call(context, scene)),
     row(numbers.slice(half).reverse()),
   );

@@ -4,7 +4,8 @@ The server reads and never writes. Its routes, all of them GET:
 
     /                                       the page
     /page/NAME, /scene/GAME.js              its files, and what draws a game's table
-    /api/games                              ListJson, and `single`: whether one game is all there is
+    /api/games                              ListJson, `single`: whether one game is all there is,
+                                            and where there is none, `folder`: as the user calls it
     /api/story?path=&seat=&first=           StoryJson
     /api/knowledge?path=&of=&seat=          KnowledgeJson or null
     /api/comments?path=&seat=               a line of CommentJson each, then {"done": true}
@@ -26,15 +27,16 @@ if TYPE_CHECKING:
     from arena import Replay
 
 
-def serve(path: Path, port: int) -> int:
-    """Serve a replay, or the folder that it is in, until Ctrl-C; the exit code.
+def serve(path: Path, port: int, place: str = "") -> int:
+    """Serve a replay, or a folder of them, until Ctrl-C; the exit code.
 
-    Raises UsageError for a path that is not there and a port that is taken.
+    `place` ends the address that is told: "#at=12&seat=1", or "" for the beginning. Raises
+    UsageError for a path that is not there or is no replay, and for a port that is taken.
     """
     require("arena replay --web", ("starlette", "uvicorn"), "web")
     from replays.web.server import run
 
-    return run(path, port)
+    return run(path, port, place)
 
 
 def write_page(replay: Replay, seat: int | None, out: Path) -> None:

@@ -4,6 +4,7 @@ a replay takes a while, and the others must not wait for it."""
 from __future__ import annotations
 
 import gzip
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,7 +42,10 @@ class Viewer:
         self._parents = Parents(root)
 
     def games(self, request: Request) -> Response:
-        return _json(request, {**self._listing.read(), "single": self._root.only is not None})
+        games = {**self._listing.read(), "single": self._root.only is not None}
+        if not games["games"]:  # Then it is said how games come to be there.
+            games["folder"] = shlex.quote(str(self._root.given))
+        return _json(request, games)
 
     def story(self, request: Request) -> Response:
         file = self._file(request)

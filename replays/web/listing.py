@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Lock
+from typing import IO
 
 from pydantic import ValidationError
 
@@ -47,6 +49,23 @@ class Listing:
         return read_row(file, asked_for=self._root.only is not None)
 
 
+def no_replay(root: Root) -> str | None:
+    """Why the one file that is asked for is no replay; None also where it may become one."""
+    for file in root.files():
+        row = read_row(file, asked_for=True)
+        if row is None or row["error"] is None:
+            return None
+        return None if _begins(file) else row["error"]
+    return "this is no plain file that can be read"
+
+
+def _begins(file: ReplayFile) -> bool:
+    """Whether its header is still being written."""
+    with suppress(OSError), file.path.open("rb") as stream:
+        return file.is_running() and not _head(stream).endswith(b"\n")
+    return False
+
+
 def _now(row: ListedJson, file: ReplayFile) -> ListedJson:
     """What is unfinished may still be running; the file does not change when it no longer is."""
     running = row["status"] == "unfinished" and file.is_running()
@@ -57,9 +76,7 @@ def read_row(file: ReplayFile, asked_for: bool = False) -> ListedJson | None:
     """What the list says of a file; None for JSON lines of another kind that nobody asked for."""
     try:
         with file.path.open("rb") as stream:
-            head = stream.readline(HEAD_BYTES)
-            if len(head) == HEAD_BYTES and not head.endswith(b"\n"):
-                head += stream.readline(LONGEST_HEADER)
+            head = _head(stream)
             stream.seek(max(0, file.stamp.bytes - TAIL_BYTES))
             tail = stream.read(TAIL_BYTES)
         header = _header(head)
@@ -70,6 +87,14 @@ def read_row(file: ReplayFile, asked_for: bool = False) -> ListedJson | None:
         return _unreadable(file.name, file.stamp.bytes, f"cannot read it: {error.strerror}")
     except ReplayError as error:
         return _unreadable(file.name, file.stamp.bytes, str(error))
+
+
+def _head(stream: IO[bytes]) -> bytes:
+    """The first line, as long as a header may be."""
+    head = stream.readline(HEAD_BYTES)
+    if len(head) == HEAD_BYTES and not head.endswith(b"\n"):
+        head += stream.readline(LONGEST_HEADER)
+    return head
 
 
 def _header(line: bytes) -> Header | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from arena.errors import UsageError
+from arena.files import is_written
 from replays.web.refusals import Refused, not_found
 
 RUNNING = ".part"
@@ -50,9 +51,14 @@ class ReplayFile:
         return hashlib.sha256(self.number.encode()).hexdigest()[:16]
 
     def is_running(self) -> bool:
-        """Whether more is written to it, as far as can be seen."""
+        """Whether more is written to it: it is locked, or where there are no locks, it is young."""
+        if not self.name.endswith(RUNNING):
+            return False
+        written = is_written(self.path)
+        if written is not None:
+            return written
         age = time.time() - self.stamp.changed_ns / 1e9
-        return self.name.endswith(RUNNING) and age < PATIENCE
+        return age < PATIENCE
 
 
 class Root:
@@ -64,6 +70,8 @@ class Root:
             found = path.resolve(strict=True)
         except (OSError, RuntimeError):  # The latter for symbolic links in a circle.
             raise UsageError(f"{path}: there is no such file or folder") from None
+        self.given = path
+        """As the user calls it, in the folder in which the server was started."""
         self.only = None if found.is_dir() else found.name
         self.folder = found if found.is_dir() else found.parent
         self._names: dict[str, str] = {}

@@ -12,6 +12,7 @@ import uvicorn
 
 from arena.errors import UsageError
 from replays.web.app import make_app
+from replays.web.listing import no_replay
 from replays.web.root import Root
 
 HOST = "127.0.0.1"
@@ -39,11 +40,13 @@ class PageServer(uvicorn.Server):
         self.should_exit = True
 
 
-def run(path: Path, port: int) -> int:
+def run(path: Path, port: int, place: str = "") -> int:
     """Serve until a signal; the exit code."""
     root = Root(path)
+    if root.only is not None and (error := no_replay(root)):
+        raise UsageError(f"{path}: {error}")
     with listen(port) as listener:
-        url = f"http://{HOST}:{listener.getsockname()[1]}/"
+        url = f"http://{HOST}:{listener.getsockname()[1]}/{place}"
         greeting = f"Looking at {path}: open {url} in a browser; Ctrl-C ends it"
         config = uvicorn.Config(
             make_app(root),

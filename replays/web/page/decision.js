@@ -50,10 +50,10 @@ export class DecisionPanel {
 
   describe(ply) {
     const { game } = this.page.record;
-    if (ply.player === null || ply.player < 0) return `ply ${ply.ply}`;
+    if (ply.player === null || ply.player < 0) return `ply ${ply.ply + 1}`;
     return [
       seatLabel(game, ply.player),
-      ` · ply ${ply.ply}`,
+      ` · ply ${ply.ply + 1}`,
       ply.seconds === null ? "" : ` · ${duration(ply.seconds)}`,
     ];
   }

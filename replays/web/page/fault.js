@@ -17,10 +17,12 @@ export function drawFault(error, page) {
 // Another perspective is opened only if somebody chooses it.
 function drawPerspectives(error, page) {
   const seats = [...Array(Math.min(error.seats ?? 0, 64)).keys()];
-  const offered = [null, ...seats].filter((seat) => page.source.offers(seat));
+  const others = [null, ...seats].filter((seat) => seat !== page.asked);
+  const offered = others.filter((seat) => page.source.offers(seat));
   const links = offered.map((seat) => {
     const name = seat === null ? "Everything open" : `Seat ${seat}`;
     return h("li", null, h("a", { href: addressOf({ ...page.named(seat), at: 0, seat }) }, name));
   });
+  if (!links.length) return null;
   return h("ul", { class: "offers", "aria-label": "Perspectives" }, links);
 }

@@ -26,7 +26,8 @@ export class GamePage {
 
   // Shows a perspective, at the position asked for.
   async open(place) {
-    const held = document.activeElement?.name === "perspective";
+    // By keyboard: who has pressed a choice with a mouse goes on with the keys of the page.
+    const held = document.activeElement?.matches("[name=perspective]:focus-visible");
     this.drop();
     // Until the other perspective is there, what is left of this one cannot be used.
     this.main.inert = true;
@@ -40,7 +41,7 @@ export class GamePage {
   }
 
   async build(place, stop) {
-    const seat = place.seat ?? this.firstOffered();
+    const seat = (this.asked = place.seat ?? this.firstOffered());
     // Whatever goes wrong is said. Nothing else is opened instead: a page for one seat must not
     // turn into one with everything open because a request has failed.
     const story = await this.source.story(this.file, seat, 0, stop.signal);
@@ -87,7 +88,7 @@ export class GamePage {
   load(signal) {
     const { game } = this.record;
     if (game.scene)
-      this.ask(loadScene(game.scene), signal, (module) => this.layout.scene.use(module));
+      this.ask(loadScene(game.scene), signal, (module) => this.layout.use(module));
     this.watch = new Watch(this, signal);
     this.watch.begin();
   }

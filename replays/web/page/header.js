@@ -36,11 +36,11 @@ function facts(game) {
 // everything open says it, and links it where it is served as well.
 function drawBranch(page, branch) {
   const notice = (...words) => h("p", { class: "notice" }, icon("branch"), " ", ...words);
-  if (page.seat !== null) return notice(`This game left another one at ply ${branch.ply}.`);
+  if (page.seat !== null) return notice(`This game left another one at position ${branch.ply}.`);
   const name = h("bdi", null, branch.parent);
   const place = { path: branch.path, at: branch.ply };
   const link = branch.path ? h("a", { href: addressOf(place) }, name) : name;
-  return notice(`Branched off at ply ${branch.ply} from `, link);
+  return notice(`Branched off at position ${branch.ply} of `, link);
 }
 
 function drawPerspectives(page) {

@@ -1,18 +1,19 @@
 // The keys of the game page, and the dialog that names them.
 
 import { h } from "./dom.js";
+import { MISTAKE } from "./mistake.js";
 
 const KEYS = [
   ["←  →", "one ply back, one forward"],
-  ["Home  End", "the beginning, the last position"],
+  ["Home  End", "the beginning, the end"],
   ["Space", "play, pause"],
   ["[  ]", "previous, next move of the chosen seat"],
   ["M  m", "previous, next mistake"],
   ["A  a", "previous, next accusation"],
   ["o", "everything open"],
   ["0 … 9", "only what this seat could know"],
-  ["↑  ↓", "in the table talk: the entry before, after"],
-  ["?", "this list"],
+  ["↑  ↓", "in the table talk and the list of games: the entry before, after"],
+  ["?", "this list; Esc closes it"],
 ];
 
 export function prepareKeys(button, view) {
@@ -38,6 +39,7 @@ function makeDialog() {
       null,
       KEYS.map(([keys, text]) => h("div", null, h("dt", null, keycaps(keys)), h("dd", null, text))),
     ),
+    h("p", { class: "meaning" }, MISTAKE),
     h("button", { type: "button", onclick: () => dialog.close() }, "Close"),
   );
   dialog.addEventListener("click", (event) => {

@@ -10,6 +10,7 @@ import { Chart } from "./chart.js";
 import { DecisionPanel } from "./decision.js";
 import { Summary } from "./summary.js";
 import { Transport } from "./transport.js";
+import { Below } from "./below.js";
 
 export class Layout {
   constructor(page) {
@@ -25,6 +26,7 @@ export class Layout {
     this.summary = new Summary(page);
     this.transport = new Transport(page);
     this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.below = this.drawWork();
     this.panels = [
       this.scene,
       this.talk,
@@ -38,29 +40,45 @@ export class Layout {
     this.element = this.draw(game);
   }
 
-  draw(game) {
+  drawWork() {
+    const { scene, grid, chart, decision, summary } = this;
+    const named = [
+      [scene, "The table"],
+      [grid, "What a seat could know"],
+      [chart, "Uncertainty"],
+      [decision, "Decision"],
+      [summary, "Summary"],
+    ].filter(([panel]) => panel);
+    const panels = named.map(([panel, name]) => ({ element: panel.element, name }));
     const work = h(
       "div",
       { class: "work" },
-      this.scene.element,
-      this.grid?.element,
-      this.chart?.element,
-      this.decision.element,
-      this.summary.element,
+      panels.map((panel) => panel.element),
     );
+    return new Below(work, panels);
+  }
+
+  draw(game) {
     const side = h("div", { class: "side" }, this.talk.element, this.notes.element);
     return h(
       "div",
       { class: game.knowledge ? "game" : "game plain" },
       this.header,
       this.trouble,
-      h("div", { class: "desk" }, work, side),
+      h("div", { class: "desk" }, this.below.element, side),
       this.transport.element,
     );
   }
 
   begin() {
     for (const panel of this.panels) panel.begin?.();
+    this.below.begin();
+  }
+
+  // The game's own module is there.
+  use(module) {
+    this.scene.use(module);
+    this.notes.explain(module?.MISTAKE);
   }
 
   show(position, before) {
@@ -98,5 +116,6 @@ export class Layout {
 
   close() {
     for (const panel of this.panels) panel.close?.();
+    this.below.close();
   }
 }

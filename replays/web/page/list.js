@@ -177,7 +177,7 @@ export class GameList {
       this.empty,
       h("h2", null, "No games here yet"),
       h("p", null, "Nothing in ", h("code", null, this.list.root), " is a replay. Play one:"),
-      h("pre", null, "arena play cluedo bot:detective bot:detective bot:novice"),
+      h("pre", null, h("code", null, exampleOf(this.list.folder))),
       h("p", null, "It appears here while it is played."),
     );
   }
@@ -187,6 +187,12 @@ export class GameList {
     this.stop.abort();
     this.rows.close();
   }
+}
+
+// Typed in the folder in which the viewer was started, as that one's path was.
+function exampleOf(folder) {
+  const seats = ["detective", "detective", "novice"].map((bot, seat) => `--seat ${seat}=bot:${bot}`);
+  return ["arena play cluedo", "--players 3", ...seats, "--no-watch", `--out ${folder}`].join(" ");
 }
 
 function option(value, text) {
@@ -248,7 +254,7 @@ function drawResult(row) {
           "span",
           { class: "path", title: row.branch.parent },
           icon("branch"),
-          ` branch at ply ${row.branch.ply} of `,
+          ` branch at position ${row.branch.ply} of `,
           h("bdi", null, row.branch.parent),
         )
       : null,

@@ -2,7 +2,7 @@
 
 import { fill, fold, h, spoken } from "./dom.js";
 import { plural } from "./format.js";
-import { icon } from "./icons.js";
+import { MISTAKE, mistakeChip } from "./mistake.js";
 import { seatLabel } from "./seats.js";
 
 export class Notes {
@@ -13,10 +13,12 @@ export class Notes {
     this.count = h("span", { class: "count" });
     this.all = h("ol", { class: "notes-all" });
     this.only = h("input", { type: "checkbox", onchange: () => this.drawAll() });
+    this.meaning = h("div", { class: "meaning" }, MISTAKE);
     this.fold = h(
       "details",
       { class: "all-notes", ontoggle: () => this.drawAll() },
       h("summary", null, "All so far ", this.count),
+      this.meaning,
       h("label", { class: "check" }, this.only, " mistakes only"),
       this.all,
     );
@@ -27,6 +29,13 @@ export class Notes {
       h("div", { class: "panel-head" }, h("h2", { id: "notes-title" }, "Judgement")),
       this.scroller,
     );
+  }
+
+  // What counts as a mistake in this game.
+  explain(text) {
+    if (!text) return;
+    const more = fold({}, "In this game", () => h("p", null, `A mistake is ${text}`));
+    fill(this.meaning, MISTAKE, more);
   }
 
   show() {
@@ -84,7 +93,7 @@ export class Notes {
       "button",
       { type: "button", class: "link", onclick: press },
       spoken("Go to "),
-      `position ${position}`,
+      `ply ${position}`,
     );
   }
 
@@ -116,7 +125,7 @@ export class Notes {
       { class: "note-head" },
       seatLabel(this.page.record.game, comment.player),
       h("span", { class: "kind" }, comment.kind),
-      comment.mistake ? h("span", { class: "chip wrong" }, icon("mistake"), "mistake") : null,
+      comment.mistake ? mistakeChip() : null,
       link,
     );
   }

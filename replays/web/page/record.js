@@ -35,6 +35,12 @@ export class Record {
     return position > 0 ? this.plies[position - 1] : null;
   }
 
+  // The turn that is on at this position: the next ply is made in it.
+  turnAt(position) {
+    const last = this.plyAt(position);
+    return this.plies[position]?.turn ?? (last ? last.turn + (turnBegun(last) ? 1 : 0) : 0);
+  }
+
   sceneAt(position) {
     return this.scenes[Math.min(position, this.scenes.length - 1)] ?? null;
   }
@@ -50,4 +56,10 @@ export class Record {
     }
     return null;
   }
+}
+
+// The event with which this ply has ended a turn and begun the next one, if it has.
+export function turnBegun(ply) {
+  const last = ply.events.at(-1);
+  return last && /^turn/i.test(last.kind) ? last : null;
 }

@@ -39,7 +39,10 @@ export class Rows {
   }
 
   window() {
-    const { scrollTop, clientHeight } = this.element;
+    const { scrollTop, clientHeight, offsetWidth, clientWidth } = this.element;
+    // The heads above stand over their columns, whether there is a scroll bar or not.
+    const { parentElement: table } = this.element;
+    table?.style.setProperty("--gutter", `${offsetWidth - clientWidth}px`);
     const first = Math.max(0, Math.floor(scrollTop / this.height) - AROUND);
     const last = Math.min(
       this.rows.length,

@@ -61,7 +61,7 @@ export class ScenePanel {
     if (!ply) return [...running, "Before the first move"];
     const next = ply.to_act.filter((seat) => seat >= 0);
     const names = next.map((seat, at) => [at ? ", " : "", seatLabel(game, seat)]);
-    return [...running, `Turn ${ply.turn}`, next.length ? [" · to act: ", names] : []];
+    return [...running, `Turn ${record.turnAt(position)}`, next.length ? [" · to act: ", names] : []];
   }
 }
 

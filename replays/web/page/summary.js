@@ -21,7 +21,7 @@ export class Summary {
   // What was played before a branch is others' play.
   scope() {
     const first = this.page.record.game.branches.at(-1)?.ply ?? 0;
-    return first > 0 ? h("p", { class: "status" }, `from ply ${first} on`) : null;
+    return first > 0 ? h("p", { class: "status" }, `from ply ${first + 1} on`) : null;
   }
 
   take(summaries) {

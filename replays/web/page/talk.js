@@ -3,6 +3,8 @@
 
 import { h, spoken } from "./dom.js";
 import { icon } from "./icons.js";
+import { mistakeChip } from "./mistake.js";
+import { turnBegun } from "./record.js";
 import { seatClass, seatMark, seatName } from "./seats.js";
 
 export class Talk {
@@ -86,19 +88,27 @@ export class Talk {
   }
 
   draw(ply, before) {
-    const turn = ply.turn !== before?.turn;
     const { game } = this.page.record;
+    // What begins a turn stands as the heading of what follows.
+    const turn = ply.turn !== before?.turn && !(before && turnBegun(before));
+    const next = turnBegun(ply);
     const button = h(
       "button",
       { type: "button", tabindex: "-1", "data-position": ply.ply + 1 },
-      h("span", { class: "number" }, spoken("Position "), ply.ply + 1),
+      h("span", { class: "number" }, spoken("Ply "), ply.ply + 1),
       ply.player !== null && ply.player >= 0
         ? [seatMark(ply.player), spoken(`${seatName(game, ply.player)}: `)]
         : h("span", { class: "mark" }),
-      h("span", { class: "told" }, tell(game, ply)),
+      h("span", { class: "told" }, tell(game, ply, next)),
     );
     const colour = ply.player !== null && ply.player >= 0 ? seatClass(ply.player) : "nobody";
-    const element = h("li", { class: `ply ${colour}` }, turn ? drawTurn(ply.turn) : null, button);
+    const element = h(
+      "li",
+      { class: `ply ${colour}` },
+      turn ? drawTurn(ply.turn) : null,
+      button,
+      next ? h("span", { class: "turn" }, next.text) : null,
+    );
     return { element, button };
   }
 
@@ -116,7 +126,7 @@ export class Talk {
     }
     for (const ply of wrong) {
       if (this.marked.has(ply) || !this.entries[ply]) continue;
-      const sign = h("span", { class: "chip wrong" }, icon("mistake"), "mistake");
+      const sign = mistakeChip();
       this.entries[ply].button.querySelector(".told").append(sign);
       this.marked.set(ply, sign);
     }
@@ -136,8 +146,9 @@ function drawTurn(turn) {
   return h("span", { class: "turn" }, turn > 0 ? `Turn ${turn}` : "Before the first turn");
 }
 
-function tell(game, ply) {
-  const lines = ply.events.map((event) =>
+function tell(game, ply, heading) {
+  const told = ply.events.filter((event) => event !== heading);
+  const lines = told.map((event) =>
     h(
       "span",
       { class: event.private ? "event private" : "event" },
@@ -146,7 +157,8 @@ function tell(game, ply) {
     ),
   );
   if (lines.length === 0) {
-    const text = ply.action === null ? "A move that this seat does not see" : ply.action;
+    const unseen = heading ? "The turn ends" : "A move that this seat does not see";
+    const text = ply.action ?? unseen;
     lines.push(h("span", { class: "event unseen" }, text));
   }
   if (ply.failure) lines.push(h("span", { class: "chip failed" }, icon("mistake"), "fallback"));

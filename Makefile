@@ -42,6 +42,7 @@ test: $(VENV)/.test
 	  wait $$beside; others=$$?; grep -v 'it/s' $(VENV)/beside.log; exit $$((rest + others))
 
 venv: $(VENV)/.test
+	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"
 
 bench: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py tests/bench_service.py \

@@ -13,6 +13,7 @@ from arena.game import Game, State
 from arena.printable import clean, shortened
 from arena.prompt import ChatOptions
 from arena.replay import Replay, Walked
+from arena.words import counted
 
 MOST_ATTEMPTS = 20
 """Replies per decision that --max-attempts allows."""
@@ -58,7 +59,7 @@ def position(replay: Replay, ply: int) -> Position:
             last = walked.ply.number + 1
     if not 0 <= ply <= last:
         over = last < len(replay.moves)
-        why = "the game is over there" if over else f"{replay.path} has {last} plies"
+        why = "the game is over there" if over else f"{replay.path} has {counted(last, 'ply')}"
         raise UsageError(f"--branch {ply}: {why}; choose --branch 0 to {last}")
     return Position(clean(replay.path.name), _sha256(replay), replay.header, tuple(plies))
 
@@ -112,14 +113,16 @@ def _checked(replay: Replay, walked: Walked) -> Ply:
     ply = walked.ply
     if walked.drawn not in (None, ply.decision.action):
         raise ReplayError(
-            f"{replay.path}: ply {ply.number}: the seed draws '{walked.drawn}', the replay has "
+            f"{replay.path}: ply {ply.number + 1}: the seed draws '{walked.drawn}', the replay has "
             f"'{ply.decision.action}': it was changed, and nobody can play on from it"
         )
     try:
         for line in ply.lines():
             dump(line)
     except ValueError as error:  # For example NaN, which is no JSON.
-        raise ReplayError(f"{replay.path}: ply {ply.number}: {shortened(str(error))}") from error
+        raise ReplayError(
+            f"{replay.path}: ply {ply.number + 1}: {shortened(str(error))}"
+        ) from error
     return ply
 
 

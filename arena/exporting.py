@@ -23,6 +23,8 @@ from arena.printable import shortened
 from arena.registry import make_game
 from arena.replay import Replay, check_regular, read_header, read_replay
 
+REASONS = 4
+"""Reasons that are told where nothing can be exported; the rest is counted."""
 LONGEST_HEADER = 1 << 20
 """Bytes. What has no line's end by then is no replay, and its first line is not kept."""
 
@@ -190,11 +192,22 @@ def _digest(path: Path) -> bytes:
 
 
 def _nothing(exported: Exported, wanted: str) -> str:
-    """Why there is no row, by the first file that was left out."""
+    """Why there is no row."""
     number, first = len(exported.skipped), exported.skipped[0]
-    which = f"none of the {number} files" if number > 1 else "the file"
-    is_no = "is" if number > 1 else "is not"
-    return f"{which} {is_no} {wanted}; {first.path}: {first.reason}"
+    if number == 1:
+        return f"the file is not {wanted}; {first.path}: {first.reason}"
+    return f"none of the {number} files is {wanted}; {'; '.join(reasons(exported.skipped))}"
+
+
+def reasons(skipped: Sequence[Skipped]) -> list[str]:
+    """Why files were left out: for each reason how many, and one of them; the usual one first."""
+    found: dict[str, list[Path]] = {}
+    for each in skipped:
+        found.setdefault(each.reason, []).append(each.path)
+    usual = sorted(found.items(), key=lambda item: -len(item[1]))
+    told = [f"{len(paths)}: {reason} ({paths[0]})" for reason, paths in usual[:REASONS]]
+    rest = sum(len(paths) for _, paths in usual[REASONS:])
+    return [*told, f"{rest} for other reasons"] if rest else told
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from arena.playing import outcome_of, stream
 from arena.printable import shortened
 from arena.registry import make_game
 from arena.version import __version__
+from arena.words import counted
 
 NO_HEADER = "line 1 is no replay header; this is no replay"
 
@@ -70,7 +71,7 @@ class Replay:
         for branch in self.header.branches:
             if len(branch.players) != game.num_players:
                 raise ReplayError(
-                    f"{self.path}: line 1: the branch at ply {branch.ply} names "
+                    f"{self.path}: line 1: the branch at position {branch.ply} names "
                     f"{len(branch.players)} players in a game for {game.num_players}"
                 )
         self._check_outcome(game.num_players)
@@ -107,7 +108,8 @@ class Replay:
                 action = state.parse(move.action)
                 state.apply(player, action)
             except ActionError as error:
-                raise ReplayError(f"{self.path}: ply {number}: {shortened(str(error))}") from error
+                where = f"{self.path}: ply {number + 1}"
+                raise ReplayError(f"{where}: {shortened(str(error))}") from error
             decision, seconds = Decision(action), None
             if isinstance(move, DecisionLine):
                 decision = Decision(action, move.failure, move.details)
@@ -150,7 +152,7 @@ def read_replay(path: Path | str) -> Replay:
     for number, line in enumerate(raw[1:], start=2):
         _add_line(replay, number, line)
     if replay.outcome is None and notice is None:
-        replay.notice = f"the game is unfinished; it has {len(replay.moves)} plies so far"
+        replay.notice = f"the game is unfinished; it has {counted(len(replay.moves), 'ply')} so far"
     return replay
 
 
@@ -239,7 +241,7 @@ def verify(replay: Replay) -> str | None:
     """
     latest = max(replay.header.chance_seeds())
     if replay.outcome is not None and 0 < latest >= len(replay.moves):
-        return f"ply {len(replay.moves)}: the end, before the branch at ply {latest} begins"
+        return f"ply {len(replay.moves)} is the last, before the branch at position {latest} begins"
     recorded = iter(replay.events)
     state = None
     for walked in replay.walk():
@@ -253,9 +255,8 @@ def verify(replay: Replay) -> str | None:
         state = walked.state
     surplus = next(recorded, None)
     if surplus is not None:
-        return (
-            f"ply {surplus.ply}: an event '{shortened(surplus.event)}' that the rules do not give"
-        )
+        event = shortened(surplus.event)
+        return f"ply {surplus.ply + 1}: an event '{event}' that the rules do not give"
     return _verify_outcome(replay, state)
 
 
@@ -263,10 +264,10 @@ def _verify_move(replay: Replay, walked: Walked) -> str | None:
     number, action = walked.ply.number, str(walked.ply.decision.action)
     found = replay.moves[number].action
     if found != action:
-        return f"ply {number}: the move is written '{shortened(found)}' for '{action}'"
+        return f"ply {number + 1}: the move is written '{shortened(found)}' for '{action}'"
     limit = replay.header.max_turns
     if limit is not None and walked.turn_before > limit:
-        return f"ply {number} ({action}): a move after the limit of {limit} turns"
+        return f"ply {number + 1} ({action}): a move after the limit of {limit} turns"
     return None
 
 
@@ -274,7 +275,8 @@ def _verify_chance(walked: Walked) -> str | None:
     action = walked.ply.decision.action
     if walked.drawn in (None, action):
         return None
-    return f"ply {walked.ply.number}: the seed draws '{walked.drawn}', the replay has '{action}'"
+    number = walked.ply.number + 1
+    return f"ply {number}: the seed draws '{walked.drawn}', the replay has '{action}'"
 
 
 def _verify_events(walked: Walked, recorded: Iterator[EventLine], cut_off: bool) -> str | None:
@@ -288,7 +290,7 @@ def _verify_events(walked: Walked, recorded: Iterator[EventLine], cut_off: bool)
         found = line.model_dump(mode="json") if line else None
         if found != expected:
             return (
-                f"ply {number} ({walked.ply.decision.action}): "
+                f"ply {number + 1} ({walked.ply.decision.action}): "
                 f"the rules give {dump(expected).strip()}, the replay has {_written(found)}"
             )
     return None

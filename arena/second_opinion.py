@@ -23,8 +23,27 @@ from arena.service import LLMService
 
 Facts = Mapping[str, Json]
 
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """How a fact of a move is told."""
+
+    unit: str
+    about: str
+
+
+FACTS = {
+    "expected": Fact("bits", "what the question could be expected to bring"),
+    "best": Fact("bits", "what the best question there could be expected to bring"),
+    "leaked": Fact("bits", "what the card that was shown told the player who asked"),
+    "least": Fact("bits", "what the card that tells least would have told"),
+    "choices": Fact("", "cards that could be shown"),
+    "probability": Fact("%", "that the accusation is right, as far as the seat can know"),
+    "break_even": Fact("%", "probability from which on an accusation pays"),
+}
+"""By the names that assessors give them; others are shown as plain numbers."""
 CONTEXT = frozenset({"best", "least", "choices", "break_even"})
-"""Facts of the position, whatever is played in it, by the names that assessors give them."""
+"""Facts of the position, whatever is played in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ request that was not made there stops the run and shows where it differs.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from arena.backend import Choice, Completion, Message, Request, Token, Usage
 from arena.episode import DecisionLine
 from arena.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
 from arena.observation import Json
-from arena.replay import read_replay
+from arena.printable import shortened
+from arena.replay import Replay, read_replay
 from arena.settings import Settings
 
 AROUND = 60
@@ -40,18 +41,21 @@ class Recorded:
 
     context_length: int | None = None
 
-    def __init__(self, recordings: Iterable[Recording], model: str) -> None:
+    def __init__(self, recordings: Iterable[Recording], model: str, setting: str = "") -> None:
+        """`setting` says how the game was played, for whoever plays another one."""
         self.model = model
+        self._setting = setting
         self._recordings = list(recordings)
         self._waiting: defaultdict[str, deque[Recording]] = defaultdict(deque)
         for recording in self._recordings:
             self._waiting[_key(recording.messages, recording.sampling)].append(recording)
 
     async def complete(self, request: Request) -> Completion:
-        sampling = unusual(request.sampling)
+        sampling = _drawn_how(unusual(request.sampling))
         same = self._waiting[_key(request.messages, sampling)]
         if not same:
-            raise StopPlaying(self._difference(request.messages, sampling))
+            difference = self._difference(request.messages, sampling)
+            raise StopPlaying("; ".join(filter(None, [difference, self._setting])))
         return _completion(same.popleft().attempt)
 
     async def close(self) -> None:
@@ -63,7 +67,9 @@ class Recorded:
             return f"{self.model}: the replay holds no model's answers"
         nearest = max(self._recordings, key=lambda recording: shared(recording.messages, messages))
         number = shared(nearest.messages, messages)
-        place = f"{self.model}: this request was not made; the nearest was at ply {nearest.ply}"
+        place = (
+            f"{self.model}: this request was not made; the nearest was for ply {nearest.ply + 1}"
+        )
         if number == len(messages) == len(nearest.messages):
             if sampling == nearest.sampling:
                 return f"{place}, and its answer has been given already"
@@ -79,18 +85,26 @@ def recorded(rest: str, settings: Settings) -> Recorded:
     if not rest:
         raise UsageError("recorded: which game? recorded:REPLAY, the file of a finished game")
     try:
-        return Recorded(read_recordings(Path(rest)), f"recorded:{rest}")
+        replay = read_replay(rest)
+        return Recorded(read_recordings(replay), f"recorded:{rest}", setting_of(replay))
     except ReplayError as error:
         raise UsageError(f"recorded: {error}") from error
 
 
-def read_recordings(path: Path) -> list[Recording]:
+def setting_of(replay: Replay) -> str:
+    """What decides the requests of a game, beside how models were asked."""
+    header = replay.header
+    players = shortened(", ".join(header.players))
+    return f"it was played with seed {header.seed}, text level {header.text_level}, by {players}"
+
+
+def read_recordings(replay: Replay) -> list[Recording]:
     """Every request of every model in a replay. Raises ReplayError."""
     seats: defaultdict[int, list[DecisionLine]] = defaultdict(list)
-    for move in read_replay(path).moves:
+    for move in replay.moves:
         if isinstance(move, DecisionLine) and move.details.get("attempts"):
             seats[move.player].append(move)
-    return [recording for moves in seats.values() for recording in _of_seat(path, moves)]
+    return [recording for moves in seats.values() for recording in _of_seat(replay.path, moves)]
 
 
 def _of_seat(path: Path, moves: list[DecisionLine]) -> list[Recording]:
@@ -99,7 +113,7 @@ def _of_seat(path: Path, moves: list[DecisionLine]) -> list[Recording]:
     ]
     requests = requests_of(attempt for _, attempt in pairs)
     return [
-        Recording(move.ply, messages, attempt.sampling, attempt)
+        Recording(move.ply, messages, _drawn_how(attempt.sampling), attempt)
         for (move, attempt), messages in zip(pairs, requests, strict=True)
     ]
 
@@ -110,7 +124,9 @@ def _attempt(path: Path, move: DecisionLine, raw: Json) -> Attempt:
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
-        raise ReplayError(f"{path}: ply {move.ply}: attempts: {place}: {fault['msg']}") from error
+        raise ReplayError(
+            f"{path}: ply {move.ply + 1}: attempts: {place}: {fault['msg']}"
+        ) from error
 
 
 def _completion(attempt: Attempt) -> Completion:
@@ -131,6 +147,11 @@ def _completion(attempt: Attempt) -> Completion:
         policy_version=attempt.policy_version,
         prompt_token_ids=attempt.prompt_token_ids,
     )
+
+
+def _drawn_how(sampling: Mapping[str, Json]) -> dict[str, Json]:
+    """Without the seed: nothing is drawn, and a game that was asked for beliefs has used more."""
+    return {name: value for name, value in sampling.items() if name != "seed"}
 
 
 def _key(messages: Iterable[Message], sampling: dict[str, Json]) -> str:

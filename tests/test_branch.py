@@ -102,7 +102,7 @@ def test_nobody_is_measured_by_plies_that_others_played(
     found = branch_off(tmp_path, parents["cards"], "cards", 12, 77)
     skipped = measure_replay(found.path, scored=False)
     assert isinstance(skipped, Skipped)
-    assert "its first 12 plies were played by others" in skipped.reason
+    assert "only from ply 13 on" in skipped.reason
 
 
 def test_the_header_of_other_games_is_as_it_was(parents: dict[str, Replay]) -> None:
@@ -251,10 +251,10 @@ def test_nobody_plays_on_from_a_forged_replay(parents: dict[str, Replay], tmp_pa
     text = parents["cards"].path.read_text(encoding="utf-8")
     path = tmp_path / "forged.jsonl"
     path.write_text(text.replace('"seed":5', '"seed":6', 1), encoding="utf-8")
-    with pytest.raises(ReplayError, match="ply 0: the seed draws"):
+    with pytest.raises(ReplayError, match="ply 1: the seed draws"):
         position(read_replay(path), 3)
     path.write_text(text.replace('"details":{}', '"details":{"x":NaN}', 1), encoding="utf-8")
-    with pytest.raises(ReplayError, match="ply 1: .*not JSON compliant"):
+    with pytest.raises(ReplayError, match="ply 2: .*not JSON compliant"):
         position(read_replay(path), 3)
     path.write_text(text.replace('"models":null', '"models":{"max_attempts":99}', 1), "utf-8")
     with pytest.raises(ReplayError, match="models: max_attempts is 99"):

@@ -109,7 +109,8 @@ def test_a_refusal_is_a_sign_of_life() -> None:
 
 
 def test_a_success_between_failures_keeps_the_breaker_closed() -> None:
-    play = table(["yes", *[GONE, "yes"] * 6], breaker_failures=2)
+    faltering: list[str | Reply] = [GONE, "yes"]
+    play = table(["yes", *faltering * 6], breaker_failures=2)
 
     async def run() -> None:
         for _ in range(7):

@@ -189,6 +189,14 @@ def test_a_recorded_game_runs_again_without_its_provider(tmp_path: Path) -> None
     assert [d.failure for d in decisions_of(first)] == [d.failure for d in decisions_of(second)]
 
 
+def test_a_game_that_was_asked_for_beliefs_runs_again_without_them(tmp_path: Path) -> None:
+    """The questions about beliefs have taken seeds of their own."""
+    first, _ = game_of(fallback_of, ChatOptions(beliefs=True), out=tmp_path)
+    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
+    second, _ = game_of(again)
+    assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
+
+
 def test_a_game_whose_chat_was_shortened_runs_again(tmp_path: Path) -> None:
     def small(request: Request) -> str | Reply:
         if sum(len(m.content) for m in request.messages) > 2200:
@@ -214,7 +222,8 @@ def test_roles_alternate_whatever_happens() -> None:
 def test_a_recorded_game_that_goes_another_way_shows_the_difference(tmp_path: Path) -> None:
     game_of(fallback_of, out=tmp_path)
     again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
-    with pytest.raises(StopPlaying, match="this request was not made.*message 2 had.*now"):
+    told = "this request was not made.*message 2 had.*now.*it was played with seed 3, text"
+    with pytest.raises(StopPlaying, match=told):
         game_of(again, seed=4)
 
 

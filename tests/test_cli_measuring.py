@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -17,6 +18,8 @@ from typing import Any
 
 import pytest
 from command_line import arena, last_json, started
+
+from arena.cli import run
 
 TIMES = {"results"}
 
@@ -109,7 +112,7 @@ def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_pa
     first.send_signal(signal.SIGINT)
     _, stderr = first.communicate(timeout=30)
     assert first.returncode == 130
-    assert "are finished and kept; the same command with --resume" in stderr
+    assert re.search(r"Kept: \d+ finished games; the same command with --resume", stderr)
     assert "Traceback" not in stderr
     kept = count_games(results)
     assert 3 <= kept < 40
@@ -196,7 +199,7 @@ def test_a_dead_provider_ends_the_run_by_its_name(tmp_path: Path) -> None:
     done = arena(flags, cwd=tmp_path)
     assert done.returncode == 1
     assert "127.0.0.1:9" in done.stderr and "Traceback" not in done.stderr
-    assert "0 games are finished and kept" in done.stderr
+    assert "Kept: 0 finished games" in done.stderr
 
 
 def test_a_model_is_evaluated_with_a_sheet_and_with_its_beliefs(tmp_path: Path) -> None:
@@ -311,6 +314,27 @@ def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
     from_file = last_json(arena("analyze --json", str(stored), cwd=evaluated).stdout)
     of_file = from_file["reports"][0]  # type: ignore[index]
     assert of_file["games"] == 16 and of_file["scored"] == 8
+
+
+def test_several_kinds_of_games_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARENA_ANALYZE_WORKERS", "1")
+    play = f"play cluedo --players 3 --max-turns 3 --no-watch --json --out {tmp_path}"
+    (tmp_path / "replies.json").write_text(json.dumps(["end turn"] * 400))
+    model = f"--seat 0=scripted:{tmp_path}/replies.json"
+    for words in ("--seed 1", f"--seed 2 {model}", f"--seed 3 --text-level events {model}"):
+        assert run([*play.split(), *words.split()]) == 0
+    assert run(["play", "tictactoe", "--seed", "1", "--json", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert run(["analyze", str(tmp_path), "--no-score"]) == 0
+    said = capsys.readouterr().out
+    for level in ("none, only bots played", "notes", "events"):
+        heading = f"cluedo cards 3 players, 1 game; text level: {level} ─"
+        assert said.count(heading) == 1, heading
+    assert said.count("tictactoe, 1 game ─") == 1
+    before, _, after = said.partition("tictactoe, 1 game ─")
+    assert "tictactoe: 1 game; 95 % intervals" in after and "tictactoe" not in before
 
 
 def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> None:

@@ -390,6 +390,22 @@ def test_what_is_no_finished_game_of_a_model_is_named_and_left_out(
     assert all(len(skipped.reason) < 300 for skipped in told.skipped)
 
 
+def test_the_usual_reason_is_told_first_and_how_often(tmp_path: Path) -> None:
+    folder = tmp_path / "games"
+    bots = record(tmp_path, "b", in_order(), specs=("bot:random", "bot:random")).read_bytes()
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(bots)
+    for number in range(3):
+        record(folder, f"model-{number}", in_order(), seed=number, logprobs=False)
+    with pytest.raises(UsageError) as caught:
+        export([folder], "art", tmp_path / "out")
+    assert str(caught.value).startswith(
+        "none of the 4 files is a finished game that can be trained on; 3: no token ids and "
+        "log-probabilities are recorded: arena play keeps them with --logprobs"
+    )
+    assert f"1: no model was asked in this game ({folder / 'a.jsonl'})" in str(caught.value)
+
+
 def test_as_many_attempts_as_the_flag_allows_are_no_forgery(tmp_path: Path) -> None:
     """Requests that were too long for the model are attempts for which nothing was counted."""
     forged = Forged(record(tmp_path, "good", in_order(NOISE)))
@@ -482,6 +498,8 @@ def test_the_command(tmp_path: Path, cluedo: Path) -> None:
     assert done.stderr.startswith("skipped games/junk.jsonl: line 1 is not JSON")
     told = last_json(done.stdout)
     assert (told["rows"], told["games"], told["file"]) == (2, 2, "replays-chat.jsonl")
+    done = arena("replay --export chat --out one.jsonl", str(cluedo), cwd=tmp_path)
+    assert done.stdout == "wrote 1 row of 1 game to one.jsonl\n"
     assert [each["path"] for each in told["skipped"]] == ["games/junk.jsonl"]  # type: ignore[attr-defined]
     assert len(rows_of(tmp_path / "replays-chat.jsonl")) == 2
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import random
+from collections import Counter
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +19,7 @@ from scripted_table import ASK, check_sums, count_errors, table
 
 from arena.backend import Request
 from arena.errors import BackendError, FailureCause, StopPlaying
-from arena.service.ledger import percentile
+from arena.service.ledger import Ledger, percentile
 from backends.scripted import Reply, Scripted
 
 
@@ -108,9 +110,30 @@ def test_the_ledger_is_written_and_shown(tmp_path: Path) -> None:
     console.print(play.llm.ledger.table())
     console.file.close()
     shown_lines = console.export_text().splitlines()
-    assert [line.split()[0] for line in shown_lines] == ["model", "scripted", "scripted:2", "total"]
-    assert "1 rate_limit" in shown_lines[1]
+    first = [line.split()[0] for line in shown_lines]
+    assert first == ["model", "scripted", "scripted:2", "total", "retries:"]
+    assert shown_lines[0].split()[:3] == ["model", "calls", "retries"]  # Nothing cached or failed.
+    assert shown_lines[1].split()[:3] == ["scripted", "2", "1"]
+    assert shown_lines[4].strip() == "retries: 1 rate_limit"
     assert "$0.5000" in shown_lines[3]
+
+
+def test_numbers_of_the_ledger_stay_whole_in_a_narrow_terminal() -> None:
+    from rich.console import Console
+
+    ledger = Ledger()
+    tally = ledger.tally("embedded:runs/train/cluedo-demo/checkpoints/0008")
+    tally.calls, tally.cached, tally.cost, tally.seconds = 12345, 3, 12.5, [0.1, 0.2]
+    tally.prompt_tokens, tally.completion_tokens = 1234567, 33445
+    tally.failures = Counter(rate_limit=4, bad_response=2)
+    tally.retries = Counter(timeout=3, rate_limit=12)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(ledger.table())
+    shown = console.export_text()
+    for said in ("12,345", "1,234,567", "33,445", "$12.5000", "0.10 s", "0.20 s"):
+        assert said in shown
+    assert "failed: 4 rate_limit, 2 bad_response; retries: 12 rate_limit, 3 timeout" in shown
+    assert "…" not in shown
 
 
 def test_percentiles_are_values_that_occurred() -> None:

@@ -176,7 +176,7 @@ def test_dice_have_six_sides(recorded: Path, tmp_path: Path, throw: str) -> None
 
 def test_an_illegal_move_is_an_error_with_its_place(recorded: Path, tmp_path: Path) -> None:
     number = line_of(recorded, "decision", player=0)
-    with pytest.raises(ReplayError, match="ply 1: .* not allowed now"):
+    with pytest.raises(ReplayError, match="ply 2: .* not allowed now"):
         verify(read_replay(rewritten(recorded, tmp_path, number, action="show Rope")))
 
 

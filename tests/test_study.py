@@ -242,7 +242,7 @@ def test_what_is_said_of_a_file(tmp_path: Path) -> None:
 def test_a_move_that_does_not_fit() -> None:
     replay = recorded(Cluedo(players=3), known_game(END))
     replay.moves.append(DecisionLine(ply=2, player=0, action="end turn", failure=None, seconds=0.0))
-    with pytest.raises(ReplayError, match="ply 2"):
+    with pytest.raises(ReplayError, match="ply 3"):
         Study(replay)
 
 

@@ -127,10 +127,24 @@ def test_tables_show_names_as_they_are(width: int) -> None:
     evaluation.add(game_of(0, won=True, players=(hostile, "b", "c")))
     grid = next(grids(evaluation.report()))
     console = Console(width=width, file=io.StringIO())
-    console.print(grid.rich())
+    console.print(grid.rich(console.width))
     shown = re.sub(r"\s", "", console.file.getvalue())  # type: ignore[attr-defined]
     assert "[red]x[/red]" in shown and "\x1b" not in shown
     assert "[red]x[/red] \\| &lt;b>y&lt;/b>" in grid.markdown()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_numbers_stay_whole_in_a_narrow_terminal(width: int) -> None:
+    numbers = ["100.0 %", "+1.91", "44 % [24, 64]", "12,345 [0, –]", "0.0035"]
+    headings = ["player", "legal", "reward", "won of these", "tokens written", "kl"]
+    grid = Grid("Steps", headings, [["embedded:clue-tiny", *numbers]])
+    console = Console(width=width, file=io.StringIO())
+    console.print(grid.rich(console.width))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, shown.splitlines())) <= width and "…" not in shown
+    for number in numbers:
+        assert all(part in shown for part in re.findall(r"\[.*\]|[^\[]*[^ \[]", number)), number
+    assert ("44 % [24, 64]" in shown) == (width > 80)
 
 
 def test_a_grid_in_markdown() -> None:

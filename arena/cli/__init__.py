@@ -73,7 +73,8 @@ def run(arguments: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except typer.TyperException as error:
-        return _complain(error.format_message(), error.exit_code)
+        told = error.format_message().rstrip(".")
+        return _complain("; ".join(filter(None, [told, _origin(error)])), error.exit_code)
     except ArenaError as error:
         return _complain(str(error), 2 if isinstance(error, UsageError) else 1)
     except (KeyboardInterrupt, typer.Abort):
@@ -84,6 +85,18 @@ def run(arguments: list[str]) -> int:
         reader_has_gone = isinstance(error, BrokenPipeError)
         return _complain("" if reader_has_gone else f"cannot write the output: {error.strerror}", 1)
     return code if isinstance(code, int) else 0
+
+
+def _origin(error: typer.TyperException) -> str:
+    """Where a bad value stands if it does not stand in the command line."""
+    ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
+    if ctx is None or param is None or param.name is None:
+        return ""
+    source = ctx.get_parameter_source(param.name)
+    if source is None or source.name != "ENVIRONMENT":
+        return ""
+    variable = param.envvar or f"{ctx.auto_envvar_prefix}_{param.name.upper()}"
+    return f"it comes from the environment variable {variable}"
 
 
 def _complain(message: str, code: int) -> int:

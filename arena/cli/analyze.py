@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.export import tell_copies
 from arena.cli.flags import Flag, flag_groups
 from arena.cli.report import ReportFlags, check_file, write_csv
 from arena.errors import ArenaError
 from arena.printable import clean
+from arena.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from arena.cli.report import Report
     from arena.evaluation.analysis import Analyses
 
 
@@ -49,7 +54,7 @@ def analyze_command(
     for skipped in analysis.skipped:
         print(clean(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
     if analysis.copies:
-        print(f"{analysis.copies} files are copies of others: they count once", file=sys.stderr)
+        tell_copies(analysis.copies)
     _tell(analysis, report, csv)
     return 0
 
@@ -76,10 +81,31 @@ async def _analyse(files: list[Path], analysis: Analyses, score: bool, workers: 
                 progress.advance(bar)
 
 
+def told_apart(reports: Sequence[Report]) -> list[str]:
+    """A heading for each: its game, and where others are of the same name, what is not the same."""
+    from arena.evaluation.tables import name_of
+
+    facts = [{**report["options"], "text level": _level(report)} for report in reports]
+    headings = []
+    for report, own in zip(reports, facts, strict=True):
+        name = name_of(report)
+        same = [f for other, f in zip(reports, facts, strict=True) if name_of(other) == name]
+        apart = [key for key in own if any(other.get(key) != own[key] for other in same)]
+        words = [f"{key.replace('_', ' ')}: {own[key]}" for key in apart]
+        headings.append("; ".join([f"{name}, {counted(report['games'], 'game')}", *words]))
+    return headings
+
+
+def _level(report: Report) -> str:
+    return report["settings"]["text_level"] or "none, only bots played"
+
+
 def _tell(analysis: Analyses, report: ReportFlags, csv: Path | None) -> None:
     reports = analysis.reports()
     if not reports:
-        raise ArenaError(f"none of the {len(analysis.skipped)} files is a finished game")
+        number = len(analysis.skipped)
+        which = "the file is no" if number == 1 else f"none of the {number} files is a"
+        raise ArenaError(f"{which} finished game")
     if csv is not None:
         write_csv(reports, csv)
     report.write_html(*reports)
@@ -87,5 +113,6 @@ def _tell(analysis: Analyses, report: ReportFlags, csv: Path | None) -> None:
         skipped = [{"path": str(s.path), "reason": s.reason} for s in analysis.skipped]
         print(json.dumps({"reports": reports, "skipped": skipped}, allow_nan=False))
     else:
-        for each in reports:
-            report.show(each)
+        headings = told_apart(reports) if len(reports) > 1 else [""]
+        for each, heading in zip(reports, headings, strict=True):
+            report.show(each, heading)

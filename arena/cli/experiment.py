@@ -18,6 +18,7 @@ from arena.cli.accounts import settle_accounts
 from arena.cli.flags import Flag, GameFlags
 from arena.cli.report import ReportFlags
 from arena.errors import ArenaError, UsageError
+from arena.words import counted
 
 if TYPE_CHECKING:
     from arena.evaluation.records import GameResult, Slot
@@ -219,7 +220,7 @@ class Run:
             report.tell(self._told(results.path, findings), f"Results: {results.path}")
         if interrupted or fault:
             print(
-                f"{len(results.finished())} games are finished and kept; the same command with "
+                f"Kept: {counted(len(results.finished()), 'finished game')}; the same command with "
                 f"--resume --out {results.path.parent} goes on",
                 file=sys.stderr,
             )
@@ -231,7 +232,8 @@ class Run:
         wanted = min(self.flags.scored, findings.games)
         if self.game.measures and report["scored"] < wanted:
             report["notes"].append(
-                f"Only {report['scored']} games are scored: an earlier run has kept no replays."
+                f"Scored: only {counted(report['scored'], 'game')}, because an earlier run has "
+                "kept no replays."
             )
         return {**report, "seed": self.seed, "settings": self._settings, "results": str(path)}
 

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from arena.errors import UsageError
 from arena.printable import clean
+from arena.words import counted
 
 if TYPE_CHECKING:
     from arena.cli.replay import Call
     from arena.exporting import Exported
 
+SUFFIXES = frozenset({".jsonl", ".json", ".parquet", ".csv", ".html", ".txt"})
+"""Names that promise something; a file of another kind would mislead whoever reads it."""
 NAMED = 10
 """Files that were left out and are named; the rest is counted. --json names all."""
 
@@ -31,6 +34,12 @@ def export(call: Call) -> int:
         raise UsageError("which replays? arena replay PATH… --export FORMAT")
     make = catalog().load("export", data.export or "")
     out = data.out or Path(f"replays-{make.suffix}")
+    suffix = Path(make.suffix).suffix
+    if out.suffix.lower() in SUFFIXES - {suffix}:
+        raise UsageError(
+            f"--out {out}: --export {data.export} writes {suffix}; name the file "
+            f"{out.with_suffix(suffix)}"
+        )
     with Progress(
         *Progress.get_default_columns(),
         MofNCompleteColumn(),
@@ -50,13 +59,24 @@ def export(call: Call) -> int:
     return 0
 
 
+def tell_copies(number: int) -> None:
+    """Files that hold what another one holds, on stderr."""
+    told = "a copy of another: it counts" if number == 1 else "copies of others: they count"
+    verb = "is" if number == 1 else "are"
+    print(f"{counted(number, 'file')} {verb} {told} once", file=sys.stderr)
+
+
 def _tell(exported: Exported, as_json: bool) -> None:
+    from arena.exporting import reasons
+
     for skipped in exported.skipped[:NAMED]:
         print(clean(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
-    if len(exported.skipped) > NAMED:
-        print(f"skipped {len(exported.skipped) - NAMED} more files", file=sys.stderr)
+    more = exported.skipped[NAMED:]
+    if more:
+        why = "; ".join(reasons(more))
+        print(clean(f"skipped {counted(len(more), 'more file')}; {why}"), file=sys.stderr)
     if exported.copies:
-        print(f"{exported.copies} files are copies of others: they count once", file=sys.stderr)
+        tell_copies(exported.copies)
     for note in exported.notes:
         print(note, file=sys.stderr)
     if as_json:
@@ -64,4 +84,5 @@ def _tell(exported: Exported, as_json: bool) -> None:
         left_out = [{"path": str(each.path), "reason": each.reason} for each in exported.skipped]
         print(json.dumps({**told, "skipped": left_out, "file": str(exported.file)}))
     else:
-        print(clean(f"wrote {exported.rows} rows of {exported.games} games to {exported.file}"))
+        rows, games = counted(exported.rows, "row"), counted(exported.games, "game")
+        print(clean(f"wrote {rows} of {games} to {exported.file}"))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from arena.agent import shown
 from arena.errors import ArenaError
-from arena.second_opinion import Opinion, SecondOpinion, compare, is_number
+from arena.second_opinion import FACTS, Opinion, SecondOpinion, compare, is_number
+from arena.words import counted
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -72,8 +74,8 @@ def _warn(asked: SecondOpinion, opinions: list[Opinion]) -> None:
     failures = [opinion for opinion in opinions if opinion.said.failure]
     if failures:
         print(
-            f"warning: {shown(asked.spec)} gave no legal reply {len(failures)} times; the first "
-            f"time, at ply {failures[0].ply}: {failures[0].said.failure}",
+            f"warning: {shown(asked.spec)} gave no legal reply {counted(len(failures), 'time')}; "
+            f"the first time, for ply {failures[0].ply + 1}: {failures[0].said.failure}",
             file=sys.stderr,
         )
 
@@ -130,21 +132,24 @@ def _print(asked: SecondOpinion, opinions: list[Opinion], questions: int) -> Non
     if opinions:
         console.print(_table(spec, opinions))
     if len(opinions) < questions:
-        print(f"{len(opinions)} of {questions} decisions were asked about", file=sys.stderr)
+        of = counted(questions, "decision")
+        print(f"Asked about: {len(opinions)} of {of}", file=sys.stderr)
     same = sum(opinion.same for opinion in opinions)
     agreement = rate(same, len(opinions))
-    forced = f" ({asked.forced} forced moves are left out)" if asked.forced else ""
-    lines = [f"No decisions to ask about{forced}."]
+    forced = f" ({counted(asked.forced, 'forced move')} left out)" if asked.forced else ""
+    if not questions:
+        console.print(Text(f"No decisions to ask about{forced}."))
     if opinions:
-        lines = [
-            f"{spec} would have played the same at {same} of {len(opinions)} decisions: "
+        line = (
+            f"{spec} would have played the same at {same} of {counted(len(opinions), 'decision')}: "
             f"{agreement.value:.0%} ({agreement.low:.0%} to {agreement.high:.0%}){forced}."
-        ]
-    for line in lines:
+        )
         console.print(Text(line))
     means = compare(opinions)
     if means:
-        console.print(_means(means).rich())
+        console.print(_means(means).rich(console.width))
+    for line in _legend(opinions):
+        console.print(Text(line, style="dim"))
     if asked.llm is not None:
         Console(stderr=True).print(asked.llm.ledger.table())
 
@@ -154,7 +159,7 @@ def _means(means: Mapping[str, Compared]) -> Grid:
 
     title, headings = "means", ["mean, where both moves have it", "played", "said", "decisions"]
     rows = [
-        [_words(name), f"{each.played:.3g}", f"{each.said:.3g}", str(each.n)]
+        [_words(name), _value(name, each.played), _value(name, each.said), str(each.n)]
         for name, each in means.items()
     ]
     return Grid(title, headings, rows)
@@ -165,7 +170,7 @@ def _table(spec: str, opinions: list[Opinion]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("ply", justify="right")
     table.add_column("seat", justify="right")
     table.add_column("played", overflow="fold")
@@ -176,7 +181,7 @@ def _table(spec: str, opinions: list[Opinion]) -> Table:
         cells = (_cell(each.played, each.shown_of_played, "fallback"), said)
         if each.said.failure:
             cells = (cells[0], "no legal reply")
-        numbers = (str(each.ply), str(each.player))
+        numbers = (str(each.ply + 1), str(each.player))  # Counted from 1, as everywhere.
         table.add_row(*numbers, *map(Text, cells), "yes" if each.same else "no")
     return table
 
@@ -184,12 +189,28 @@ def _table(spec: str, opinions: list[Opinion]) -> Table:
 def _cell(decision: Decision, facts: Facts, failed: str = "") -> str:
     """The move, and below it what exact knowledge says."""
     move = f"{decision.action}{f' ({failed})' if failed and decision.failure else ''}"
-    numbers = ", ".join(
-        f"{_words(name)} {value if isinstance(value, int) else f'{value:.2f}'}"
-        for name, value in facts.items()
-        if is_number(value)
-    )
+    known = {name: value for name, value in facts.items() if is_number(value)}
+    numbers = ", ".join(f"{_words(name)} {_value(name, value)}" for name, value in known.items())
+    # Numbers in a row that have one unit say it once.
+    numbers = re.sub(r" bits(?=, \D+ [-\d.]+ bits)", "", numbers)
     return f"{move}\n{numbers}" if numbers else move
+
+
+def _value(name: str, value: float) -> str:
+    """In its unit, where that is known."""
+    unit = FACTS[name].unit if name in FACTS else ""
+    if unit == "%":
+        return f"{value:.0%}".replace("%", " %")
+    number = str(value) if isinstance(value, int) else f"{value:.2f}"
+    return f"{number} {unit}".rstrip()
+
+
+def _legend(opinions: list[Opinion]) -> Iterator[str]:
+    """What the words in the table mean."""
+    told = {name: None for each in opinions for name in {**each.of_played, **each.of_said}}
+    for name in told:
+        if name in FACTS:
+            yield f"{_words(name)}: {FACTS[name].about}"
 
 
 def _words(name: str) -> str:

@@ -37,6 +37,7 @@ def play_command(
 ) -> int:
     """Play games and write a replay of each."""
     from arena.cli.options import specs_from_flags, unnamed_seats
+    from arena.cli.rerun import check_recordings
     from arena.cli.table import Table, check, run
 
     played = which.make(game)
@@ -55,5 +56,6 @@ def play_command(
         chat=asking.options(),
         llm=asking.service() if models.has_models(specs) else None,
     )
+    check_recordings(table)
     check(table)
     return run(table, as_json)

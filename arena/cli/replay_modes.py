@@ -52,6 +52,9 @@ MODES = (
 )
 """The first one that is asked for is meant; the last is what is done without any of these flags."""
 
+OF_FOLDERS = frozenset({"web", "schema", "export"})
+"""What is done without a replay, or with many."""
+
 
 def named_flags(ctx: typer.Context) -> frozenset[str]:
     """The flags in the command line. What the environment says is a habit, and no wish."""
@@ -74,11 +77,22 @@ def run_of(ctx: typer.Context, call: Call) -> Callable[[Call], int]:
     mode = next(each for each in MODES if wanted.get(each.flag, True))
     for name in sorted(call.named - mode.takes - {mode.flag, "paths"}):
         raise UsageError(_refusal(ctx, name, mode))
+    if mode.flag not in OF_FOLDERS and len(call.paths) == 1 and call.path.is_dir():
+        doing = _spelled(ctx).get(mode.flag, "the terminal")
+        raise UsageError(
+            f"{doing} takes one file: {call.path} is a folder; `arena replay {call.path} --web` "
+            "lists what is in it"
+        )
     return mode.run
 
 
+def _spelled(ctx: typer.Context) -> dict[str, str]:
+    """The flags as they are typed, by their names in Python."""
+    return {each.name: each.opts[0] for each in ctx.command.params if each.name}
+
+
 def _refusal(ctx: typer.Context, name: str, mode: Mode) -> str:
-    spelled = {each.name: each.opts[0] for each in ctx.command.params if each.name}
+    spelled = _spelled(ctx)
     flag, here = spelled[name], spelled.get(mode.flag)
     if any(each.flag == name for each in MODES):
         return f"{flag} and {here}: one of them at a time"

@@ -61,8 +61,11 @@ class ReportFlags:
             catalog().load("sheet", "html")(report, path)
             print(f"Sheet: {path}", file=sys.stderr)
 
-    def show(self, report: Report) -> None:
-        """Tables and sentences; in a terminal the most important last, where one looks first."""
+    def show(self, report: Report, heading: str = "") -> None:
+        """Tables and sentences; in a terminal the most important last, where one looks first.
+
+        `heading` names the games where there are several reports.
+        """
         from rich.console import Console
         from rich.text import Text
 
@@ -71,14 +74,17 @@ class ReportFlags:
 
         told = [*(definitions(report) if self.explain else ()), *sentences(report)]
         if self.markdown:
+            print(f"## {heading}\n\n" if heading else "", end="")
             print("\n".join(grid.markdown() for grid in grids(report)))
             print("\n\n".join(told))
             return
         console = Console()
+        if heading:
+            console.rule(Text(heading, style="bold"), align="left")
         beside = max(1, (console.width - 32) // 22)
         for grid in reversed(list(grids(report, beside))):
             console.print(Text(grid.title, style="bold"))
-            console.print(grid.rich())
+            console.print(grid.rich(console.width))
         for sentence in told:
             console.print(Text(sentence))
 

@@ -67,7 +67,7 @@ class RunsFlags:
         console = Console()
         for grid in grids:
             console.print(grid.title, style="bold", markup=False, highlight=False)
-            console.print(grid.rich())
+            console.print(grid.rich(console.width))
         return 0
 
 

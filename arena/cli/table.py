@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.agent import shown
 from arena.cli.accounts import settle_accounts
+from arena.cli.models import has_models
 from arena.errors import ArenaError, UsageError
+from arena.words import counted
 
 if TYPE_CHECKING:
     from arena.agent import Agent
@@ -75,15 +78,14 @@ class Table:
     def count_games(self, interrupted: bool) -> None:
         """How many games there are, on stderr."""
         print(
-            f"{'Interrupted: ' if interrupted else ''}{len(self.results)} of {len(self.seeds)} "
-            f"games finished, replays in {self.out}",
+            f"{'Interrupted: ' if interrupted else ''}{len(self.results)} of "
+            f"{counted(len(self.seeds), 'game')} finished, replays in {self.out}",
             file=sys.stderr,
         )
         if self.unfinished:
-            print(
-                f"{len(self.unfinished)} unfinished games are kept as *.part there",
-                file=sys.stderr,
-            )
+            kept = counted(len(self.unfinished), "unfinished game")
+            verb = "is" if len(self.unfinished) == 1 else "are"
+            print(f"{kept} {verb} kept as *.part there", file=sys.stderr)
 
     def count_wins(self) -> None:
         """Who won how often, on stderr."""
@@ -96,8 +98,13 @@ class Table:
 
 
 def check(table: Table) -> None:
-    """Find what is wrong before anything is written."""
-    _agents(table, table.seeds[0])
+    """Find what is wrong before anything is written; a model is loaded when all else is right."""
+    from arena.agent import Seat, make_agent
+    from arena.playing import stream
+
+    for player, spec in enumerate(table.specs):
+        if not has_models([spec]):
+            make_agent(spec, Seat(table.game, player, stream(table.seeds[0], "check")))
     if table.persons and (len(table.seeds) > 1 or table.persons > 1):
         raise UsageError("one person plays one game at a time: --games 1 and one seat 'human'")
     existing = next(p for p in [table.out, *table.out.absolute().parents] if p.exists())
@@ -105,6 +112,19 @@ def check(table: Table) -> None:
         raise UsageError(f"--out {table.out}: {existing} is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise ArenaError(f"cannot write into {existing} (--out {table.out}): permission denied")
+    with _preparing(table):
+        _agents(table, table.seeds[0])
+
+
+def _preparing(table: Table) -> AbstractContextManager[object]:
+    """Says in a terminal what is waited for: a model may take seconds to be loaded."""
+    models = [shown(spec) for spec in dict.fromkeys(table.specs) if has_models([spec])]
+    if not models or not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+    from rich.markup import escape
+
+    return Console(stderr=True).status(escape(f"preparing {', '.join(models)}"))
 
 
 def _agents(table: Table, seed: int) -> list[Agent]:
@@ -171,7 +191,6 @@ async def _play_all(table: Table) -> None:
 
 async def _play_one(table: Table, seed: int) -> Episode:
     """Play one seed with fresh agents, write its replay, note its result."""
-    from arena.agent import shown
     from arena.episode import ReplayWriter
     from arena.playing import Watcher, play
 
@@ -233,7 +252,7 @@ def _warn_of_failures(table: Table) -> None:
         texts = [failure.text for failure in table.failures if failure.player == seat]
         if texts:
             print(
-                f"warning: seat {seat} ({spec}) failed {len(texts)} times, and fallback moves "
-                f"were played for it; the first time: {texts[0]}",
+                f"warning: seat {seat} ({spec}) failed {counted(len(texts), 'time')}, and "
+                f"fallback moves were played for it; the first time: {texts[0]}",
                 file=sys.stderr,
             )

@@ -33,6 +33,7 @@ from arena.training.experiments import (
     run_files,
 )
 from arena.training.presets import Resolved
+from arena.words import counted
 
 if TYPE_CHECKING:
     from arena.training.config import TrainConfig
@@ -175,8 +176,8 @@ def _end(
     if interrupted:
         again = " without --fresh" if how.resume is False else ""
         print(
-            f"Interrupted: {state.step} of {config.total_steps} steps are finished and kept; the "
-            f"same command{again} goes on",
+            f"Interrupted: {state.step} of {counted(config.total_steps, 'step')} finished and "
+            f"kept; the same command{again} goes on",
             file=sys.stderr,
         )
         return 130

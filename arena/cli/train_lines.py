@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from arena.evaluation.tables import number, percent
+from arena.words import counted
 
 if TYPE_CHECKING:
     from arena.training.config import TrainConfig
@@ -21,7 +22,9 @@ class TrainingLines:
     def begin(self, config: TrainConfig, done: int, about: str) -> None:
         self._steps, self._done = config.total_steps, done
         so_far = f" after {done}" if done else ""
-        self.say(f"{config.experiment}: {config.game}, {self._steps} steps{so_far}; {about}")
+        self.say(
+            f"{config.experiment}: {config.game}, {counted(self._steps, 'step')}{so_far}; {about}"
+        )
 
     def phase(self, name: str, done: int = 0, total: int = 0) -> None:
         """Lines are not written over, so only finished steps are told."""
@@ -45,21 +48,21 @@ def _told(record: StepRecord) -> list[str]:
     if record.reward.value is not None:
         told.append(f"reward {number(record.reward.model_dump(), 2, signed=True)}")
     if record.win_rate.value is not None:
-        told.append(f"won {percent(record.win_rate.model_dump())} of {record.games} games")
+        told.append(
+            f"won {percent(record.win_rate.model_dump())} of {counted(record.games, 'game')}"
+        )
     groups = record.groups
     dropped = groups.incomplete + groups.no_variance
     if groups.trained or dropped:
-        plural = "" if groups.trained == 1 else "s"
-        told.append(
-            f"{groups.trained} group{plural}" + (f" ({dropped} dropped)" if dropped else "")
-        )
+        left_out = f" ({dropped} dropped)" if dropped else ""
+        told.append(counted(groups.trained, "group") + left_out)
     if record.legality is not None:
         told.append(f"{100 * record.legality:.1f} % legal")
     told += [f"{name} {value:.3g}" for name, value in record.update.items() if name in UPDATE]
     if record.evaluation:
         gain = percent(record.evaluation.gain.model_dump(), signed=True)
         best = ", the best so far" if record.best else ""
-        told.append(f"gain {gain} in {record.evaluation.games} games{best}")
+        told.append(f"gain {gain} in {counted(record.evaluation.games, 'game')}{best}")
     return [*told, f"{record.seconds:.1f} s"]
 
 

@@ -41,7 +41,7 @@ def tell_plan(
         console = Console()
         for grid in (_settings(resolved), _rewards(terms)):
             console.print(grid.title, style="bold", markup=False, highlight=False)
-            console.print(grid.rich())
+            console.print(grid.rich(console.width))
         print(f"Experiment: {plan}")
         print(f"Host: {host.name}. {host.why}")
         print(f"Work: {work}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from arena.evaluation.tables import percent
 from arena.registry import make_game
 from arena.training.experiments import checkpoint_of
+from arena.words import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +63,7 @@ def gain_in_words(found: Evaluated) -> str:
     start, now = (
         percent(rate.model_dump()).partition(" [")[0] for rate in (found.start, found.win_rate)
     )
-    return f"{gain} on {found.games} deals, from {start} to {now}"
+    return f"{gain} on {counted(found.games, 'deal')}, from {start} to {now}"
 
 
 def play_command(config: TrainConfig, checkpoint: Path) -> str:

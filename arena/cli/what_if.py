@@ -15,6 +15,7 @@ from arena.cli.options import specs_from_flags
 from arena.cli.table import Table, check, run
 from arena.errors import UsageError
 from arena.printable import LONGEST_QUOTE, shortened
+from arena.words import counted
 
 if TYPE_CHECKING:
     from arena.backend import Sampling
@@ -42,7 +43,8 @@ def branch(call: Call) -> int:
     specs = _players(replay, game, call.look.seat)
     if deals_anew(replay, start):
         print(
-            f"note: at ply {len(start.plies)} nobody has moved; it is dealt anew", file=sys.stderr
+            f"note: at position {len(start.plies)} nobody has moved; it is dealt anew",
+            file=sys.stderr,
         )
     seed = what_if.seed
     first = random.SystemRandom().randrange(2**31) if seed is None else seed
@@ -180,15 +182,15 @@ class Branches(Table):
 
         several = len(self.results) > 1
         title = (
-            f"{self.origin.parent} played on from ply {len(self.origin.plies)}: "
-            f"{len(self.results)} {'games' if several else 'game'}, seed {self.seeds[0]}"
+            f"{self.origin.parent} played on from position {len(self.origin.plies)}: "
+            f"{counted(len(self.results), 'game')}, seed {self.seeds[0]}"
             f"{f' to {self.seeds[-1]}' if several else ''}"
         )
         headings = ["seat", "won", *(["95 %"] if several else []), "return", "in the parent"]
         rows = [_row(self._seat(seat), several) for seat in range(len(self.specs))]
         console = Console()
         console.print(Text(title, style="bold"))
-        console.print(Grid(title, headings, rows).rich())
+        console.print(Grid(title, headings, rows).rich(console.width))
         print(
             f"Look: arena replay {self.results[0]['replay']}, or all: arena replay {self.out} --web"
         )

@@ -92,7 +92,7 @@ def measure_replay(path: Path, scored: bool) -> Analysed | Skipped:
             return Skipped(path, replay.notice or "the game is unfinished")
         if replay.header.branches:
             first = replay.header.first_own_ply
-            return Skipped(path, f"a branch: its first {first} plies were played by others")
+            return Skipped(path, f"a branch: it is a game of its own only from ply {first + 1} on")
         return _measured(replay, scored)
     except ReplayError as error:
         return Skipped(path, str(error).removeprefix(f"{path}: "))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from arena.observation import Json
+from arena.words import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -15,6 +16,46 @@ Report = Mapping[str, Json]
 
 LARGE, MANY_DIGITS = 100, 10_000
 """From `LARGE` on numbers have no decimals, from `MANY_DIGITS` on commas."""
+
+
+WHOLE, WHOLE_STACKED = 24, 16
+"""Characters of a cell that is not broken: a number with its interval, beside it or below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A grid's cells, and how wide its columns are."""
+
+    rows: Sequence[Sequence[str]]
+    widths: Sequence[int | None]
+    """None for names and sentences, which are broken and take what is left."""
+    total: int
+    dense: bool
+
+    @staticmethod
+    def of(
+        headings: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        whole: int,
+        broken: bool,
+        dense: bool = False,
+    ) -> _Fitted:
+        """`broken` headings stand in several lines; what is longer than `whole` is no number."""
+        widths, total = list[int | None](), 0
+        for place, heading in enumerate(headings):
+            longest = _longest(line for row in rows for line in row[place].split("\n"))
+            wide = max(longest, min(_longest(heading.split() if broken else [heading]), whole))
+            widths.append(wide if place and longest <= whole else None)
+            total += min(wide, whole) + BETWEEN
+        return _Fitted(rows, widths, total, dense)
+
+
+BETWEEN = 3
+"""Characters from one column to the next."""
+
+
+def _longest(texts: Iterable[str]) -> int:
+    return max(map(len, texts), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +72,29 @@ class Grid:
         table = "\n".join(f"| {' | '.join(map(_markdown, line))} |" for line in lines)
         return f"**{_markdown(self.title)}**\n\n{table}\n"
 
-    def rich(self) -> Table:
+    def rich(self, width: int) -> Table:
+        """For a terminal so wide. Numbers stay whole: where room is short, headings are broken, and
+        then intervals stand below their values."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for place, heading in enumerate(self.headings):
-            table.add_column(Text(heading), justify="right" if place else "left", overflow="fold")
-        for row in self.rows:
+        fitted = self._fitted(width)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=fitted.dense)
+        for place, wide in enumerate(fitted.widths):
+            side: Literal["left", "right"] = "right" if place else "left"
+            heading = Text(self.headings[place])
+            table.add_column(heading, justify=side, overflow="fold", width=wide)
+        for row in fitted.rows:
             table.add_row(*map(Text, row))
         return table
+
+    def _fitted(self, width: int) -> _Fitted:
+        roomy = _Fitted.of(self.headings, self.rows, WHOLE, broken=False)
+        broken = _Fitted.of(self.headings, self.rows, WHOLE, broken=True)
+        stacked = [[cell.replace(" [", "\n[") for cell in row] for row in self.rows]
+        dense = _Fitted.of(self.headings, stacked, WHOLE_STACKED, broken=True, dense=True)
+        return next((each for each in (roomy, broken) if each.total <= width), dense)
 
 
 def _markdown(text: str) -> str:
@@ -85,7 +138,9 @@ def leaderboard(report: Report) -> Grid:
         columns["won of these"] = [percent(player["clean"]["win_rate"]) for player in players]
         if rated:
             columns["rating by these"] = [number(p["clean_rating"], 0) for p in players]
-    title = f"{name_of(report)}: {report['games']} games{_opponents(report)}; 95 % intervals"
+    title = (
+        f"{name_of(report)}: {counted(report['games'], 'game')}{_opponents(report)}; 95 % intervals"
+    )
     return Grid(title, list(columns), list(zip(*columns.values(), strict=True)))
 
 
@@ -113,7 +168,8 @@ def comparison(report: Report) -> Grid:
         if measure["name"] in found["measures"]:
             value = show(measure, found["measures"][measure["name"]], signed=True)
             rows.append((_title(measure), value))
-    title = f"{found['player']} − {found['baseline']}, {found['deals']} deals in the same seats"
+    deals = counted(found["deals"], "deal")
+    title = f"{found['player']} − {found['baseline']}, {deals} in the same seats"
     return Grid(title, ["measure", "difference"], rows)
 
 
@@ -126,7 +182,8 @@ def measures(report: Report, beside: int) -> Iterator[Grid]:
         estimate = player["measures"].get(measure["name"])
         return show(measure, estimate) if estimate else ""
 
-    scored = f", {report['scored']} games scored by the exact posterior" if report["scored"] else ""
+    games = counted(report["scored"], "game")
+    scored = f", {games} scored by the exact posterior" if report["scored"] else ""
     title = f"Measures{scored}; ↑ more is better"
     for first in range(0, len(players), beside):
         some = players[first : first + beside]

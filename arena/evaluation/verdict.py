@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from arena.evaluation.tables import percent
 from arena.observation import Json
+from arena.words import counted
 
 Report = Mapping[str, Json]
 
@@ -42,7 +43,7 @@ def _compared(found: Report, sequential: Report | None) -> str:
     )
     text = (
         f"{found['player']} {verdict} {found['baseline']}: "
-        f"{percent(difference, signed=True)} in {found['deals']} pairs of games."
+        f"{percent(difference, signed=True)} in {counted(found['deals'], 'deal')}, played by both."
     )
     if needed is None:
         return text
@@ -54,7 +55,8 @@ def _sequential(found: Report) -> str:
     estimate = percent(found["estimate"], signed=found["of"] == "difference")
     return (
         f"Interval of the {found['of']} that holds at whatever game one stops (target "
-        f"± {found['target']:g}, {state}): {estimate} after {found['estimate']['n']} deals."
+        f"± {found['target']:g}, {state}): {estimate} after "
+        f"{counted(found['estimate']['n'], 'deal')}."
     )
 
 
@@ -67,7 +69,7 @@ def _controlled(found: Report) -> str:
         )
     return (
         f"Win rate with the luck of the answers taken out: {estimate}, from "
-        f"{found['estimate']['n']} scored games; worth {found['gain']:.2f} times the games, "
-        "if such luck has mean 0; what these games say of that leaves "
+        f"{counted(found['estimate']['n'], 'scored game')}; worth {found['gain']:.2f} times the "
+        "games, if such luck has mean 0; what these games say of that leaves "
         f"± {100 * found['possible_bias']:.0f} points."
     )

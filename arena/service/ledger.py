@@ -130,26 +130,40 @@ class Ledger:
     def table(self) -> Table:
         """For a terminal: a line for each SPEC, and their sum if there are several."""
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table("model", *_HEADINGS, box=None, header_style="bold")
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for spec, tally in self.tallies.items():
-            table.add_row(spec, *_cells(tally))
-        if len(self.tallies) > 1:
-            table.add_row("total", *_cells(self.total()), style="bold")
+        rows = [[spec, *_cells(tally)] for spec, tally in self.tallies.items()]
+        if len(rows) > 1:
+            rows.append(["total", *_cells(self.total())])
+        table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
+        table.add_column("model", overflow="fold")
+        kept = [0]
+        for place, heading in enumerate(_HEADINGS, start=1):
+            # What never happened only takes room from the names.
+            if heading not in _RARE or any(row[place] != "0" for row in rows):
+                table.add_column(heading, justify="right", no_wrap=True)
+                kept.append(place)
+        for row in rows:
+            bold = "bold" if row is rows[-1] and len(rows) > 1 else ""
+            table.add_row(*(Text(row[place]) for place in kept), style=bold)
+        total = self.total()
+        causes = {"failed": _by_cause(total.failures), "retries": _by_cause(total.retries)}
+        told = [f"{heading}: {cause}" for heading, cause in causes.items() if cause]
+        if told:
+            table.caption, table.caption_justify = Text("; ".join(told)), "left"
         return table
 
 
 _HEADINGS = ("calls", "cached", "failed", "retries", "tokens in", "out", "cost", "p50", "p95")
+_RARE = ("cached", "failed", "retries")
 
 
 def _cells(tally: Tally) -> Iterable[str]:
     """In the order of `_HEADINGS`."""
     yield f"{tally.calls:,}"
     yield f"{tally.cached:,}"
-    yield _by_cause(tally.failures)
-    yield _by_cause(tally.retries)
+    yield f"{tally.failures.total():,}"
+    yield f"{tally.retries.total():,}"
     yield f"{tally.prompt_tokens:,}"
     yield f"{tally.completion_tokens:,}"
     yield "unknown" if tally.unknown_cost and not tally.cost else f"${tally.cost:.4f}"
@@ -159,10 +173,7 @@ def _cells(tally: Tally) -> Iterable[str]:
 
 
 def _by_cause(counts: Counter[str]) -> str:
-    if not counts.total():
-        return "0"
-    causes = ", ".join(f"{count} {cause}" for cause, count in counts.most_common())
-    return f"{counts.total()} ({causes})" if len(counts) > 1 else causes
+    return ", ".join(f"{count} {cause}" for cause, count in counts.most_common())
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:

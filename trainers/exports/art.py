@@ -81,8 +81,8 @@ class ArtExport:
         told = [_told(seat) for seat in self._reader.seats(replay) if _has_tokens(seat)]
         if not told:
             raise ReplayError(
-                f"{replay.path}: no token ids and log-probabilities are recorded; "
-                "play it with --logprobs, and a model whose backend gives both"
+                f"{replay.path}: no token ids and log-probabilities are recorded: arena play "
+                "keeps them with --logprobs, if the model's backend gives both"
             )
         return told
 

@@ -201,7 +201,7 @@ def _replies(episode: Episode, seat: int) -> list[Reply]:
 def _attempts(ply: Ply) -> list[Attempt]:
     """Raises ReplayError for what cannot have been recorded."""
     listed = ply.decision.details.get("attempts", [])
-    where = f"ply {ply.number}: attempts"
+    where = f"ply {ply.number + 1}: attempts"
     try:
         attempts = [Attempt.model_validate(raw) for raw in listed]
     except (ValidationError, TypeError) as error:

@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
-BESIDE := $(patsubst %,tests/test_%.py,web_browser web_page web_server scenes conformance cluedo_bots \
-  sampler server imitation study export branch cli_what_if)
+BESIDE := $(patsubst %,tests/test_%.py,web_browser web_panels web_secrets web_page web_server scenes conformance \
+  cluedo_bots sampler server imitation study export branch cli_what_if)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test venv bench coverage ladder strength theory playthroughs clean

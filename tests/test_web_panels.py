@@ -1,0 +1,254 @@
+"""What stands on the page of a game, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from browsing import (
+    NARROW,
+    Tab,
+    missing,
+    tab,
+)
+from served_games import (
+    CARDS,
+    HOSTILE,
+    STEPS,
+    Served,
+    last_position,
+    looks_through,
+    open_game,
+    wait_for_view,
+)
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+
+
+def test_the_decision_shows_what_was_asked_and_answered(browser: Browser, served: Served) -> None:
+    plies = served.study().story()["plies"]
+    asked = [ply["ply"] for ply in plies if ply["asked"]]
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS, at=asked[1] + 1))
+        panel = opened.page.locator(".decision")
+        panel.get_by_text("Attempt 2 of 2").wait_for()
+        text = panel.inner_text()
+        # The ply that leads to a position has its number.
+        assert f" · ply {asked[1] + 1} · " in text
+        for part in (
+            "unparsable",
+            "accepted",
+            "Because. I am thinking.",
+            "policy version",
+            "812 in",
+        ):
+            assert part in text
+        assert f"Position {asked[1]}. I am thinking." in text
+        assert panel.locator("ins").count() > 0
+        assert "least likely: token 2" in text
+        assert "2 messages as in the last request" in text
+        open_game(opened, served.at(CARDS, at=1))
+        opened.page.get_by_text("Chance moved here").wait_for()
+
+
+def test_a_mistake_its_decision_and_its_judgement_meet(browser: Browser, served: Served) -> None:
+    comments = [each for each in served.study().comments() if each["mistake"]]
+    first = min(comments, key=lambda each: each["found"])
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS))
+        page = opened.page
+        page.locator(".ticks span").first.wait_for()
+        page.wait_for_timeout(300)  # Comments come one by one.
+        page.keyboard.press("m")
+        opened.wait_for_position(first["ply"] + 1)
+        assert f"ply {first['ply'] + 1}" in page.locator(".decision .status").inner_text()
+        note = page.locator(".notes-now .note.wrong")
+        assert first["text"] in note.inner_text()
+        assert "better" in (note.locator(".chip.wrong").get_attribute("title") or "")
+        page.get_by_text("All so far").click()
+        page.locator(".all-notes").get_by_text("A mistake: exact knowledge").wait_for()
+        page.get_by_text("In this game").click()
+        page.get_by_text("A mistake is a question that promised less").wait_for()
+        link = page.locator(".notes-all .link").first
+        number = link.inner_text().split()[-1]
+        link.click()
+        opened.wait_for_position(int(number))
+
+
+@pytest.mark.parametrize("seat", [None, 0])
+def test_all_panels_say_the_same_turn(browser: Browser, served: Served, seat: int | None) -> None:
+    """After a ply that has ended a turn, the next one is on."""
+    plies = served.study().story()["plies"]
+    ends = [p["ply"] + 1 for p in plies if p["events"][-1]["kind"] == "TurnBegan"][2:4]
+    with tab(browser) as opened:
+        place = {} if seat is None else {"seat": seat}
+        open_game(opened, served.at(CARDS, at=ends[0], **place))
+        page = opened.page
+        page.locator(".cluedo").wait_for()
+        for position in ends:
+            page.get_by_role("slider").fill(str(position))
+            opened.wait_for_position(position)
+            turn = plies[position]["turn"]
+            assert page.locator(".scene .status").inner_text().startswith(f"Turn {turn}")
+            assert f"Turn {turn}, " in page.locator(".cluedo").inner_text()
+            headings = page.locator(".talk .turn").all_inner_texts()
+            assert headings[-1].startswith(f"Turn {turn}: ")
+            assert page.locator(".talk").get_by_text(f"Turn {turn}", exact=False).count() == 1
+            page.keyboard.press("ArrowRight")
+            opened.wait_for_position(position + 1)
+            assert page.locator(".talk .turn").all_inner_texts() == headings
+
+
+def test_what_is_below_the_fold_is_named(browser: Browser, served: Served) -> None:
+    with tab(browser, size=(1280, 800)) as opened:
+        open_game(opened, served.at("board.jsonl", at=20))
+        page = opened.page
+        below = page.get_by_role("navigation", name="Further down")
+        below.get_by_role("button", name="Decision").click()
+        page.locator(".stage.scrolled").wait_for()
+        top = page.locator(".decision").bounding_box()
+        assert top is not None and top["y"] < 800 - 140
+        below.get_by_role("button").first.wait_for(state="detached")
+        page.locator(".work").evaluate("(work) => work.scrollTo({ top: 0 })")
+        below.get_by_role("button", name="Uncertainty").wait_for()
+        assert not opened.faults
+
+
+def test_the_keys_after_a_press_on_a_perspective(browser: Browser, served: Served) -> None:
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS, at=4))
+        opened.page.locator("label[for=view-1]").click()
+        wait_for_view(opened, 1)
+        opened.page.keyboard.press("ArrowRight")
+        opened.wait_for_position(5)
+        assert looks_through(opened, 1)
+
+
+def test_the_grid_and_the_chart_say_what_was_known(browser: Browser, served: Served) -> None:
+    known = served.study().knowledge(1)
+    assert known is not None
+    entry = [each for each in known["known"] if each["position"] <= 9][-1]
+    assert entry["grid"] is not None
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS, at=9, of=1))
+        page = opened.page
+        page.locator(".legend li").nth(2).wait_for()
+        cells = page.locator(".grid tbody tr:not(.kind) td")
+        assert cells.count() == len(known["things"]) * len(known["places"])
+        signs = [text.strip() for text in cells.all_inner_texts()]
+        for sign, share in zip(signs, chain(*entry["grid"]), strict=True):
+            if share in (0, 1):
+                assert sign.startswith("✓" if share else "–")
+            else:
+                assert abs(float(sign.strip("<>")) - 100 * share) <= 1
+        page.get_by_text("As a table").click()
+        assert page.locator(".figures tbody tr").count() > 1
+
+
+@pytest.mark.parametrize("path", ["board.jsonl", "tictactoe.jsonl", "goofspiel.jsonl"])
+def test_every_game_has_a_page(browser: Browser, served: Served, path: str) -> None:
+    with tab(browser) as opened:
+        open_game(opened, served.at(path))
+        for key in STEPS:
+            opened.page.keyboard.press(key)
+        opened.page.keyboard.press("End")
+        opened.wait_for_position(last_position(served, path))
+        opened.page.locator(".outcome").wait_for()
+        opened.page.locator(".summary td").first.wait_for()
+        assert opened.page.locator(".table-top > *").count() == 1
+        assert not opened.faults
+
+
+@pytest.mark.parametrize("path, scheme", [(CARDS, "light"), ("board.jsonl", "dark")])
+def test_no_serious_finding_of_axe(
+    browser: Browser, served: Served, path: str, scheme: Literal["light", "dark"]
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is missing")
+    with tab(browser, scheme=scheme) as opened:
+        opened.page.goto(served.home)
+        opened.page.locator(".rows .row").first.wait_for()
+        _check(axe, opened)
+        open_game(opened, served.at(path, at=last_position(served, path)))
+        opened.page.locator(".grid td.sure").first.wait_for()
+        opened.page.locator(".summary td").first.wait_for()
+        _check(axe, opened)
+
+
+def _check(axe: Any, opened: Tab) -> None:
+    found = axe.Axe().run(opened.page).response
+    assert found["passes"]
+    serious = [
+        f"{each['id']}: {each['nodes'][0]['html'][:200]}"
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert not serious
+
+
+def test_narrow_screens_do_not_scroll_sideways(browser: Browser, served: Served) -> None:
+    with tab(browser, size=NARROW) as opened:
+        opened.page.goto(served.home)
+        opened.page.locator(".rows .row").first.wait_for()
+        assert opened.overflow() == 0
+        for path in (CARDS, "board.jsonl", HOSTILE):
+            open_game(opened, served.at(path, at=20))
+            for key in ("ArrowRight", "End"):
+                opened.page.keyboard.press(key)
+                opened.page.locator(".decision:not([aria-busy])").wait_for()
+                assert opened.overflow() == 0, f"{path} at {opened.position()}"
+
+
+def test_a_narrow_screen_cuts_nothing_off(browser: Browser, served: Served) -> None:
+    with tab(browser, size=NARROW) as opened:
+        open_game(opened, served.at("board.jsonl", at=20))
+        page = opened.page
+        page.locator(".grid.many").wait_for()
+        cut = """(element) => element.scrollWidth - element.clientWidth"""
+        assert page.locator(".knowledge .scroller-x").evaluate(cut) == 0
+        assert {head.evaluate(cut) for head in page.locator(".grid thead th").all()} == {0}
+        for jump in page.locator(".jump").all():
+            boxes = [part.bounding_box() for part in jump.locator("> *").all()]
+            for left, right in pairwise(boxes):
+                assert left is not None and right is not None
+                assert right["x"] - left["x"] - left["width"] >= 2
+
+
+def test_the_heads_of_the_list_stand_over_its_columns(browser: Browser, served: Served) -> None:
+    with tab(browser, size=(1280, 420)) as opened:
+        opened.page.goto(served.home)
+        rows = opened.page.locator(".rows .row")
+        rows.first.wait_for()
+        for size in ((1280, 480), (1280, 1400)):  # With a scroll bar and without.
+            opened.page.set_viewport_size({"width": size[0], "height": size[1]})
+            opened.page.wait_for_timeout(100)
+            head, row, table = (
+                opened.page.locator(selector).first.bounding_box()
+                for selector in (".row.head", ".rows .row", ".rows")
+            )
+            assert head is not None and row is not None and table is not None
+            assert (head["x"], head["width"]) == (row["x"], row["width"])
+        assert row and table and row["width"] == table["width"]
+
+
+def test_dark_is_dark_and_can_be_chosen(browser: Browser, served: Served) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with tab(browser, scheme="dark") as opened:
+        opened.page.goto(served.home)
+        opened.page.locator(".rows .row").first.wait_for()
+        dark = str(opened.page.evaluate(ground))
+        opened.page.get_by_role("button", name="Theme").click()
+        light = str(opened.page.evaluate(ground))
+        assert _brightness(dark) < 60 and _brightness(light) > 200
+        opened.page.reload()
+        opened.page.locator(".rows .row").first.wait_for()
+        assert opened.page.evaluate(ground) == light
+
+
+def _brightness(colour: str) -> float:
+    parts = [float(part) for part in re.findall(r"[\d.]+", colour)[:3]]
+    return sum(parts) / 3

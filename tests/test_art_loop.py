@@ -345,18 +345,22 @@ def test_tokens_without_the_chance_they_were_drawn_with_are_not_trained(
 
 
 def test_the_reference_of_the_penalty_moves_on_and_is_kept(base: Path, tmp_path: Path) -> None:
-    folder, given, there = tmp_path / "x", [], []
+    folder, given, there, rates = tmp_path / "x", [], [], []
 
     class Watched(Faulty):
         async def train(self, *groups: Any, **named: Any) -> Any:
             given.append(named["kl_penalty_reference_step"])
+            rates.append(named["learning_rate"])
             there.append(sorted(path.name for path in (folder / ART / "checkpoints").iterdir()))
             return await super().train(*groups, **named)
 
-    config = small(base, steps=5, kl_coef=0.1, kl_reference_every=2, keep_pool=0)
+    config = small(
+        base, steps=5, kl_coef=0.1, kl_reference_every=2, keep_pool=0, learning_rate_end=0.002
+    )
     host = Watched(embedded_host(HostRequest(config, folder, quick())))
     asyncio.run(Run(config, KUHN, host, folder, Notes(), quick()).complete())
     assert given == [0, 0, 2, 2, 4]
+    assert rates == pytest.approx([0.01, 0.008, 0.006, 0.004, 0.002])
     assert there == [[], ["0001"], ["0002"], ["0002", "0003"], ["0004"]]
 
 

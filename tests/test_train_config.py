@@ -185,6 +185,15 @@ def test_the_reference_moves_on_every_so_many_steps() -> None:
     assert [later.reference_step(step) for step in (4, 5, 6, 9)] == [4, 4, 6, 9]
 
 
+def test_the_learning_rate_changes_linearly() -> None:
+    still = TrainConfig(learning_rate=0.1, steps=3)
+    assert [still.learning_rate_at(step) for step in range(3)] == [0.1] * 3
+    falling = TrainConfig(learning_rate=0.1, learning_rate_end=0.02, steps=5)
+    rates = [falling.learning_rate_at(step) for step in range(6)]
+    assert rates == pytest.approx([0.1, 0.08, 0.06, 0.04, 0.02, 0.02])
+    assert TrainConfig(learning_rate_end=0.5, steps=1).learning_rate_at(0) == 3e-4
+
+
 def test_a_fault_that_is_found_at_once_leaves_everything_as_it_was(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     with pytest.raises(UsageError), begin_run(plan_run(config)):

@@ -294,11 +294,14 @@ class Run:
         return dict(result.metrics)
 
     def _arguments(self) -> dict[str, Any]:
-        """Of the next update; only the reference of the KL penalty may move."""
-        if not (self.config.kl_coef and self.config.kl_reference_every):
-            return self.arguments
-        reference = self.config.reference_step(self.log.state.step)
-        return self.arguments | {"kl_penalty_reference_step": reference}
+        """Of the next update: the learning rate may change, and the KL penalty's reference."""
+        config, step = self.config, self.log.state.step
+        changed: dict[str, Any] = {}
+        if config.learning_rate_end is not None:
+            changed["learning_rate"] = config.learning_rate_at(step)
+        if config.kl_coef and config.kl_reference_every:
+            changed["kl_penalty_reference_step"] = config.reference_step(step)
+        return self.arguments | changed
 
     def _finish_step(self, record: StepRecord) -> None:
         state: dict[str, object] = {"step": record.step, "final": {}}

@@ -131,6 +131,10 @@ class TrainConfig(BaseModel):
     )
 
     learning_rate: float = setting(3e-4, "Of Adam.", UPDATE, gt=0, le=1)
+    learning_rate_end: float | None = setting(
+        None, "Of the last step; until then it changes linearly. Default: --learning-rate.", UPDATE,
+        gt=0, le=1,
+    )  # fmt: skip
     warmup_steps: int = setting(0, "Steps over which the learning rate rises.", UPDATE, ge=0)
     loss: LossName = setting("cispo", "As ART defines it.", UPDATE)
     clip_eps: float | None = setting(
@@ -255,6 +259,12 @@ class TrainConfig(BaseModel):
         if not self.kl_reference_every:
             return self.kl_reference
         return max(self.kl_reference, step - step % self.kl_reference_every)
+
+    def learning_rate_at(self, step: int) -> float:
+        """Of the update after `step` finished ones; linear in the step."""
+        end = self.learning_rate if self.learning_rate_end is None else self.learning_rate_end
+        share = min(1.0, step / max(1, self.total_steps - 1))
+        return self.learning_rate + (end - self.learning_rate) * share
 
     @property
     def total_steps(self) -> int:

@@ -34,7 +34,7 @@ def mark_as_written(file: IO[Any]) -> None:
     """Until it is closed, however its process ends, `is_written` says that somebody writes it."""
     if sys.platform != "win32":
         with suppress(OSError):  # Not every file system has locks.
-            fcntl.flock(file, fcntl.LOCK_SH)
+            fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def is_written(path: Path) -> bool | None:
@@ -43,7 +43,7 @@ def is_written(path: Path) -> bool | None:
         return None
     try:
         with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # Readers hinder nobody but a writer.
     except BlockingIOError:
         return True
     except OSError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import subprocess
@@ -325,6 +326,9 @@ def test_whether_a_game_is_still_being_written(tmp_path: Path) -> None:
     writer.close()
     assert is_written(writer.path) is False
     assert is_written(tmp_path / "gone") is None
+    with writer.path.open("rb") as another:  # Who asks at the same moment.
+        fcntl.flock(another, fcntl.LOCK_SH)
+        assert is_written(writer.path) is False
     with subprocess.Popen(
         [sys.executable, "-c", HOLDS, writer.path], stdout=subprocess.PIPE, text=True
     ) as holder:

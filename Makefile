@@ -17,7 +17,7 @@ help:
 	@echo "make bench  measure speed beside other libraries (3 minutes)"
 	@echo "make ladder rate the bots at 3, 4 and 6 players, with intervals (2 minutes)"
 	@echo "make coverage  measure whether intervals contain the truth as often as they say (10 minutes)"
-	@echo "make theory  train Kuhn poker from nothing, against the exact best response (10 minutes)"
+	@echo "make theory  train Kuhn poker from nothing, against the exact best response (half an hour)"
 	@echo "make strength  measure how the embedded model plays (15 minutes)"
 
 demo: $(VENV)/.core

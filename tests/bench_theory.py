@@ -4,10 +4,13 @@
 
 Against a fixed opponent (uniformly random) the share of the exact best-response value that the
 trained policy reaches, for three seeds. By self-play with a pool, the exploitability (Lanctot et
-al. 2017: NashConv / 2; 0 is an equilibrium, uniform play has 11/24) of the newest checkpoint and
-of the average policy of the pool, which is what converges in fictitious self-play (Heinrich et al.
-2015). Its aim of 0.1 is not reached yet: 0.15 at best, 0.11 on average, after 440 to 740 steps. It
-cycles around an equilibrium, and saturates where it should mix.
+al. 2017: NashConv / 2; 0 is an equilibrium, uniform play has 11/24) of the newest checkpoint, and
+beside it that of the average policy of the pool, which is what converges in fictitious self-play
+(Heinrich et al. 2015).
+
+Without a penalty self-play cycles around an equilibrium. Regularised towards a policy that mixes it
+converges, as mirror descent does (Sokota et al. 2023), to a point that is the nearer to an
+equilibrium the smaller the coefficient. What is left then is noise, so the learning rate falls.
 """
 
 from __future__ import annotations
@@ -93,7 +96,15 @@ def test_best_response_to_a_known_opponent(tmp_path: Path, seed: int) -> None:
 def test_self_play_with_a_pool(tmp_path: Path) -> None:
     game = make_game("kuhn_poker")
     found = trained(
-        tmp_path / "run", opponents="self=1,past=1", steps=750, kl_coef=0.2, keep_pool=128
+        tmp_path / "run",
+        opponents="self=3,past=1",
+        steps=800,
+        groups_per_step=24,
+        rollouts_per_group=8,
+        kl_coef=0.6,
+        learning_rate=5e-4,
+        learning_rate_end=5e-5,
+        keep_pool=128,
     )
     newest = exploitability(game, found.tables[-1])
     pool = exploitability(game, average(game, found.tables[len(found.tables) // 3 :]))
@@ -101,4 +112,4 @@ def test_self_play_with_a_pool(tmp_path: Path) -> None:
         f"\nself-play: exploitability {newest:.3f} chips a game, {pool:.3f} of the average of the "
         f"last two thirds, {found.seconds:.0f} s"
     )
-    assert min(newest, pool) < 0.1
+    assert newest < 0.1

@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
 BESIDE := $(patsubst %,tests/test_%.py,web_browser web_panels web_secrets web_page web_server scenes conformance \
-  cluedo_bots sampler server imitation study export branch cli_what_if)
+  cluedo_bots cluedo_assess clue_tiny sampler server imitation study export branch cli_what_if)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test venv bench coverage ladder strength theory playthroughs clean
@@ -30,15 +30,14 @@ demo: $(VENV)/.core
 	@echo "Play against it: $(BIN)/arena play cluedo --text-level deductions --players 4 --seat 0=human --seat 1=embedded:$(DEMO)/checkpoints/0008"
 
 test: $(VENV)/.test
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
 	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
-	@# tested in one of its own, beside the rest; then, there, some of the rest: two cores, two halves.
+	@# tested in one of its own, and after it some of the rest; beside them, on the other core, the
+	@# linters and all other tests.
 	($(BIN)/pytest tests/test_art_*.py; art=$$?; $(BIN)/pytest $(BESIDE); exit $$((art + $$?))) \
 	  > $(VENV)/beside.log 2>&1 & beside=$$!; \
-	  $(BIN)/pytest --ignore-glob='*/test_art_*.py' $(BESIDE:%=--ignore=%); rest=$$?; \
+	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
+	  then $(BIN)/pytest --ignore-glob='*/test_art_*.py' $(BESIDE:%=--ignore=%); rest=$$?; \
+	  else kill $$beside; exit 1; fi; \
 	  wait $$beside; others=$$?; grep -v 'it/s' $(VENV)/beside.log; exit $$((rest + others))
 
 venv: $(VENV)/.test

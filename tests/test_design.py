@@ -115,7 +115,8 @@ def test_tables_are_balanced(players: int, seats: int, games: int, seed: int) ->
     assert found.games.low == games
     divisible = games * players % min(seats, players) == 0
     assert found.games.high == games + (0 if divisible else 1)
-    assert found.meetings.high - found.meetings.low <= 4
+    # With two tables' worth of players, each table decides the next one too.
+    assert found.meetings.high - found.meetings.low <= (6 if players == 2 * seats else 4)
     assert found.held.high - found.held.low <= 3
 
 

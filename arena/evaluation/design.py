@@ -27,6 +27,10 @@ ROTATED_EFFICIENCY = {3: 0.69, 4: 0.36, 6: 0.26}
 is needed when one candidate plays all seats of each deal. Measured on small forms of Cluedo."""
 
 
+TABLES_TRIED = 8
+"""Tables from which the next one of a tournament is chosen."""
+
+
 def evaluation_schedule(
     num_players: int,
     player: str,
@@ -212,10 +216,25 @@ def _next_line_up(tally: _Tally, games: int, tables: int | None, rng: random.Ran
 def _draw_line_up(
     tally: _Tally, sat: NDArray[np.int64], rng: random.Random, luck: int = 1
 ) -> LineUp:
-    """Those who have `sat` least, which counts games or line-ups; then those who have met least."""
+    """Those who have `sat` least, which counts games or line-ups; then those who have met least.
+
+    Who is left over sits next. So of several tables that one is taken which leaves fewest to meet
+    again, at the table and among those who are left.
+    """
     num_players = tally.held.shape[1]
-    table: list[int] = []
     lots = np.array([rng.random() for _ in tally.index])
+    more = random.Random(lots.tobytes())
+    draws = [lots, *(np.array([more.random() for _ in lots]) for _ in range(TABLES_TRIED - 1))]
+    tables = [_exchanged(tally, sat, _table(tally, sat, num_players, each)) for each in draws]
+    table = min(tables, key=lambda table: _met_again(tally, sat, table))
+    return tuple(tally.players[i] for i in _seated(table, tally.held, rng, luck))
+
+
+def _table(
+    tally: _Tally, sat: NDArray[np.int64], num_players: int, lots: NDArray[np.float64]
+) -> list[int]:
+    """One player after the other, each the one who has met those at the table least."""
+    table: list[int] = []
     seatings = tally.held.sum(axis=1)
     copies = np.zeros_like(seatings)
     for _ in range(num_players):
@@ -223,7 +242,36 @@ def _draw_line_up(
         chosen = int(np.lexsort((lots, met, seatings + copies, sat, copies))[0])
         copies[chosen] += 1
         table.append(chosen)
-    return tuple(tally.players[i] for i in _seated(table, tally.held, rng, luck))
+    return table
+
+
+def _left(sat: NDArray[np.int64], table: list[int]) -> list[int]:
+    """Who will sit next: those who have sat least and are not at the table."""
+    return [i for i in range(len(sat)) if i not in table and sat[i] == sat.min()]
+
+
+def _met_again(tally: _Tally, sat: NDArray[np.int64], table: list[int]) -> int:
+    """Earlier meetings of those at the table, and of those who sit next."""
+    sitting, left = sorted(set(table)), _left(sat, table)
+    return int(sum(tally.meetings[np.ix_(some, some)].sum() for some in (sitting, left)))
+
+
+def _exchanged(tally: _Tally, sat: NDArray[np.int64], table: list[int]) -> list[int]:
+    """Players who have sat equally often change places as long as fewer meet again by it."""
+    meetings, left = tally.meetings, _left(sat, table)
+    while True:
+        closer = meetings[:, table].sum(axis=1) - meetings[:, left].sum(axis=1)
+        gains = [
+            (closer[one] - closer[other] + 2 * meetings[one, other], place, other)
+            for place, one in enumerate(table)
+            for other in left
+            if sat[one] == sat[other] and table.count(one) == 1
+        ]
+        gain, place, other = max(gains, default=(0, 0, 0))
+        if gain <= 0:
+            return table
+        left[left.index(other)] = table[place]
+        table = [*table[:place], other, *table[place + 1 :]]
 
 
 def _seated(table: list[int], held: NDArray[np.int64], rng: random.Random, luck: int) -> list[int]:

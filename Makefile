@@ -37,7 +37,7 @@ test: $(VENV)/.test
 	  > $(VENV)/beside.log 2>&1 & beside=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
 	  then $(BIN)/pytest --ignore-glob='*/test_art_*.py' $(BESIDE:%=--ignore=%); rest=$$?; \
-	  else kill $$beside; exit 1; fi; \
+	  else kill $$beside $$(pgrep -P $$beside 2>/dev/null); exit 1; fi; \
 	  wait $$beside; others=$$?; grep -v 'it/s' $(VENV)/beside.log; exit $$((rest + others))
 
 venv: $(VENV)/.test

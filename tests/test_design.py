@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import islice, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arena.errors import UsageError
@@ -103,6 +103,7 @@ def test_the_design_is_stated_with_its_reason() -> None:
 
 @FEW
 @given(st.integers(2, 12), SEATS, st.integers(1, 25), SEEDS)
+@example(players=12, seats=6, games=7, seed=0)  # Each table decides the next one, too.
 def test_tables_are_balanced(players: int, seats: int, games: int, seed: int) -> None:
     slots = tournament_schedule(names(players), seats, games, seed)
     assert [slot.number for slot in slots] == list(range(len(slots)))
@@ -115,8 +116,7 @@ def test_tables_are_balanced(players: int, seats: int, games: int, seed: int) ->
     assert found.games.low == games
     divisible = games * players % min(seats, players) == 0
     assert found.games.high == games + (0 if divisible else 1)
-    # With two tables' worth of players, each table decides the next one too.
-    assert found.meetings.high - found.meetings.low <= (6 if players == 2 * seats else 4)
+    assert found.meetings.high - found.meetings.low <= 4
     assert found.held.high - found.held.low <= 3
 
 

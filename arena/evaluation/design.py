@@ -218,15 +218,15 @@ def _draw_line_up(
 ) -> LineUp:
     """Those who have `sat` least, which counts games or line-ups; then those who have met least.
 
-    Who is left over sits next. So of several tables that one is taken which leaves fewest to meet
-    again, at the table and among those who are left.
+    Who is left over sits next. So of several tables that one is taken after which, and after those
+    who are left, all pairs have met most evenly.
     """
     num_players = tally.held.shape[1]
     lots = np.array([rng.random() for _ in tally.index])
     more = random.Random(lots.tobytes())
     draws = [lots, *(np.array([more.random() for _ in lots]) for _ in range(TABLES_TRIED - 1))]
     tables = [_exchanged(tally, sat, _table(tally, sat, num_players, each)) for each in draws]
-    table = min(tables, key=lambda table: _met_again(tally, sat, table))
+    table = min(tables, key=lambda table: _unevenness(tally, sat, table))
     return tuple(tally.players[i] for i in _seated(table, tally.held, rng, luck))
 
 
@@ -250,10 +250,13 @@ def _left(sat: NDArray[np.int64], table: list[int]) -> list[int]:
     return [i for i in range(len(sat)) if i not in table and sat[i] == sat.min()]
 
 
-def _met_again(tally: _Tally, sat: NDArray[np.int64], table: list[int]) -> int:
-    """Earlier meetings of those at the table, and of those who sit next."""
-    sitting, left = sorted(set(table)), _left(sat, table)
-    return int(sum(tally.meetings[np.ix_(some, some)].sum() for some in (sitting, left)))
+def _unevenness(tally: _Tally, sat: NDArray[np.int64], table: list[int]) -> float:
+    """Of the meetings of all pairs after this table and the next one; the extremes count most."""
+    after = tally.meetings.copy()
+    for sitting in (sorted(set(table)), _left(sat, table)):
+        after[np.ix_(sitting, sitting)] += 1
+    pairs = after[np.triu_indices(len(after), 1)]
+    return float(((pairs - pairs.mean()) ** 4).sum())
 
 
 def _exchanged(tally: _Tally, sat: NDArray[np.int64], table: list[int]) -> list[int]:

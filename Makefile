@@ -4,8 +4,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
-BESIDE := $(patsubst %,tests/test_%.py,web_browser web_panels web_secrets web_page web_server scenes conformance \
-  cluedo_bots cluedo_assess clue_tiny sampler server imitation study export branch cli_what_if)
+BESIDE := tests/replays tests/testing tests/games/test_cluedo_bots.py tests/games/test_cluedo_assessor.py \
+  tests/trainers/test_clue_tiny.py tests/trainers/test_imitation.py tests/trainers/test_export.py \
+  tests/backends/test_sampler.py tests/backends/test_server.py tests/episodes/test_branch.py \
+  tests/cli/test_cli_what_if.py
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test venv bench coverage ladder strength theory playthroughs clean
@@ -33,7 +35,7 @@ test: $(VENV)/.test
 	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
 	@# tested in one of its own, and after it some of the rest; beside them, on the other core, the
 	@# linters and all other tests.
-	($(BIN)/pytest tests/test_art_*.py; art=$$?; $(BIN)/pytest $(BESIDE); exit $$((art + $$?))) \
+	($(BIN)/pytest tests/trainers/test_art_*.py; art=$$?; $(BIN)/pytest $(BESIDE); exit $$((art + $$?))) \
 	  > $(VENV)/beside.log 2>&1 & beside=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
 	  then $(BIN)/pytest --ignore-glob='*/test_art_*.py' $(BESIDE:%=--ignore=%); rest=$$?; \
@@ -68,7 +70,7 @@ strength: $(VENV)/.core
 
 # The golden playthroughs, written anew; look at the difference before you commit it.
 playthroughs: $(VENV)/.test
-	ARENA_WRITE_PLAYTHROUGHS=1 $(BIN)/pytest tests/test_playthroughs.py
+	ARENA_WRITE_PLAYTHROUGHS=1 $(BIN)/pytest tests/games/test_playthroughs.py
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -14,96 +14,108 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from arena.gym_registration import register_when_gymnasium_is_imported
-from arena.version import __version__
+from arena.core.version import __version__
+from arena.envs.registration import register_when_gymnasium_is_imported
 
 if TYPE_CHECKING:
-    from arena.action import CHANCE as CHANCE
-    from arena.action import Action as Action
-    from arena.action import ActionSet as ActionSet
-    from arena.action import Step as Step
-    from arena.action import normalise as normalise
-    from arena.agent import Agent as Agent
-    from arena.agent import Decision as Decision
-    from arena.agent import Seat as Seat
-    from arena.agent import make_agent as make_agent
-    from arena.assessment import Assessment as Assessment
-    from arena.assessment import Assessor as Assessor
-    from arena.assessment import Comment as Comment
-    from arena.assessment import Measure as Measure
-    from arena.assessment import Share as Share
-    from arena.backend import Backend as Backend
-    from arena.backend import Choice as Choice
-    from arena.backend import Completion as Completion
-    from arena.backend import Message as Message
-    from arena.backend import Request as Request
-    from arena.backend import Sampling as Sampling
-    from arena.backend import Token as Token
-    from arena.backend import Usage as Usage
-    from arena.env import MultiAgentEnv as MultiAgentEnv
-    from arena.episode import Episode as Episode
-    from arena.episode import Header as Header
-    from arena.episode import Ply as Ply
-    from arena.episode import ReplayWriter as ReplayWriter
-    from arena.errors import ActionError as ActionError
-    from arena.errors import AmbiguousAction as AmbiguousAction
-    from arena.errors import ArenaError as ArenaError
-    from arena.errors import BackendError as BackendError
-    from arena.errors import ContextOverflow as ContextOverflow
-    from arena.errors import IllegalAction as IllegalAction
-    from arena.errors import InvalidAction as InvalidAction
-    from arena.errors import StopPlaying as StopPlaying
-    from arena.errors import UsageError as UsageError
-    from arena.game import ChanceOutcome as ChanceOutcome
-    from arena.game import Game as Game
-    from arena.game import GameOptions as GameOptions
-    from arena.game import Outcome as Outcome
-    from arena.game import State as State
-    from arena.observation import ArraySpec as ArraySpec
-    from arena.observation import Event as Event
-    from arena.observation import Json as Json
-    from arena.observation import Knowledge as Knowledge
-    from arena.observation import Notes as Notes
-    from arena.observation import Observation as Observation
-    from arena.observation import PlacedKnowledge as PlacedKnowledge
-    from arena.observation import Placement as Placement
-    from arena.observation import TextLevel as TextLevel
-    from arena.pettingzoo import to_pettingzoo as to_pettingzoo
-    from arena.picture import Picture as Picture
-    from arena.playing import Watcher as Watcher
-    from arena.playing import play as play
-    from arena.playing import play_many as play_many
-    from arena.playing import seat_agents as seat_agents
-    from arena.prompt import Chat as Chat
-    from arena.prompt import ChatOptions as ChatOptions
-    from arena.registry import Catalog as Catalog
-    from arena.registry import catalog as catalog
-    from arena.registry import make_game as make_game
-    from arena.replay import Replay as Replay
-    from arena.replay import read_replay as read_replay
-    from arena.replay import verify as verify
-    from arena.reply import read_reply as read_reply
-    from arena.scene import Scene as Scene
-    from arena.service import LLMService as LLMService
-    from arena.settings import Settings as Settings
+    from arena.agents.agent import Agent as Agent
+    from arena.agents.agent import Seat as Seat
+    from arena.agents.prompt import Chat as Chat
+    from arena.agents.prompt import ChatOptions as ChatOptions
+    from arena.agents.reply.reader import read_reply as read_reply
+    from arena.agents.seating import make_agent as make_agent
+    from arena.agents.seating import seat_agents as seat_agents
+    from arena.core.action import CHANCE as CHANCE
+    from arena.core.action import Action as Action
+    from arena.core.action import ActionSet as ActionSet
+    from arena.core.action import Step as Step
+    from arena.core.action import normalise as normalise
+    from arena.core.assessment import Assessment as Assessment
+    from arena.core.assessment import Assessor as Assessor
+    from arena.core.assessment import Comment as Comment
+    from arena.core.assessment import Measure as Measure
+    from arena.core.assessment import Share as Share
+    from arena.core.errors import ActionError as ActionError
+    from arena.core.errors import AmbiguousAction as AmbiguousAction
+    from arena.core.errors import ArenaError as ArenaError
+    from arena.core.errors import BackendError as BackendError
+    from arena.core.errors import ContextOverflow as ContextOverflow
+    from arena.core.errors import IllegalAction as IllegalAction
+    from arena.core.errors import InvalidAction as InvalidAction
+    from arena.core.errors import StopPlaying as StopPlaying
+    from arena.core.errors import UsageError as UsageError
+    from arena.core.event import Event as Event
+    from arena.core.game import ChanceOutcome as ChanceOutcome
+    from arena.core.game import Game as Game
+    from arena.core.game import GameOptions as GameOptions
+    from arena.core.game import State as State
+    from arena.core.json import Json as Json
+    from arena.core.knowledge import Knowledge as Knowledge
+    from arena.core.knowledge import PlacedKnowledge as PlacedKnowledge
+    from arena.core.knowledge import Placement as Placement
+    from arena.core.observation import ArraySpec as ArraySpec
+    from arena.core.observation import Notes as Notes
+    from arena.core.observation import Observation as Observation
+    from arena.core.observation import TextLevel as TextLevel
+    from arena.core.outcome import Outcome as Outcome
+    from arena.core.ply import Decision as Decision
+    from arena.core.ply import Ply as Ply
+    from arena.core.view import Picture as Picture
+    from arena.core.view import Scene as Scene
+    from arena.envs.multi_agent import MultiAgentEnv as MultiAgentEnv
+    from arena.envs.pettingzoo import to_pettingzoo as to_pettingzoo
+    from arena.episodes.record import Episode as Episode
+    from arena.episodes.record import Header as Header
+    from arena.episodes.record import ReplayWriter as ReplayWriter
+    from arena.episodes.replay import Replay as Replay
+    from arena.episodes.replay import read_replay as read_replay
+    from arena.episodes.replay import verify as verify
+    from arena.episodes.runner import Watcher as Watcher
+    from arena.episodes.runner import play as play
+    from arena.episodes.runner import play_many as play_many
+    from arena.llm.backend import Backend as Backend
+    from arena.llm.backend import Choice as Choice
+    from arena.llm.backend import Completion as Completion
+    from arena.llm.backend import Message as Message
+    from arena.llm.backend import Request as Request
+    from arena.llm.backend import Sampling as Sampling
+    from arena.llm.backend import Token as Token
+    from arena.llm.backend import Usage as Usage
+    from arena.llm.service import LLMService as LLMService
+    from arena.llm.settings import Settings as Settings
+    from arena.plugins.catalog import Catalog as Catalog
+    from arena.plugins.loader import catalog as catalog
+    from arena.plugins.loader import make_game as make_game
 
 _HOME = {
-    "action": ("CHANCE", "Action", "ActionSet", "Step", "normalise"),
-    "assessment": ("Assessment", "Assessor", "Comment", "Measure", "Share"),
-    "agent": ("Agent", "Decision", "Seat", "make_agent"),
-    "backend": (
-        "Backend",
-        "Choice",
-        "Completion",
-        "Message",
-        "Request",
-        "Sampling",
-        "Token",
-        "Usage",
+    "agents.agent": (
+        "Agent",
+        "Seat",
     ),
-    "env": ("MultiAgentEnv",),
-    "episode": ("Episode", "Header", "Ply", "ReplayWriter"),
-    "errors": (
+    "agents.prompt": (
+        "Chat",
+        "ChatOptions",
+    ),
+    "agents.reply.reader": ("read_reply",),
+    "agents.seating": (
+        "make_agent",
+        "seat_agents",
+    ),
+    "core.action": (
+        "CHANCE",
+        "Action",
+        "ActionSet",
+        "Step",
+        "normalise",
+    ),
+    "core.assessment": (
+        "Assessment",
+        "Assessor",
+        "Comment",
+        "Measure",
+        "Share",
+    ),
+    "core.errors": (
         "ActionError",
         "AmbiguousAction",
         "ArenaError",
@@ -114,28 +126,68 @@ _HOME = {
         "StopPlaying",
         "UsageError",
     ),
-    "game": ("ChanceOutcome", "Game", "GameOptions", "Outcome", "State"),
-    "observation": (
-        "ArraySpec",
-        "Event",
-        "Json",
+    "core.event": ("Event",),
+    "core.game": (
+        "ChanceOutcome",
+        "Game",
+        "GameOptions",
+        "State",
+    ),
+    "core.json": ("Json",),
+    "core.knowledge": (
         "Knowledge",
-        "Notes",
-        "Observation",
         "PlacedKnowledge",
         "Placement",
+    ),
+    "core.observation": (
+        "ArraySpec",
+        "Notes",
+        "Observation",
         "TextLevel",
     ),
-    "pettingzoo": ("to_pettingzoo",),
-    "picture": ("Picture",),
-    "playing": ("Watcher", "play", "play_many", "seat_agents"),
-    "prompt": ("Chat", "ChatOptions"),
-    "registry": ("Catalog", "catalog", "make_game"),
-    "replay": ("Replay", "read_replay", "verify"),
-    "reply": ("read_reply",),
-    "scene": ("Scene",),
-    "service": ("LLMService",),
-    "settings": ("Settings",),
+    "core.outcome": ("Outcome",),
+    "core.ply": (
+        "Decision",
+        "Ply",
+    ),
+    "core.view": (
+        "Picture",
+        "Scene",
+    ),
+    "envs.multi_agent": ("MultiAgentEnv",),
+    "envs.pettingzoo": ("to_pettingzoo",),
+    "episodes.record": (
+        "Episode",
+        "Header",
+        "ReplayWriter",
+    ),
+    "episodes.replay": (
+        "Replay",
+        "read_replay",
+        "verify",
+    ),
+    "episodes.runner": (
+        "Watcher",
+        "play",
+        "play_many",
+    ),
+    "llm.backend": (
+        "Backend",
+        "Choice",
+        "Completion",
+        "Message",
+        "Request",
+        "Sampling",
+        "Token",
+        "Usage",
+    ),
+    "llm.service": ("LLMService",),
+    "llm.settings": ("Settings",),
+    "plugins.catalog": ("Catalog",),
+    "plugins.loader": (
+        "catalog",
+        "make_game",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

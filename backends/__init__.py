@@ -21,9 +21,9 @@ BACKENDS = {
         )
     },
     "litellm": ("litellm:anything", "litellm:MODEL, whatever litellm reaches, as it names it"),
-    "http": ("http:http_backend", "http://HOST:PORT/v1#MODEL, any OpenAI-compatible server"),
-    "https": ("http:https_backend", "https://HOST:PORT/v1#MODEL, the same"),
-    "art": ("http:art", "art[:MODEL], what `arena serve` or an ART backend hosts"),
+    "http": ("openai_http:http_backend", "http://HOST:PORT/v1#MODEL, any OpenAI-compatible server"),
+    "https": ("openai_http:https_backend", "https://HOST:PORT/v1#MODEL, the same"),
+    "art": ("openai_http:art", "art[:MODEL], what `arena serve` or an ART backend hosts"),
     "embedded": ("embedded:embedded", "embedded[:NAME or FOLDER], a model in this process"),
     "scripted": ("scripted:scripted", "scripted:FILE, replies given in advance"),
     "recorded": ("recorded:recorded", "recorded:REPLAY, what models said in that game"),
@@ -34,12 +34,3 @@ BACKENDS = {
 def register(catalog: Catalog) -> None:
     for name, (target, summary) in BACKENDS.items():
         catalog.add("backend", name, f"backends.{target}", summary)
-    catalog.add("server", "embedded", "backends.server:serve", "an OpenAI-compatible server")
-    for name, target, summary in (
-        ("embedded", "host:embedded_host", "in this process, on a CPU or CUDA"),
-        ("local", "local:local_host", "ART's LocalBackend: a GPU, vLLM, LoRA"),
-        ("serverless", "serverless:serverless_host", "ART's ServerlessBackend: W&B trains"),
-    ):
-        catalog.add("host", name, f"backends.art.{target}", summary)
-    choosing = "backends.art.choosing:choose_host"
-    catalog.add("host-choice", "auto", choosing, "the host that this machine can be")

@@ -19,10 +19,10 @@ import httpx
 from openai import OpenAIError
 from pydantic import SecretStr
 
-from arena.backend import Choice, Completion, Request, Token, Usage
-from arena.errors import BackendError, ContextOverflow, FailureCause, UsageError
-from arena.observation import Json
-from arena.settings import Limits, Settings
+from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
+from arena.core.json import Json
+from arena.llm.backend import Choice, Completion, Request, Token, Usage
+from arena.llm.settings import Limits, Settings
 from backends.litellm_client import (
     TAKE_A_CLIENT,
     Exchange,

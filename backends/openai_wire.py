@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 from pydantic_core import from_json
 
-from arena.backend import Choice, Completion, FinishReason, Request, Token, Usage
-from arena.errors import BackendError, ContextOverflow, FailureCause
-from arena.observation import Json
+from arena.core.errors import BackendError, ContextOverflow, FailureCause
+from arena.core.json import Json
+from arena.llm.backend import Choice, Completion, FinishReason, Request, Token, Usage
 
 LONGEST_SAID = 300
 """Characters of a provider's own words that an error repeats."""

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from arena.attempt import Attempt, requests_of, shared, unusual
-from arena.backend import Choice, Completion, Message, Request, Token, Usage
-from arena.episode import DecisionLine
-from arena.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
-from arena.observation import Json
-from arena.printable import shortened
-from arena.replay import Replay, read_replay
-from arena.settings import Settings
+from arena.agents.model_call import Attempt, requests_of, shared, unusual
+from arena.core.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
+from arena.core.json import Json
+from arena.core.text import shortened
+from arena.episodes.record import DecisionLine
+from arena.episodes.replay import Replay, read_replay
+from arena.llm.backend import Choice, Completion, Message, Request, Token, Usage
+from arena.llm.settings import Settings
 
 AROUND = 60
 """Characters shown of a difference."""

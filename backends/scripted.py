@@ -17,11 +17,11 @@ from pathlib import Path
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from arena.backend import Choice, Completion, FinishReason, Request, Usage
-from arena.errors import BackendError, ContextOverflow, FailureCause, UsageError
-from arena.observation import Json
-from arena.service.waiting import CHARACTERS_PER_TOKEN
-from arena.settings import Settings
+from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
+from arena.core.json import Json
+from arena.llm.backend import Choice, Completion, FinishReason, Request, Usage
+from arena.llm.rate_limit import CHARACTERS_PER_TOKEN
+from arena.llm.settings import Settings
 
 RETRYABLE = frozenset({"rate_limit", "server_error", "timeout", "connection", "bad_response"})
 

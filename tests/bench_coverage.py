@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from arena.evaluation.control import controlled_mean
-from arena.evaluation.intervals import clustered_mean, rate
+from arena.evaluation.evaluator import Setting, available_cores, play_by_bots
 from arena.evaluation.records import Estimate, GameResult, Role, Slot
-from arena.evaluation.running import Setting, available_cores, play_by_bots
-from arena.evaluation.sequential import ConfidenceSequence, log_capital
+from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence, log_capital
+from arena.evaluation.statistics.control_variate import controlled_mean
+from arena.evaluation.statistics.intervals import clustered_mean, rate
 from games.cluedo.game import Cluedo
 
 Floats = NDArray[np.float64]

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from arena.evaluation.design import evaluation_schedule
-from arena.evaluation.findings import Evaluation
+from arena.evaluation.aggregation import Evaluation
+from arena.evaluation.evaluator import Setting, Workers, play_slot, run_schedule
 from arena.evaluation.records import GameResult, Slot
-from arena.evaluation.running import Setting, Workers, play_slot, run_schedule
-from arena.registry import make_game
+from arena.evaluation.schedule import evaluation_schedule
+from arena.plugins.loader import make_game
 
 
 def play_all(setting: Setting, slots: Sequence[Slot], workers: int) -> list[GameResult]:

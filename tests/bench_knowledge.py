@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from test_cluedo_knowledge import random_game
 
-from arena.action import CHANCE
-from arena.playing import play, seat_agents
-from games.cluedo.counting import Count
-from games.cluedo.events import Suggest
+from arena.agents.seating import seat_agents
+from arena.core.action import CHANCE
+from arena.episodes.runner import play
 from games.cluedo.game import Cluedo
-from games.cluedo.knowledge import CluedoKnowledge
-from games.cluedo.problem import Problem
+from games.cluedo.inference.constraints import Problem
+from games.cluedo.inference.counting import Count
+from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.rules.events import Suggest
 
 GAMES = 12
 

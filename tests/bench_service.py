@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
-from arena.backend import Message, Request, Sampling
-from arena.service import LLMService
-from arena.settings import ServiceSettings, Settings
+from arena.llm.backend import Message, Request, Sampling
+from arena.llm.service import LLMService
+from arena.llm.settings import ServiceSettings, Settings
 
 PLAYERS = 256
 LATENCY = 0.05
@@ -43,7 +43,7 @@ Ask = Callable[[int], Awaitable[str]]
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The base URL of a server in a process of its own."""
-    program = str(Path(__file__).parent / "misbehaving.py")
+    program = str(Path(__file__).parent / "support" / "misbehaving.py")
     command = [sys.executable, program, "--port", "0", "--latency", str(LATENCY)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from other_libraries import CONTESTANTS, Contestant
 
-from arena.action import CHANCE, Action, ActionSet
-from arena.env import MultiAgentEnv
-from arena.observation import Observation
-from games.cluedo.events import Accuse
+from arena.core.action import CHANCE, Action, ActionSet
+from arena.core.observation import Observation
+from arena.envs.multi_agent import MultiAgentEnv
 from games.cluedo.game import Cluedo
+from games.cluedo.rules.events import Accuse
 
 SECONDS = 1.0
 """Of one round, about; each contestant plays three and the best counts."""

@@ -23,17 +23,17 @@ from typing import Any
 
 import pytest
 
-from arena.cli.train_lines import TrainingLines
+from arena.agents.prompt import ChatOptions
+from arena.cli.training.plain_progress import TrainingLines
 from arena.evaluation.exploitability import against, average, exploitability, uniform
-from arena.prompt import ChatOptions
-from arena.registry import make_game
-from arena.service import LLMService
-from arena.settings import Settings
-from arena.training.config import TrainConfig
-from arena.training.experiments import checkpoint_of
-from arena.training.records import RunFiles
+from arena.llm.service import LLMService
+from arena.llm.settings import Settings
+from arena.plugins.loader import make_game
+from trainers.config.config import TrainConfig
 from trainers.grpo import train
 from trainers.policy_table import PolicyTable, tabulate
+from trainers.runs.records import RunFiles
+from trainers.runs.run_files import checkpoint_of
 
 KUHN: dict[str, Any] = {
     "game": "kuhn_poker",

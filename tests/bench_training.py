@@ -33,25 +33,25 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import AutoTokenizer, Qwen3ForCausalLM, TrainerCallback
 
-from arena.backend import Sampling
-from arena.episode import Episode
-from arena.prompt import ChatOptions
-from arena.registry import make_game
-from arena.service import LLMService
-from arena.settings import Settings
-from arena.training.art import TrajectoryGroup
-from arena.training.config import TrainConfig
-from arena.training.records import StepRecord
-from backends.art.batching import minibatches
-from backends.art.learner import Learner, UpdateOptions
-from backends.art.sequences import TokenSequence, sampled_tokens, sequences_of
+from arena.agents.prompt import ChatOptions
+from arena.episodes.record import Episode
+from arena.llm.backend import Sampling
+from arena.llm.service import LLMService
+from arena.llm.settings import Settings
+from arena.plugins.loader import make_game
 from backends.embedded import find_checkpoint
 from backends.embedded.backend import SamplerBackend
 from backends.embedded.sampler import Draw, Sampler
+from trainers.algorithms.batching import minibatches
+from trainers.algorithms.learner import Learner, UpdateOptions
+from trainers.algorithms.sequences import TokenSequence, sampled_tokens, sequences_of
+from trainers.config.config import TrainConfig
 from trainers.grpo import train
+from trainers.hosts.art import TrajectoryGroup
 from trainers.opponents import NEWEST
 from trainers.rewards import Rewards, Rollout, Scored
 from trainers.rollouts import Deal, Rollouts, Table, training_chat
+from trainers.runs.records import StepRecord
 
 DEALS, GAMES = 8, 8
 TRAINED = 16

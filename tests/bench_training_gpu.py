@@ -21,10 +21,10 @@ if find_spec("art") is None:
 import torch
 from tiny_model import build_tiny_model
 
-from backends.art.batching import minibatches
-from backends.art.learner import Learner, UpdateOptions
-from backends.art.sequences import TokenSequence
 from backends.embedded.sampler import Draw, Sampler
+from trainers.algorithms.batching import minibatches
+from trainers.algorithms.learner import Learner, UpdateOptions
+from trainers.algorithms.sequences import TokenSequence
 
 pytestmark = [
     pytest.mark.gpu,

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from arena.agent import default_opponent, shown
-from arena.errors import UsageError
-from arena.extras import require
-from arena.game import Game
-from arena.registry import make_game
-from arena.service import LLMService
-from arena.settings import Settings
-from arena.training.config import TrainConfig
+from arena.agents.seating import default_opponent
+from arena.core.errors import UsageError
+from arena.core.game import Game
+from arena.core.spec import shown
+from arena.llm.service import LLMService
+from arena.llm.settings import Settings
+from arena.plugins.extras import require
+from arena.plugins.loader import make_game
+from trainers.config.config import TrainConfig
 from trainers.opponents import Mix, check_spec
 from trainers.prompts import system_prompt
 from trainers.rewards import GroupScorer, Rewards, load_group_scorer

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arena.playing import stream
-from arena.training.art import TrajectoryGroup
-from arena.training.records import Groups
+from arena.core.seeds import stream
+from trainers.hosts.art import TrajectoryGroup
 from trainers.rewards import GroupScorer, score_group
+from trainers.runs.records import Groups
 
 
 @dataclass(frozen=True, slots=True)

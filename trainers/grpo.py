@@ -41,27 +41,27 @@ from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-from arena.episode import Episode
-from arena.errors import ArenaError, BackendError, UsageError
-from arena.game import Game
-from arena.playing import stream
-from arena.registry import catalog, make_game
-from arena.service import LLMService
-from arena.settings import Settings
-from arena.training.art import TrajectoryGroup
-from arena.training.config import TrainConfig
-from arena.training.hosts import TrainingHost
-from arena.training.records import Evaluated, RunState, StepRecord, TrainingView
+from arena.core.errors import ArenaError, BackendError, UsageError
+from arena.core.game import Game
+from arena.core.seeds import stream
+from arena.episodes.record import Episode
+from arena.llm.service import LLMService
+from arena.llm.settings import Settings
+from arena.plugins.loader import make_game
 from trainers.checks import checked
-from trainers.dealing import deals_of
+from trainers.config.config import TrainConfig
+from trainers.deal_schedule import deals_of
 from trainers.groups import choose, judge, shuffle_rewards, whole
-from trainers.health import Health
-from trainers.heldout import FINAL, PERIODIC
+from trainers.heldout_eval import FINAL, PERIODIC
+from trainers.hosts.art import TrajectoryGroup
+from trainers.hosts.host import TrainingHost
 from trainers.opponents import NEWEST, policy_spec
 from trainers.rewards import Rollout, Scored
 from trainers.rollouts import Counts, Deal, Rollouts
-from trainers.rows import Timer, collapse, numbers, row_of
-from trainers.runlog import RunLog, evenly, go_back, kept_steps, why
+from trainers.runs.health import Health
+from trainers.runs.records import Evaluated, RunReport, RunState, StepRecord, TrainingView
+from trainers.runs.run_log import RunLog, evenly, go_back, kept_steps, why
+from trainers.runs.wandb_log import WandbLog
 from trainers.setup import (
     from_scratch,
     held_out,
@@ -69,7 +69,7 @@ from trainers.setup import (
     make_host,
     table,
 )
-from trainers.wandb_log import WandbLog
+from trainers.step_metrics import Timer, collapse, numbers, row_of
 
 TRIES = 4
 """Of an update that fails for a passing reason: the first, and three with exponential back-off."""
@@ -78,14 +78,19 @@ FIRST_WAIT = 1.0
 
 
 async def train(
-    config: TrainConfig, *, folder: Path, view: TrainingView, settings: Settings
+    config: TrainConfig,
+    *,
+    folder: Path,
+    view: TrainingView,
+    settings: Settings,
+    report: RunReport | None = None,
 ) -> RunState:
     """Train, or go on training, in this folder; returns how the run stands.
 
     Raises UsageError for a wish that cannot be fulfilled, before anything is played, and ArenaError
     for what ends a run; finished steps are kept whatever happens.
     """
-    return await Run.of(config, folder, view, settings).complete()
+    return await Run.of(config, folder, view, settings, report).complete()
 
 
 class Run:
@@ -99,6 +104,7 @@ class Run:
         folder: Path,
         view: TrainingView,
         settings: Settings,
+        report: RunReport | None = None,
     ) -> None:
         self.config = config
         self.game = game
@@ -116,12 +122,22 @@ class Run:
         """Steps that the service knows."""
         self._told_of_room = False
         self.wandb: WandbLog | None = None
+        self._report = report
 
     @classmethod
-    def of(cls, config: TrainConfig, folder: Path, view: TrainingView, settings: Settings) -> Run:
+    def of(
+        cls,
+        config: TrainConfig,
+        folder: Path,
+        view: TrainingView,
+        settings: Settings,
+        report: RunReport | None = None,
+    ) -> Run:
         """Everything that can be wrong with a config is found here, before anything starts."""
         game = make_game(config.game, **config.options)
-        return cls(config, game, make_host(config, folder, settings), folder, view, settings)
+        return cls(
+            config, game, make_host(config, folder, settings), folder, view, settings, report
+        )
 
     async def complete(self) -> RunState:
         """All that is left to do, from the last finished step to the report."""
@@ -236,9 +252,8 @@ class Run:
                 final[name] = await self._evaluate(step, FINAL, "last evaluation", folder)
         status = "stopped" if self.stopped else "finished"
         self.log.commit(state.model_copy(update={"final": final, "status": status}))
-        catalog().load("sheet", "training")(
-            self.config, self.log.records, self.log.state, self.log.files.report
-        )
+        if self._report is not None:
+            self._report(self.config, self.log.records, self.log.state, self.log.files.report)
         return self.log.state
 
     # The parts of a step

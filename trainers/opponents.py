@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from arena.agent import Seat, default_opponent, make_agent
-from arena.errors import UsageError
-from arena.game import Game
-from arena.service import LLMService
-from arena.settings import Settings
+from arena.agents.agent import Seat
+from arena.agents.seating import default_opponent, make_agent
+from arena.core.errors import UsageError
+from arena.core.game import Game
+from arena.llm.service import LLMService
+from arena.llm.settings import Settings
 
 NEWEST = "policy:newest"
 """The SPEC of the learner, and of opponents called `self`."""

@@ -1,7 +1,7 @@
 """A language model's policy as a table: how likely each legal action is, at each information set.
 
 On a small game that makes a model's strength exact: `arena.evaluation.exploitability` takes the
-table as a policy. At each information set the chat is what `arena.chat_agent` would have sent, the
+table as a policy. At each information set the chat is what a `ChatAgent` would have sent, the
 model's own earlier answers included, and an action's probability is that of its text and the end of
 the answer. Other ways to name the action (a sentence around it, other tokens for the same text)
 count as illegal, and the legal actions are scaled to add up to 1, so the table says how much was
@@ -15,14 +15,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from arena.action import Action
-from arena.backend import Message, Request
-from arena.errors import UsageError
+from arena.agents.prompt import Chat, ChatOptions
+from arena.core.action import Action
+from arena.core.errors import UsageError
+from arena.core.game import Game
+from arena.core.observation import Observation, TextLevel
 from arena.evaluation.exploitability import InformationSet, Situation, information_sets
-from arena.game import Game
-from arena.observation import Observation, TextLevel
-from arena.prompt import Chat, ChatOptions
-from arena.service import LLMService
+from arena.llm.backend import Message, Request
+from arena.llm.service import LLMService
 
 
 @dataclass(frozen=True, slots=True)

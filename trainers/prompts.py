@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from arena import Game
-from arena.errors import UsageError
-from arena.prompt import HOW_TO_ANSWER, AnswerForm, system_message
-from arena.registry import catalog
+from arena.agents.prompt import HOW_TO_ANSWER, AnswerForm, system_message
+from arena.core.errors import UsageError
+from arena.plugins.loader import catalog
 
 
 def system_prompt(name: str, game: Game, answers: AnswerForm = "text") -> str:

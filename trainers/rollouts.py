@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from arena.attempt import Attempt
-from arena.episode import Episode, ReplayWriter
-from arena.errors import ArenaError, StopPlaying
-from arena.game import Game
-from arena.observation import TextLevel
-from arena.playing import Watcher, play, seat_agents, stream
-from arena.prompt import ChatOptions
-from arena.service import LLMService
-from arena.training.art import Trajectory, TrajectoryGroup
+from arena.agents.model_call import Attempt
+from arena.agents.prompt import ChatOptions
+from arena.agents.seating import seat_agents
+from arena.core.errors import ArenaError, StopPlaying
+from arena.core.game import Game
+from arena.core.observation import TextLevel
+from arena.core.seeds import stream
+from arena.episodes.record import Episode, ReplayWriter
+from arena.episodes.runner import Watcher, play
+from arena.llm.service import LLMService
+from trainers.hosts.art import Trajectory, TrajectoryGroup
 from trainers.rewards import Scored
 from trainers.trajectories import (
     attempts_of,

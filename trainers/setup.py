@@ -6,18 +6,18 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from arena.backend import Sampling
-from arena.game import Game
-from arena.prompt import ChatOptions
-from arena.registry import catalog
-from arena.settings import Settings
-from arena.training.config import TrainConfig
-from arena.training.hosts import HostRequest, TrainingHost
+from arena.agents.prompt import ChatOptions
+from arena.core.game import Game
+from arena.llm.backend import Sampling
+from arena.llm.settings import Settings
+from arena.plugins.loader import catalog
 from trainers.checks import evaluation_opponents
-from trainers.heldout import FINAL, HeldOut
+from trainers.config.config import TrainConfig
+from trainers.heldout_eval import FINAL, HeldOut
+from trainers.hosts.host import HostRequest, TrainingHost
+from trainers.pretrain.random_init import scratch_model
 from trainers.prompts import system_prompt
 from trainers.rollouts import Table, training_chat
-from trainers.scratch import scratch_model
 
 SHIPPED = {"cluedo": "clue-tiny"}
 """Games for which a checkpoint comes with the package; for others a run begins from scratch."""

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from arena.action import CHANCE
-from arena.attempt import Attempt, ChatLine
-from arena.episode import Episode
-from arena.errors import UsageError
-from arena.training.art import Choice, History, Trajectory
+from arena.agents.model_call import Attempt, ChatLine
+from arena.core.action import CHANCE
+from arena.core.errors import UsageError
+from arena.episodes.record import Episode
+from trainers.hosts.art import Choice, History, Trajectory
 
 
 @dataclass(slots=True)

@@ -24,8 +24,8 @@ from arena.cli import (
     tournament,
     train,
 )
-from arena.errors import ArenaError, UsageError
-from arena.printable import shortened
+from arena.core.errors import ArenaError, UsageError
+from arena.core.text import shortened
 
 LONGEST = 3000
 """Characters of a complaint: the longest that says something lists names."""
@@ -55,7 +55,7 @@ app.command("doctor")(doctor.doctor_command)
 @app.callback(invoke_without_command=True)
 def _root(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
     if version:
-        from arena.version import __version__
+        from arena.core.version import __version__
 
         print(f"arena {__version__}")
         raise typer.Exit

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from arena.cli.flags import Flag
+from arena.cli.common.flags import Flag
 
 
 def agents_command(
     as_json: Annotated[bool, Flag("--json", help="As JSON.")] = False,
 ) -> None:
     """List who can take a seat: kinds of players, and the bots of each game."""
-    from arena.registry import catalog
+    from arena.plugins.loader import catalog
 
     kinds = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("agent")]
     models = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("backend")]

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.export import tell_copies
-from arena.cli.flags import Flag, flag_groups
-from arena.cli.report import ReportFlags, check_file, write_csv
-from arena.errors import ArenaError
-from arena.printable import clean
-from arena.words import counted
+from arena.cli.common.flags import Flag, flag_groups
+from arena.cli.common.report import ReportFlags, check_file, write_csv
+from arena.cli.replaying.export import tell_copies
+from arena.core.errors import ArenaError
+from arena.core.text import clean, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arena.cli.report import Report
+    from arena.cli.common.report import Report
     from arena.evaluation.analysis import Analyses
 
 
@@ -66,7 +65,7 @@ async def _analyse(files: list[Path], analysis: Analyses, score: bool, workers: 
     from rich.progress import Progress
 
     from arena.evaluation.analysis import analyse
-    from arena.evaluation.running import Workers, available_cores
+    from arena.evaluation.evaluator import Workers, available_cores
 
     number = min(workers or available_cores(), len(files))
     console = Console(stderr=True)
@@ -83,7 +82,7 @@ async def _analyse(files: list[Path], analysis: Analyses, score: bool, workers: 
 
 def told_apart(reports: Sequence[Report]) -> list[str]:
     """A heading for each: its game, and where others are of the same name, what is not the same."""
-    from arena.evaluation.tables import name_of
+    from arena.evaluation.output.tables import name_of
 
     facts = [{**report["options"], "text level": _level(report)} for report in reports]
     headings = []

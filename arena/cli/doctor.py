@@ -8,11 +8,11 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
-from arena.cli.flags import Flag
-from arena.version import __version__
+from arena.cli.common.flags import Flag
+from arena.core.version import __version__
 
 if TYPE_CHECKING:
-    from arena.observation import Json
+    from arena.core.json import Json
 
 DISTRIBUTION = "arena-games"
 
@@ -67,7 +67,7 @@ def _package(name: str, extra: str, install: str) -> dict[str, Json]:
 
 
 def _plugins() -> list[str]:
-    from arena.registry import catalog
+    from arena.plugins.loader import catalog
 
     kinds = ("game", "bot", "agent", "backend", "viewer", "trainer")
     return sorted({entry.plugin for kind in kinds for entry in catalog().entries(kind)})

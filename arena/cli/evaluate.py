@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from arena.cli import models
-from arena.cli.experiment import Run, RunFlags
-from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
-from arena.cli.report import ReportFlags
-from arena.errors import UsageError
+from arena.cli.common import models
+from arena.cli.common.experiment import Run, RunFlags
+from arena.cli.common.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
+from arena.cli.common.report import ReportFlags
+from arena.core.errors import UsageError
 
 BETWEEN_SPECS = r",(?=\s*(?:\w+(?::|\s*,|\s*$)|,|$))"
 """A comma that another SPEC follows, or nothing; one within a URL's password is part of it."""
@@ -50,9 +50,9 @@ def eval_command(
     asking: models.ModelFlags = models.ModelFlags(),  # noqa: B008
 ) -> int:
     """Measure a player: win rate, exact deduction metrics, and the difference to a baseline."""
-    from arena.agent import shown
-    from arena.evaluation.design import evaluation_schedule
-    from arena.evaluation.findings import Evaluation
+    from arena.core.spec import shown
+    from arena.evaluation.aggregation import Evaluation
+    from arena.evaluation.schedule import evaluation_schedule
 
     the_game, tested = which.make(game), _only(player)
     opponents = _opponents(the_game.name, against)
@@ -77,7 +77,7 @@ def eval_command(
 
 
 def _only(player: list[str]) -> str:
-    from arena.agent import shown
+    from arena.core.spec import shown
 
     if len(player) > 1:
         raise UsageError(
@@ -89,7 +89,8 @@ def _only(player: list[str]) -> str:
 
 def _opponents(game: str, against: list[str]) -> list[str]:
     """The SPECs of --against; by default the game's second bot, or its only one."""
-    from arena.agent import default_opponent, shown
+    from arena.agents.seating import default_opponent
+    from arena.core.spec import shown
 
     if not against:
         return [default_opponent(game)]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.flags import Flag
+from arena.cli.common.flags import Flag
 
 if TYPE_CHECKING:
-    from arena.game import Game
-    from arena.observation import Json
+    from arena.core.game import Game
+    from arena.core.json import Json
 
 
 def games_command(
@@ -19,7 +19,7 @@ def games_command(
     as_json: Annotated[bool, Flag("--json", help="As JSON.")] = False,
 ) -> None:
     """List the games and their options."""
-    from arena.registry import catalog
+    from arena.plugins.loader import catalog
 
     names = [name] if name else catalog().names("game")
     games = [describe_game(game, catalog().load("game", game)) for game in names]
@@ -39,7 +39,7 @@ def games_command(
 
 def describe_game(name: str, game: type[Game]) -> dict[str, Json]:
     """Name, summary, bots and options of a game."""
-    from arena.agent import bot_names
+    from arena.agents.seating import bot_names
 
     schema = game.Options.model_json_schema()
     options = [

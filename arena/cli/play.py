@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 from typing import Annotated
 
-from arena.cli import models
-from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
+from arena.cli.common import models
+from arena.cli.common.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
 
 
 @flag_groups
@@ -36,9 +36,9 @@ def play_command(
     backend: models.BackendFlag = None,
 ) -> int:
     """Play games and write a replay of each."""
-    from arena.cli.options import specs_from_flags, unnamed_seats
-    from arena.cli.rerun import check_recordings
-    from arena.cli.table import Table, check, run
+    from arena.cli.common.options import specs_from_flags, unnamed_seats
+    from arena.cli.common.table import Table, check, run
+    from arena.cli.replaying.rerun import check_recordings
 
     played = which.make(game)
     specs = models.seat_model(backend, specs_from_flags(played, seat), unnamed_seats(played, seat))

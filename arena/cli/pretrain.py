@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.flags import Flag
-from arena.errors import UsageError
+from arena.cli.common.flags import Flag
+from arena.core.errors import UsageError
 
 
 def pretrain_command(
@@ -30,14 +30,13 @@ def pretrain_command(
     It reads the same prompts as every model. The same flags give the same weights on the same kind
     of machine. Play it with --seat 0=embedded:FOLDER.
     """
-    from arena.registry import catalog
+    from trainers.pretrain.pretrain import pretrain
+    from trainers.pretrain.recipe import recipe_of
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: there is something already; name a new folder")
-    recipe = catalog().load("trainer", "imitation-recipe")(
-        game=game, games=games, epochs=epochs, seed=seed
-    )
-    figures = catalog().load("trainer", "imitation")(recipe, out, _say)
+    recipe = recipe_of(game=game, games=games, epochs=epochs, seed=seed)
+    figures = pretrain(recipe, out, _say)
     print(json.dumps(figures) if as_json else f"Play it: arena play {game} --seat 0=embedded:{out}")
     return 0
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.flags import Flag, JsonFlag, flag_groups
-from arena.errors import UsageError
+from arena.cli.common.flags import Flag, JsonFlag, flag_groups
+from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from arena.cli.stored_run import StoredRun
-    from arena.evaluation.tables import Grid
-    from arena.observation import Json
+    from arena.cli.training.stored_run import StoredRun
+    from arena.core.json import Json
+    from arena.evaluation.output.tables import Grid
 
 app = typer.Typer(help="List, show and compare training runs.", no_args_is_help=True)
 
@@ -39,15 +39,15 @@ class RunsFlags:
     @property
     def home(self) -> Path:
         """Where `arena train` puts its experiments unless it is told otherwise."""
-        from arena.settings import config_table
-        from arena.training.config import TrainConfig
+        from arena.llm.settings import config_table
+        from trainers.config.config import TrainConfig
 
         default = TrainConfig.model_fields["log_dir"].default
         return self.log_dir or Path(str(config_table("train").get("log_dir", default)))
 
     def find(self, name: str) -> StoredRun:
         """The run of this name, or in this folder. Raises UsageError if there is none."""
-        from arena.cli.stored_run import StoredRun, stored_runs
+        from arena.cli.training.stored_run import StoredRun, stored_runs
 
         for folder in (self.home / name, Path(name)):
             if folder.is_dir():
@@ -75,8 +75,8 @@ class RunsFlags:
 @flag_groups
 def list_command(flags: RunsFlags) -> int:
     """List the training runs: how far they are, and what they have gained."""
-    from arena.cli.run_tables import overview
-    from arena.cli.stored_run import stored_runs
+    from arena.cli.training.run_tables import overview
+    from arena.cli.training.stored_run import stored_runs
 
     runs = stored_runs(flags.home)
     if not runs and not flags.as_json:
@@ -95,7 +95,7 @@ def show_command(
     ] = None,
 ) -> int:
     """Show a run: its settings, its steps, its rewards, where the time went."""
-    from arena.cli.run_tables import pages
+    from arena.cli.training.run_tables import pages
 
     run = flags.find(name)
     return flags.tell(run.everything(), pages(run, every))
@@ -108,8 +108,8 @@ def compare_command(
     flags: RunsFlags,
 ) -> int:
     """Compare runs: what differs in their settings, and how fast they have learned."""
-    from arena.cli.run_tables import comparison
-    from arena.cli.stored_run import settings_that_differ
+    from arena.cli.training.run_tables import comparison
+    from arena.cli.training.stored_run import settings_that_differ
 
     if len(names) < 2:
         raise UsageError(f"compare {names[0]}: name two runs or more")

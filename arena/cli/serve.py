@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.flags import Flag
+from arena.cli.common.flags import Flag
 
 
 def serve_command(
@@ -46,9 +46,9 @@ def serve_command(
 
     With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
     """
-    from arena.registry import catalog
+    from backends.server import serve
 
-    code: int = catalog().load("server", "embedded")(
+    return serve(
         model,
         host=host,
         port=port,
@@ -63,4 +63,3 @@ def serve_command(
         tokens_as_ids=tokens_as_ids,
         verbose=verbose,
     )
-    return code

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from arena.cli import models
-from arena.cli.experiment import Run, RunFlags, raw_specs
-from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
-from arena.cli.report import ReportFlags
-from arena.errors import UsageError
+from arena.cli.common import models
+from arena.cli.common.experiment import Run, RunFlags, raw_specs
+from arena.cli.common.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
+from arena.cli.common.report import ReportFlags
+from arena.core.errors import UsageError
 
 
 @flag_groups
@@ -34,9 +34,9 @@ def tournament_command(
 
     With --resume, players may be added and --games be raised: only what is lacking is played.
     """
-    from arena.agent import shown
-    from arena.evaluation.design import tournament_schedule
-    from arena.evaluation.findings import Tournament
+    from arena.core.spec import shown
+    from arena.evaluation.aggregation import Tournament
+    from arena.evaluation.schedule import tournament_schedule
 
     the_game = which.make(game)
     names = [shown(spec) for spec in player]

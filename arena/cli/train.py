@@ -20,7 +20,7 @@ class TrainCommand(TyperCommand):
         if not self.params:
             import typer
 
-            from arena.cli.train_command import train_command
+            from arena.cli.training.command import train_command
 
             made = typer.Typer(add_completion=False)
             made.command()(train_command)
@@ -30,7 +30,7 @@ class TrainCommand(TyperCommand):
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Help says what holds here and now, which files decide too."""
-        from arena.cli.train_flags import defaults
+        from arena.cli.training.flags import defaults
 
         told = defaults()
         for each in self.get_params(ctx):

@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from arena.errors import ArenaError, ReplayError, UsageError
-from arena.evaluation.findings import Analysis
-from arena.evaluation.measuring import Played, measure
+from arena.core.errors import ArenaError, ReplayError, UsageError
+from arena.core.game import Game
+from arena.core.json import Json
+from arena.core.outcome import Outcome
+from arena.episodes.replay import Replay, read_replay
+from arena.evaluation.aggregation import Analysis
+from arena.evaluation.evaluator import Workers, in_order, kept, sha256
 from arena.evaluation.records import GameResult, Slot
-from arena.evaluation.results import Results
-from arena.evaluation.running import Workers, in_order, kept, sha256
-from arena.game import Game, Outcome
-from arena.observation import Json
-from arena.registry import make_game
-from arena.replay import Replay, read_replay
+from arena.evaluation.scoring import Played, measure
+from arena.evaluation.store.results import Results
+from arena.plugins.loader import make_game
 
 AHEAD = 8
 """Replays that are begun, for each worker, before an earlier one is done."""

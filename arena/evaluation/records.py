@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from arena.assessment import Share
-from arena.observation import Json
+from arena.core.assessment import Share
+from arena.core.json import Json
 
 Role = Literal["player", "baseline", "table"]
 """Why a game is played: for the player of an evaluation, its baseline, or a tournament's table."""

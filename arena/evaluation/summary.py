@@ -13,18 +13,18 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from arena.assessment import Measure
-from arena.evaluation.intervals import (
+from arena.core.assessment import Measure
+from arena.core.game import Game
+from arena.core.json import Json
+from arena.evaluation.records import Estimate
+from arena.evaluation.scoring import measures_of
+from arena.evaluation.statistics.intervals import (
     UNBOUNDED,
     clustered_mean,
     rate,
     ratio_of_sums,
 )
-from arena.evaluation.measuring import measures_of
-from arena.evaluation.records import Estimate
-from arena.evaluation.samples import Sample
-from arena.game import Game
-from arena.observation import Json
+from arena.evaluation.statistics.samples import Sample
 
 CALIBRATION_BINS = 10
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.errors import UsageError
-from arena.extras import require
+from arena.core.errors import UsageError
+from arena.plugins.extras import require
 
 if TYPE_CHECKING:
-    from arena.backend import Backend
-    from arena.settings import Settings
+    from arena.llm.backend import Backend
+    from arena.llm.settings import Settings
 
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 DEFAULT_CHECKPOINT = "clue-tiny"

@@ -10,8 +10,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arena.backend import Choice, Completion, Request, Token, Usage
-from arena.errors import BackendError, UsageError
+from arena.core.errors import BackendError, UsageError
+from arena.llm.backend import Choice, Completion, Request, Token, Usage
 from backends.embedded.sampler import Draw, Drawn, Sampler
 
 _shared: dict[Path, _Shared] = {}

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from arena.errors import BackendError
+from arena.core.errors import BackendError
 from backends.embedded.cache import PrefixCache
-from backends.embedded.drawing import Drawn, TopLogprob, pick
 from backends.embedded.model import BLOCK, Chunk, Model
-from backends.embedded.running import Running, Stats
+from backends.embedded.scheduler import Running, Stats
+from backends.embedded.token_sampling import Drawn, TopLogprob, pick
 from backends.embedded.tokens import ChatTokenizer
 
 PROMPT_ROWS = 256

@@ -17,14 +17,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from arena.backend import Message
-from arena.errors import BackendError, ContextOverflow, UsageError
+from arena.core.errors import BackendError, ContextOverflow, UsageError
+from arena.llm.backend import Message
 from backends.embedded.batching import Batcher
 from backends.embedded.cache import Prompt
-from backends.embedded.drawing import Draw, Drawn, TopLogprob
-from backends.embedded.guide import GuideMaker
+from backends.embedded.constrained_decoding import GuideMaker
 from backends.embedded.model import Model, agreeing_tiles, one_thread
-from backends.embedded.running import Running, Stats
+from backends.embedded.scheduler import Running, Stats
+from backends.embedded.token_sampling import Draw, Drawn, TopLogprob
 from backends.embedded.tokens import ChatTokenizer
 from backends.embedded.weights import (
     Shape,

@@ -11,8 +11,8 @@ from typing import Any
 
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from arena.backend import Message
-from arena.errors import UsageError
+from arena.core.errors import UsageError
+from arena.llm.backend import Message
 from backends.embedded.text import TextStream
 
 PIECES = 65_536

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from arena.errors import UsageError
+from arena.core.errors import UsageError
 
 State = Mapping[str, Tensor]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arena.extras import require
+from arena.plugins.extras import require
 
 NEEDED = (
     "jinja2", "safetensors", "tokenizers", "torch", "transformers",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError
 
-from arena.errors import ArenaError
+from arena.core.errors import ArenaError
 from backends.server.errors import ApiError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from arena.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError, UsageError
 
 
 @dataclass(frozen=True, slots=True)

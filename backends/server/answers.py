@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from arena.observation import Json
+    from arena.core.json import Json
     from backends.embedded.sampler import Drawn, TopLogprob
     from backends.server.generation import Job
 

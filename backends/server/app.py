@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
     from starlette.types import ASGIApp
 
-    from arena.observation import Json
+    from arena.core.json import Json
     from backends.embedded.sampler import Sampler
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from jinja2 import TemplateError
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from arena.errors import ArenaError
+from arena.core.errors import ArenaError
 from backends.embedded.sampler import Draw
 from backends.server.answers import Answer, ChatFormat, TextFormat, new_id, usage_of
 from backends.server.errors import ApiError
@@ -32,8 +32,8 @@ from backends.server.schemas import MOST_CHOICES, ChatBody, SampledBody, TextBod
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from arena.backend import Message
-    from arena.observation import Json
+    from arena.core.json import Json
+    from arena.llm.backend import Message
     from backends.embedded.sampler import Sampler
     from backends.server.answers import Spelling
     from backends.server.metrics import Metrics

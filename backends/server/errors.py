@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from arena.observation import Json
+from arena.core.json import Json
 
 RETRY_AFTER = "1"
 """Seconds: queues of small models are short."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from arena.errors import BackendError, ContextOverflow, MissingDependency, UsageError
+from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
 from backends.embedded.sampler import QueueFull
 from backends.server.errors import RETRY_AFTER, ApiError
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect, Request
 
-from arena.loopback import is_loopback_host, is_own_origin
 from backends.server.errors import ApiError
+from backends.server.loopback import is_loopback_host, is_own_origin
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pydantic import AliasChoices, Field
 from starlette.responses import JSONResponse, Response
 
-from arena.backend import Message
-from arena.errors import ArenaError
+from arena.core.errors import ArenaError
+from arena.llm.backend import Message
 from backends.embedded.sampler import Draw
 from backends.server.answers import text_of
 from backends.server.errors import ApiError

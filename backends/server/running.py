@@ -10,8 +10,8 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.errors import UsageError
-from arena.settings import Settings
+from arena.core.errors import UsageError
+from arena.llm.settings import Settings
 from backends.embedded import find_checkpoint
 from backends.server.address import Address, bind_error, find_address, listen_on
 

@@ -19,8 +19,8 @@ from pydantic import (
     model_validator,
 )
 
-from arena.backend import Message, Role
-from arena.observation import Json
+from arena.core.json import Json
+from arena.llm.backend import Message, Role
 from backends.server.errors import ApiError, bad_field
 
 MOST_CHOICES = 64

@@ -21,7 +21,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.extras import require
+from arena.plugins.extras import require
 
 if TYPE_CHECKING:
     from arena import Replay

@@ -15,17 +15,17 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from arena.errors import ArenaError
-from arena.observation import Json
-from arena.printable import shortened
+from arena.core.errors import ArenaError
+from arena.core.json import Json
+from arena.core.text import shortened
+from replays.web.branch_parents import Parents
 from replays.web.encoding import encode
 from replays.web.guard import Guard
+from replays.web.http_errors import Refused
 from replays.web.listing import Listing
 from replays.web.page_files import INDEX, TYPES, page_files, scene_file
-from replays.web.parents import Parents
-from replays.web.refusals import Refused
-from replays.web.root import ReplayFile, Root
-from replays.web.shelf import OpenReplay, Shelf
+from replays.web.replay_cache import OpenReplay, Shelf
+from replays.web.replay_directory import ReplayFile, Root
 
 WORTH_COMPRESSING = 2000
 COMPRESSION = 3

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from arena.errors import ArenaError, UsageError
-from arena.files import write_whole
-from arena.observation import Json
-from arena.replay import Replay
-from replays.study.documents import StoryJson
-from replays.study.study import Study
+from arena.core.errors import ArenaError, UsageError
+from arena.core.json import Json
+from arena.episodes.files import write_whole
+from arena.episodes.replay import Replay
+from replays.analysis.documents import StoryJson
+from replays.analysis.study import Study
 from replays.web.encoding import encode, encode_for_html
 from replays.web.modules import join_modules
 from replays.web.page_files import INDEX, page_files, scene_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from arena.observation import Json
+from arena.core.json import Json
 
 
 def encode(document: Json) -> str:

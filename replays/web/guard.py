@@ -6,7 +6,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from arena.loopback import is_loopback_host, is_own_origin
+from backends.server.loopback import is_loopback_host, is_own_origin
 
 POLICY = "; ".join(
     (

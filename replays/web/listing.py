@@ -8,12 +8,12 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from arena.episode import Header, OutcomeLine
-from arena.errors import ReplayError
-from arena.printable import shortened
-from arena.replay import NO_HEADER, read_header
-from replays.study.documents import BranchJson, ListedJson, ListJson
-from replays.web.root import ReplayFile, Root
+from arena.core.errors import ReplayError
+from arena.core.text import shortened
+from arena.episodes.record import Header, OutcomeLine
+from arena.episodes.replay import NO_HEADER, read_header
+from replays.analysis.documents import BranchJson, ListedJson, ListJson
+from replays.web.replay_directory import ReplayFile, Root
 
 MOST_ROWS = 20_000
 HEAD_BYTES = 16 * 2**10

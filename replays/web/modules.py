@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from arena.errors import ArenaError
+from arena.core.errors import ArenaError
 
 _NAME = r"[A-Za-z_$][\w$]*"
 _FROM = r"""\s*from\s*["']\./(?P<source>[@\w.-]+)["'];?[ \t]*$"""

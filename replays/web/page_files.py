@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arena.errors import UsageError
-from arena.registry import catalog
+from arena.core.errors import UsageError
+from arena.plugins.loader import catalog
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"

@@ -10,10 +10,10 @@ from types import FrameType
 
 import uvicorn
 
-from arena.errors import UsageError
+from arena.core.errors import UsageError
 from replays.web.app import make_app
 from replays.web.listing import no_replay
-from replays.web.root import Root
+from replays.web.replay_directory import Root
 
 HOST = "127.0.0.1"
 """Nowhere else: there is no key, and replays tell what models were sent."""

@@ -10,10 +10,10 @@ groups.py       what sees all trajectories of a group at once: a judge
 loading.py      functions of one's own, by `module:function`
 """
 
+from arena.episodes.reward import Rollout, Term
 from trainers.rewards.groups import GroupScorer, load_group_scorer, score_group
 from trainers.rewards.information import information_gains
 from trainers.rewards.scoring import Rewards, Scored, TermLine, default_reward
-from trainers.rewards.terms import Rollout, Term
 
 __all__ = [
     "GroupScorer",

@@ -20,12 +20,12 @@ import inspect
 import math
 from typing import TYPE_CHECKING, Protocol
 
-from arena.errors import ArenaError
-from arena.registry import catalog
+from arena.core.errors import ArenaError
+from arena.plugins.loader import catalog
 from trainers.rewards.loading import load_function
 
 if TYPE_CHECKING:
-    from arena.training.art import TrajectoryGroup
+    from trainers.hosts.art import TrajectoryGroup
 
 
 class GroupScorer(Protocol):
@@ -73,7 +73,7 @@ async def score_group(scorer: GroupScorer, group: TrajectoryGroup, name: str = "
 
 
 async def _scored(scorer: GroupScorer, group: TrajectoryGroup, who: str) -> TrajectoryGroup:
-    from arena.training.art import TrajectoryGroup
+    from trainers.hosts.art import TrajectoryGroup
 
     try:
         waiting = scorer(group)

@@ -16,10 +16,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from arena import Assessment
-from arena.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
-    from trainers.rewards.terms import Rollout
+    from arena.episodes.reward import Rollout
 
 
 def share_removed(assessments: Sequence[Assessment]) -> float:

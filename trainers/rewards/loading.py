@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from arena.errors import UsageError
+from arena.core.errors import UsageError
 
 
 def load_function(target: str, flag: str) -> Callable[..., Any]:

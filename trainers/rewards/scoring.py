@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from numbers import Real
 
 from arena import Assessment, Game
-from arena.errors import ArenaError, UsageError
-from arena.registry import catalog
+from arena.core.errors import ArenaError, UsageError
+from arena.episodes.reward import Rollout, Term, function_term, measure_term
+from arena.plugins.loader import catalog
 from trainers.rewards.loading import load_function
-from trainers.rewards.terms import Rollout, Term, function_term, measure_term
 
 CHEAP = frozenset({"knowledge", "accusation", "missed accusation"})
 """Assessments that cost a few milliseconds a game: terms made of them are always logged."""
@@ -92,10 +92,12 @@ class Rewards:
         affordable = _union(chosen.values())
         if affordable is not None:
             affordable |= CHEAP
-        bundled = [e.name for e in catalog().entries("reward") if e.plugin == "trainers"]
-        for name in bundled:
-            if name in known and _costs_nothing(known[name], affordable):
-                chosen.setdefault(name, known[name])
+        for name, term in known.items():
+            # A plain function may be slow; a Term says what it needs.
+            if isinstance(catalog().load("reward", name), Term) and _costs_nothing(
+                term, affordable
+            ):
+                chosen.setdefault(name, term)
         return cls(game, weights, tuple(chosen.values()))
 
     def score(self, rollout: Rollout) -> Scored:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from arena import Event, Seat
 from games.cluedo.bots.sleuth import Eliminator
-from games.cluedo.knowledge import CluedoKnowledge
+from games.cluedo.inference.knowledge import CluedoKnowledge
 
 
 class Detective(Eliminator):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from arena import Event, Seat
 from games.cluedo.bots.sleuth import Eliminator
-from games.cluedo.events import Unable
+from games.cluedo.rules.events import Unable
 
 
 class Novice(Eliminator):

@@ -7,11 +7,11 @@ from functools import cached_property
 
 from arena import Action, Event, Seat
 from games.cluedo.bots.sleuth import Sleuth
-from games.cluedo.cards import Triple
-from games.cluedo.events import Show, Suggest
-from games.cluedo.information import best_question, estimates
-from games.cluedo.knowledge import CluedoKnowledge
-from games.cluedo.timing import break_even
+from games.cluedo.inference.accusation_threshold import break_even
+from games.cluedo.inference.information import best_question, estimates
+from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import Show, Suggest
 
 
 class Oracle(Sleuth):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena import Decision, Observation, Seat
-from games.cluedo.events import (
+from games.cluedo.rules.events import (
     END_TURN,
     Accuse,
     Move,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
-from games.cluedo import board
-from games.cluedo.cards import Triple
-from games.cluedo.events import END_TURN, PASSAGE, ROLL, Accuse, Move, Show, Suggest
-from games.cluedo.game import Cluedo
-from games.cluedo.notebook import Notebook
+from games.cluedo.base import CluedoBase
+from games.cluedo.rules import board
+from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import END_TURN, PASSAGE, ROLL, Accuse, Move, Show, Suggest
+from games.cluedo.text.notebook import Notebook
 
 A = TypeVar("A", bound=Action)
 
@@ -20,7 +20,7 @@ class Sleuth(ABC):
     """What novice, detective and oracle share: the notebook, and the order of a turn."""
 
     def __init__(self, seat: Seat) -> None:
-        assert isinstance(seat.game, Cluedo)
+        assert isinstance(seat.game, CluedoBase)
         self.game = seat.game
         self.player = seat.player
         self.rng = seat.rng

@@ -1,0 +1,158 @@
+"""A model as a player.
+
+At each decision it is told what is new and its reply is read for an action (see
+`arena.agents.reply.reader`). A reply without a legal one is answered with a short correction, up to
+`max_attempts` replies in all. Then, or if the provider gives no answer, the fallback decides:
+
+- `random`: one of the game's `fallback_actions`, drawn at random (in Cluedo never an accusation);
+- `forfeit`: the same, and the model is not asked again in this game;
+- `stop`: the run ends, and what is finished is kept.
+
+Every attempt is in the decision's details, and a fallback is named in `decision.failure`, so that
+results can be computed with and without such games.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from arena.agents.agent import Seat
+from arena.agents.model_call import Attempt, answered, asked, failed
+from arena.agents.prompt import ACTION_SCHEMA, Chat
+from arena.agents.reply.reader import Reading, correction, read_reply
+from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
+from arena.core.json import Json
+from arena.core.observation import Observation
+from arena.core.ply import Decision
+from arena.llm.backend import Message, Request
+
+if TYPE_CHECKING:
+    from arena.llm.service import LLMService
+
+NO_ANSWER = "(no answer)"
+"""Stands in the chat for an empty reply: some providers accept no empty message."""
+LONGEST_TOKEN = 16
+"""Characters. A reply of more than `max_tokens` of these is cut in the chat, where its provider
+would have it paid for again in each request; the replay keeps all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """One reply, understood, and its record."""
+
+    reading: Reading
+    attempt: Attempt
+
+
+class ChatAgent:
+    """Lets the model of one SPEC decide for one seat."""
+
+    def __init__(self, spec: str, seat: Seat) -> None:
+        if seat.llm is None:
+            raise UsageError(
+                f"seat {seat.player}: '{spec}' is a model; give its Seat an LLMService (llm=…)"
+            )
+        seat.llm.backend(spec)  # Finds a missing key or an unknown model before the game.
+        self._spec = spec
+        self._seat = seat
+        self._llm: LLMService = seat.llm
+        self._options = seat.models
+        options = seat.models
+        self._chat = Chat(seat.game, options.chat, seat.text_level, options.answers, options.system)
+        self._sent: tuple[Message, ...] = ()
+        self._forfeited = False
+
+    async def act(self, observation: Observation) -> Decision:
+        if self._forfeited:
+            return self._fall_back(observation, "forfeit: it had given no legal answer before", {})
+        self._chat.ask(observation)
+        details: dict[str, Json] = {}
+        if self._options.beliefs:
+            details |= await self._state_beliefs(observation)
+        attempts: list[Attempt] = []
+        for number in range(1, self._options.max_attempts + 1):
+            answer = await self._attempt(observation, attempts)
+            attempts.append(answer.attempt)
+            details["attempts"] = [attempt.to_json() for attempt in attempts]
+            if self._chat.forgotten:
+                details["forgotten"] = self._chat.forgotten
+            if answer.reading.action is not None:
+                return Decision(answer.reading.action, details=details)
+            if answer.attempt.failure == "provider_error":
+                break
+            if number < self._options.max_attempts:
+                self._chat.correct(correction(answer.reading, observation))
+        return self._give_up(observation, attempts, details)
+
+    async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> Understood:
+        """Ask once, and take the reply down.
+
+        A chat that is too long for the model is shortened; the requests that were too long are
+        added to `attempts`.
+        """
+        request = self._request(observation)
+        while True:
+            try:
+                completion = await self._llm.complete(self._spec, request)
+            except BackendError as error:
+                too_long = isinstance(error, ContextOverflow)
+                attempt = failed(asked(request, self._sent), error)
+                self._sent = request.messages
+                if too_long and self._chat.shorten(observation):
+                    attempts.append(attempt)
+                    request = replace(request, messages=tuple(self._chat.messages))
+                    continue
+                return Understood(Reading(None, None, str(error)), attempt)
+            attempt = asked(request, self._sent)
+            self._sent = request.messages
+            choice = completion.choices[0]
+            said = choice.text or choice.refusal or NO_ANSWER
+            self._chat.answered(said[-LONGEST_TOKEN * request.sampling.max_tokens :])
+            reading = read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
+            return Understood(reading, answered(attempt, completion, reading))
+
+    def _request(self, observation: Observation) -> Request:
+        options = self._options
+        guided = tuple(map(str, observation.legal_actions)) if options.guided else ()
+        return Request(
+            tuple(self._chat.messages),
+            replace(options.sampling, seed=self._seat.rng.getrandbits(31)),
+            logprobs=options.logprobs,
+            guided_choice=guided,
+            guided_json=ACTION_SCHEMA if options.answers == "json" and not guided else None,
+        )
+
+    async def _state_beliefs(self, observation: Observation) -> dict[str, Json]:
+        """What the model says it knows, off the move path: the chat does not keep it."""
+        question = observation.game.belief_question(observation)
+        if question is None:
+            return {}
+        request = self._request(observation)
+        messages = (*request.messages, Message("user", question))
+        request = replace(request, messages=messages, guided_choice=(), guided_json=None)
+        try:
+            completion = await self._llm.complete(self._spec, request)
+        except BackendError as error:
+            return {"beliefs": {"failure": "provider_error", "cause": error.cause}}
+        scores = observation.game.score_beliefs(completion.text, observation)
+        spent = {
+            "prompt_tokens": completion.usage.prompt_tokens,
+            "completion_tokens": completion.usage.completion_tokens,
+            "cost": completion.cost,
+        }
+        return {"beliefs": {"reply": completion.text, **spent, **scores}}
+
+    def _give_up(
+        self, observation: Observation, attempts: list[Attempt], details: dict[str, Json]
+    ) -> Decision:
+        last = attempts[-1]
+        why = f"{last.failure} in attempt {len(attempts)}: {last.excerpt or last.reply[:80]!r}"
+        if self._options.fallback == "stop":
+            raise StopPlaying(f"seat {self._seat.player} ({self._spec}): {why}; --fallback is stop")
+        self._forfeited = self._options.fallback == "forfeit"
+        return self._fall_back(observation, why, details)
+
+    def _fall_back(self, observation: Observation, why: str, details: dict[str, Json]) -> Decision:
+        choices = observation.game.fallback_actions(observation)
+        return Decision(self._seat.rng.choice(choices), why, details)

@@ -1,0 +1,1 @@
+"""Parser that finds the action in the reply of a language model."""

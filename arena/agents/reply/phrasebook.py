@@ -1,0 +1,300 @@
+"""How the actions of a game are said: the words, phrases and orders by which a text names one.
+
+The text of an action is taken apart into its head, the first word, and its arguments, which commas
+part: "suggest Miss Scarlett, Rope, Hall" is "suggest" with three arguments, "mark 1 2" is "mark"
+with one. A text names an action where the head is followed by all its arguments. Little joining
+words do not count, and up to `GAP` others may stand between. Arguments may come in any order,
+unless the order tells two actions apart.
+
+A phrasebook is made once per game. Reading a text with it takes time linear in its length.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from arena.agents.reply.phrases import WORD, Key, Phrases, Word, words_in
+from arena.core.action import Action
+from arena.core.observation import ObservedGame
+
+GAP = 4
+"""Words without meaning that may stand before an argument; before a number or a letter, one: in
+"if I bid low, then player 3 wins" nobody bids 3."""
+
+BRIEF, BRIEF_LENGTH = 16, 400
+"""So many words, and characters, has a text at most that may answer without a whole action."""
+
+FILLERS = frozenset(
+    # Joining words, what apostrophes leave over, and the labels of an answer.
+    [
+        *("a", "an", "the", "of", "i", "my", "me", "with", "in", "on", "at", "to", "by", "and"),
+        *("then", "using", "it", "is", "was", "that", "this", "will", "would"),
+        *("ll", "d", "s", "m"),
+        *("action", "answer", "final", "choice", "decision", "move", "play", "card"),
+        *("tool", "call", "function", "json", "arguments"),
+    ]
+)
+"""Words that do not count, unless an action of the game has them."""
+
+MAX_WORDS = 20_000
+"""Of the words of a text that mean something in a game, only the last so many are read."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parts:
+    """A head and its arguments, each reduced to plain words."""
+
+    head: str
+    args: Key
+
+    def sorted(self) -> Parts:
+        return Parts(self.head, tuple(sorted(self.args)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mention:
+    """Where a text names an action, or a head with some arguments: then `actions` is empty.
+
+    There are several actions only if their texts have the same words.
+    """
+
+    parts: Parts
+    actions: tuple[Action, ...]
+    start: int
+    end: int
+
+
+class Phrasebook:
+    """The ways to say the actions of one game; see the module."""
+
+    def __init__(self, game: ObservedGame) -> None:
+        self.by_text = {str(action): action for action in game.actions}
+        self._plain = {action: " ".join(words_in(str(action))) for action in game.actions}
+        self.parts = {action: split(str(action)) for action in game.actions}
+        used = {word for text in self.by_text for word in words_in(text)}
+        self.fields = frozenset(field for action in game.actions for field in field_names(action))
+        self.fillers = (FILLERS | self.fields) - used
+        self._index_parts()
+        self._index_phrases(game.synonyms(), used)
+        self._index_fields()
+
+    def _index_parts(self) -> None:
+        self._in_order: dict[Parts, tuple[Action, ...]] = {}
+        self._args: dict[str, set[str]] = {}
+        self._arities: dict[str, set[int]] = {}
+        self._repeating: set[str] = set()
+        by_set: dict[Parts, set[Parts]] = {}
+        for action, parts in self.parts.items():
+            self._in_order[parts] = (*self._in_order.get(parts, ()), action)
+            self._args.setdefault(parts.head, set()).update(parts.args)
+            self._arities.setdefault(parts.head, set()).add(len(parts.args))
+            by_set.setdefault(parts.sorted(), set()).add(parts)
+            if len(set(parts.args)) < len(parts.args):
+                self._repeating.add(parts.head)
+        # Where the order tells actions apart, it matters.
+        self._any_order = {key: found.pop() for key, found in by_set.items() if len(found) == 1}
+
+    def _index_phrases(self, synonyms: Mapping[str, str], used: set[str]) -> None:
+        every = (phrase for parts in self.parts.values() for phrase in (parts.head, *parts.args))
+        atoms = {tuple(phrase.split()) for phrase in every if phrase}
+        pairs = {self._key(phrase): self._key(own) for phrase, own in synonyms.items()}
+        pairs = {phrase: own for phrase, own in pairs.items() if phrase and own}
+        # The game's own phrases mean themselves: "Colonel Mustard" has "Mustard" in it.
+        own_phrases = {own: own for own in (*atoms, *pairs.values())}
+        whole = {tuple(words_in(text)) for text in self.by_text}
+        bare = {phrase for phrase, own in pairs.items() if len(phrase) == 1 and own in whole}
+        self._atoms = Phrases({atom: atom for atom in atoms})
+        self._brief_synonyms = Phrases(own_phrases | pairs)
+        in_prose = {phrase: own for phrase, own in pairs.items() if phrase not in bare}
+        self._synonyms = Phrases(own_phrases | in_prose)
+        self._vocabulary = frozenset(used.union(*pairs))
+
+    def _index_fields(self) -> None:
+        self._by_fields: dict[tuple[str, frozenset[tuple[str, str]]], Action] = {}
+        self._fields_of: dict[str, frozenset[str]] = {}
+        for action, parts in self.parts.items():
+            names = field_names(action)
+            values = frozenset((name, self.plain(str(getattr(action, name)))) for name in names)
+            for kind in (parts.head, type(action).__name__.casefold()):
+                self._by_fields.setdefault((kind, values), action)
+                self._fields_of[kind] = self._fields_of.get(kind, frozenset()).union(names)
+
+    def _key(self, phrase: str) -> Key:
+        return tuple(word for word in words_in(phrase) if word not in self.fillers)
+
+    def words(self, text: str, brief: bool = False) -> list[Word]:
+        """The words of a casefolded text that mean something here, as the game says them.
+
+        In a brief text one word may stand for a whole action, e.g. "done" for "end turn".
+        """
+        place, found = 0, deque[Word](maxlen=MAX_WORDS)
+        fillers, vocabulary = self.fillers, self._vocabulary
+        for match in WORD.finditer(text):
+            word = match[0]
+            if word in fillers:
+                continue
+            if word in vocabulary:
+                found.append(Word(word, place, place, match.start(), match.end()))
+            place += 1
+        return (self._brief_synonyms if brief else self._synonyms).replace(list(found))
+
+    def plain(self, text: str) -> str:
+        """`text` reduced to the words of the game."""
+        return " ".join(word.text for word in self.words(text.casefold(), brief=True))
+
+    def mentions(self, text: str) -> list[Mention]:
+        """The actions and parts of actions that a casefolded text names, in its order."""
+        reader = _Reader(self)
+        for word in self._atoms.find(self.words(text)):
+            reader.read(word)
+        return reader.finish()
+
+    def is_head(self, word: str) -> bool:
+        return word in self._args
+
+    def takes(self, head: str, arg: str) -> bool:
+        """Whether `arg` is an argument of some action with this head."""
+        return arg in self._args[head]
+
+    def repeats(self, head: str) -> bool:
+        """Whether an action with this head names one argument twice."""
+        return head in self._repeating
+
+    def most_args(self, head: str) -> int:
+        return max(self._arities[head])
+
+    def named(self, parts: Parts) -> tuple[Action, ...]:
+        """The actions that these parts name in full."""
+        ordered = self._any_order.get(parts.sorted(), parts)
+        return self._in_order.get(parts) or self._in_order.get(ordered, ())
+
+    def complete(self, head: str, args: Sequence[str], more_than: int) -> Parts | None:
+        """What `head` and the last of `args`, more than so many, name in full."""
+        for arity in sorted(self._arities[head], reverse=True):
+            if more_than < arity <= len(args):
+                parts = Parts(head, tuple(args[len(args) - arity :]))
+                if self.named(parts):
+                    return parts
+        return None
+
+    def fitting(self, parts: Parts, actions: Iterable[Action]) -> list[Action]:
+        """Those of `actions` that have these parts; a head of "" fits any."""
+        wanted = set(parts.args)
+        return [
+            action
+            for action in actions
+            if parts.head in ("", self.parts[action].head)
+            and wanted.issubset(self.parts[action].args)
+        ]
+
+    def meant(self, text: str) -> list[Action]:
+        """The actions that a casefolded text can mean which holds nothing but their parts.
+
+        Either it is the beginning of each, or it names some arguments, with or without the head.
+        """
+        if len(text.strip()) > BRIEF_LENGTH:
+            return []
+        written = [word for word in words_in(text) if word not in self.fillers]
+        known = self._vocabulary | self.fields
+        if not 0 < len(written) <= BRIEF or not known.issuperset(written):
+            return []
+        words = self.words(text, brief=True)
+        plain = " ".join(word.text for word in words)
+        begun = [a for a, whole in self._plain.items() if f"{whole} ".startswith(f"{plain} ")]
+        return begun or self._of_parts(words)
+
+    def _of_parts(self, words: Sequence[Word]) -> list[Action]:
+        atoms = list(self._atoms.find(words))
+        covered = {place for atom in atoms for place in range(atom.first, atom.last + 1)}
+        if any(word.first not in covered and word.text not in self.fields for word in words):
+            return []
+        heads = [atom.text for atom in atoms if self.is_head(atom.text)]
+        args = tuple(atom.text for atom in atoms if not self.is_head(atom.text))
+        if len(heads) > 1 or not atoms:
+            return []
+        return self.fitting(Parts("".join(heads), args), self.parts)
+
+    def has_longer(self, beginning: str) -> bool:
+        """Whether a word of the game begins so and goes on."""
+        return any(w != beginning and w.startswith(beginning) for w in self._vocabulary)
+
+    def by_fields(self, kind: str, given: Mapping[str, str]) -> Action | None:
+        """The action of this head or class whose fields have these values."""
+        for name in (self.plain(kind), kind.casefold()):
+            known = self._fields_of.get(name, frozenset())
+            values = frozenset((f, self.plain(v)) for f, v in given.items() if f in known)
+            if (name, values) in self._by_fields:
+                return self._by_fields[name, values]
+        return None
+
+
+class _Reader:
+    """Puts heads and arguments together as they come."""
+
+    def __init__(self, book: Phrasebook) -> None:
+        self._book = book
+        self._found: list[Mention] = []
+        self._head: Word | None = None
+
+    def read(self, word: Word) -> None:
+        if self._head and self._is_near(word) and self._book.takes(self._head.text, word.text):
+            if word.text not in self._args or self._book.repeats(self._head.text):
+                self._args.append(word.text)
+            self._end = word
+            self._complete()
+        elif self._book.is_head(word.text):
+            self.finish()
+            self._head = self._end = word
+            self._args: list[str] = []
+            self._taken = -1
+            self._complete()
+
+    def finish(self) -> list[Mention]:
+        """Close what is unfinished; everything found so far."""
+        if self._head and self._taken < 0:
+            self._add(Parts(self._head.text, tuple(self._args)), ())
+        self._head = None
+        return self._found
+
+    def _is_near(self, word: Word) -> bool:
+        is_small = word.text[0].isdigit() or len(word.text) == 1
+        return word.first - self._end.last - 1 <= (1 if is_small else GAP)
+
+    def _complete(self) -> None:
+        """Note the action that is complete now; a longer one takes the place of its beginning."""
+        assert self._head is not None
+        head = self._head.text
+        parts = self._book.complete(head, self._args, self._taken)
+        if parts is None:
+            return
+        if self._taken >= 0:
+            self._found.pop()
+        self._add(parts, self._book.named(parts))
+        self._taken = len(parts.args)
+        if self._taken == self._book.most_args(head):
+            self._head = None
+
+    def _add(self, parts: Parts, actions: tuple[Action, ...]) -> None:
+        assert self._head is not None
+        self._found.append(Mention(parts, actions, self._head.start, self._end.end))
+
+
+def split(text: str) -> Parts:
+    """The parts of an action's text."""
+    first, *others = (words_in(part) for part in text.split(","))
+    args = [" ".join(words) for words in (first[1:], *others) if words]
+    return Parts(first[0] if first else "", tuple(args))
+
+
+def field_names(action: Action) -> list[str]:
+    """The names of an action's fields; none if it is no dataclass."""
+    return list(getattr(action, "__dataclass_fields__", ()))
+
+
+@lru_cache(maxsize=32)
+def phrasebook(game: ObservedGame) -> Phrasebook:
+    """The phrasebook of this game; made when it is first asked for."""
+    return Phrasebook(game)

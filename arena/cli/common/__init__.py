@@ -1,0 +1,1 @@
+"""Flags, seating and reports that several commands share."""

@@ -1,0 +1,1 @@
+"""The modes of `arena replay`: export, branches and policy agreement."""

@@ -1,0 +1,148 @@
+"""Arguments of one call of `arena replay`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from arena.cli.common import models
+from arena.cli.common.flags import Flag
+
+if TYPE_CHECKING:
+    pass
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from arena.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from arena.episodes.replay import Replay
+
+
+@dataclass(frozen=True, slots=True)
+class LookFlags:
+    """Looking at one replay in the terminal."""
+
+    ply: Annotated[int | None, LookFlag(min=0, help="Position N, after N plies.")] = None
+    seat: Annotated[
+        list[str],
+        LookFlag(
+            help="I: only what this seat could see; with --ask: at its decisions only. "
+            "I=SPEC, with --branch: who plays on there."
+        ),
+    ] = field(default_factory=list)
+    verify: Annotated[bool, LookFlag("--verify", help="Play it again and compare.")] = False
+    schema: Annotated[bool, LookFlag("--schema", help="Print the format's schema.")] = False
+    svg: Annotated[Path | None, LookFlag(help="Write the position to this picture.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageFlags:
+    """Looking at replays in a browser."""
+
+    web: Annotated[
+        bool,
+        PageFlag("--web", help="Serve a page to a browser on this machine; takes --ply, --seat."),
+    ] = False
+    port: Annotated[int, PageFlag(min=0, max=65535, help="Of the page; 0: any that is free.")] = (
+        8765
+    )
+    html: Annotated[
+        Path | None,
+        PageFlag(help="Write the page with this one game to a file that works offline."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfFlags:
+    """What other players would have done."""
+
+    branch: Annotated[
+        int | None,
+        WhatIfFlag(min=0, help="Play on from position N, after N plies."),
+    ] = None
+    ask: Annotated[
+        str | None,
+        WhatIfFlag(help="SPEC: ask this agent for its move at each decision of --seat."),
+    ] = None
+    seed: Annotated[
+        int | None,
+        WhatIfFlag(
+            min=0,
+            max=2**53,
+            help="Of chance from --branch on (default: drawn), and of what --ask draws (default: "
+            "the seed of the replay).",
+        ),
+    ] = None
+    games: Annotated[int, WhatIfFlag(min=1, max=10**6, help="Times to play on from --branch.")] = 1
+    at_once: Annotated[
+        int,
+        WhatIfFlag(min=1, max=10_000, help="Games of --branch, or questions of --ask, at a time."),
+    ] = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFlags:
+    """Replays as data."""
+
+    export: Annotated[
+        str | None, DataFlag(help="chat, parquet or art: what models read and wrote, as data.")
+    ] = None
+    reward: Annotated[
+        str | None,
+        DataFlag(
+            help="TERM=WEIGHT,…: what the column 'reward' of --export holds, in the words of "
+            "arena train --reward. Default: the game's own reward."
+        ),
+    ] = None
+    out: Annotated[
+        Path | None, DataFlag(help="File of --export; folder of --branch (runs/branch).")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What the command was called with."""
+
+    look: LookFlags
+    page: PageFlags
+    what_if: WhatIfFlags
+    data: ExportFlags
+    asking: models.ModelFlags
+    paths: tuple[Path, ...]
+    as_json: bool
+    named: frozenset[str]
+    """The flags that stand in the command line, by their names in Python."""
+
+    @property
+    def path(self) -> Path:
+        """The one path. Raises UsageError for none and for several."""
+        if not self.paths:
+            raise UsageError("which replay? arena replay FILE, or arena replay FOLDER --web")
+        if len(self.paths) > 1:
+            raise UsageError(f"{self.paths[1]}: one replay at a time, except with --export")
+        return self.paths[0]
+
+    def replay(self) -> Replay:
+        """The one replay. Raises UsageError for a folder, ReplayError for what is no replay."""
+        from arena.episodes.replay import read_replay
+
+        if self.path.is_dir():
+            raise UsageError(
+                f"{self.path} is a folder: `arena replay {self.path} --web` lists what is in it"
+            )
+        return read_replay(self.path)
+
+
+LookFlag = partial(Flag, rich_help_panel="Look")
+
+
+PageFlag = partial(Flag, rich_help_panel="Page")
+
+
+WhatIfFlag = partial(Flag, rich_help_panel="What if")
+
+
+DataFlag = partial(Flag, rich_help_panel="Data")

@@ -1,0 +1,87 @@
+"""`arena replay PATH… --export FORMAT`: replays as data for other tools."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.core.errors import UsageError
+from arena.core.text import clean, counted
+
+if TYPE_CHECKING:
+    from arena.cli.replaying.call import Call
+    from trainers.export.exporter import Exported
+
+SUFFIXES = frozenset({".jsonl", ".json", ".parquet", ".csv", ".html", ".txt"})
+"""Names that promise something; a file of another kind would mislead whoever reads it."""
+NAMED = 10
+"""Files that were left out and are named; the rest is counted. --json names all."""
+
+
+def export(call: Call) -> int:
+    """Write the replays to one file; an existing one is replaced when the new one is complete."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress
+
+    from arena.plugins.loader import catalog
+    from trainers.export.exporter import export_replays
+
+    data = call.data
+    if not call.paths:
+        raise UsageError("which replays? arena replay PATH… --export FORMAT")
+    make = catalog().load("export", data.export or "")
+    out = data.out or Path(f"replays-{make.suffix}")
+    suffix = Path(make.suffix).suffix
+    if out.suffix.lower() in SUFFIXES - {suffix}:
+        raise UsageError(
+            f"--out {out}: --export {data.export} writes {suffix}; name the file "
+            f"{out.with_suffix(suffix)}"
+        )
+    with Progress(
+        *Progress.get_default_columns(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+        transient=True,
+    ) as progress:
+        bar = progress.add_task("replays", total=None)
+        exported = export_replays(
+            call.paths,
+            out,
+            make,
+            data.reward or "",
+            lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    _tell(exported, call.as_json)
+    return 0
+
+
+def tell_copies(number: int) -> None:
+    """Files that hold what another one holds, on stderr."""
+    told = "a copy of another: it counts" if number == 1 else "copies of others: they count"
+    verb = "is" if number == 1 else "are"
+    print(f"{counted(number, 'file')} {verb} {told} once", file=sys.stderr)
+
+
+def _tell(exported: Exported, as_json: bool) -> None:
+    from trainers.export.exporter import reasons
+
+    for skipped in exported.skipped[:NAMED]:
+        print(clean(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
+    more = exported.skipped[NAMED:]
+    if more:
+        why = "; ".join(reasons(more))
+        print(clean(f"skipped {counted(len(more), 'more file')}; {why}"), file=sys.stderr)
+    if exported.copies:
+        tell_copies(exported.copies)
+    for note in exported.notes:
+        print(note, file=sys.stderr)
+    if as_json:
+        told = {"rows": exported.rows, "games": exported.games, "copies": exported.copies}
+        left_out = [{"path": str(each.path), "reason": each.reason} for each in exported.skipped]
+        print(json.dumps({**told, "skipped": left_out, "file": str(exported.file)}))
+    else:
+        rows, games = counted(exported.rows, "row"), counted(exported.games, "game")
+        print(clean(f"wrote {rows} of {games} to {exported.file}"))

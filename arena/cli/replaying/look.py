@@ -1,0 +1,115 @@
+"""Views of one replay: page, picture, JSON, terminal; and its verification."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from arena.cli.replaying.call import Call
+from arena.core.errors import UsageError
+from arena.core.text import clean, counted
+
+if TYPE_CHECKING:
+    from arena.episodes.replay import Replay
+
+
+def print_schema(call: Call) -> int:
+    from arena.episodes.record import replay_json_schema
+
+    print(json.dumps(replay_json_schema(), indent=2))
+    return 0
+
+
+def serve_page(call: Call) -> int:
+    """Until Ctrl-C."""
+    from replays.web import serve
+
+    return int(serve(call.path, call.page.port, moment_address(call)) or 0)
+
+
+def moment_address(call: Call) -> str:
+    """How the address ends of the position of --ply as --seat saw it; "" if neither is given."""
+    look = call.look
+    if look.ply is None and not look.seat:
+        return ""
+    if call.path.is_dir():
+        raise UsageError("--ply and --seat with --web: name the replay that they are about")
+    replay = call.replay()
+    check_ply(replay, look.ply)
+    fields = {"at": look.ply, "seat": only_seat(replay, look.seat)}
+    return "#" + "&".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+
+
+def write_html(call: Call) -> int:
+    from replays.web import write_page
+
+    replay = call.replay()
+    seat = only_seat(replay, call.look.seat)
+    assert call.page.html is not None  # Else another mode was chosen.
+    write_page(replay, seat, call.page.html)
+    return 0
+
+
+def write_svg(call: Call) -> int:
+    from replays.tui.terminal import save_svg
+
+    file = call.look.svg
+    assert file is not None  # Else another mode was chosen.
+    if file.suffix.lower() not in ("", ".svg"):
+        raise UsageError(f"--svg {file}: it writes SVG; name the file {file.with_suffix('.svg')}")
+    replay, ply = call.replay(), call.look.ply
+    seat = only_seat(replay, call.look.seat)
+    check_ply(replay, ply)
+    save_svg(replay, ply, seat, file)
+    return 0
+
+
+def step_through(call: Call) -> int:
+    from replays.tui import terminal
+    from replays.tui.terminal import print_json
+
+    replay, ply = call.replay(), call.look.ply
+    seat = only_seat(replay, call.look.seat)
+    check_ply(replay, ply)
+    (print_json if call.as_json else terminal.step_through)(replay, ply, seat)
+    return 0
+
+
+def check_ply(replay: Replay, ply: int | None) -> None:
+    if ply is not None and ply > len(replay.moves):
+        raise UsageError(f"--ply {ply}: {replay.path} has {counted(len(replay.moves), 'ply')}")
+
+
+def only_seat(replay: Replay, given: list[str]) -> int | None:
+    """The seat whose view is asked for; None for everything open."""
+    if not given:
+        return None
+    seats = replay.make_game().num_players
+    if len(given) > 1 or not (given[0].isascii() and given[0].isdecimal()):
+        raise UsageError(
+            f"--seat {' --seat '.join(given)}: name one seat by its number to look through its "
+            "eyes; I=SPEC goes with --branch"
+        )
+    if int(given[0]) >= seats:
+        raise UsageError(f"--seat {given[0]}: {replay.path} has seats 0 to {seats - 1}")
+    return int(given[0])
+
+
+def verify_replay(call: Call) -> int:
+    """Exit code 1 on the first difference, which is named."""
+    from arena.episodes.replay import verify
+
+    replay = call.replay()
+    difference = verify(replay)
+    if call.as_json:
+        found = {"verified": difference is None, "difference": difference}
+        complete = replay.outcome is not None
+        print(json.dumps({"replay": str(replay.path), **found, "complete": complete}))
+    elif difference:
+        print(clean(f"{replay.path}: differs at {difference}"))
+    else:
+        state = "verified" if replay.outcome else "verified as far as it goes"
+        print(clean(f"{replay.path}: {state}, {counted(len(replay.moves), 'ply')}"))
+    if replay.notice and not call.as_json:
+        print(replay.notice)
+    return 1 if difference else 0

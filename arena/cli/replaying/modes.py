@@ -1,0 +1,104 @@
+"""What one call of `arena replay` does, and which flags mean something to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from importlib import import_module
+
+import typer
+
+from arena.cli.common.models import ModelFlags
+from arena.cli.replaying.call import Call
+from arena.core.errors import UsageError
+
+MODEL_FLAGS = frozenset(each.name for each in fields(ModelFlags))
+UNASKED = frozenset({"chat", "fallback", "beliefs", "logprobs"})
+"""Flags about models that change nothing for --ask: each decision is a chat of its own, a reply
+that is no legal one is counted as such, and no replay is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One thing that the command does."""
+
+    flag: str
+    """That asks for it, by its name in Python; "" for what is done without any."""
+    takes: frozenset[str]
+    """The other flags that go with it."""
+    target: str
+    """`"module:function"`, imported when it is wanted: each needs other libraries."""
+
+    def run(self, call: Call) -> int:
+        module, _, function = self.target.partition(":")
+        code: int = getattr(import_module(module), function)(call)
+        return code
+
+
+def _mode(flag: str, takes: str, target: str, more: frozenset[str] = frozenset()) -> Mode:
+    return Mode(flag, frozenset(takes.split()) | more, f"arena.cli.replaying.{target}")
+
+
+MODES = (
+    _mode("web", "port ply seat", "look:serve_page"),
+    _mode("html", "seat", "look:write_html"),
+    _mode("svg", "ply seat", "look:write_svg"),
+    _mode("verify", "as_json", "look:verify_replay"),
+    _mode("schema", "", "look:print_schema"),
+    _mode("branch", "seat seed games at_once out as_json", "what_if:branch", MODEL_FLAGS),
+    _mode("ask", "seat seed at_once as_json", "what_if:ask", MODEL_FLAGS - UNASKED),
+    _mode("export", "reward out as_json", "export:export"),
+    _mode("", "ply seat as_json", "look:step_through"),
+)
+"""The first one that is asked for is meant; the last is what is done without any of these flags."""
+
+OF_FOLDERS = frozenset({"web", "schema", "export"})
+"""What is done without a replay, or with many."""
+
+
+def named_flags(ctx: typer.Context) -> frozenset[str]:
+    """The flags in the command line. What the environment says is a habit, and no wish."""
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    return frozenset(n for n, found in sources.items() if found and found.name == "COMMANDLINE")
+
+
+def run_of(ctx: typer.Context, call: Call) -> Callable[[Call], int]:
+    """What is to be done. Raises UsageError for a flag that would change nothing."""
+    wanted = {
+        "web": call.page.web,
+        "html": call.page.html is not None,
+        "svg": call.look.svg is not None,
+        "verify": call.look.verify,
+        "schema": call.look.schema,
+        "branch": call.what_if.branch is not None,
+        "ask": call.what_if.ask is not None,
+        "export": call.data.export is not None,
+    }
+    mode = next(each for each in MODES if wanted.get(each.flag, True))
+    for name in sorted(call.named - mode.takes - {mode.flag, "paths"}):
+        raise UsageError(_refusal(ctx, name, mode))
+    if mode.flag not in OF_FOLDERS and len(call.paths) == 1 and call.path.is_dir():
+        doing = _spelled(ctx).get(mode.flag, "the terminal")
+        raise UsageError(
+            f"{doing} takes one file: {call.path} is a folder; `arena replay {call.path} --web` "
+            "lists what is in it"
+        )
+    return mode.run
+
+
+def _spelled(ctx: typer.Context) -> dict[str, str]:
+    """The flags as they are typed, by their names in Python."""
+    return {each.name: each.opts[0] for each in ctx.command.params if each.name}
+
+
+def _refusal(ctx: typer.Context, name: str, mode: Mode) -> str:
+    spelled = _spelled(ctx)
+    flag, here = spelled[name], spelled.get(mode.flag)
+    if any(each.flag == name for each in MODES):
+        return f"{flag} and {here}: one of them at a time"
+    users = [spelled.get(each.flag, "the terminal") for each in MODES if name in each.takes]
+    return f"{flag} goes with {_listed(users)}, not with {here or 'stepping through a replay'}"
+
+
+def _listed(words: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -1,0 +1,1 @@
+"""The parts of `arena train` and `arena runs`."""

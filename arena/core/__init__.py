@@ -1,0 +1,1 @@
+"""The types of every game: Game, State, Action, Event, Observation, Outcome. No I/O."""

@@ -1,0 +1,1 @@
+"""The games behind the interfaces of Gymnasium and PettingZoo."""

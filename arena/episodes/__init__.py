@@ -1,0 +1,1 @@
+"""Playing games: match, runner, the record of an episode, replays, verification and branches."""

@@ -1,0 +1,1 @@
+"""Results of evaluations on disk, one SQLite file for each run."""

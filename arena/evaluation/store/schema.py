@@ -1,0 +1,222 @@
+"""The tables of a results file, and the checks that every row passes on its way in and out.
+
+A results file may come from a stranger, so what is read is untrusted.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    FiniteFloat,
+    TypeAdapter,
+    ValidationError,
+)
+
+from arena.episodes.record import Printable
+from arena.evaluation.records import Role
+
+SCHEMA_VERSION = 1
+"""In SQLite's `user_version`; whoever changes the tables raises it."""
+APPLICATION_ID = int.from_bytes(b"aren", "big")
+"""In SQLite's `application_id`: tells a results file from other applications' files."""
+
+TABLES: dict[str, str] = {
+    "experiment": """CREATE TABLE experiment (
+  -- The one row: what is played, and how. `options` and `settings` are JSON objects.
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  kind TEXT NOT NULL CHECK (kind IN ('eval', 'tournament')),
+  game TEXT NOT NULL,
+  options TEXT NOT NULL,
+  settings TEXT NOT NULL, -- What must be equal for a run to be resumed.
+  created TEXT NOT NULL, -- ISO 8601, UTC.
+  arena TEXT NOT NULL -- The version that made the file.
+)""",
+    "players": """CREATE TABLE players (
+  -- Whoever sits at a table, by SPEC. A password in a URL is left out.
+  id INTEGER PRIMARY KEY,
+  spec TEXT NOT NULL UNIQUE
+)""",
+    "schedule": """CREATE TABLE schedule (
+  -- The games that are to be played; those that were are in `games`.
+  number INTEGER PRIMARY KEY CHECK (number >= 0),
+  seed INTEGER NOT NULL, -- The deal. Games with one seed depend on each other.
+  role TEXT NOT NULL CHECK (role IN ('player', 'baseline', 'table')),
+  seat INTEGER -- The seat under test; NULL where all are.
+)""",
+    "places": """CREATE TABLE places (
+  -- Who sits where in each game of the schedule; seats count from 0.
+  number INTEGER NOT NULL REFERENCES schedule (number),
+  seat INTEGER NOT NULL CHECK (seat >= 0),
+  player INTEGER NOT NULL REFERENCES players (id),
+  PRIMARY KEY (number, seat)
+) WITHOUT ROWID""",
+    "games": """CREATE TABLE games (
+  -- The finished games.
+  number INTEGER PRIMARY KEY REFERENCES schedule (number),
+  status TEXT NOT NULL CHECK (status IN ('terminated', 'truncated')),
+  reason TEXT NOT NULL,
+  turns INTEGER NOT NULL,
+  decisions INTEGER NOT NULL,
+  seconds REAL NOT NULL, -- Time that it took to play.
+  scored INTEGER NOT NULL CHECK (scored IN (0, 1)), -- By exact knowledge: it has `shares`.
+  replay TEXT, -- Path, relative to this file where it can be.
+  sha256 TEXT, -- Of the replay's bytes.
+  finished TEXT NOT NULL -- ISO 8601, UTC.
+)""",
+    "seats": """CREATE TABLE seats (
+  -- What each seat of a finished game did.
+  number INTEGER NOT NULL REFERENCES games (number),
+  seat INTEGER NOT NULL,
+  returns REAL NOT NULL,
+  won INTEGER NOT NULL CHECK (won IN (0, 1)), -- It alone has the highest return.
+  fallbacks INTEGER NOT NULL, -- Decisions that were played for it.
+  PRIMARY KEY (number, seat),
+  FOREIGN KEY (number, seat) REFERENCES places (number, seat)
+) WITHOUT ROWID""",
+    "shares": """CREATE TABLE shares (
+  -- What a game adds to a measure of a player. A measure's value is sum(total) / sum(weight).
+  number INTEGER NOT NULL,
+  seat INTEGER NOT NULL,
+  measure TEXT NOT NULL,
+  total REAL NOT NULL,
+  weight REAL NOT NULL,
+  PRIMARY KEY (number, seat, measure),
+  FOREIGN KEY (number, seat) REFERENCES seats (number, seat)
+) WITHOUT ROWID""",
+}
+
+
+Kind = Literal["eval", "tournament"]
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+"""What SQLite can hold."""
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Sane = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
+"""Sums of millions of these are finite."""
+
+
+def _check_object(text: str) -> str:
+    try:
+        _OBJECT.validate_json(text)
+    except ValidationError:
+        raise ValueError("is no JSON object") from None
+    return text
+
+
+def _check_time(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+_OBJECT = TypeAdapter(dict[str, Any])
+JsonObject = Annotated[str, AfterValidator(_check_object)]
+
+Timestamp = Annotated[str, AfterValidator(_check_time)]
+
+
+class ExperimentRow(NamedTuple):
+    kind: Kind
+    game: Printable
+    options: JsonObject
+    settings: JsonObject
+    created: Timestamp
+    arena: Printable
+
+
+class SlotRow(NamedTuple):
+    number: Count
+    seed: Integer
+    role: Role
+    seat: Count | None
+
+
+class PlaceRow(NamedTuple):
+    number: Count
+    seat: Count
+    spec: Printable
+
+
+class GameRow(NamedTuple):
+    number: Count
+    status: Literal["terminated", "truncated"]
+    reason: Printable
+    turns: Count
+    decisions: Count
+    seconds: FiniteFloat
+    scored: bool
+    replay: Printable | None
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None
+
+
+class SeatRow(NamedTuple):
+    number: Count
+    seat: Count
+    returns: FiniteFloat
+    won: bool
+    fallbacks: Count
+
+
+class ShareRow(NamedTuple):
+    number: Count
+    seat: Count
+    measure: Printable
+    total: Sane
+    weight: Sane
+
+
+Row = TypeVar("Row", bound=NamedTuple)
+
+
+class BadRow(ValueError):
+    """What is to be written, or was read, does not fit its table."""
+
+
+class Table(Generic[Row]):
+    """One table: its rows go in and come out through the same checks."""
+
+    def __init__(self, name: str, row: type[Row], source: str | None = None) -> None:
+        """`source` is what the rows are selected from, if that is more than the table."""
+        self._name = name
+        self._columns: tuple[str, ...] = row._fields
+        self._source = source or name
+        self._rows: TypeAdapter[list[Row]] = TypeAdapter(list[row])  # type: ignore[valid-type]
+
+    def check(self, rows: Sequence[Sequence[object]]) -> list[Row]:
+        """The rows as typed values. Raises BadRow."""
+        try:
+            return self._rows.validate_python(rows)
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            column = fault["loc"][1]
+            name = self._columns[column] if isinstance(column, int) else column
+            raise BadRow(f"{self._name}.{name}: {fault['msg']}") from None
+
+    def select(
+        self, database: sqlite3.Connection, where: str = "", values: Sequence[object] = ()
+    ) -> list[Row]:
+        select = f"SELECT {', '.join(self._columns)} FROM {self._source} {where}"
+        return self.check(database.execute(select, values).fetchall())
+
+    def insert(
+        self, database: sqlite3.Connection, rows: Sequence[Sequence[object]], **more: object
+    ) -> None:
+        """`more` are columns that a reader does not need; they are the same in all rows."""
+        columns = [*self._columns, *more]
+        marks = ", ".join("?" for _ in columns)
+        database.executemany(
+            f"INSERT INTO {self._name} ({', '.join(columns)}) VALUES ({marks})",
+            [(*each, *more.values()) for each in self.check(rows)],
+        )
+
+
+EXPERIMENT = Table("experiment", ExperimentRow)
+SCHEDULE = Table("schedule", SlotRow)
+PLACES = Table("places", PlaceRow, source="places JOIN players ON player = id")
+GAMES = Table("games", GameRow)
+SEATS = Table("seats", SeatRow)
+SHARES = Table("shares", ShareRow)

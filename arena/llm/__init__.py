@@ -1,0 +1,1 @@
+"""Chat requests to language models: the Backend protocol and the LLMService that routes to it."""

@@ -1,0 +1,145 @@
+"""The seam between players and models: a chat request, its completion, and who answers it.
+
+A `Backend` answers requests for one model. It does nothing else: retries, limits, budget, cache and
+ledger belong to `LLMService`. Whatever goes wrong is a `BackendError` that says whether it is worth
+another try.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from arena.core.json import Json
+
+if TYPE_CHECKING:
+    from arena.llm.settings import Settings
+
+Role = Literal["system", "user", "assistant"]
+FinishReason = Literal["stop", "length", "content_filter", "tool_calls", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How answers are drawn; names and meanings are OpenAI's."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int = 512
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    n: int = 1
+
+    def to_json(self) -> dict[str, Json]:
+        return {**asdict(self), "stop": list(self.stop)}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A chat request. Equal requests may be answered from the cache, so it holds all that matters.
+
+    At most one of `guided_choice`, `guided_regex` and `guided_json` (a JSON schema) is set; a
+    backend that cannot guide ignores it, and the reader of the answer must not rely on it.
+    """
+
+    messages: tuple[Message, ...]
+    sampling: Sampling = Sampling()
+    logprobs: bool = False
+    """Wanted: token ids and log-probabilities of the answer."""
+    guided_choice: tuple[str, ...] = ()
+    guided_regex: str = ""
+    guided_json: dict[str, Json] | None = None
+    policy_version: int | None = None
+    """The training step whose weights must answer, where the backend hosts several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One sampled token, as the sampler returned it; never the result of tokenising again."""
+
+    id: int | None
+    text: str
+    logprob: float
+    """Under the model's plain distribution: no temperature, no mask."""
+    sampled_logprob: float | None = None
+    """Under the distribution it was drawn from (temperature, top_p, mask), where known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the provider counts them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the prompt's tokens, those that were not computed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the `n` answers."""
+
+    text: str
+    finish_reason: FinishReason = "stop"
+    reasoning: str = ""
+    """What the model thought, where the provider tells it apart from the answer."""
+    refusal: str = ""
+    """Why the provider or the model would not answer, where it says so in a field of its own."""
+    tokens: tuple[Token, ...] = ()
+    """Empty unless asked for and known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The answer to a request: `n` choices and what they cost."""
+
+    choices: tuple[Choice, ...]
+    model: str
+    """The model that answered, as the provider names it."""
+    usage: Usage = Usage()
+    cost: float | None = None
+    """In US dollars; None if nobody knows."""
+    policy_version: int | None = None
+    prompt_token_ids: tuple[int, ...] = ()
+    seconds: float = 0.0
+    """From sending the request to the last byte."""
+    seconds_to_first_token: float | None = None
+    cached: bool = field(default=False, compare=False)
+    """Answered from the response cache."""
+
+    @property
+    def text(self) -> str:
+        return self.choices[0].text
+
+
+class Backend(Protocol):
+    """Answers chat requests for one model. Used in one event loop; called many times at once."""
+
+    model: str
+    """What the provider calls the model."""
+    context_length: int | None
+    """Tokens of prompt and answer together; None if unknown."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Answer once, without retrying. Raises BackendError."""
+
+    async def close(self) -> None:
+        """Give back connections, threads and memory."""
+
+
+class BackendFactory(Protocol):
+    """What the catalog's kind "backend" holds, under the prefix of the SPEC.
+
+    `LLMService` calls it with the part of the SPEC behind the prefix. It raises UsageError, in one
+    line, for a missing key or a model that cannot be, before anything is played.
+    """
+
+    def __call__(self, model: str, settings: Settings) -> Backend: ...

@@ -1,0 +1,158 @@
+"""A circuit breaker: a backend that is down is waited for once, by one probe, not by every call."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal
+
+from arena.core.errors import BackendError, StopPlaying
+from arena.llm.rate_limit import Signal
+from arena.llm.settings import Limits
+
+DOWN = frozenset({"connection", "timeout", "server_error"})
+"""What a backend that is down answers, if anything."""
+ANSWERED = frozenset({"rate_limit", "bad_request", "context_length", "refused"})
+"""Refusals of a backend that is there."""
+
+
+class CircuitBreaker:
+    """Lets tries through while its backend answers, and probes while it does not.
+
+    Closed: every try goes through, until `breaker_failures` have failed in a row with a cause that
+    means "down", or one where there was no connection and never has been an answer. Open: all
+    wait, but for one probe at a time, with back-off; a success closes it, and so does any refusal
+    by a backend that is there. Stopped: `patience` seconds have passed without either; all who
+    wait and all who come raise StopPlaying.
+
+    `say` hears one line when it opens and one when it closes.
+    """
+
+    def __init__(self, name: str, limits: Limits, say: Callable[[str], None]) -> None:
+        self._name = name
+        self._limits = limits
+        self._say = say
+        self._state: Literal["closed", "open", "stopped"] = "closed"
+        self._failures = 0
+        self._has_answered = False
+        self._last_error: BackendError | None = None
+        self._opened = 0.0
+        self._probes = 0
+        self._probing = False
+        self._verdict = ""
+        self._changed = Signal()
+        self._patience: asyncio.TimerHandle | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._state == "closed"
+
+    def raise_if_stopped(self) -> None:
+        if self._state == "stopped":
+            raise StopPlaying(self._verdict)
+
+    async def admit(self) -> bool:
+        """Wait until a try may be made. True: it is the probe, which `end_probe` must end.
+
+        Raises StopPlaying.
+        """
+        while self._state != "closed":
+            self.raise_if_stopped()
+            if self._probing:
+                await self._changed.wait()
+            elif await self._probe_is_due():
+                return True
+        return False
+
+    def longest_try(self) -> float:
+        """Seconds that a try may take: no probe goes on when patience has run out."""
+        if self._state != "open":
+            return self._limits.call_timeout
+        left = self._opened + self._limits.patience - time.monotonic()
+        return min(self._limits.call_timeout, max(left, 0.0))
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep so long, or until nobody gets through any more."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._state != "stopped":
+                    await self._changed.wait()
+
+    def end_probe(self) -> None:
+        self._probing = False
+        self._changed.send()
+
+    def succeeded(self) -> None:
+        self._failures = 0
+        self._has_answered = True
+        if self._state == "open":
+            self._close()
+
+    def failed(self, error: BackendError) -> None:
+        if error.cause in ANSWERED:
+            self.succeeded()
+        if error.cause not in DOWN:
+            return
+        self._last_error = error
+        self._failures += 1
+        # Who was never there has not faltered: nobody's call is to be given up for it.
+        absent = error.cause == "connection" and not self._has_answered
+        if self._state == "closed" and (absent or self._failures >= self._limits.breaker_failures):
+            self._open(error)
+
+    def stop(self, verdict: str) -> StopPlaying:
+        """From now on nobody gets through; returns what to raise."""
+        if self._state != "stopped":
+            self._state, self._verdict = "stopped", f"{verdict}; finished games are kept"
+            self.cancel_timer()
+            self._changed.send()
+        return StopPlaying(self._verdict)
+
+    def cancel_timer(self) -> None:
+        if self._patience:
+            self._patience.cancel()
+            self._patience = None
+
+    def _open(self, error: BackendError) -> None:
+        self._state, self._opened, self._probes = "open", time.monotonic(), 0
+        self._patience = asyncio.get_running_loop().call_later(self._limits.patience, self._give_up)
+        self._say(
+            f"{self._name}: no answer ({error}); waiting up to {self._limits.patience:g} s "
+            "for it to come back"
+        )
+
+    def _close(self) -> None:
+        self._state, self._failures = "closed", 0
+        self.cancel_timer()
+        self._changed.send()
+        self._say(f"{self._name} is back after {time.monotonic() - self._opened:.0f} s")
+
+    def _give_up(self) -> None:
+        self.stop(
+            f"{self._name}: no answer for {self._limits.patience:g} s (last: {self._last_error})"
+        )
+
+    async def _probe_is_due(self) -> bool:
+        """Claim the probe and back off; False if the breaker is no longer open by then."""
+        self._probing = True
+        due = False
+        try:
+            async with asyncio.timeout(self._seconds_to_probe()):
+                await self._changed.wait()
+        except TimeoutError:
+            due = self._state == "open"
+        finally:
+            if not due:
+                self.end_probe()
+        return due
+
+    def _seconds_to_probe(self) -> float:
+        """Doubles with each probe, up to a tenth of the patience; Retry-After is a minimum."""
+        longest = min(self._limits.max_backoff, self._limits.patience / 10)
+        seconds = min(longest, self._limits.backoff * 2.0 ** min(self._probes, 60))
+        self._probes += 1
+        told = self._last_error.retry_after if self._last_error else None
+        return max(0.01, seconds * random.uniform(0.5, 1), told or 0.0)

@@ -1,0 +1,191 @@
+"""The ledger of a run: what was asked of each model, what came of it, and what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from arena.core.errors import BackendError, BudgetSpent, StopPlaying
+from arena.core.json import Json
+from arena.llm.backend import Completion
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(slots=True)
+class Tally:
+    """The counts of one SPEC.
+
+    A call is what a player asked for; a try is one request to the backend. With no call under way:
+
+        calls == answered + cached + sum(failures.values())
+        tries == answered + sum(failed_tries.values())
+        tries == calls - cached - untried + sum(retries.values())
+
+    Failures go by the cause of the BackendError, or by one of these words: `cancelled`, `budget`
+    (BudgetSpent), `stopped` (StopPlaying: a backend that stayed down, a wrong key) and `crash` (an
+    error that is no BackendError, a fault of the backend's program). Tokens and cost are those of
+    the answered calls, as their providers counted them; answers from the cache add nothing.
+    """
+
+    calls: int = 0
+    answered: int = 0
+    """By the backend."""
+    cached: int = 0
+    """Answered from the response cache, without a try."""
+    tries: int = 0
+    untried: int = 0
+    """Calls that failed before a first try: refused by breaker or budget, or cancelled."""
+    retries: Counter[str] = field(default_factory=Counter)
+    """Further tries, by the cause for which the try before had failed."""
+    failed_tries: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    """Calls that raised, by what they raised."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the prompts' tokens, those that the provider did not compute again."""
+    cost: float = 0.0
+    """US dollars, of the answers whose cost is known."""
+    unknown_cost: int = 0
+    """Answers whose cost nobody knows."""
+    seconds: list[float] = field(default_factory=list)
+    """Of each successful try."""
+    seconds_to_first_token: list[float] = field(default_factory=list)
+    """Of those that tell."""
+
+    @property
+    def failed(self) -> int:
+        """Calls that raised."""
+        return self.failures.total()
+
+    def add_answer(self, completion: Completion, seconds: float) -> None:
+        self.answered += 1
+        self.prompt_tokens += completion.usage.prompt_tokens
+        self.completion_tokens += completion.usage.completion_tokens
+        self.cached_tokens += completion.usage.cached_tokens
+        if completion.cost is None:
+            self.unknown_cost += 1
+        else:
+            self.cost += completion.cost
+        self.seconds.append(seconds)
+        if completion.seconds_to_first_token is not None:
+            self.seconds_to_first_token.append(completion.seconds_to_first_token)
+
+    def add(self, other: Tally) -> None:
+        """Take over another's counts, for a sum over several SPECs."""
+        for name in self.__slots__:
+            ours, theirs = getattr(self, name), getattr(other, name)
+            setattr(self, name, ours + theirs)
+
+    def to_json(self) -> dict[str, Json]:
+        """Times are seconds; a percentile of nothing is null."""
+        counts = {name: getattr(self, name) for name in self.__slots__ if "seconds" not in name}
+        return {
+            **{
+                n: dict(sorted(c.items())) if isinstance(c, Counter) else c
+                for n, c in counts.items()
+            },
+            "failed": self.failed,
+            "latency_p50": percentile(self.seconds, 50),
+            "latency_p95": percentile(self.seconds, 95),
+            "first_token_p50": percentile(self.seconds_to_first_token, 50),
+        }
+
+
+class Ledger:
+    """A tally for each SPEC, in the order of first use."""
+
+    def __init__(self) -> None:
+        self.tallies: dict[str, Tally] = {}
+
+    def tally(self, spec: str) -> Tally:
+        return self.tallies.setdefault(spec, Tally())
+
+    def total(self) -> Tally:
+        """The sum over all SPECs."""
+        total = Tally()
+        for tally in self.tallies.values():
+            total.add(tally)
+        return total
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "total": self.total().to_json(),
+            "backends": {spec: tally.to_json() for spec, tally in self.tallies.items()},
+        }
+
+    def table(self) -> Table:
+        """For a terminal: a line for each SPEC, and their sum if there are several."""
+        from rich.table import Table
+        from rich.text import Text
+
+        rows = [[spec, *_cells(tally)] for spec, tally in self.tallies.items()]
+        if len(rows) > 1:
+            rows.append(["total", *_cells(self.total())])
+        table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
+        table.add_column("model", overflow="fold")
+        kept = [0]
+        for place, heading in enumerate(_HEADINGS, start=1):
+            # What never happened only takes room from the names.
+            if heading not in _RARE or any(row[place] != "0" for row in rows):
+                table.add_column(heading, justify="right", no_wrap=True)
+                kept.append(place)
+        for row in rows:
+            bold = "bold" if row is rows[-1] and len(rows) > 1 else ""
+            table.add_row(*(Text(row[place]) for place in kept), style=bold)
+        total = self.total()
+        causes = {"failed": _by_cause(total.failures), "retries": _by_cause(total.retries)}
+        told = [f"{heading}: {cause}" for heading, cause in causes.items() if cause]
+        if told:
+            table.caption, table.caption_justify = Text("; ".join(told)), "left"
+        return table
+
+
+_HEADINGS = ("calls", "cached", "failed", "retries", "tokens in", "out", "cost", "p50", "p95")
+_RARE = ("cached", "failed", "retries")
+
+
+def _cells(tally: Tally) -> Iterable[str]:
+    """In the order of `_HEADINGS`."""
+    yield f"{tally.calls:,}"
+    yield f"{tally.cached:,}"
+    yield f"{tally.failures.total():,}"
+    yield f"{tally.retries.total():,}"
+    yield f"{tally.prompt_tokens:,}"
+    yield f"{tally.completion_tokens:,}"
+    yield "unknown" if tally.unknown_cost and not tally.cost else f"${tally.cost:.4f}"
+    for percent in (50, 95):
+        seconds = percentile(tally.seconds, percent)
+        yield "" if seconds is None else f"{seconds:.2f} s"
+
+
+def _by_cause(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {cause}" for cause, count in counts.most_common())
+
+
+def percentile(values: Sequence[float], percent: float) -> float | None:
+    """The nearest-rank percentile: the least value that `percent` % of all do not exceed."""
+    if not values:
+        return None
+    rank = -(-len(values) * percent // 100)
+    return sorted(values)[max(int(rank), 1) - 1]
+
+
+def failure_word(error: BaseException) -> str:
+    """The word under which an error is counted."""
+    match error:
+        case BackendError():
+            return error.cause
+        case BudgetSpent():
+            return "budget"
+        case StopPlaying():
+            return "stopped"
+        case asyncio.CancelledError():
+            return "cancelled"
+        case _:
+            return "crash"

@@ -1,0 +1,199 @@
+"""Settings of the calls to models: from flags, then the environment (and `.env`), then a TOML file.
+
+`arena.toml` in the working directory, or the file that ARENA_CONFIG names:
+
+    llm_backend = "openrouter"
+
+    [service]                       # limits for every backend
+    concurrency = 8
+
+    [service.openrouter]            # and for one
+    requests_per_minute = 20
+
+    [train]                         # what `arena train` does unless flags say otherwise
+    log_dir = "/data/runs"
+
+Keys never stand in the file: they come from the environment or from `.env`, and are `SecretStr`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+from arena.core.errors import UsageError
+from arena.core.json import Json
+
+CONFIG_FILE = "arena.toml"
+DOTENV_FILE = ".env"
+
+
+class Limits(BaseModel):
+    """How a backend may be called. Times are seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    concurrency: int = Field(32, ge=1, description="Calls in flight at once.")
+    requests_per_minute: float | None = Field(None, gt=0)
+    tokens_per_minute: float | None = Field(None, gt=0, description="Prompt and answer together.")
+    connect_timeout: float = Field(10.0, gt=0)
+    read_timeout: float = Field(120.0, gt=0, description="Without a byte from the provider.")
+    call_timeout: float = Field(300.0, gt=0, description="One call, from sending to the last byte.")
+    max_retries: int = Field(5, ge=0, description="Further tries after the first one.")
+    backoff: float = Field(0.5, ge=0, description="Longest first wait; doubles with each retry.")
+    max_backoff: float = Field(30.0, ge=0, description="Longest wait, Retry-After excepted.")
+    breaker_failures: int = Field(
+        8, ge=1, description="Failures in a row after which the backend counts as down."
+    )
+    patience: float = Field(
+        60.0, ge=0, description="How long to wait for a backend that is down before giving up."
+    )
+
+
+class ServiceSettings(Limits):
+    """Limits for all backends; a sub-table named like a backend changes some for that one."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    @model_validator(mode="after")
+    def _has_only_tables_beside_limits(self) -> Self:
+        for name, value in (self.__pydantic_extra__ or {}).items():
+            if not isinstance(value, dict):
+                known = ", ".join(Limits.model_fields)
+                raise ValueError(
+                    f"there is no limit '{name}' ({known}), and [service.{name}] must be a table"
+                )
+        return self
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The backends that have limits of their own."""
+        return tuple(self.__pydantic_extra__ or ())
+
+    def limits(self, backend: str) -> Limits:
+        """The limits of the backend with this prefix. Raises UsageError for a bad sub-table."""
+        general = {name: getattr(self, name) for name in Limits.model_fields}
+        try:
+            return Limits(**general | (self.__pydantic_extra__ or {}).get(backend, {}))
+        except (ValidationError, TypeError) as error:
+            raise UsageError(f"settings, [service.{backend}]: {_first_fault(error)}") from None
+
+
+class Settings(BaseSettings):
+    """What a run needs to know to call models."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="ignore", populate_by_name=True, case_sensitive=True
+    )
+
+    llm_backend: str | None = Field(
+        None, validation_alias=AliasChoices("LLM_BACKEND", "llm_backend")
+    )
+    art_wrapper_url: str = Field(
+        "http://localhost:5001", validation_alias=AliasChoices("ART_WRAPPER_URL", "art_wrapper_url")
+    )
+    service: ServiceSettings = Field(
+        ServiceSettings(),  # type: ignore[call-arg]
+        validation_alias=AliasChoices("ARENA_SERVICE", "service"),
+    )
+
+    @classmethod
+    def load(cls, **given: Any) -> Settings:
+        """The settings as flags (`given`), environment and file say. Raises UsageError."""
+        named = os.environ.get("ARENA_CONFIG")
+        if named and not Path(named).is_file():
+            raise UsageError(f"ARENA_CONFIG={named}: there is no such file")
+        try:
+            return cls(**given)
+        except tomllib.TOMLDecodeError as error:
+            raise UsageError(f"{named or CONFIG_FILE} is no TOML: {error}") from None
+        except (ValidationError, SettingsError) as error:
+            raise UsageError(f"settings: {_first_fault(error)}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            files = f"{named or CONFIG_FILE} or {DOTENV_FILE}"
+            raise UsageError(f"settings: {files} cannot be read: {error}") from None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        dotenv = DotEnvSettingsSource(settings_cls, env_file=DOTENV_FILE)
+        toml = TomlConfigSettingsSource(
+            settings_cls, toml_file=Path(os.environ.get("ARENA_CONFIG", CONFIG_FILE))
+        )
+        return init_settings, env_settings, dotenv, toml
+
+    @cached_property
+    def _dotenv(self) -> dict[str, str | None]:
+        from dotenv import dotenv_values
+
+        return dict(dotenv_values(DOTENV_FILE))
+
+    def secret(self, *names: str) -> SecretStr | None:
+        """The first of these variables that is set, in the environment or in `.env`."""
+        for name in names:
+            for source in (os.environ, self._dotenv):
+                if source.get(name):
+                    return SecretStr(str(source[name]))
+        return None
+
+
+def config_path() -> Path:
+    """The settings' file, whether it is there or not."""
+    return Path(os.environ.get("ARENA_CONFIG") or CONFIG_FILE)
+
+
+def config_table(name: str) -> dict[str, Json]:
+    """A table of the settings' file as it stands there, empty if there is none.
+
+    Raises UsageError for a file that cannot be read.
+    """
+    path = config_path()
+    try:
+        table = tomllib.loads(path.read_text("utf-8")).get(name, {})
+    except FileNotFoundError:
+        if os.environ.get("ARENA_CONFIG"):
+            raise UsageError(f"ARENA_CONFIG={path}: there is no such file") from None
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is no TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"settings: {path} cannot be read: {error}") from None
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: {name} must be a table, [{name}]")
+    return table
+
+
+def _first_fault(error: Exception) -> str:
+    """The first fault in one line, without the value: it may be a key in the wrong place."""
+    if not isinstance(error, ValidationError):
+        return str(error).splitlines()[0]
+    fault = error.errors(include_input=False)[0]
+    place = ".".join("service" if part == "ARENA_SERVICE" else str(part) for part in fault["loc"])
+    return f"{place}: {fault['msg']}"

@@ -1,0 +1,1 @@
+"""The catalog of plugins and the loader that fills it."""

@@ -1,0 +1,1 @@
+"""Assessment of play by exact knowledge."""

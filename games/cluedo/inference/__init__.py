@@ -1,0 +1,1 @@
+"""Exact knowledge: constraints, counting of the consistent deals, and probabilities."""

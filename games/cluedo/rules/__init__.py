@@ -1,0 +1,1 @@
+"""Rules of Cluedo: board, cards, options, events and the state."""

@@ -1,0 +1,330 @@
+"""Cluedo in words: the rules, the table talk, the situation of a player, the card grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import Action, ActionSet, Event, Observation, TextLevel
+from games.cluedo.rules import board
+from games.cluedo.rules.events import (
+    Accuse,
+    Accused,
+    CardShown,
+    Dealt,
+    DiceThrown,
+    EndTurn,
+    EnvelopeSeen,
+    HandDealt,
+    Move,
+    Passage,
+    PawnMoved,
+    Place,
+    Refuted,
+    Roll,
+    Show,
+    Suggest,
+    Suggested,
+    TurnBegan,
+    Unable,
+    Walking,
+    WeaponMoved,
+)
+from games.cluedo.views.marks import Marks
+
+if TYPE_CHECKING:
+    from games.cluedo.base import CluedoBase
+    from games.cluedo.text.notebook import Notebook
+
+Possible = NDArray[np.bool_]
+"""Which holders can have each card: shape (cards, seats + 1), the envelope last."""
+
+
+WAYS: dict[Walking, str] = {
+    "walks": "goes to",
+    "passage": "takes the passage to",
+    "summoned": "is brought to",
+    "steps aside": "steps aside into",
+}
+
+
+def rules(game: CluedoBase) -> str:
+    """The rules for a player who has never heard of them."""
+    deck, lines = game.deck, []
+    lines.append(
+        f"Cluedo, {game.num_players} players (Player 0 to Player {game.num_players - 1}). One "
+        "suspect, one weapon and one room lie in an envelope; name all three to win. The other "
+        "cards are dealt to the players."
+    )
+    lines.append(f"Suspects: {', '.join(deck.suspects)}.")
+    lines.append(f"Weapons: {', '.join(deck.weapons)}.")
+    lines.append(f"Rooms: {', '.join(deck.rooms)}.")
+    lines.append(
+        "Suggestion: the others are asked in turn order from your left. The first who holds one "
+        "of the three cards must show you one of them, secretly; everybody sees who showed, not "
+        "what. Whoever is passed over holds none of the three."
+    )
+    lines.append(
+        "Accusation: ends your turn. If it is right you win. If it is false you make no more "
+        "moves and only show cards."
+    )
+    if game.has_board:
+        pawns = ", ".join(
+            f"{name} plays {suspect}"
+            for name, suspect in zip(game.seat_names, deck.suspects, strict=False)
+        )
+        lines.append(
+            f"Board: {pawns}. On your turn throw two dice and move toward a room, or take a secret "
+            "passage (Study - Kitchen, Conservatory - Lounge). In a room you may make one "
+            "suggestion, which must name that room; the suspect's pawn and the weapon are brought "
+            "there."
+        )
+        if game.options.summoned_may_suggest:
+            lines[-1] += " A player whose pawn was brought to a room may suggest without moving."
+        order = "roll or take a passage, suggest, then accuse or end your turn"
+    else:
+        order = "suggest any three cards, then accuse or end your turn"
+    lines.append(f"Your turn: {order}. Answer with one action, in the words you are given.")
+    return "\n".join(lines)
+
+
+def describe_place(place: Place) -> str:
+    if isinstance(place, str):
+        return f"the {place}"
+    row, column = divmod(place, board.COLUMNS)
+    return f"the corridor (row {row + 1}, column {column + 1})"
+
+
+def narrate(game: CluedoBase, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case a kind.
+    """One event as a sentence of table talk."""
+    names = game.seat_names
+    match event:
+        case Dealt(hand_sizes, open_cards):
+            lying = f" Open on the table: {', '.join(open_cards)}." if open_cards else ""
+            sizes = ", ".join(f"{n} {size}" for n, size in zip(names, hand_sizes, strict=True))
+            return f"Cards dealt: {sizes}.{lying}"
+        case HandDealt(player, cards):
+            return f"{names[player]} holds {', '.join(cards)}."
+        case TurnBegan(player, turn):
+            return f"Turn {turn}: {names[player]}."
+        case DiceThrown(player, first, second):
+            return f"{names[player]} throws {first} + {second} = {first + second}."
+        case PawnMoved(suspect, place, how):
+            return f"{suspect} {WAYS[how]} {describe_place(place)}."
+        case WeaponMoved(weapon, room):
+            return f"{weapon} is brought to the {room}."
+        case Suggested(player):
+            return f"{names[player]} suggests {event.triple}."
+        case Unable(players):
+            who = ", ".join(names[player] for player in players)
+            return f"{who} cannot refute."
+        case Refuted(player, suggester):
+            return f"{names[player]} shows {names[suggester]} a card."
+        case CardShown(player, suggester, card):
+            return f"{names[player]} shows {names[suggester]}: {card}."
+        case Accused(player, correct=correct):
+            result = "and is right" if correct else "and is wrong: out, but still shows cards"
+            return f"{names[player]} accuses {event.triple}, {result}."
+        case EnvelopeSeen(player, envelope):
+            return f"{names[player]} looks into the envelope: {envelope}."
+        case _:
+            raise TypeError(f"{event!r} is no event of Cluedo")
+
+
+def describe(game: CluedoBase, observation: Observation, level: TextLevel, since: int = 0) -> str:
+    """The situation of a player in words; with `since`, what is new after that many events."""
+    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
+    lines += _talk(game, observation, since)
+    lines += _help_and_question(game, observation, level, since)
+    return "\n".join(lines)
+
+
+def summarise(game: CluedoBase, observation: Observation, level: TextLevel, forget: int) -> str:
+    """The situation without the first `forget` events but for those that a notebook cannot hold."""
+    lines = [f"You are {game.seat_names[observation.player]}. {game.left_out}"]
+    lines += [
+        game.narrate(event)
+        for event in observation.events[:forget]
+        if isinstance(event, Dealt | HandDealt | Accused | EnvelopeSeen)
+    ]
+    lines += _talk(game, observation, forget)
+    lines += _help_and_question(game, observation, "notes" if level == "events" else level, 0)
+    return "\n".join(lines)
+
+
+def _help_and_question(
+    game: CluedoBase, observation: Observation, level: TextLevel, since: int
+) -> Iterator[str]:
+    """The notebook, or what changed in it, and what may be done."""
+    notes: Notebook = observation.notes  # type: ignore[assignment]
+    if level == "notes" and notes.hand:
+        yield from _notebook(game, observation, notes, since)
+    if level == "deductions" and notes.hand:
+        yield from _deductions(game, observation, notes, since)
+    if observation.legal_actions:
+        yield from _what_to_do(game, observation.legal_actions, notes, with_example=not since)
+
+
+def _talk(game: CluedoBase, observation: Observation, since: int) -> Iterator[str]:
+    """The events, one sentence each. Who sees which card is shown need not read that one is."""
+    for event in observation.events_since(since):
+        told = isinstance(event, Refuted) and observation.player in (event.player, event.suggester)
+        if not told:
+            yield game.narrate(event)
+
+
+def _notebook(
+    game: CluedoBase, observation: Observation, notes: Notebook, since: int
+) -> Iterator[str]:
+    """What the player saw itself; with `since`, the lines that changed."""
+    new = [event for event in observation.events_since(since) if isinstance(event, CardShown)]
+    shown = {event.card: event.player for event in new if event.suggester == notes.player}
+    dealt = any(isinstance(event, HandDealt) for event in observation.events_since(since))
+    if dealt:
+        yield "Your notebook:"
+        yield f"- own cards: {', '.join(notes.hand)}"
+    elif shown:
+        yield "New in your notebook:"
+    by_player: dict[int, list[str]] = {}
+    for card, player in notes.shown.items():
+        by_player.setdefault(player, []).append(card)
+    for player, cards in sorted(by_player.items()):
+        if dealt or player in shown.values():
+            yield f"- shown to you by {game.seat_names[player]}: {', '.join(game.deck.sort(cards))}"
+    if dealt or shown or _may_accuse(observation):
+        unseen = [[c for c in cards if not notes.seen(c)] for cards in game.deck.categories]
+        yield (
+            f"- not seen by you: suspects {', '.join(unseen[0])}; weapons {', '.join(unseen[1])}; "
+            f"rooms {', '.join(unseen[2])}"
+        )
+
+
+def _may_accuse(observation: Observation) -> bool:
+    """Whether the decision is about the envelope: what may be in it is then told once more."""
+    return bool(observation.legal_actions.of(Accuse))
+
+
+def _deductions(
+    game: CluedoBase, observation: Observation, notes: Notebook, since: int
+) -> Iterator[str]:
+    """All that logically follows, a line per holder; with `since`, the lines that changed."""
+    events = observation.events
+    now = notes.sheet(events, len(events))
+    dealt = any(isinstance(event, HandDealt) for event in events[:since])
+    before = notes.sheet(events, since) if dealt else None
+    lines = []
+    if before is None or not np.array_equal(_placed(now), _placed(before)):
+        lines.append(_unplaced_line(game, now))
+    for holder in range(game.num_players):
+        changed = before is None or not np.array_equal(now[:, holder], before[:, holder])
+        if changed and holder != observation.player:
+            lines.append(_holder_line(game, now, holder))
+    if lines or _may_accuse(observation):
+        lines.append(_envelope_line(game, now))
+        yield "What follows:" if before is None else "What follows now:"
+        yield from lines
+
+
+def _placed(possible: Possible) -> NDArray[np.bool_]:
+    """Of each card, whether its holder is certain; an open card has none, and is placed too."""
+    placed: NDArray[np.bool_] = possible.sum(axis=1) <= 1
+    return placed
+
+
+def _unplaced_line(game: CluedoBase, possible: Possible) -> str:
+    unplaced = np.array(game.deck.cards)[~_placed(possible)]
+    return f"- cards not placed yet: {', '.join(unplaced) or 'none'}"
+
+
+def _holder_line(game: CluedoBase, possible: Possible, holder: int) -> str:
+    cards, placed = np.array(game.deck.cards), _placed(possible)
+    has = cards[possible[:, holder] & placed]
+    may = cards[possible[:, holder] & ~placed]
+    cannot = cards[~possible[:, holder] & ~placed]
+    parts = [f"has {', '.join(has)}"] if len(has) else []
+    if len(may) and not len(cannot):
+        parts.append("may have any of those not placed")
+    elif len(cannot) < len(may):
+        parts.append(f"may have any of those not placed but {', '.join(cannot)}")
+    elif len(may):
+        parts.append(f"may have {', '.join(may)}")
+    return f"- {game.seat_names[holder]} ({game.hand_sizes[holder]} cards): {'; '.join(parts)}"
+
+
+def _envelope_line(game: CluedoBase, possible: Possible) -> str:
+    deck, parts = game.deck, []
+    for kind, cards in zip(("suspect", "weapon", "room"), deck.categories, strict=True):
+        left = [card for card in cards if possible[deck.index[card], -1]]
+        parts.append(f"{kind} {'is ' if len(left) == 1 else 'one of '}{', '.join(left)}")
+    return f"- envelope: {'; '.join(parts)}"
+
+
+def _what_to_do(
+    game: CluedoBase, legal: ActionSet, notes: Notebook, with_example: bool
+) -> Iterator[str]:
+    """The legal actions as a grammar, at first with an example, never as a list of hundreds."""
+    first = legal[0]
+    if isinstance(first, Show):
+        assert notes.suggestion is not None
+        player = game.seat_names[notes.in_turn]
+        yield f"{player} suggested {notes.suggestion}. Show one of your cards: {_join(legal)}."
+        return
+    if isinstance(first, Move):
+        yield from _where_to_go(game, legal, notes, with_example)
+        return
+    forms = [str(action) for action in (*legal.of(Roll), *legal.of(Passage))]
+    suggestions = legal.of(Suggest)
+    if suggestions:
+        # They name every room, or all of them the room that the pawn is in.
+        one_room = suggestions[0].room == suggestions[-1].room
+        forms.append(f"suggest SUSPECT, WEAPON, {suggestions[0].room if one_room else 'ROOM'}")
+    if legal.of(Accuse):
+        forms.append("accuse SUSPECT, WEAPON, ROOM")
+    forms += map(str, legal.of(EndTurn))
+    example = suggestions[0] if suggestions else first
+    yield _action_line(" | ".join(forms), example, with_example)
+
+
+def _action_line(forms: str, example: Action, with_example: bool) -> str:
+    return f"Your action: {forms}." + (f" For example: {example}" if with_example else "")
+
+
+def _join(legal: ActionSet) -> str:
+    return " | ".join(map(str, legal))
+
+
+def _where_to_go(
+    game: CluedoBase, legal: ActionSet, notes: Notebook, with_example: bool
+) -> Iterator[str]:
+    pawn = game.deck.suspects[notes.player]
+    place = notes.places[pawn]
+    within = [
+        move.room
+        for move in legal.of(Move)
+        if board.walk(place, move.room, notes.throw, notes.other_squares).enters
+    ]
+    reach = f"you reach {', '.join(within)}" if within else "you reach no room"
+    steps = sorted((board.steps_to(place, move.room), move.room) for move in legal.of(Move))
+    yield (
+        f"You are in {describe_place(place)}. With {notes.throw} {reach}; toward any other room "
+        f"you go as far as you can. Steps: {', '.join(f'{room} {n}' for n, room in steps)}."
+    )
+    yield _action_line("move ROOM", legal[0], with_example)
+
+
+def diagram(game: CluedoBase, events: Sequence[Event]) -> str:
+    """A card grid: who has what (X), lacks it (-), from the events that the viewer witnessed."""
+    marks = Marks(game, events)
+    width = max(map(len, game.deck.cards))
+    holders = range(game.num_players + 1)
+    rows = [" " * width + "".join(f"  P{seat}" for seat in holders[:-1]) + "  envelope"]
+    for card in game.deck.cards:
+        signs = [
+            "X" if (card, h) in marks.has else "-" if (card, h) in marks.lacks else "."
+            for h in holders
+        ]
+        rows.append(f"{card:<{width}}   " + "   ".join(signs))
+    return "\n".join(rows)

@@ -1,0 +1,269 @@
+"""What a player can note down as it goes: the facts that it saw itself, and its arrays.
+
+The notebook draws no conclusions. `sheet` adds those, by exact knowledge, for whoever asks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import ArraySpec, Event, Notes
+from games.cluedo.rules import board
+from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import (
+    Accused,
+    CardShown,
+    Dealt,
+    DiceThrown,
+    HandDealt,
+    PawnMoved,
+    Place,
+    Refuted,
+    Suggested,
+    TurnBegan,
+    Unable,
+    WeaponMoved,
+)
+
+if TYPE_CHECKING:
+    from games.cluedo.base import CluedoBase
+    from games.cluedo.inference.knowledge import CluedoKnowledge
+
+HISTORY = 32
+"""Suggestions that the array of suggestions holds, latest first."""
+
+SHEETS = 4
+"""Sheets of conclusions that a notebook keeps: a text compares the latest with the one before."""
+
+
+def array_specs(game: CluedoBase) -> Mapping[str, ArraySpec]:
+    """The arrays of an observation. Seats are counted from the observer's own, in turn order.
+
+    - `hand` (cards,): 1 for own cards.
+    - `notebook` (cards, seats + 1): 1 has the card, -1 has it not, 0 not seen either way; only what
+      was witnessed, nothing concluded. The last column is the envelope.
+    - `suggestions` (32, 6): latest first: suspect, weapon, room (each from 1), suggester, refuter
+      (seat + 1; 0 for nobody), card shown to or by the observer (from 1; 0 not seen). An empty row
+      is 0.
+    - `out` (seats,): 1 after a false accusation.
+    - `turn` (seats,): 1 for the player in turn.
+    - with a board, `pawns` (6, 3): room (from 1; 0 in a corridor), row and column in the corridor;
+      suspects in card order. `weapons` (6,): the room each was brought to (from 1; 0 for none yet).
+      `dice` (2,): the throw of this turn, 0 before it.
+    """
+    cards, seats = len(game.deck.cards), game.num_players
+    specs = {
+        "hand": ArraySpec((cards,), 0, 1),
+        "notebook": ArraySpec((cards, seats + 1), -1, 1),
+        "suggestions": ArraySpec((HISTORY, 6), 0, cards),
+        "out": ArraySpec((seats,), 0, 1),
+        "turn": ArraySpec((seats,), 0, 1),
+    }
+    if game.has_board:
+        specs["pawns"] = ArraySpec((6, 3), 0, max(board.ROWS, board.COLUMNS))
+        specs["weapons"] = ArraySpec((6,), 0, len(game.deck.rooms))
+        specs["dice"] = ArraySpec((2,), 0, 6)
+    return specs
+
+
+@lru_cache(maxsize=32)
+def blank_arrays(game: CluedoBase) -> dict[str, NDArray[Any]]:
+    """Return the arrays before the deal, pawns on their start squares; do not change them."""
+    specs = array_specs(game)
+    arrays = {name: np.zeros(spec.shape, dtype=spec.dtype) for name, spec in specs.items()}
+    if game.has_board:
+        arrays["pawns"][:, 1:] = [divmod(start, board.COLUMNS) for start in board.STARTS]
+    return arrays
+
+
+class Notebook(Notes):
+    """One player's notes. Public fields are for the text and the bots to read."""
+
+    game: CluedoBase
+
+    def __init__(self, game: CluedoBase, player: int) -> None:
+        super().__init__(game, player)
+        self.hand: tuple[str, ...] = ()
+        self.open_cards: tuple[str, ...] = ()
+        self.shown: dict[str, int] = {}
+        """Cards of others that this player was shown, and who showed them."""
+        self.shown_to: dict[int, set[str]] = {}
+        """Own cards that each other player was shown by this one."""
+        self.places: dict[str, Place] = {}
+        self.suggestion: Triple | None = None
+        self.out: set[int] = set()
+        self.in_turn = 0
+        self.dice = (0, 0)
+        self._index = game.deck.index
+        self._arrays = {name: array.copy() for name, array in blank_arrays(game).items()}
+        self._book = self._arrays["notebook"]
+        # Suggestions are written from the end of a longer array to its front, so that the latest
+        # come first without moving the others.
+        self._past = np.zeros((4 * HISTORY, 6), dtype=np.int8)
+        self._latest = 3 * HISTORY
+        if game.has_board:
+            self.places.update(zip(game.deck.suspects, board.STARTS, strict=True))
+        self._sheets: dict[int, NDArray[np.bool_]] = {}
+        self._logic_read = sys.maxsize  # No logic yet: it is made when a sheet is asked for.
+
+    @property
+    def other_squares(self) -> int:
+        """The corridor squares that others' pawns stand on, one bit per square."""
+        pawn = self.game.deck.suspects[self.player]
+        return board.bits(
+            place
+            for suspect, place in self.places.items()
+            if suspect != pawn and isinstance(place, int)
+        )
+
+    @property
+    def throw(self) -> int:
+        """The throw of this turn; 0 before it."""
+        return sum(self.dice)
+
+    def update(self, event: Event) -> None:
+        take_in = _TAKE_IN.get(type(event))
+        if take_in:
+            take_in(self, event)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Copies of the arrays as they are now."""
+        now = {name: array.copy() for name, array in self._arrays.items()}
+        now["suggestions"] = self._past[self._latest : self._latest + HISTORY].copy()
+        now["turn"][self._column(self.in_turn)] = 1
+        if self.game.has_board:
+            now["dice"][:] = self.dice
+        return now
+
+    def _column(self, seat: int) -> int:
+        """Seats from the observer's own."""
+        return (seat - self.player) % self.game.num_players
+
+    def _write(self, card: str, column: int) -> None:
+        """`card` is there, and so nowhere else."""
+        row = self._book[self._index[card]]
+        row[:] = -1
+        row[column] = 1
+
+    def _put(self, suspect: str, place: Place) -> None:
+        self.places[suspect] = place
+        row = self._arrays["pawns"][self.game.deck.suspects.index(suspect)]
+        if isinstance(place, str):
+            row[:] = (self.game.deck.rooms.index(place) + 1, 0, 0)
+        else:
+            row[:] = (0, *divmod(place, board.COLUMNS))
+
+    def _dealt(self, event: Dealt) -> None:
+        self.open_cards = event.open_cards
+        for card in event.open_cards:
+            self._book[self._index[card]] = -1
+
+    def _hand_dealt(self, event: HandDealt) -> None:
+        self.hand = event.cards
+        rows = [self._index[card] for card in event.cards]
+        self._arrays["hand"][rows] = 1
+        self._book[:, 0] = -1
+        self._book[rows] = -1
+        self._book[rows, 0] = 1
+
+    def _turn_began(self, event: TurnBegan) -> None:
+        self.in_turn = event.player
+        self.dice = (0, 0)
+
+    def _dice_thrown(self, event: DiceThrown) -> None:
+        self.dice = (event.first, event.second)
+
+    def _pawn_moved(self, event: PawnMoved) -> None:
+        self._put(event.suspect, event.place)
+
+    def _weapon_moved(self, event: WeaponMoved) -> None:
+        weapon = self.game.deck.weapons.index(event.weapon)
+        self._arrays["weapons"][weapon] = self.game.deck.rooms.index(event.room) + 1
+
+    def _suggested(self, event: Suggested) -> None:
+        self.suggestion = event.triple
+        if self._latest == 0:
+            self._past[3 * HISTORY :] = self._past[:HISTORY]
+            self._latest = 3 * HISTORY
+        self._latest -= 1
+        index, deck = self._index, self.game.deck
+        self._past[self._latest] = (
+            index[event.suspect] + 1,
+            index[event.weapon] - len(deck.suspects) + 1,
+            index[event.room] - len(deck.suspects) - len(deck.weapons) + 1,
+            self._column(event.player),
+            0,
+            0,
+        )
+
+    def _unable(self, event: Unable) -> None:
+        assert self.suggestion is not None
+        for player in event.players:
+            column = self._column(player)
+            for card in self.suggestion:
+                self._book[self._index[card], column] = -1
+
+    def _refuted(self, event: Refuted) -> None:
+        self._past[self._latest, 4] = self._column(event.player) + 1
+
+    def _card_shown(self, event: CardShown) -> None:
+        self._past[self._latest, 5] = self._index[event.card] + 1
+        if event.suggester == self.player:
+            self.shown[event.card] = event.player
+            self._write(event.card, self._column(event.player))
+        else:
+            self.shown_to.setdefault(event.suggester, set()).add(event.card)
+
+    def _accused(self, event: Accused) -> None:
+        if not event.correct:
+            self.out.add(event.player)
+            self._arrays["out"][self._column(event.player)] = 1
+
+    # What follows from it
+
+    def seen(self, card: str) -> bool:
+        """Whether this player has seen the card itself: its own, shown to it, or open."""
+        return card in self.hand or card in self.shown or card in self.open_cards
+
+    def sheet(self, events: tuple[Event, ...], count: int) -> NDArray[np.bool_]:
+        """Which holders can have each card after the first `count` of `events`.
+
+        Shape (cards, seats + 1), as `CluedoKnowledge.possible`; seats by their own numbers. The
+        latest sheets are kept, and asked for in order each event is taken in once.
+        """
+        if count not in self._sheets:
+            if count < self._logic_read:
+                self._logic_read, self._logic = 0, self._new_logic()
+            for event in events[self._logic_read : count]:
+                self._logic.update(event)
+            self._logic_read = count
+            self._sheets[count] = self._logic.possible()
+            while len(self._sheets) > SHEETS:
+                del self._sheets[next(iter(self._sheets))]
+        return self._sheets[count]
+
+    def _new_logic(self) -> CluedoKnowledge:
+        from games.cluedo.inference.knowledge import CluedoKnowledge
+
+        return CluedoKnowledge(self.game, self.player, "logic")
+
+
+_TAKE_IN: dict[type[Event], Callable[[Notebook, Any], None]] = {
+    Dealt: Notebook._dealt,
+    HandDealt: Notebook._hand_dealt,
+    TurnBegan: Notebook._turn_began,
+    DiceThrown: Notebook._dice_thrown,
+    PawnMoved: Notebook._pawn_moved,
+    WeaponMoved: Notebook._weapon_moved,
+    Suggested: Notebook._suggested,
+    Unable: Notebook._unable,
+    Refuted: Notebook._refuted,
+    CardShown: Notebook._card_shown,
+    Accused: Notebook._accused,
+}

@@ -1,0 +1,1 @@
+"""Pictures of the table for the terminal and the browser."""

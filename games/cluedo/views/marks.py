@@ -1,0 +1,85 @@
+"""The card grid: who is seen to have a card, and who to lack it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from arena import Event
+from games.cluedo.rules.events import (
+    Accused,
+    CardShown,
+    Dealt,
+    EnvelopeSeen,
+    HandDealt,
+    Suggested,
+    Unable,
+)
+
+if TYPE_CHECKING:
+    from games.cluedo.base import CluedoBase
+
+
+class Marks:
+    """What a viewer of events has seen of each card: who has it, who lacks it.
+
+    Holders are numbered like seats; the envelope comes after the last of them.
+    """
+
+    def __init__(self, game: CluedoBase, events: Iterable[Event] = ()) -> None:
+        self.cards = game.deck.cards
+        self.envelope = game.num_players
+        self.has: set[tuple[str, int]] = set()
+        self.lacks: set[tuple[str, int]] = set()
+        self.open_cards: Sequence[str] = ()
+        self.out: set[int] = set()
+        """Seats that have made a false accusation."""
+        self.suggestion: Sequence[str] = ()
+        for event in events:
+            self.update(event)
+
+    def update(self, event: Event) -> None:
+        """Take in one more event that the viewer witnessed."""
+        match event:
+            case Dealt(open_cards=cards):
+                self.open_cards = cards
+                self._lack(cards, range(self.envelope + 1))
+            case HandDealt(player, cards):
+                self._place(cards, player)
+                # Who sees a hand sees all of it.
+                self._lack([card for card in self.cards if card not in cards], [player])
+            case CardShown(player, card=card):
+                self._place((card,), player)
+            case Suggested():
+                self.suggestion = event.triple
+            case Unable(players):
+                self._lack(self.suggestion, players)
+            case EnvelopeSeen(envelope=cards):
+                self._place(cards, self.envelope)
+            case Accused(player, correct=False):
+                self.out.add(player)
+            case Accused(correct=True):
+                self._place(event.triple, self.envelope)
+            case _:
+                pass
+
+    def _lack(self, cards: Sequence[str], holders: Sequence[int]) -> None:
+        self.lacks.update((card, holder) for card in cards for holder in holders)
+
+    def _place(self, cards: Sequence[str], holder: int) -> None:
+        """A card that is somewhere is nowhere else; three unplaced ones are the envelope."""
+        self.has.update((card, holder) for card in cards)
+        self._lack(cards, [other for other in range(self.envelope + 1) if other != holder])
+        placed = {card for card, _ in self.has}.union(self.open_cards)
+        if len(placed) == len(self.cards) - 3 and not self.held_by(self.envelope):
+            self._place([card for card in self.cards if card not in placed], self.envelope)
+
+    def held_by(self, holder: int) -> list[str]:
+        """The cards that this holder is seen to have, in the order of the deck."""
+        return [card for card in self.cards if (card, holder) in self.has]
+
+    def sign(self, card: str, holder: int) -> str:
+        """X for a card that is there, - for one that is not, a dot where nothing was seen."""
+        if (card, holder) in self.has:
+            return "X"
+        return "-" if (card, holder) in self.lacks else "."

@@ -1,0 +1,164 @@
+"""What a page draws of Cluedo: the board or the table, the hands as far as they have been seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, NotRequired, TypedDict
+
+from arena import Event
+from games.cluedo.base import CluedoBase
+from games.cluedo.rules import board
+from games.cluedo.rules.events import (
+    Accused,
+    CardShown,
+    Dealt,
+    DiceThrown,
+    PawnMoved,
+    Place,
+    Refuted,
+    Suggested,
+    TurnBegan,
+    Unable,
+    WeaponMoved,
+)
+from games.cluedo.views.marks import Marks
+
+
+class SuggestionJson(TypedDict):
+    """The suggestion of this turn and how it was answered so far."""
+
+    player: int
+    cards: list[str]
+    """Suspect, weapon, room."""
+    unable: list[int]
+    """Who has none of the three, in the order asked."""
+    refuter: int | None
+    """Who shows a card, or is about to."""
+    shown: str | None
+    """Which, once it is shown, if the viewer sees it."""
+
+
+class AccusationJson(TypedDict):
+    """The last accusation, until the game has gone on from it."""
+
+    player: int
+    cards: list[str]
+    correct: bool
+    turn: int
+
+
+class CluedoSceneJson(TypedDict):
+    """The table. Squares of the board are numbered row by row, rooms go by their names."""
+
+    deck: list[list[str]]
+    """Suspects, weapons, rooms."""
+    marks: list[str]
+    """A row for each card, a character for each seat and the envelope: see `Marks.sign`."""
+    sizes: list[int]
+    """Cards in each hand."""
+    open: list[str]
+    out: list[int]
+    turn: int
+    """0 before the first."""
+    player: int | None
+    """Whose turn it is."""
+    suggestion: SuggestionJson | None
+    accusation: AccusationJson | None
+    dice: NotRequired[list[int] | None]
+    """This and the following only with a board."""
+    pawns: NotRequired[list[Place]]
+    """Where each suspect is."""
+    weapons: NotRequired[dict[str, str]]
+    """The rooms that weapons have been brought to; the others lie beside the board."""
+
+
+class CluedoScene:
+    """The table as one viewer sees it."""
+
+    module: ClassVar[Path] = Path(__file__).with_suffix(".js")
+
+    def __init__(self, game: CluedoBase, seat: int | None) -> None:
+        self.game = game
+        self.marks = Marks(game)
+        self.sizes: tuple[int, ...] = ()
+        self.turn = 0
+        self.player: int | None = None
+        self.dice: tuple[int, ...] | None = None
+        self.suggestion: SuggestionJson | None = None
+        self.accusation: AccusationJson | None = None
+        self.pawns: dict[str, Place] = {}
+        self.weapons: dict[str, str] = {}
+        if game.has_board:
+            self.pawns = dict(zip(game.deck.suspects, board.STARTS, strict=True))
+
+    def update(self, event: Event) -> None:
+        """Take in one more event that the viewer witnessed."""
+        self.marks.update(event)
+        match event:
+            case Dealt(hand_sizes=sizes):
+                self.sizes = sizes
+            case TurnBegan(player, turn):
+                self._begin_turn(player, turn)
+            case DiceThrown(_, first, second):
+                self.dice = (first, second)
+                self.accusation = None
+            case PawnMoved(suspect, place):
+                self.pawns[suspect] = place
+            case WeaponMoved(weapon, room):
+                self.weapons[weapon] = room
+            case Accused(player, correct=correct):
+                self.accusation = AccusationJson(
+                    player=player, cards=[*event.triple], correct=correct, turn=self.turn
+                )
+            case Suggested() | Unable() | Refuted() | CardShown():
+                self._suggest(event)
+            case _:
+                pass
+
+    def _begin_turn(self, player: int, turn: int) -> None:
+        """A false accusation ends the turn by itself, so it stays in sight in the next one."""
+        if self.accusation is not None and self.accusation["turn"] < turn - 1:
+            self.accusation = None
+        self.player, self.turn = player, turn
+        self.suggestion = self.dice = None
+
+    def _suggest(self, event: Suggested | Unable | Refuted | CardShown) -> None:
+        if isinstance(event, Suggested):
+            self.accusation = None
+            self.suggestion = SuggestionJson(
+                player=event.player, cards=[*event.triple], unable=[], refuter=None, shown=None
+            )
+            return
+        assert self.suggestion is not None
+        match event:
+            case Unable(players):
+                self.suggestion["unable"] = [*players]
+            case Refuted(player):
+                self.suggestion["refuter"] = player
+            case CardShown(card=card):
+                self.suggestion["shown"] = card
+
+    def to_json(self) -> CluedoSceneJson:
+        """The table now."""
+        game, sign = self.game, self.marks.sign
+        holders = range(game.num_players + 1)
+        scene = CluedoSceneJson(
+            deck=[list(cards) for cards in game.deck.categories],
+            marks=["".join([sign(card, h) for h in holders]) for card in game.deck.cards],
+            sizes=list(self.sizes),
+            open=list(self.marks.open_cards),
+            out=sorted(self.marks.out),
+            turn=self.turn,
+            player=self.player,
+            suggestion=self._suggestion_json(),
+            accusation=self.accusation,
+        )
+        if game.has_board:
+            scene["dice"] = list(self.dice) if self.dice else None
+            scene["pawns"] = [self.pawns[suspect] for suspect in game.deck.suspects]
+            scene["weapons"] = dict(self.weapons)
+        return scene
+
+    def _suggestion_json(self) -> SuggestionJson | None:
+        """A copy: the answers come in later. Their list is never changed, only replaced."""
+        return None if self.suggestion is None else self.suggestion.copy()

@@ -1,0 +1,1 @@
+"""Goofspiel: simultaneous sealed bids for prizes."""

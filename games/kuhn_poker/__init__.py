@@ -1,0 +1,1 @@
+"""Kuhn poker: betting with three cards."""

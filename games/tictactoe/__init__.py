@@ -1,0 +1,1 @@
+"""Tic-tac-toe: three in a row, nothing hidden."""

@@ -1,0 +1,1 @@
+"""Viewers in the terminal: replays, running games and training runs."""

@@ -1,0 +1,1 @@
+"""Live view of a training run in the terminal."""

@@ -1,0 +1,296 @@
+"""A model as a player: its chat, its attempts, its fallbacks, and what the replay keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.agents.agent import Seat
+from arena.agents.model_call import Attempt, requests_of
+from arena.agents.prompt import Chat, ChatOptions
+from arena.agents.seating import make_agent, seat_agents
+from arena.core.errors import StopPlaying, UsageError
+from arena.core.game import Game
+from arena.core.seeds import stream
+from arena.episodes.record import Episode, ReplayWriter
+from arena.episodes.replay import read_replay, verify
+from arena.episodes.runner import play
+from arena.llm.backend import Request
+from arena.llm.service import LLMService
+from arena.plugins.loader import make_game
+from backends.recorded import Recorded, recorded
+from backends.scripted import Reply, Scripted
+
+CLUEDO = make_game("cluedo", players=3)
+QUIET: Callable[[str], None] = lambda line: None  # noqa: E731
+
+
+def fallback_of(request: Request) -> str:
+    """A legal answer to any question of the card game: show the first card, or end the turn."""
+    question = request.messages[-1].content
+    _, shows, cards = question.rpartition("Show one of your cards: ")
+    if shows:
+        return cards.split(" | ")[0].rstrip(".")
+    return "suggest Mrs White, Rope, Hall" if "suggest SUSPECT" in question else "end turn"
+
+
+def game_of(
+    replies: Any,
+    options: ChatOptions = ChatOptions(),
+    game: Game = CLUEDO,
+    seed: int = 3,
+    out: Path | None = None,
+    max_turns: int | None = 12,
+    level: Any = "notes",
+) -> tuple[Episode, Any]:
+    backend = replies if isinstance(replies, Scripted | Recorded) else Scripted(replies)
+    writers = [ReplayWriter(out, "game")] if out else []
+
+    async def go() -> Episode:
+        async with LLMService(say=QUIET) as llm:
+            llm.add("scripted", backend)
+            other = "bot:novice" if game.name == "cluedo" else "bot:random"
+            specs = ["scripted"] + [other] * (game.num_players - 1)
+            agents = seat_agents(game, specs, seed, level, llm, options)
+            return await play(
+                game, agents, seed, players=specs, max_turns=max_turns, watchers=writers,
+                text_level=level, models=options,
+            )  # fmt: skip
+
+    return asyncio.run(go()), backend
+
+
+def decisions_of(episode: Episode, player: int = 0) -> list[Any]:
+    return [ply.decision for ply in episode.plies if ply.player == player and ply.decision.details]
+
+
+def attempts_of(episode: Episode) -> list[Attempt]:
+    return [
+        Attempt.model_validate(raw)
+        for decision in decisions_of(episode)
+        for raw in decision.details["attempts"]
+    ]
+
+
+def test_an_appended_chat_only_grows_and_says_nothing_twice() -> None:
+    episode, backend = game_of(fallback_of)
+    assert len(backend.requests) > 4
+    for before, after in zip(backend.requests, backend.requests[1:], strict=False):
+        assert after.messages[: len(before.messages)] == before.messages
+    last = backend.requests[-1].messages
+    assert [m.role for m in last[:4]] == ["system", "user", "assistant", "user"]
+    talk = [line for m in last[1:] for line in m.content.splitlines() if line.startswith("Turn ")]
+    assert len(talk) == len(set(talk)) > 4
+    assert not episode.failures
+
+
+def test_a_fresh_chat_is_told_anew_each_time() -> None:
+    _, backend = game_of(fallback_of, ChatOptions(chat="fresh"))
+    assert {len(request.messages) for request in backend.requests} == {2}
+    assert all("You are Player 0." in r.messages[1].content for r in backend.requests)
+
+
+@pytest.mark.parametrize(
+    ("reply", "failure", "told"),
+    [
+        (Reply(""), "empty", "empty"),
+        (Reply("Let me think about", finish_reason="length"), "truncated", ""),
+        (Reply("What a lovely house."), "unparsable", ""),
+        (Reply("suggest Mrs White"), "ambiguous", ""),
+        (Reply("show Rope"), "illegal", "not allowed now"),
+        (Reply("", refusal="I will not play."), "refused", ""),
+    ],
+)
+def test_each_kind_of_bad_reply_gets_its_correction(reply: Reply, failure: str, told: str) -> None:
+    replies = iter([reply])
+    episode, backend = game_of(lambda request: next(replies, fallback_of(request)))
+    first, second = attempts_of(episode)[:2]
+    assert first.failure == failure and second.failure is None
+    correction = backend.requests[1].messages[-1].content
+    assert told in correction.lower() and len(correction) < 300
+    assert not episode.failures, "the second attempt was the agent's own choice"
+
+
+def test_after_the_last_attempt_a_harmless_move_is_played_and_named() -> None:
+    episode, backend = game_of(lambda request: "hm", ChatOptions(max_attempts=2))
+    assert not any("accuse" in str(d.action) for d in decisions_of(episode))
+    first = decisions_of(episode)[0]
+    assert first.failure.startswith("unparsable in attempt 2") and "hm" in first.failure
+    assert len(first.details["attempts"]) == 2
+    assert len(backend.requests) == 2 * len(decisions_of(episode))
+
+
+def test_a_forfeit_asks_no_more() -> None:
+    episode, backend = game_of(lambda _: "hm", ChatOptions(max_attempts=2, fallback="forfeit"))
+    assert len(backend.requests) == 2
+    assert sum(f.text.startswith("forfeit") for f in episode.failures) >= 2
+    assert episode.outcome
+
+
+def test_stop_ends_the_run_and_says_why(tmp_path: Path) -> None:
+    with pytest.raises(StopPlaying, match=r"seat 0 \(scripted\): unparsable in attempt 1.*'hm'"):
+        game_of(lambda _: "hm", ChatOptions(max_attempts=1, fallback="stop"), out=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["game.jsonl.part"]
+
+
+def test_a_provider_that_fails_is_a_fallback_with_its_cause() -> None:
+    episode, _ = game_of(lambda _: Reply("no such model", error="bad_request"))
+    first = attempts_of(episode)[0]
+    assert (first.failure, first.cause) == ("provider_error", "bad_request")
+    assert episode.failures[0].text.startswith("provider_error") and episode.outcome
+
+
+def test_a_chat_that_is_too_long_is_shortened_and_the_talk_left_out_is_counted() -> None:
+    def small(request: Request) -> str | Reply:
+        if sum(len(m.content) for m in request.messages) > 2200:
+            return Reply("too long", error="context_length")
+        return fallback_of(request)
+
+    episode, backend = game_of(small, max_turns=30)
+    assert not episode.failures
+    forgotten = [d.details.get("forgotten", 0) for d in decisions_of(episode)]
+    assert forgotten[0] == 0 and forgotten[-1] > 0
+    rebuilt = backend.requests[-1].messages[1].content
+    assert "left out" in rebuilt and "Your notebook:" in rebuilt
+    assert "holds" in rebuilt, "its own cards are told again"
+
+
+def test_shortening_ends(tmp_path: Path) -> None:
+    episode, _ = game_of(lambda _: Reply("too long", error="context_length"))
+    assert attempts_of(episode)[0].cause == "context_length" and episode.outcome
+
+
+def test_every_request_can_be_told_from_the_replay(tmp_path: Path) -> None:
+    bad = iter(["hm", "show Rope"])
+    _, backend = game_of(
+        lambda request: next(bad, fallback_of(request)), ChatOptions(chat="fresh"), out=tmp_path
+    )
+    replay = read_replay(tmp_path / "game.jsonl")
+    assert verify(replay) is None
+    attempts = [
+        Attempt.model_validate(raw)
+        for move in replay.moves
+        for raw in getattr(move, "details", {}).get("attempts", [])
+    ]
+    assert requests_of(attempts) == [request.messages for request in backend.requests]
+    assert replay.header.models is not None and replay.header.models["chat"] == "fresh"
+
+
+def test_a_recorded_game_runs_again_without_its_provider(tmp_path: Path) -> None:
+    bad = iter(["hm", Reply("down", error="bad_request")])
+    first, _ = game_of(lambda request: next(bad, fallback_of(request)), out=tmp_path)
+    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
+    second, _ = game_of(again)
+    assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
+    assert [d.failure for d in decisions_of(first)] == [d.failure for d in decisions_of(second)]
+
+
+def test_a_game_that_was_asked_for_beliefs_runs_again_without_them(tmp_path: Path) -> None:
+    """The questions about beliefs have taken seeds of their own."""
+    first, _ = game_of(fallback_of, ChatOptions(beliefs=True), out=tmp_path)
+    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
+    second, _ = game_of(again)
+    assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
+
+
+def test_a_game_whose_chat_was_shortened_runs_again(tmp_path: Path) -> None:
+    def small(request: Request) -> str | Reply:
+        if sum(len(m.content) for m in request.messages) > 2200:
+            return Reply("too long", error="context_length")
+        return fallback_of(request)
+
+    first, _ = game_of(small, max_turns=30, out=tmp_path)
+    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
+    second, _ = game_of(again, max_turns=30)
+    assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
+    assert not second.failures and decisions_of(second)[-1].details["forgotten"] > 0
+
+
+def test_roles_alternate_whatever_happens() -> None:
+    bad = iter(["hm", "hm", Reply("", error="bad_request"), "hm"])
+    _, backend = game_of(lambda r: next(bad, fallback_of(r)), ChatOptions(max_attempts=2))
+    for request in backend.requests:
+        roles = [message.role for message in request.messages]
+        assert roles == (["system", *["user", "assistant"] * len(roles)])[: len(roles)]
+        assert roles[-1] == "user"
+
+
+def test_a_recorded_game_that_goes_another_way_shows_the_difference(tmp_path: Path) -> None:
+    game_of(fallback_of, out=tmp_path)
+    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
+    told = "this request was not made.*message 2 had.*now.*it was played with seed 3, text"
+    with pytest.raises(StopPlaying, match=told):
+        game_of(again, seed=4)
+
+
+def test_the_same_seed_asks_with_the_same_seeds() -> None:
+    def seeds(seed: int) -> list[int | None]:
+        return [request.sampling.seed for request in game_of(fallback_of, seed=seed)[1].requests]
+
+    assert seeds(3) == seeds(3) != seeds(4)
+    assert len(set(seeds(3))) == len(seeds(3))
+
+
+def test_guided_requests_name_the_legal_actions_and_json_ones_a_schema() -> None:
+    _, backend = game_of(fallback_of, ChatOptions(guided=True))
+    assert "end turn" in backend.requests[0].guided_choice
+    as_json = lambda request: json.dumps({"thoughts": "", "action": fallback_of(request)})  # noqa: E731
+    episode, backend = game_of(as_json, ChatOptions(answers="json"))
+    assert backend.requests[0].guided_json and '"action"' in backend.requests[0].messages[0].content
+    assert not episode.failures
+
+
+def test_beliefs_are_asked_off_the_move_path() -> None:
+    def answer(request: Request) -> str:
+        if "probabilit" in request.messages[-1].content:
+            return '{"sure": {}, "envelope": {"Rope": 1}}'
+        return fallback_of(request)
+
+    plain, _ = game_of(fallback_of)
+    asked, backend = game_of(answer, ChatOptions(beliefs=True))
+    assert [p.decision.action for p in plain.plies] == [p.decision.action for p in asked.plies]
+    stated = [d.details["beliefs"] for d in decisions_of(asked) if "beliefs" in d.details]
+    assert len(stated) >= 3 and all("log_score" in json.dumps(one) for one in stated)
+    assert not any("probabilit" in m.content for r in backend.requests for m in r.messages[:-1])
+
+
+def test_a_model_needs_a_service() -> None:
+    seat = Seat(CLUEDO, 0, stream(0, "x"))
+    with pytest.raises(UsageError, match="seat 0: 'scripted:x' is a model"):
+        make_agent("scripted:x", seat)
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])
+def test_models_play_every_game(name: str) -> None:
+    def first_legal(request: Request) -> str:
+        actions = request.messages[-1].content.rpartition("Your actions: ")[2]
+        return f"I think I shall play: **{actions.split(' | ')[-1]}**"
+
+    episode, _ = game_of(first_legal, game=make_game(name), max_turns=None)
+    assert not episode.failures and episode.outcome
+
+
+def test_a_chat_of_a_game_without_a_notebook_is_shortened_too() -> None:
+    game = make_game("goofspiel")
+    state = game.initial_state()
+    while state.to_act[0] < 0:
+        state.apply(-1, state.sample_chance(stream(1, "chance")))
+    chat = Chat(game)
+    chat.ask(state.observe(0))
+    before = chat.messages[-1].content
+    while chat.shorten(state.observe(0)):
+        pass
+    assert chat.messages[-1].content.splitlines()[-1] == before.splitlines()[-1]
+
+
+def test_options_are_recorded(tmp_path: Path) -> None:
+    options = ChatOptions(sampling=replace(ChatOptions().sampling, temperature=0.5))
+    episode, _ = game_of(fallback_of, options)
+    assert episode.header.models == json.loads(json.dumps(options.to_json()))
+    assert attempts_of(episode)[0].sampling["temperature"] == 0.5

@@ -1,0 +1,67 @@
+"""System prompts by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arena.agents.prompt import AnswerForm, system_message
+from arena.core.errors import UsageError
+from arena.core.game import Game
+from arena.plugins.loader import catalog, make_game
+from trainers.prompts import system_prompt
+
+CLUEDO = make_game("cluedo", players=3)
+
+
+@pytest.mark.parametrize("answers", ["text", "json"])
+@pytest.mark.parametrize("name", catalog().names("game"))
+def test_the_bundled_prompts(name: str, answers: AnswerForm) -> None:
+    game = make_game(name)
+    usual = system_message(game, answers).content
+    assert system_prompt("rules", game, answers) == usual
+    reason = system_prompt("reason", game, answers)
+    assert reason.startswith(usual) and "step by step" in reason
+    assert ("thoughts" in reason.removeprefix(usual)) == (answers == "json")
+    brief = system_prompt("brief", game, answers)
+    assert len(brief) < len(usual) and game.rules() not in brief
+    assert ("JSON" in brief) == (answers == "json")
+
+
+def test_brief_shows_one_action_of_each_kind() -> None:
+    line = system_prompt("brief", make_game("cluedo", variant="classic")).splitlines()[0]
+    shown = line.partition("look like: ")[2].split(" | ")
+    words = ["suggest", "accuse", "show", "end", "roll", "passage", "move"]
+    assert [action.split()[0] for action in shown] == words
+    assert all(str(CLUEDO.actions.parse(action)) == action for action in shown[:4])
+
+
+def test_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("Win at all costs.\n{rules}\n{answer}\n")
+    usual = system_message(CLUEDO, "json").content
+    assert system_prompt(str(path), CLUEDO, "json") == f"Win at all costs.\n{usual}"
+    path.write_text("\n")
+    with pytest.raises(UsageError, match="the file is empty"):
+        system_prompt(str(path), CLUEDO)
+    with pytest.raises(UsageError, match=r"absent.txt: .*No such file"):
+        system_prompt(str(tmp_path / "absent.txt"), CLUEDO)
+
+
+def test_no_prompt() -> None:
+    with pytest.raises(UsageError, match="no prompt 'reson'; did you mean 'reason'?"):
+        system_prompt("reson", CLUEDO)
+
+
+def shout(game: Game, answers: AnswerForm) -> str:
+    return f"{game.name.upper()}! {answers}"
+
+
+def test_a_prompt_of_a_plugin() -> None:
+    before = catalog().entries_by_kind()
+    catalog().add("prompt", "shout", "test_prompts:shout")
+    try:
+        assert system_prompt("shout", CLUEDO, "json") == "CLUEDO! json"
+    finally:
+        catalog().restore(before)

@@ -1,0 +1,454 @@
+"""The reader of replies: what it takes for an action, what it calls a failure, and how fast."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena.agents.reply.phrasebook import field_names
+from arena.agents.reply.reader import correction, read_reply
+from arena.core.action import CHANCE, Action
+from arena.core.game import Game, State
+from arena.core.observation import Observation
+from arena.plugins.loader import make_game
+from games.cluedo.rules.cards import SUSPECTS, WEAPONS
+from games.goofspiel.game import Goofspiel
+from games.tictactoe.game import TicTacToe
+
+GAMES: list[tuple[str, dict[str, Any]]] = [
+    ("tictactoe", {}),
+    ("kuhn_poker", {}),
+    ("goofspiel", {}),
+    ("cluedo", {"players": 3}),
+    ("cluedo", {"players": 2, "suspects": 3, "weapons": 2, "rooms": 4}),
+    ("cluedo", {"variant": "classic", "players": 4, "theme": "us"}),
+]
+
+
+def walk(game: Game, seed: int) -> Iterator[State]:
+    """The positions of one random game in which a player has a choice."""
+    rng = random.Random(seed)
+    state = game.initial_state()
+    while not state.is_terminal and state.turn < 40:
+        player = state.to_act[0]
+        if player == CHANCE:
+            state.apply(CHANCE, state.sample_chance(rng))
+            continue
+        legal = state.legal_actions(player)
+        if len(legal) > 1:
+            yield state
+        calm = [action for action in legal if not str(action).startswith("accuse")]
+        state.apply(player, rng.choice(calm))
+
+
+@cache
+def observations(name: str, options: str) -> list[Observation]:
+    """Decisions of each kind: one for each set of heads of the legal actions."""
+    found = {}
+    for seed in range(4):
+        for state in walk(make_game(name, **json.loads(options)), seed):
+            observation = state.observe(state.to_act[0])
+            heads = {str(action).split()[0] for action in observation.legal_actions}
+            found[tuple(sorted(heads))] = observation
+    return list(found.values())
+
+
+def decisions() -> list[Observation]:
+    return [o for name, options in GAMES for o in observations(name, json.dumps(options))]
+
+
+def decision(head: str, **options: Any) -> Observation:
+    """A decision of Cluedo in which this head is legal."""
+    every = observations("cluedo", json.dumps(options))
+    return next(o for o in every if any(str(a).startswith(head) for a in o.legal_actions))
+
+
+OTHER_NAMES = dict(
+    pair
+    for cards in (SUSPECTS, WEAPONS)
+    for pair in (
+        *zip(cards["uk"], cards["us"], strict=True),
+        *zip(cards["us"], cards["uk"], strict=True),
+    )
+)
+
+
+def prose(action: Action) -> str:
+    head, _, rest = str(action).partition(" ")
+    return f"So I {head} the " + " with the ".join(reversed(rest.split(", ")))
+
+
+def fields(action: Action) -> dict[str, Any]:
+    return {name: getattr(action, name) for name in field_names(action)}
+
+
+def other_theme(action: Action) -> str:
+    head, _, rest = str(action).partition(" ")
+    return f"{head} {', '.join(OTHER_NAMES.get(name, name) for name in rest.split(', '))}"
+
+
+def head_of(action: Action) -> str:
+    return str(action).split()[0]
+
+
+DISGUISES: dict[str, Callable[[Action, Action], str]] = {
+    "as it is": lambda action, other: str(action),
+    "upper case": lambda action, other: str(action).upper(),
+    "markdown": lambda action, other: f"### Answer\n**`{action}`**!",
+    "no punctuation": lambda action, other: str(action).replace(",", "").replace(".", ""),
+    "with joining words, turned round": lambda action, other: prose(action),
+    "behind reasoning": lambda action, other: (
+        f"Let me think. I could {other}, but no. Perhaps {other}? No.\nMy answer: {action}."
+    ),
+    "behind a think block": lambda action, other: f"<think>{other}</think>\n\n{action}",
+    "opened in the prompt": lambda action, other: f"Maybe {other}.</think>{action}",
+    "before an unclosed think block": lambda action, other: f"{action}\n<THINK>or {other}?",
+    "and not another": lambda action, other: f"{action}, instead of {other}",
+    "JSON": lambda action, other: json.dumps({"action": str(action), "reason": f"Not {other}"}),
+    "JSON in a fence": lambda action, other: (
+        f"{other}?\n```json\n{json.dumps({'idea': str(other), 'move': str(action)}, indent=1)}\n```"
+    ),
+    "JSON with fields": lambda action, other: json.dumps(
+        {"why": str(other)} | dict(reversed(fields(action).items())) | {"action": head_of(action)}
+    ),
+    "nested JSON": lambda action, other: json.dumps(
+        {"action": {"type": type(action).__name__, **fields(action)}}
+    ),
+    "a tool call": lambda action, other: json.dumps(
+        {"name": "act", "arguments": json.dumps({"action": str(action)})}
+    ),
+    "a tag": lambda action, other: f"<answer>{action}</answer>",
+    "other theme": lambda action, other: other_theme(action),
+}
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_every_legal_action_is_read_in_every_disguise(disguise: str) -> None:
+    rng = random.Random(7)
+    for observation in decisions():
+        legal = observation.legal_actions
+        for action in rng.sample(legal, min(len(legal), 150)):
+            other = rng.choice([a for a in legal if a != action])
+            reply = DISGUISES[disguise](action, other)
+            reading = read_reply(reply, observation)
+            assert (reading.action, reading.failure) == (action, None), reply
+
+
+def test_a_third_party_game_needs_nothing_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "plugin"))
+    nim: Game = importlib.import_module("nim_game.rules").Nim()
+    state = nim.initial_state()
+    observation = state.observe(state.to_act[0])
+    rng = random.Random(7)
+    for name, disguise in DISGUISES.items():
+        if name == "with joining words, turned round":
+            continue
+        for action in observation.legal_actions:
+            other = rng.choice([a for a in observation.legal_actions if a != action])
+            assert read_reply(disguise(action, other), observation).action == action
+    spoken = str(observation.legal_actions[0]).replace("from", "sticks from heap")
+    assert read_reply(f"I'll {spoken}.", observation).action == observation.legal_actions[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        (
+            "I suggest that Mustard did it with the knife in the billiard room",
+            "suggest Colonel Mustard, Dagger, Billiard Room",
+        ),
+        (
+            "Suggestion: Mr. Green, lead pipe, dining room",
+            "Reverend Green, Lead Piping, Dining Room",
+        ),
+        ("suggest Kitchen, Rope, Green", "suggest Reverend Green, Rope, Kitchen"),
+        ("suggest Scarlet, no, Prof. Plum, wrench, hall", "suggest Professor Plum, Spanner, Hall"),
+        (
+            "My final accusation: Rev Green, gun, ball room",
+            "accuse Reverend Green, Revolver, Ballroom",
+        ),
+        ("Mustard would be a guess. I pass.", "end turn"),
+        ("I end my turn", "end turn"),
+        ("done", "end turn"),
+        ('{"action": "pass"}', "end turn"),
+        ("suggest Plum, Rope, Hall\nNext time I will show Rope.", "Professor Plum, Rope, Hall"),
+        ("I don't accuse Plum, Rope, Hall. suggest Mrs White, Rope, Hall", "Mrs White, Rope, Hall"),
+        (
+            "- **Suspect:** Plum\n- **Weapon:** Rope\n- **Room:** Hall\n\naccuse",
+            "accuse Professor Plum, Rope, Hall",
+        ),
+        ("Suggest:\n- **Suspect:** Plum\n- **Weapon:** Rope\n- **Room:** Hall", "Plum, Rope, Hall"),
+    ],
+)
+def test_ways_to_suggest(reply: str, action: str) -> None:
+    reading = read_reply(reply, decision("suggest", players=3))
+    assert str(reading.action or reading.failure).endswith(action)
+
+
+def test_only_the_arguments_will_do_where_they_fit_one_action() -> None:
+    show = decision("show", players=3)
+    for action in show.legal_actions:
+        card = str(action).removeprefix("show ")
+        for reply in (
+            card,
+            f"The {card}.",
+            f"It was a good guess.\n\n**{card}**",
+            f"reveal {card}",
+        ):
+            assert read_reply(reply, show).action == action, reply
+    move = decision("move", variant="classic", players=4, theme="us")
+    assert str(read_reply("the kitchen", move).action) == "move Kitchen"
+    assert str(read_reply("I'll head for the dining room", move).action) == "move Dining Room"
+
+
+def test_what_the_board_fixes_may_be_left_out() -> None:
+    inside = decision("suggest", variant="classic", players=4, theme="us")
+    first = inside.legal_actions[0]
+    reply = str(first).rpartition(",")[0]
+    assert read_reply(reply, inside).action == first
+    assert read_reply(f"Well, {reply} it is, for many reasons.", inside).action == first
+    assert read_reply(f"Well, {reply}", inside, "length").failure == "truncated"
+
+
+FAILURES: list[tuple[str, dict[str, str], str, str]] = [
+    ("", {}, "empty", "empty"),
+    (" \n\u200b\x00", {}, "empty", "empty"),
+    ("<think>suggest Plum, Rope, Hall", {}, "empty", "empty"),
+    ("<think>suggest Plum, Rope, Hall", {"finish_reason": "length"}, "truncated", "cut off"),
+    ("Let me see, I might sugg", {"finish_reason": "length"}, "truncated", "cut off"),
+    ("", {"refusal": "No."}, "refused", "parlour game"),
+    ("suggest", {"finish_reason": "content_filter"}, "refused", "parlour game"),
+    ("I'm sorry, but I can't help with that.", {}, "refused", "parlour game"),
+    ("I cannot assist with accusing people of murder.", {}, "refused", "parlour game"),
+    ("show Rope", {}, "illegal", "'show Rope' is not allowed now"),
+    ("The best is to show Rope, in my opinion.", {}, "illegal", "'show Rope' is not allowed now"),
+    ('{"action": "show", "card": "Rope"}', {}, "illegal", "not allowed"),
+    ("suggest Miss Scarlett", {}, "ambiguous", "Name the weapon and the room too"),
+    ("I think I will suggest Plum, with care, since it may be him", {}, "ambiguous", "the weapon"),
+    ("suggest", {}, "ambiguous", "Name the suspect, the weapon and the room too"),
+    ("Plum, Rope, Hall", {}, "ambiguous", "suggest, accuse. Say which"),
+    ("suggest Plum, Plum, Green", {}, "ambiguous", "Name the"),
+    ("The weather is fine.", {}, "unparsable", "No action was found"),
+    ("I will not accuse Plum, Rope, Hall", {}, "unparsable", "No action was found"),
+    (
+        *("Mustard holds the rope, which he has shown to the third player, I am sure of it", {}),
+        *("unparsable", "No action was found"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("reply", "how", "failure", "told"), FAILURES)
+def test_failures_and_their_corrections(
+    reply: str, how: Mapping[str, Any], failure: str, told: str
+) -> None:
+    observation = decision("suggest", players=3)
+    reading = read_reply(reply, observation, **how)
+    assert (reading.action, reading.failure) == (None, failure)
+    text = correction(reading, observation)
+    assert told in text
+    assert text.endswith(f"For example: {observation.legal_actions[0]}")
+    assert len(text) < 300
+
+
+def test_not_every_cannot_is_a_refusal() -> None:
+    observation = decision("suggest", players=3)
+    assert read_reply("I can't decide between the two.", observation).failure == "unparsable"
+    reply = "Sorry, I can't help but suggest Plum, Rope, Hall"
+    assert str(read_reply(reply, observation).action) == "suggest Professor Plum, Rope, Hall"
+
+
+def test_an_action_that_is_declined_or_only_offered_is_not_taken() -> None:
+    observation = decision("suggest", players=3)
+    for reply in (
+        "I do not want to accuse Plum, Rope, Hall.",
+        "I'm not ready to accuse Plum, Rope, Hall yet.",
+        "suggest SUSPECT, WEAPON, ROOM | accuse SUSPECT, WEAPON, ROOM | end turn.",
+    ):
+        assert read_reply(reply, observation).action is None, reply
+    both = "suggest White, Rope, Hall. (Avoid: accuse Plum, Rope, Hall)"
+    assert str(read_reply(both, observation).action) == "suggest Mrs White, Rope, Hall"
+
+
+def test_a_number_that_may_be_cut_off_is_not_taken() -> None:
+    state = Goofspiel(cards=13).initial_state()
+    observation = next(iter(walk(state.game, 0))).observe(0)
+    assert str(read_reply("bid 1", observation).action) == "bid 1"
+    assert read_reply("bid 1", observation, "length").failure == "truncated"
+    assert str(read_reply("bid 2", observation, "length").action) == "bid 2"
+    marks = TicTacToe().initial_state().observe(0)
+    assert str(read_reply("mark 1 2", marks, "length").action) == "mark 1 2"
+
+
+def test_numbers_are_not_picked_up_from_far_away() -> None:
+    observation = next(iter(walk(Goofspiel(), 0))).observe(0)
+    assert read_reply("If I bid high, then player 3 is first, I fear.", observation).action is None
+    assert str(read_reply("I bid my card 3.", observation).action) == "bid 3"
+
+
+def test_without_any_legal_action() -> None:
+    state = TicTacToe().initial_state()
+    waiting = state.observe(1)
+    for reply in ("mark 1 1", "mark", "", "hello", "1 1"):
+        reading = read_reply(reply, waiting)
+        assert reading.action is None
+        assert "For example" not in correction(reading, waiting)
+
+
+# Fuzz: whatever comes, no error, and nothing illegal.
+
+LOOSE = [
+    *("<think>", "</think>", "<think", "[THINK]", "```json\n", "```", "{", "}", "[", '"', ",", ":"),
+    *('{"action":', '{"action": "', '"suspect": "', '"}', "{}", '{"a": 1}', "null", "\\", "\\u12"),
+    *("not ", "don't ", "I ", "the ", "with ", "end my turn", "done", "pass", "knife", "Mr. Green"),
+    *(
+        "\n",
+        "\r\n",
+        "\t",
+        "\x00",
+        "\x1b[31m",
+        "\u200b",
+        "\u202e",
+        "İ",
+        "ß",
+        "ﬁ",
+        "ｓｈｏｗ",
+        "😀",
+        "\ud800",
+    ),
+    *(
+        "i can't help",
+        "sorry",
+        "**",
+        "_",
+        "#",
+        "0",
+        "1",
+        "13",
+        "-1",
+        "9" * 50,
+        "{" * 200,
+        "NaN",
+        "1e999",
+    ),
+]
+
+
+def fragments(observation: Observation, rng: random.Random) -> str:
+    """Pieces of actions, legal or not, of JSON and of rubbish."""
+    pieces = []
+    for _ in range(rng.randrange(12)):
+        action = rng.choice(observation.game.actions.actions)
+        text = str(action)
+        cut = rng.randrange(len(text))
+        near = rng.choice(observation.legal_actions)
+        pieces.append(
+            rng.choice(
+                [
+                    *(text, text[:cut], text[cut:], str(near), str(near).upper(), head_of(near)),
+                    *(json.dumps({"action": text}), json.dumps(fields(near)), rng.choice(LOOSE)),
+                    *(rng.choice(LOOSE), rng.choice(LOOSE), "".join(rng.sample(text, cut))),
+                    "".join(chr(rng.randrange(0x110000)) for _ in range(rng.randrange(5))),
+                ]
+            )
+        )
+    return rng.choice(["", " ", "\n", ", "]).join(pieces)
+
+
+def check(reply: str, observation: Observation, **how: Any) -> bool:
+    """Whether an action was found; it must be legal, and a failure must be told."""
+    reading = read_reply(reply, observation, **how)
+    assert len(reading.excerpt) <= 120
+    if reading.action is None:
+        assert reading.failure is not None
+        assert correction(reading, observation)
+        return False
+    assert reading.failure is None
+    assert reading.action in observation.legal_actions
+    return True
+
+
+def test_ten_thousand_fuzzed_replies() -> None:
+    rng = random.Random(20)
+    every = decisions()
+    found = 0
+    for number in range(10_000):
+        observation = every[number % len(every)]
+        reason = rng.choice(["stop", "stop", "length", "tool_calls", "unknown"])
+        found += check(fragments(observation, rng), observation, finish_reason=reason)
+    assert 1_000 < found < 9_000  # Both ends are reached, so both checks are.
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    pieces=st.lists(
+        st.text(max_size=20) | st.sampled_from(LOOSE) | st.integers(0, 10**6), max_size=20
+    ),
+    where=st.integers(0, 100),
+)
+def test_any_text_at_all(pieces: list[str | int], where: int) -> None:
+    every = decisions()
+    observation = every[where % len(every)]
+    actions = observation.game.actions
+    texts = [p if isinstance(p, str) else str(actions[p % len(actions)]) for p in pieces]
+    check(" ".join(texts), observation)
+
+
+# Speed
+
+
+@dataclass(frozen=True)
+class Timing:
+    median: float
+    """Seconds."""
+
+
+def timed(replies: list[str], observation: Observation) -> Timing:
+    seconds = []
+    for reply in replies:
+        begun = time.process_time()
+        read_reply(reply, observation)
+        seconds.append(time.process_time() - begun)
+    return Timing(sorted(seconds)[len(seconds) // 2])
+
+
+def test_usual_replies_take_less_than_a_few_milliseconds() -> None:
+    observation = decision("suggest", players=3)
+    thought = (
+        "Player 2 showed me the Rope, so the weapon is the Dagger or the Spanner, and Mrs White "
+        "cannot be in the Hall. I could suggest Plum, Rope, Hall to learn about the Hall. "
+    )
+    endings = ("suggest Plum, Rope, Hall", "Green", "no idea", '{"action": "end turn"}')
+    replies = [thought * times + f"\n{end}" for times in range(9) for end in endings]
+    timed(replies[:4], observation)
+    assert timed(replies * 5, observation).median < 0.003
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a ",
+        "suggest ",
+        "suggest rope hall ",
+        '{"a":',
+        "{",
+        "<think>",
+        "\n",
+        "not accuse Plum, Rope, Hall ",
+        "İ ",
+    ],
+)
+def test_a_megabyte_takes_bounded_time(unit: str) -> None:
+    observation = decision("suggest", players=3)
+    reply = unit * (1_000_000 // len(unit))
+    assert timed([reply], observation).median < 2

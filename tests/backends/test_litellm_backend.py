@@ -1,0 +1,374 @@
+"""Hosted providers: real litellm against a loopback server that breaks its promises on command."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import io
+import logging
+import os
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from misbehaving import CAUSES, LONG_TEXT, PRICE, Misbehaving
+
+from arena.core.errors import BackendError, ContextOverflow, UsageError
+from arena.llm.backend import Completion, Message, Request, Sampling, Usage
+from arena.llm.settings import Settings
+from backends import litellm as backends_litellm
+from backends.litellm import PROVIDERS, LiteLLMBackend, anything, cohere, ollama
+from backends.litellm_client import load_litellm
+
+KEY = "sk-planted-0123456789abcdef"
+ASK = Request((Message("user", "who has the rope"),), Sampling(max_tokens=20))
+ROUTES = ("openrouter", "cohere", "openai")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
+    with Misbehaving() as running:
+        for provider in PROVIDERS.values():
+            for name in provider.keys:
+                monkeypatch.setenv(name, KEY)
+            for name in provider.addresses:
+                monkeypatch.setenv(name, running.openai_url)
+        monkeypatch.setenv("COHERE_API_BASE", running.cohere_url)
+        monkeypatch.setenv("GEMINI_API_BASE", running.url)
+        yield running
+
+
+def settings(**limits: Any) -> Settings:
+    return Settings.load(service={"read_timeout": 0.4, "call_timeout": 3} | limits)
+
+
+def backend_of(prefix: str, model: str = "", **limits: Any) -> LiteLLMBackend:
+    made: LiteLLMBackend = getattr(backends_litellm, prefix)(model, settings(**limits))
+    return made
+
+
+def answer(backend: LiteLLMBackend, request: Request = ASK) -> Completion:
+    async def once() -> Completion:
+        try:
+            return await backend.complete(request)
+        finally:
+            await backend.close()
+
+    return asyncio.run(once())
+
+
+def fault(backend: LiteLLMBackend, request: Request = ASK) -> BackendError:
+    with pytest.raises(BackendError) as caught:
+        answer(backend, request)
+    error: BaseException = caught.value
+    assert error.__context__ is None and error.__cause__ is None
+    assert KEY[:8] not in "".join(traceback.format_exception(error)) + repr(error)
+    assert "\n" not in str(error) and len(str(error)) < 500
+    return caught.value
+
+
+@pytest.mark.parametrize("prefix", ROUTES)
+def test_a_good_answer(server: Misbehaving, prefix: str) -> None:
+    completion = answer(backend_of(prefix))
+    assert completion.text == "suggest"
+    assert completion.model.endswith(PROVIDERS[prefix].default_model)
+    assert completion.usage == Usage(4, 1, 0 if prefix == "cohere" else 2)
+    assert completion.choices[0].finish_reason == "stop"
+    assert completion.seconds > 0
+    assert completion.cost is not None and completion.cost > 0
+    if prefix == "openrouter":
+        assert completion.cost == pytest.approx(5 * PRICE)  # What it says itself.
+    asked = server.asked[-1]
+    assert asked.path == ("/v2/chat" if prefix == "cohere" else "/v1/chat/completions")
+    assert asked.headers["authorization"].lower() == f"bearer {KEY}"
+    assert asked.body["temperature"] == 1
+    assert asked.body["max_tokens"] == 20
+    assert asked.body["messages"] == [{"role": "user", "content": "who has the rope"}]
+
+
+def test_reasoning_refusal_tool_call_and_long_or_empty_text(server: Misbehaving) -> None:
+    server.script(["reasoning", "refusal", "tool_call", "long_text", "empty"])
+    reasoned = answer(backend_of("openrouter")).choices[0]
+    assert (reasoned.text, reasoned.reasoning) == ("suggest", "Who has the rope?")
+    refused = answer(backend_of("openrouter")).choices[0]
+    assert (refused.text, refused.refusal) == ("", "I would rather not.")
+    called = answer(backend_of("openrouter")).choices[0]
+    assert (called.text, called.finish_reason) == ('{"action": "suggest"}', "tool_calls")
+    assert answer(backend_of("openrouter", read_timeout=9, call_timeout=9)).text == LONG_TEXT
+    assert answer(backend_of("openrouter")).text == ""
+
+
+def test_coheres_tool_call_and_cut_off_answer(server: Misbehaving) -> None:
+    server.script(["tool_call", "ok", "empty"])
+    called = answer(backend_of("cohere")).choices[0]
+    assert (called.text, called.finish_reason) == ('{"action": "suggest"}', "tool_calls")
+    short = Request(ASK.messages, Sampling(max_tokens=1))
+    assert answer(backend_of("cohere"), short).choices[0].finish_reason == "length"
+    assert answer(backend_of("cohere")).text == ""
+
+
+def test_log_probabilities_and_several_choices(server: Misbehaving) -> None:
+    server.answer = lambda _: "suggest rope"
+    server.script(["tokens"])
+    asked = Request(ASK.messages, Sampling(n=2, stop=("\n",), seed=3), logprobs=True)
+    choices = answer(backend_of("openai"), asked).choices
+    assert [choice.text for choice in choices] == ["suggest rope"] * 2
+    assert [(token.text, token.logprob) for token in choices[0].tokens] == [
+        ("suggest", -0.5),
+        ("rope", -1.5),
+    ]
+    body = server.asked[-1].body
+    assert (body["n"], body["stop"], body["seed"], body["logprobs"]) == (2, ["\n"], 3, True)
+
+
+TOLD = [
+    *CAUSES,
+    ("too_big", "bad_response", True, None),
+    ("context", "context_length", False, None),
+]
+
+
+@pytest.mark.parametrize("prefix", ROUTES)
+@pytest.mark.parametrize(("behaviour", "cause", "retryable", "wait"), TOLD)
+def test_every_misbehaviour_has_its_cause(
+    server: Misbehaving,
+    prefix: str,
+    behaviour: str,
+    cause: str,
+    retryable: bool,
+    wait: float | None,
+) -> None:
+    server.retry_after = 7
+    server.script([behaviour])
+    error = fault(backend_of(prefix))
+    assert (error.cause, error.retryable, error.retry_after) == (cause, retryable, wait)
+    assert isinstance(error, ContextOverflow) is (cause == "context_length")
+    # litellm asks a second time of its own accord when a connection breaks, unless kept from it.
+    assert server.ledger.requests == 1
+
+
+@pytest.mark.parametrize("prefix", ["openrouter", "openai"])
+def test_an_error_inside_of_a_200(server: Misbehaving, prefix: str) -> None:
+    server.script(["error_in_200"])
+    error = fault(backend_of(prefix))
+    assert (error.cause, error.retryable) == ("rate_limit", True)
+
+
+@pytest.mark.parametrize("prefix", ["anthropic", "gemini", "ollama"])
+def test_other_providers_go_over_the_same_watched_connections(
+    server: Misbehaving, prefix: str
+) -> None:
+    server.retry_after = 7
+    server.answer = lambda _: "suggest"
+    server.script(["rate_limit_after", "reset"])
+    limited = fault(backend_of(prefix))
+    assert (limited.cause, limited.retry_after) == ("rate_limit", 7)
+    assert fault(backend_of(prefix)).cause == "connection"
+    assert server.ledger.requests == len(server.asked) == 2  # Nothing else was asked.
+
+
+def test_the_provider_is_quoted_without_litellms_wrapping(server: Misbehaving) -> None:
+    for prefix in ROUTES:
+        server.script(["bad_request"])
+        told = str(fault(backend_of(prefix)))
+        model = f"{PROVIDERS[prefix].route}/{PROVIDERS[prefix].default_model}"
+        assert told == f"{model} answered 400: told to answer bad_request"
+
+
+def test_a_refused_connection(server: Misbehaving, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for name in ("OPENROUTER_API_BASE", "COHERE_API_BASE", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{port}/v1")
+    for prefix in ROUTES:
+        error = fault(backend_of(prefix))
+        assert (error.cause, error.retryable) == ("connection", True)
+        assert str(port) in str(error)
+
+
+def test_the_whole_call_has_its_limit(server: Misbehaving) -> None:
+    server.script(["hang"])
+    error = fault(backend_of("openrouter", read_timeout=30, call_timeout=0.2))
+    assert (error.cause, error.retryable) == ("timeout", True)
+
+
+def test_after_faults_and_with_a_neighbour_a_backend_goes_on(server: Misbehaving) -> None:
+    async def play() -> list[str]:
+        one, other = backend_of("openrouter"), backend_of("cohere")
+        server.script(["reset", "invalid_json", "rate_limit"])
+        for _ in range(3):
+            with pytest.raises(BackendError):
+                await one.complete(ASK)
+        texts = [(await each.complete(ASK)).text for each in (one, other)]
+        await one.close()
+        texts.append((await other.complete(ASK)).text)
+        await other.close()
+        await other.close()
+        return texts
+
+    assert asyncio.run(play()) == ["suggest"] * 3
+    # And in the next event loop, where the connections of the last one are of no use.
+    assert asyncio.run(play()) == ["suggest"] * 3
+
+
+def test_many_at_once(server: Misbehaving) -> None:
+    async def crowd() -> list[Completion]:
+        backend = backend_of("openrouter", read_timeout=9, call_timeout=9)
+        answers = await asyncio.gather(*(backend.complete(ASK) for _ in range(64)))
+        await backend.close()
+        return answers
+
+    assert {completion.text for completion in asyncio.run(crowd())} == {"suggest"}
+    assert server.ledger.requests == 64
+
+
+def test_structured_answers_where_the_model_can(server: Misbehaving) -> None:
+    schema = {"type": "object", "properties": {"action": {"type": "string"}}}
+    answer(backend_of("openai"), Request(ASK.messages, guided_json=schema))
+    sent = server.asked[-1].body["response_format"]
+    assert sent["json_schema"] == {"name": "answer", "schema": schema, "strict": False}
+    answer(backend_of("openai"), Request(ASK.messages, guided_choice=("a", "b")))
+    sent = server.asked[-1].body["response_format"]["json_schema"]
+    assert sent["strict"] is True
+    assert sent["schema"]["properties"] == {"action": {"type": "string", "enum": ["a", "b"]}}
+    many = Request(ASK.messages, guided_choice=tuple(map(str, range(101))))
+    answer(backend_of("openai"), many)
+    assert "response_format" not in server.asked[-1].body
+    answer(backend_of("openai", "gpt-3.5-turbo"), Request(ASK.messages, guided_json=schema))
+    assert "response_format" not in server.asked[-1].body
+
+
+def test_an_unknown_model_has_no_price(server: Misbehaving) -> None:
+    completion = answer(backend_of("openai", "made-up-yesterday"))
+    assert completion.text == "suggest"
+    assert completion.cost is None
+    assert backend_of("openai", "made-up-yesterday").context_length is None
+    assert backend_of("openai").context_length == 128_000
+
+
+@pytest.mark.parametrize("prefix", [name for name in PROVIDERS if PROVIDERS[name].keys])
+def test_a_missing_key_is_told_in_one_line(
+    prefix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in PROVIDERS[prefix].keys:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UsageError) as caught:
+        backend_of(prefix)
+    for name in PROVIDERS[prefix].keys:
+        assert name in str(caught.value)
+    assert ".env" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_key_from_dotenv_is_sent_and_stays_out_of_the_environment(
+    server: Misbehaving, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COHERE_API_KEY")
+    monkeypatch.delenv("CO_API_KEY")
+    Path(".env").write_text("CO_API_KEY=from-the-file\n")
+    answer(cohere("", settings()))
+    assert server.asked[-1].headers["authorization"].lower() == "bearer from-the-file"
+    assert "from-the-file" not in os.environ.values()
+
+
+def test_any_model_that_litellm_knows(
+    server: Misbehaving, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("DEEPSEEK_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    assert answer(anything("openai/gpt-4o-mini", settings())).text == "suggest"
+    with pytest.raises(UsageError, match="DEEPSEEK_API_KEY"):
+        anything("deepseek/deepseek-chat", settings())
+    with pytest.raises(UsageError, match="no such provider"):
+        anything("made-up-yesterday", settings())
+    with pytest.raises(UsageError, match="name a model"):
+        anything("", settings())
+    with pytest.raises(UsageError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+        anything("bedrock/anthropic.claude-v2", settings())
+    monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
+    monkeypatch.setenv("DEEPSEEK_API_BASE", server.openai_url)
+    assert answer(anything("deepseek/deepseek-chat", settings())).text == "suggest"
+    monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.openai_url)
+    assert answer(anything("hosted_vllm/tiny", settings())).text == "suggest"
+    assert anything("ollama/tiny", settings()).model == "ollama_chat/tiny"
+    assert ollama("", settings()).model == "ollama_chat/llama3.2"
+
+
+def test_nothing_is_printed_or_logged(
+    server: Misbehaving, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(out):
+        answer(backend_of("openrouter"))
+        server.script(["echo_key", "unauthorized", "reset"])
+        for _ in range(3):
+            fault(backend_of("openrouter"))
+    assert out.getvalue() == ""
+    assert KEY not in caplog.text
+    assert not [record for record in caplog.records if record.name.startswith("LiteLLM")]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_litellm_keeps_its_books_only_for_a_callback(
+    monkeypatch: pytest.MonkeyPatch, wanted: bool
+) -> None:
+    litellm = load_litellm()
+    name = "litellm.litellm_core_utils.logging_worker"
+    worker = importlib.import_module(name).GLOBAL_LOGGING_WORKER
+    kept: list[int] = []
+
+    async def book() -> None:
+        kept.append(1)
+
+    async def run() -> None:
+        worker.ensure_initialized_and_enqueue(async_coroutine=book())
+        await asyncio.sleep(0.05)
+        await worker.stop()
+
+    monkeypatch.setattr(litellm, "callbacks", [print] if wanted else [])
+    asyncio.run(run())
+    assert bool(kept) is wanted
+
+
+OFFLINE = """
+import os, socket, sys
+
+def refuse(*_):
+    raise AssertionError("the network was touched")
+
+socket.getaddrinfo = socket.socket.connect = refuse
+from arena.llm.settings import Settings
+from backends.litellm import openrouter
+
+before = dict(os.environ)
+backend = openrouter("", Settings.load())
+assert backend.context_length == 128000
+assert set(os.environ) - set(before) <= {"LITELLM_LOCAL_MODEL_COST_MAP"}, set(os.environ)
+print(backend.model)
+"""
+
+
+def test_loading_litellm_is_quiet_offline_and_leaves_dotenv_alone(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("OPENROUTER_API_KEY=x\nSTRAY=1\n")
+    (tmp_path / "script.py").write_text(OFFLINE)
+    home = Path(__file__).parents[2]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(home)}
+    ran = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == "openrouter/openai/gpt-4o-mini\n"

@@ -1,0 +1,382 @@
+"""Any OpenAI-compatible URL: a real server on loopback that keeps its promises, and breaks them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from misbehaving import CAUSES, LONG_TEXT, PRICE, Misbehaving
+
+from arena.core.errors import BackendError, ContextOverflow, UsageError
+from arena.llm.backend import Completion, Message, Request, Sampling, Token, Usage
+from arena.llm.settings import Settings
+from backends.openai_http import HTTPBackend, art, http_backend
+from backends.openai_wire import (
+    chat_request,
+    failure,
+    read_completion,
+    retry_after,
+    said_in,
+    version_of,
+    versioned,
+    without,
+)
+
+KEY = "sk-planted-0123456789abcdef"
+ASK = Request((Message("user", "who has the rope"),), Sampling(max_tokens=20))
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
+    monkeypatch.setenv("ARENA_API_KEY", KEY)
+    with Misbehaving() as running:
+        yield running
+
+
+def settings(**limits: Any) -> Settings:
+    return Settings.load(service={"read_timeout": 0.3, "call_timeout": 0.6} | limits)
+
+
+def backend_of(server: Misbehaving, name: str = "tiny", **limits: Any) -> HTTPBackend:
+    return http_backend(f"//127.0.0.1:{server.port}/v1#{name}", settings(**limits))
+
+
+def answer(backend: HTTPBackend, request: Request = ASK) -> Completion:
+    async def once() -> Completion:
+        try:
+            return await backend.complete(request)
+        finally:
+            await backend.close()
+
+    return asyncio.run(once())
+
+
+def fault(make: Callable[[], HTTPBackend], request: Request = ASK) -> BackendError:
+    with pytest.raises(BackendError) as caught:
+        answer(make(), request)
+    error: BaseException | None = caught.value
+    assert error is not None and error.__context__ is None and error.__cause__ is None
+    assert KEY not in str(error) and KEY[:8] not in repr(error)
+    assert "\n" not in str(error)
+    return caught.value
+
+
+def test_a_good_answer(server: Misbehaving) -> None:
+    completion = answer(backend_of(server))
+    assert completion.text == "suggest"
+    assert completion.model == "tiny"
+    assert completion.choices[0].finish_reason == "stop"
+    assert completion.usage == Usage(4, 1, 2)
+    assert completion.cost == pytest.approx(5 * PRICE)
+    assert completion.seconds > 0
+    assert completion.seconds_to_first_token is None
+    assert completion.policy_version is None
+    asked = server.asked[-1]
+    assert asked.path == "/v1/chat/completions"
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert asked.body == {
+        "model": "tiny",
+        "messages": [{"role": "user", "content": "who has the rope"}],
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "max_tokens": 20,
+    }
+
+
+def test_what_is_asked_for_is_sent() -> None:
+    base = ASK.messages
+    sampling = Sampling(0.5, 0.9, 7, ("\n", "END"), 3, 2)
+    body = chat_request(Request(base, sampling, logprobs=True, guided_choice=("a", "b")), "m")
+    assert body["structured_outputs"] == {"choice": ["a", "b"]}
+    assert body["logprobs"] is body["return_token_ids"] is True
+    assert (body["n"], body["seed"], body["stop"]) == (2, 3, ["\n", "END"])
+    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.5, 0.9, 7)
+    regex = chat_request(Request(base, guided_regex="a+"), "m")
+    assert regex["structured_outputs"] == {"regex": "a+"}
+    schema = chat_request(Request(base, guided_json={"type": "object"}), "m")
+    assert schema["structured_outputs"] == {"json": {"type": "object"}}
+
+
+def test_several_choices_come_in_their_order(server: Misbehaving) -> None:
+    completion = answer(backend_of(server), Request(ASK.messages, Sampling(n=3)))
+    assert [choice.text for choice in completion.choices] == ["suggest"] * 3
+
+
+def test_the_servers_first_model_answers_if_none_is_named(server: Misbehaving) -> None:
+    async def many() -> HTTPBackend:
+        backend = http_backend(f"//127.0.0.1:{server.port}/v1", settings())
+        await asyncio.gather(*(backend.complete(ASK) for _ in range(5)))
+        await backend.close()
+        return backend
+
+    backend = asyncio.run(many())
+    assert backend.model == "tiny"
+    assert backend.context_length == 1024
+    assert [asked.method for asked in server.asked].count("GET") == 1
+
+
+def test_no_model_to_choose(server: Misbehaving) -> None:
+    server.models = ()
+    error = fault(lambda: backend_of(server, ""))
+    assert error.cause == "bad_response"
+    assert "lists no model" in str(error)
+
+
+def test_a_policy_version_is_part_of_the_models_name(server: Misbehaving) -> None:
+    completion = answer(backend_of(server), Request(ASK.messages, policy_version=7))
+    assert completion.model == "tiny@7"
+    assert completion.policy_version == 7
+    assert versioned("tiny@3", 7) == "tiny@7"
+    assert versioned("me@home", 7) == "me@home@7"
+    assert version_of("me@home") is None
+    assert version_of("tiny@" + "9" * 5000) is None
+
+
+def test_token_ids_and_log_probabilities(server: Misbehaving) -> None:
+    server.answer = lambda _: "suggest rope"
+    server.script(["tokens", "token_names"])
+    ask = Request(ASK.messages, logprobs=True)
+    completion = answer(backend_of(server), ask)
+    assert completion.choices[0].tokens == (
+        Token(100, "suggest", -0.5, -0.25),
+        Token(101, "rope", -1.5, -1.25),
+    )
+    assert completion.prompt_token_ids == (1, 2, 3)
+    named = answer(backend_of(server), ask).choices[0].tokens
+    assert named == (Token(100, "suggest", -0.5), Token(101, "rope", -1.5))
+
+
+def test_ids_that_do_not_match_the_tokens_are_not_guessed() -> None:
+    body = (
+        b'{"choices":[{"message":{"content":"a b"},"token_ids":[1,2,3],'
+        b'"logprobs":{"content":[{"token":"a","logprob":-1},{"token":" b","logprob":-2}]}}]}'
+    )
+    tokens = read_completion(body, "x", "m", 0).choices[0].tokens
+    assert [token.id for token in tokens] == [None, None]
+
+
+def test_reasoning_refusal_tool_call_and_long_or_empty_text(server: Misbehaving) -> None:
+    server.script(["reasoning", "refusal", "tool_call", "long_text", "empty"])
+    reasoned = answer(backend_of(server)).choices[0]
+    assert (reasoned.text, reasoned.reasoning) == ("suggest", "Who has the rope?")
+    refused = answer(backend_of(server)).choices[0]
+    assert (refused.text, refused.refusal) == ("", "I would rather not.")
+    called = answer(backend_of(server)).choices[0]
+    assert (called.text, called.finish_reason) == ('{"action": "suggest"}', "tool_calls")
+    assert answer(backend_of(server, read_timeout=5, call_timeout=9)).text == LONG_TEXT
+    assert answer(backend_of(server)).text == ""
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "cause", "retryable", "wait"),
+    [
+        *CAUSES,
+        ("error_in_200", "rate_limit", True, None),
+    ],
+)
+def test_every_misbehaviour_has_its_cause(
+    server: Misbehaving, behaviour: str, cause: str, retryable: bool, wait: float | None
+) -> None:
+    server.retry_after = 7
+    server.script([behaviour])
+    error = fault(lambda: backend_of(server))
+    assert (error.cause, error.retryable, error.retry_after) == (cause, retryable, wait)
+    assert server.ledger.requests == 1
+
+
+def test_an_endless_body_is_not_read_to_its_end(server: Misbehaving) -> None:
+    server.script(["too_big"])
+    error = fault(lambda: backend_of(server, read_timeout=5, call_timeout=9))
+    assert (error.cause, error.retryable) == ("bad_response", True)
+    assert "16 MB" in str(error)
+
+
+def test_retry_after_as_a_date(server: Misbehaving) -> None:
+    server.retry_after = 60
+    server.script(["rate_limit_date"])
+    wait = fault(lambda: backend_of(server)).retry_after
+    assert wait is not None and 50 < wait <= 60
+
+
+def test_too_long_a_chat(server: Misbehaving) -> None:
+    server.script(["context"])
+    error = fault(lambda: backend_of(server))
+    assert isinstance(error, ContextOverflow)
+    assert "8192" in str(error)
+
+
+def test_the_whole_call_has_its_limit(server: Misbehaving) -> None:
+    server.script(["hang"])
+    started = time.perf_counter()
+    error = fault(lambda: backend_of(server, read_timeout=30, call_timeout=0.2))
+    assert time.perf_counter() - started < 2
+    assert (error.cause, error.retryable) == ("timeout", True)
+    assert "0.2 s" in str(error)
+
+
+def test_after_a_fault_the_backend_goes_on(server: Misbehaving) -> None:
+    async def both() -> str:
+        backend = backend_of(server)
+        for _ in range(3):
+            with pytest.raises(BackendError):
+                await backend.complete(ASK)
+        text = (await backend.complete(ASK)).text
+        await backend.close()
+        return text
+
+    server.script(["reset", "hang_in_body", "cut"])
+    assert asyncio.run(both()) == "suggest"
+
+
+@pytest.mark.parametrize(("concurrency", "calls"), [(20, 60), (1, 4)])
+def test_many_at_once(server: Misbehaving, concurrency: int, calls: int) -> None:
+    async def crowd() -> list[Completion]:
+        backend = backend_of(server, concurrency=concurrency, read_timeout=9, call_timeout=9)
+        answers = await asyncio.gather(*(backend.complete(ASK) for _ in range(calls)))
+        await backend.close()
+        return answers
+
+    assert {completion.text for completion in asyncio.run(crowd())} == {"suggest"}
+    assert server.ledger.requests == server.ledger.answered == calls
+    assert server.ledger.prompt_tokens == 4 * calls
+
+
+def test_the_server_fails_as_often_as_told() -> None:
+    async def play(server: Misbehaving) -> int:
+        backend = backend_of(server)
+        failed = 0
+        for _ in range(100):
+            try:
+                await backend.complete(ASK)
+            except BackendError as error:
+                assert error.retryable
+                failed += 1
+        await backend.close()
+        return failed
+
+    def failures(seed: int) -> int:
+        with Misbehaving(fail_rate=0.2, rng=random.Random(seed)) as server:
+            failed = asyncio.run(play(server))
+            assert server.ledger.requests - server.ledger.answered == failed
+            return failed
+
+    assert 5 < failures(1) < 40
+    assert failures(1) == failures(1)
+
+
+def test_a_refused_connection_says_where_it_looked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    error = fault(lambda: http_backend(f"//127.0.0.1:{port}/v1#tiny", settings()))
+    assert (error.cause, error.retryable) == ("connection", True)
+    assert f"http://127.0.0.1:{port}/v1" in str(error)
+    assert "arena serve" not in str(error)
+    monkeypatch.setenv("ART_WRAPPER_URL", f"http://127.0.0.1:{port}")
+    error = fault(lambda: art("", settings()))
+    assert f"http://127.0.0.1:{port}/v1" in str(error)
+    assert "`arena serve`" in str(error)
+
+
+def test_art_is_the_server_at_art_wrapper_url(
+    server: Misbehaving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ART_WRAPPER_URL", server.url)
+    monkeypatch.setenv("ART_API_KEY", "art-key")
+    assert answer(art("", settings())).model == "tiny"
+    assert answer(art("clue", settings())).model == "clue"
+    assert server.asked[-1].headers["authorization"] == "Bearer art-key"
+
+
+def test_no_key_no_header(server: Misbehaving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ARENA_API_KEY")
+    answer(backend_of(server))
+    assert "authorization" not in server.asked[-1].headers
+
+
+@pytest.mark.parametrize("rest", ["", "//", "//h:notaport/v1", "//user:pw@h/v1", "//h/v1?key=pw"])
+def test_what_is_no_url_is_told_at_once_and_shows_no_key(rest: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        http_backend(rest, settings())
+    assert "pw" not in str(caught.value)
+
+
+def test_a_key_that_no_header_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARENA_API_KEY", "sk-schlüssel")
+    with pytest.raises(UsageError, match="no header can hold") as caught:
+        http_backend("//h/v1", settings())
+    assert "schl" not in str(caught.value)
+
+
+def test_limits_are_those_of_the_prefix(server: Misbehaving) -> None:
+    server.script(["hang"])
+    own = {"read_timeout": 0.1}
+    error = fault(lambda: backend_of(server, read_timeout=30, call_timeout=30, http=own))
+    assert error.cause == "timeout"
+
+
+@given(st.binary(max_size=200))
+def test_whatever_bytes_come_are_a_completion_or_a_backend_error(raw: bytes) -> None:
+    said_in(raw.decode(errors="replace"))
+    with pytest.raises(BackendError) as caught:
+        read_completion(raw, "x", "m", 0)
+    assert caught.value.cause == "bad_response"
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["choices", "message", "content", "error", "code", "usage", "model"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(_json)
+def test_whatever_json_comes_is_a_completion_or_a_backend_error(body: Any) -> None:
+    raw = json.dumps(body)
+    assert "\n" not in said_in(raw)
+    try:
+        read_completion(raw.encode(), "x", "m", 0)
+    except BackendError as error:
+        assert error.cause
+
+
+def test_what_a_provider_says_is_found_in_each_ones_shape() -> None:
+    assert said_in('{"error": {"message": "no", "code": "bad"}}') == "no (bad)"
+    assert said_in('{"error": "no"}') == "no"
+    assert said_in('{"message": "no"}') == "no"
+    assert said_in('{"detail": "no"}') == "no"
+    assert said_in("<p>no\nway</p>") == "<p>no way</p>"
+    assert said_in('{"error": {"message": "Provider", "metadata": {"raw": "no"}}}') == "Provider no"
+    assert len(str(failure(400, "x" * 9999, "url"))) < 400
+
+
+def test_the_key_is_taken_out_before_the_message_is_cut() -> None:
+    said = "x" * 290 + KEY
+    assert KEY[:8] not in str(failure(400, said, "url", key=KEY))
+    assert KEY[:10] not in without(f"Incorrect key: {KEY[:12]}…", KEY)
+
+
+def test_retry_after_that_says_nothing() -> None:
+    for header in (None, "", "soon", "nan", "inf"):
+        assert retry_after(header) is None
+    assert retry_after("-3") == 0
+    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+
+
+def test_a_spent_quota_is_not_asked_again() -> None:
+    error = failure(429, "You exceeded your current quota (insufficient_quota)", "url", 3)
+    assert (error.cause, error.retryable, error.retry_after) == ("authentication", False, None)

@@ -1,0 +1,632 @@
+"""The sampler: right numbers, the same bits in any company, and nothing computed twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from tiny_model import build_tiny_model
+from torch import Tensor
+from transformers import Qwen3ForCausalLM
+
+from arena.core.errors import BackendError, ContextOverflow, UsageError
+from arena.llm.backend import Message
+from backends.embedded.model import TILES, agreeing_tiles
+from backends.embedded.sampler import Draw, Drawn, QueueFull, Sampler
+from backends.embedded.text import TextStream
+from backends.embedded.token_sampling import pick
+from backends.embedded.weights import fuse, read_config, read_shape, read_state
+
+VOCABULARY = 600
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_model(tmp_path_factory.mktemp("checkpoint") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def sampler(folder: Path) -> Iterator[Sampler]:
+    shared = Sampler(folder)
+    yield shared
+    asyncio.run(shared.close())
+
+
+def tokens(seed: int, count: int) -> list[int]:
+    rng = random.Random(seed)
+    return [rng.randrange(3, 500) for _ in range(count)]
+
+
+async def draw_all(
+    sampler: Sampler, prompt: Sequence[int], draw: Draw, adapter: str | None = None
+) -> list[Drawn]:
+    return [drawn async for drawn in sampler.generate(prompt, draw, adapter)]
+
+
+def answer(
+    sampler: Sampler, prompt: Sequence[int], draw: Draw, adapter: str | None = None
+) -> list[Drawn]:
+    return asyncio.run(draw_all(sampler, prompt, draw, adapter))
+
+
+async def with_sampler(folder: Path, work: Any, **options: Any) -> Any:
+    sampler = Sampler(folder, **options)
+    try:
+        return await work(sampler)
+    finally:
+        await sampler.close()
+
+
+def together(sampler: Sampler, *todo: Coroutine[Any, Any, T]) -> list[T]:
+    async def run() -> list[T]:
+        return await asyncio.gather(*todo)
+
+    return asyncio.run(run())
+
+
+def text_of(drawn: Sequence[Drawn]) -> str:
+    return "".join(token.text for token in drawn)
+
+
+def bits(drawn: Sequence[Drawn]) -> list[tuple[int, float, float]]:
+    return [(token.id, token.logprob, token.sampled_logprob) for token in drawn]
+
+
+def reference(folder: Path, ids: Sequence[int]) -> np.ndarray[Any, Any]:
+    """The log-probabilities after each token, by transformers."""
+    model = Qwen3ForCausalLM.from_pretrained(folder)
+    with torch.inference_mode():
+        logits = model(torch.tensor([list(ids)])).logits[0].double()
+    return torch.log_softmax(logits, -1).numpy()
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"tied": False, "layers": 1, "heads": 2, "kv_heads": 2, "head_dim": 64},
+        {"width": 64, "heads": 6, "kv_heads": 2, "inner": 160, "seed": 3},
+    ],
+)
+def test_distributions_equal_those_of_transformers(tmp_path: Path, options: dict[str, Any]) -> None:
+    folder = build_tiny_model(tmp_path / "tiny", **options)
+
+    async def check(sampler: Sampler) -> None:
+        for length in (1, 16, 17, 133):
+            prompt = tokens(length, length)
+            drawn = await draw_all(
+                sampler, prompt, Draw(seed=length, max_tokens=2, top_logprobs=VOCABULARY)
+            )
+            expected = reference(folder, prompt + [token.id for token in drawn])
+            for at, token in enumerate(drawn):
+                row = np.full(VOCABULARY, np.nan)
+                row[[top.id for top in token.top]] = [top.logprob for top in token.top]
+                assert np.abs(row - expected[length - 1 + at]).max() < 1e-4
+
+    asyncio.run(with_sampler(folder, check))
+
+
+def test_logprobs_are_those_of_the_plain_and_of_the_sampled_distribution(
+    folder: Path, sampler: Sampler
+) -> None:
+    prompt = tokens(7, 80)
+    draw = Draw(temperature=0.7, top_p=0.8, seed=5, max_tokens=6)
+    drawn = answer(sampler, prompt, draw)
+    expected = reference(folder, prompt + [token.id for token in drawn])
+    for at, token in enumerate(drawn):
+        plain = expected[len(prompt) - 1 + at]
+        chances = np.exp(plain / 0.7)
+        chances /= chances.sum()
+        order = np.argsort(-chances)
+        kept = order[: int(np.searchsorted(np.cumsum(chances[order]), 0.8)) + 1]
+        assert token.id in kept
+        assert token.logprob == pytest.approx(plain[token.id], abs=1e-4)
+        sampled = math.log(chances[token.id] / chances[kept].sum())
+        assert token.sampled_logprob == pytest.approx(sampled, abs=1e-3)
+
+
+def test_temperature_zero_takes_the_most_probable(folder: Path, sampler: Sampler) -> None:
+    prompt = tokens(8, 50)
+    drawn = answer(sampler, prompt, Draw(temperature=0.0, max_tokens=5))
+    expected = reference(folder, prompt + [token.id for token in drawn])
+    ids = [token.id for token in drawn]
+    assert ids == list(expected[49 : 49 + len(ids)].argmax(-1))
+    assert {token.sampled_logprob for token in drawn} == {0.0}
+
+
+def test_tokens_come_as_often_as_their_probability_says() -> None:
+    logits = np.array([1.0, 0.0, -1.0, 2.0, -30.0], dtype=np.float32)
+    rng = random.Random(0)
+    counts = Counter(pick(logits, Draw(), rng.random()).id for _ in range(20_000))
+    expected = 20_000 * np.exp(logits[:4]) / np.exp(logits[:4]).sum()
+    chi_square = sum((counts[i] - expected[i]) ** 2 / expected[i] for i in range(4))
+    assert chi_square < 16.3  # 3 degrees of freedom, p = 0.001
+    assert counts[4] == 0
+
+
+def test_noise_at_its_ends_never_draws_an_excluded_token() -> None:
+    logits = np.array([-50.0, 1.0, 1.0, -50.0], dtype=np.float32)
+    for noise in (0.0, math.nextafter(1.0, 0.0)):
+        assert pick(logits, Draw(top_p=0.9), noise).id in (1, 2)
+
+
+def test_the_first_token_of_many_seeds_follows_the_model(sampler: Sampler) -> None:
+    prompt = tokens(9, 40)
+    choices = ("yes", "no", "Plum")
+    draws = [Draw(seed=seed, guided_choice=choices, max_tokens=1) for seed in range(600)]
+    drawn = together(sampler, *(draw_all(sampler, prompt, draw) for draw in draws))
+    counts = Counter(tokens[0].id for tokens in drawn)
+    chances = {tokens[0].id: math.exp(tokens[0].sampled_logprob) for tokens in drawn}
+    assert sum(chances.values()) == pytest.approx(1.0)
+    chi_square = sum((counts[i] - 600 * p) ** 2 / (600 * p) for i, p in chances.items())
+    assert chi_square < 13.9  # at most 2 degrees of freedom, p = 0.001
+
+
+# Bits
+
+
+def test_this_machine_has_tiles_that_agree(folder: Path) -> None:
+    weights = fuse(read_state(folder), read_shape(read_config(folder)), torch.device("cpu"))
+    # Without any, the sampler is as exact and several times slower: worth a look here.
+    assert agreeing_tiles(weights)
+
+
+def test_tiles_that_disagree_are_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = fuse(read_state(folder), read_shape(read_config(folder)), torch.device("cpu"))
+    honest = torch.nn.functional.linear
+
+    def by_size(x: Tensor, matrix: Tensor) -> Tensor:
+        return honest(x, matrix) * (1 + 1e-6 * (len(x) < 32))
+
+    def by_place(x: Tensor, matrix: Tensor) -> Tensor:
+        return honest(x, matrix) * (1 + 1e-6 * torch.arange(len(x))[:, None])
+
+    monkeypatch.setattr(torch.nn.functional, "linear", by_size)
+    assert agreeing_tiles(weights) == tuple(size for size in TILES if size >= 32)
+    monkeypatch.setattr(torch.nn.functional, "linear", by_place)
+    assert agreeing_tiles(weights) == ()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_seed_gives_the_same_bits_whatever_else_is_computed(
+    folder: Path, threads: int
+) -> None:
+    prompts = [tokens(n, 20 + 17 * n) for n in range(32)]
+    draws = [Draw(seed=n, max_tokens=3 + n % 5, temperature=1.3) for n in range(32)]
+
+    async def alone(sampler: Sampler) -> list[list[Drawn]]:
+        chosen = (3, 17, 30)
+        return [await draw_all(sampler, prompts[n], draws[n]) for n in chosen]
+
+    async def in_a_crowd(sampler: Sampler) -> list[list[Drawn]]:
+        # First a crowd, then the same again on a warm cache and from other slots.
+        order = random.Random(threads).sample(range(32), 32)
+        drawn: dict[int, Any] = {}
+        for _ in range(2):
+            todo = [draw_all(sampler, prompts[n], draws[n]) for n in order]
+            found = dict(zip(order, await asyncio.gather(*todo), strict=True))
+            assert not drawn or {n: bits(found[n]) for n in found} == drawn
+            drawn = {n: bits(found[n]) for n in found}
+            order.reverse()
+        warm = found[30][0].cached_tokens
+        assert warm == len(prompts[30]) - 1
+        return [found[n] for n in (3, 17, 30)]
+
+    first = asyncio.run(with_sampler(folder, alone, threads=1))
+    other = asyncio.run(with_sampler(folder, in_a_crowd, threads=threads))
+    assert [bits(drawn) for drawn in first] == [bits(drawn) for drawn in other]
+
+
+@pytest.mark.parametrize("agreeing", [TILES, ()])
+def test_a_partly_cached_prompt_has_the_bits_of_a_cold_one(
+    folder: Path, agreeing: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on a machine without agreeing tiles, where each block is computed by itself."""
+    monkeypatch.setattr("backends.embedded.sampler.agreeing_tiles", lambda weights: agreeing)
+    prompt, draw = tokens(1, 300), Draw(seed=4, max_tokens=4)
+
+    async def cold(sampler: Sampler) -> list[Drawn]:
+        return await draw_all(sampler, prompt, draw)
+
+    async def warm(sampler: Sampler) -> list[Drawn]:
+        others = [draw_all(sampler, tokens(n, 90 + n), draw) for n in range(6)]
+        for length in (40, 137, 255):
+            await asyncio.gather(draw_all(sampler, prompt[:length], Draw(max_tokens=5)), *others)
+            others = []
+        drawn = await draw_all(sampler, prompt, draw)
+        assert drawn[0].cached_tokens == 255
+        return drawn
+
+    expected = asyncio.run(with_sampler(folder, cold))
+    assert bits(asyncio.run(with_sampler(folder, warm))) == bits(expected)
+
+
+# Cache
+
+
+def test_a_turn_of_a_chat_costs_its_new_tokens_only(folder: Path) -> None:
+    async def play(sampler: Sampler) -> None:
+        chat: list[int] = []
+        known = 0
+        for turn in range(4):
+            chat += tokens(turn, 60)
+            drawn = await draw_all(sampler, chat, Draw(seed=turn, max_tokens=4))
+            assert drawn[0].cached_tokens == known
+            known = len(chat)  # The answer itself is computed again, as a part of the prompt.
+            chat += [token.id for token in drawn]
+        assert sampler.stats.prompt_tokens - sampler.stats.cached_prompt_tokens < len(chat)
+
+    asyncio.run(with_sampler(folder, play))
+
+
+def test_a_common_beginning_is_computed_once_even_by_requests_that_come_together(
+    folder: Path,
+) -> None:
+    async def play(sampler: Sampler) -> None:
+        system = tokens(0, 200)
+        prompts = [system + tokens(n, 30) for n in range(1, 9)]
+        todo = [draw_all(sampler, prompt, Draw(seed=1, max_tokens=2)) for prompt in prompts]
+        drawn = await asyncio.gather(*todo)
+        cached = sorted(answer[0].cached_tokens for answer in drawn)
+        assert cached[0] == 0
+        assert min(cached[1:]) >= 200
+        # Each chat then has a region of its own.
+        again = await draw_all(sampler, [*prompts[3], 5], Draw(max_tokens=1))
+        assert again[0].cached_tokens == 230
+
+    asyncio.run(with_sampler(folder, play))
+
+
+def test_more_chats_than_regions_are_still_answered_rightly(folder: Path) -> None:
+    async def play(sampler: Sampler) -> None:
+        prompts = [tokens(n, 50) for n in range(24)]
+        for _ in range(2):
+            drawn = await asyncio.gather(
+                *(
+                    draw_all(sampler, prompt, Draw(temperature=0, max_tokens=4))
+                    for prompt in prompts
+                )
+            )
+            texts.append([bits(answer) for answer in drawn])
+
+    texts: list[Any] = []
+    asyncio.run(with_sampler(folder, play, slots=2, context_length=64))
+    asyncio.run(with_sampler(folder, play, context_length=64))
+    assert texts[0] == texts[1] == texts[2] == texts[3]
+
+
+# Guides
+
+WORDS = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=8, unique=True)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(choices=WORDS, seed=st.integers(0, 2**64))
+def test_an_answer_is_one_of_the_choices(sampler: Sampler, choices: list[str], seed: int) -> None:
+    drawn = answer(sampler, tokens(1, 40), Draw(seed=seed, guided_choice=tuple(choices)))
+    assert text_of(drawn) in choices
+    assert drawn[-1].finish_reason == "stop"
+    assert drawn[-1].id in sampler.end_ids
+
+
+def test_choices_report_both_distributions(folder: Path, sampler: Sampler) -> None:
+    prompt, choices = tokens(2, 40), ("yes", "no", "nobody")
+    drawn = answer(sampler, prompt, Draw(seed=3, guided_choice=choices))
+    firsts = {sampler.tokenizer.encode(choice)[0] for choice in choices}
+    plain = reference(folder, prompt)[-1]
+    total = sum(math.exp(plain[i]) for i in firsts)
+    assert drawn[0].logprob == pytest.approx(plain[drawn[0].id], abs=1e-4)
+    assert drawn[0].sampled_logprob == pytest.approx(plain[drawn[0].id] - math.log(total), abs=1e-4)
+
+
+def test_hundreds_of_choices_are_cheap_to_ask_for_again(sampler: Sampler) -> None:
+    choices = tuple(f"suggest {a} with {b}" for a in range(25) for b in range(24))
+    draw = Draw(guided_choice=choices, seed=0)
+    drawn = together(sampler, *(draw_all(sampler, tokens(1, 40), draw) for _ in range(20)))
+    assert text_of(drawn[0]) in choices
+    assert len({text_of(tokens) for tokens in drawn}) == 1
+
+
+def test_a_regular_expression_is_followed(sampler: Sampler) -> None:
+    for seed in range(5):
+        draw = Draw(seed=seed, guided_regex=r"[A-C]{2,5}-(yes|né)", max_tokens=30)
+        assert re.fullmatch(r"[A-C]{2,5}-(yes|né)", text_of(answer(sampler, tokens(1, 9), draw)))
+
+
+def test_a_json_schema_is_followed(sampler: Sampler) -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"card": {"enum": ["rope", "knife"]}, "sure": {"type": "boolean"}},
+        "required": ["card", "sure"],
+        "additionalProperties": False,
+    }
+    for seed in range(5):
+        draw = Draw(seed=seed, guided_json=schema, max_tokens=400)
+        found = json.loads(text_of(answer(sampler, tokens(2, 9), draw)))
+        assert found["card"] in ("rope", "knife")
+        assert found["sure"] in (True, False)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        Draw(guided_regex="("),
+        Draw(guided_json={"type": "nonsense"}),
+        Draw(guided_choice=("",)),
+        Draw(guided_choice=("a",), guided_regex="b"),
+        Draw(temperature=-1.0),
+        Draw(temperature=math.nan),
+        Draw(top_p=0.0),
+        Draw(max_tokens=0),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(sampler: Sampler, draw: Draw) -> None:
+    with pytest.raises(UsageError):
+        answer(sampler, [5, 6], draw)
+
+
+# Text
+
+
+def decode(pieces: dict[int, bytes], ids: list[int]) -> str:
+    return b"".join(pieces[i] for i in ids).decode("utf-8", "replace")
+
+
+@given(text=st.text(max_size=40), cuts=st.lists(st.integers(0, 200)))
+def test_text_comes_in_whole_characters(text: str, cuts: list[int]) -> None:
+    data = text.encode()
+    ends = sorted({min(cut, len(data)) for cut in cuts} | {len(data)})
+    pieces = {i: data[a:b] for i, (a, b) in enumerate(zip([0, *ends], ends, strict=False))}
+    stream = TextStream(lambda ids: decode(pieces, ids))
+    parts = [stream.push(i) for i in pieces]
+    if "\ufffd" not in text:
+        assert not any("\ufffd" in part for part in parts)
+    assert "".join(parts) + stream.flush() == text
+
+
+@given(text=st.text("ab", max_size=30), stop=st.text("ab", min_size=1, max_size=4))
+def test_text_ends_before_the_first_stop_string(text: str, stop: str) -> None:
+    stream = TextStream(lambda ids: "".join(text[i] for i in ids), [stop])
+    parts = []
+    for i in range(len(text)):
+        parts.append(stream.push(i))
+        if stream.stopped:
+            break
+    parts.append(stream.flush())
+    assert stream.stopped == (stop in text)
+    assert "".join(parts) == text.partition(stop)[0]
+
+
+def test_an_answer_stops_at_a_stop_string(sampler: Sampler) -> None:
+    prompt = tokens(3, 40)
+    draw = Draw(seed=1, guided_choice=("suggest Plum with the rope",))
+    stopped = Draw(seed=1, guided_choice=draw.guided_choice, stop=("zzz", "um w"))
+    assert text_of(answer(sampler, prompt, draw)) == draw.guided_choice[0]
+    drawn = answer(sampler, prompt, stopped)
+    assert text_of(drawn) == "suggest Pl"
+    assert drawn[-1].finish_reason == "stop"
+
+
+def test_a_chat_becomes_a_prompt_by_its_template(sampler: Sampler) -> None:
+    prompt = sampler.encode([Message("system", "Play."), Message("user", "Your turn é")])
+    assert sampler.tokenizer.decode(prompt) == (
+        "<|im_start|>system\nPlay.<|im_end|>\n<|im_start|>user\nYour turn é<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(contents=st.lists(st.text("ab é.\n<|im_end|>", max_size=12), min_size=1, max_size=4))
+def test_a_chat_tokenised_by_parts_is_the_chat_tokenised(
+    sampler: Sampler, contents: list[str]
+) -> None:
+    chat = [Message("user", content) for content in contents]
+    as_json = [{"role": message.role, "content": message.content} for message in chat]
+    whole = sampler.tokenizer.apply_chat_template(
+        as_json, tokenize=False, add_generation_prompt=True
+    )
+    assert sampler.encode(chat) == sampler.tokenizer.encode(str(whole))
+    assert sampler.chat.encodes_by_parts
+
+
+# Limits
+
+
+def test_max_tokens_and_the_end_of_the_context_finish_by_length(folder: Path) -> None:
+    async def play(sampler: Sampler) -> None:
+        drawn = await draw_all(sampler, tokens(1, 30), Draw(seed=1, max_tokens=7))
+        assert len(drawn) == 7
+        assert drawn[-1].finish_reason == "length"
+        drawn = await draw_all(sampler, tokens(1, 60), Draw(seed=1, max_tokens=50))
+        assert len(drawn) == 4
+        assert drawn[-1].finish_reason == "length"
+        with pytest.raises(ContextOverflow, match=r"64 tokens.* 64"):
+            await draw_all(sampler, tokens(1, 64), Draw())
+
+    asyncio.run(with_sampler(folder, play, context_length=64))
+
+
+def test_a_full_queue_says_so_and_a_cancelled_request_makes_room(folder: Path) -> None:
+    async def play(sampler: Sampler) -> None:
+        endless = Draw(max_tokens=100_000, guided_regex="x*y")
+        first = sampler.generate(tokens(1, 30), endless)
+        await anext(first)
+        second = asyncio.create_task(draw_all(sampler, tokens(2, 30), Draw(max_tokens=2)))
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFull) as caught:
+            await draw_all(sampler, tokens(3, 30), Draw())
+        assert caught.value.retryable
+        assert caught.value.retry_after == 1.0
+        await first.aclose()
+        assert len(await second) == 2
+        assert sampler.stats.waiting == 0
+
+    asyncio.run(with_sampler(folder, play, slots=1, max_queue=1))
+
+
+def test_cancelled_requests_leave_no_trace(folder: Path) -> None:
+    async def play(sampler: Sampler) -> None:
+        expected = bits(await draw_all(sampler, tokens(0, 700), Draw(seed=1, max_tokens=3)))
+        todo = [
+            asyncio.create_task(draw_all(sampler, tokens(n, 900), Draw(max_tokens=900)))
+            for n in range(12)
+        ]
+        await asyncio.sleep(0.05)
+        for task in todo:
+            task.cancel()
+        await asyncio.gather(*todo, return_exceptions=True)
+        for _ in range(200):
+            if not sampler.stats.running:
+                break
+            await asyncio.sleep(0.01)
+        assert sampler.stats.running == sampler.stats.waiting == 0
+        found = await draw_all(sampler, tokens(0, 700), Draw(seed=1, max_tokens=3))
+        assert bits(found) == expected
+
+    asyncio.run(with_sampler(folder, play, slots=4))
+
+
+def test_closing_fails_those_who_wait(folder: Path) -> None:
+    async def play() -> None:
+        sampler = Sampler(folder, slots=1)
+        todo = [
+            # With this seed no answer ends by itself in the time that it is given.
+            asyncio.create_task(draw_all(sampler, tokens(n, 30), Draw(max_tokens=2000, seed=4)))
+            for n in range(3)
+        ]
+        await asyncio.sleep(0.05)
+        await sampler.close()
+        for task in todo:
+            with pytest.raises(BackendError, match="stopped"):
+                await task
+        with pytest.raises(BackendError, match="stopped"):
+            await draw_all(sampler, tokens(1, 30), Draw())
+
+    asyncio.run(play())
+
+
+def test_a_sampler_serves_one_event_loop_after_the_other(sampler: Sampler) -> None:
+    draw = Draw(seed=2, max_tokens=3)
+    assert bits(answer(sampler, [7, 8], draw)) == bits(answer(sampler, [7, 8], draw))
+
+
+def test_a_folder_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no checkpoint"):
+        Sampler(tmp_path)
+
+
+def test_a_prompt_needs_tokens_of_the_vocabulary(sampler: Sampler) -> None:
+    for prompt in ([], [-1], [VOCABULARY]):
+        with pytest.raises(UsageError):
+            answer(sampler, prompt, Draw())
+
+
+# Weights
+
+
+def write_adapter(folder: Path, base: dict[str, Tensor], *, rank: int = 4) -> dict[str, Tensor]:
+    """A random adapter in PEFT's format; returns the base's state with it merged."""
+    folder.mkdir()
+    generator = torch.Generator().manual_seed(1)
+    merged = dict(base)
+    adapter: dict[str, Tensor] = {}
+    for name, weight in base.items():
+        if re.search(r"layers\.[02]\..*(q|v|down)_proj", name):
+            rows, columns = weight.shape
+            up = torch.randn(rows, rank, generator=generator) * 0.1
+            down = torch.randn(rank, columns, generator=generator) * 0.1
+            stem = "base_model.model." + name.removesuffix(".weight")
+            adapter |= {f"{stem}.lora_A.weight": down, f"{stem}.lora_B.weight": up}
+            merged[name] = weight + up @ down * (16 / rank)
+    assert len(adapter) == 12
+    save_file(adapter, folder / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": rank, "lora_alpha": 16}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    return merged
+
+
+def test_an_adapter_adds_its_product_and_is_cached_apart(folder: Path, tmp_path: Path) -> None:
+    merged = write_adapter(tmp_path / "lora", load_file(folder / "model.safetensors"))
+    prompt, draw = tokens(4, 90), Draw(temperature=0.0, max_tokens=4)
+
+    async def play(sampler: Sampler) -> None:
+        before = bits(await draw_all(sampler, prompt, draw))
+        sampler.load_adapter("learner", tmp_path / "lora")
+        assert sampler.adapters == ("learner",)
+        # Both in one batch, the base's part of the cache being warm.
+        plain, adapted = await asyncio.gather(
+            draw_all(sampler, prompt, draw), draw_all(sampler, prompt, draw, "learner")
+        )
+        assert bits(plain) == before
+        assert adapted[0].cached_tokens == 0
+        sampler.unload_adapter("learner")
+        with pytest.raises(UsageError, match="learner"):
+            await draw_all(sampler, prompt, draw, "learner")
+        with pytest.raises(UsageError, match="learner"):
+            sampler.unload_adapter("learner")
+        sampler.load_weights(merged)
+        expected = await draw_all(sampler, prompt, draw)
+        assert expected[0].cached_tokens == 0
+        assert [token.id for token in adapted] == [token.id for token in expected]
+        assert [token.logprob for token in adapted] == pytest.approx(
+            [token.logprob for token in expected], abs=1e-6
+        )
+        assert bits(adapted) != before
+
+    asyncio.run(with_sampler(folder, play))
+
+
+def test_a_request_under_way_keeps_the_weights_it_began_with(folder: Path) -> None:
+    state = load_file(folder / "model.safetensors")
+    other = {name: tensor * 1.5 for name, tensor in state.items()}
+    prompt, draw = tokens(5, 60), Draw(seed=9, max_tokens=40, guided_regex="[a-z]{45}")
+
+    async def play(sampler: Sampler) -> None:
+        expected = bits(await draw_all(sampler, prompt, draw))
+        found = []
+        async with aclosing(sampler.generate(prompt, draw)) as stream:
+            async for drawn in stream:
+                found.append(drawn)
+                if len(found) == 2:
+                    sampler.load_weights(other)
+        assert bits(found) == expected
+        assert bits(await draw_all(sampler, prompt, draw)) != expected
+
+    asyncio.run(with_sampler(folder, play))
+
+
+def test_weights_or_adapters_that_do_not_fit_are_refused(
+    folder: Path, tmp_path: Path, sampler: Sampler
+) -> None:
+    state = load_file(folder / "model.safetensors")
+    write_adapter(tmp_path / "lora", state)
+    path = tmp_path / "lora" / "adapter_model.safetensors"
+    save_file({name: tensor[:, :-1].contiguous() for name, tensor in load_file(path).items()}, path)
+    with pytest.raises(UsageError, match="does not fit"):
+        sampler.load_adapter("bad", tmp_path / "lora")
+    with pytest.raises(UsageError, match="adapter"):
+        sampler.load_adapter("bad", tmp_path)
+    assert sampler.adapters == ()
+    del state["model.norm.weight"]
+    with pytest.raises(UsageError, match=r"model\.norm\.weight"):
+        sampler.load_weights(state)

@@ -1,0 +1,788 @@
+"""`arena serve` as a process, asked by the official OpenAI client and, for its faults, by httpx."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+openai = pytest.importorskip("openai")
+pytest.importorskip("torch")
+pytest.importorskip("uvicorn")
+
+from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
+from tiny_model import build_tiny_model  # noqa: E402
+
+KEY = "sk-planted-4f1d"
+CHAT = [{"role": "user", "content": "who did it"}]
+NAME = "tiny"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    process: subprocess.Popen[str]
+    url: str
+    greeting: str
+
+    def chat(self, **fields: Any) -> Any:
+        body = {"messages": CHAT, "max_tokens": 4} | fields
+        return httpx.post(f"{self.url}/v1/chat/completions", json=body, timeout=60)
+
+    def metric(self, name: str) -> float:
+        page = httpx.get(f"{self.url}/metrics", headers=self.headers).text
+        samples = [s for family in text_string_to_metric_families(page) for s in family.samples]
+        return sum(sample.value for sample in samples if sample.name == name)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {KEY}"}
+
+
+def start(*flags: str, key: str = "") -> subprocess.Popen[str]:
+    return popen(sys.executable, "-m", "arena", "serve", *flags, key=key)
+
+
+def popen(*command: str, key: str = "") -> subprocess.Popen[str]:
+    environment = os.environ | {"ARENA_API_KEY": key, "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def greeted(process: subprocess.Popen[str]) -> Server:
+    """Wait for the line that says where it listens."""
+    assert process.stdout is not None and process.stderr is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        if not selector.select(timeout=60):
+            process.kill()
+            pytest.fail(f"the server said nothing: {process.stderr.read()}")
+    greeting = process.stdout.readline()
+    assert greeting, process.stderr.read()
+    url = next(word for word in greeting.split() if word.startswith("http"))
+    return Server(process, url, greeting)
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_model(tmp_path_factory.mktemp("models") / NAME, layers=2)
+
+
+def write_adapter(folder: Path, model: Path) -> None:
+    """A LoRA adapter of rank 2, in PEFT's format, that changes much."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    name = "model.layers.0.mlp.down_proj"
+    rows, columns = load_file(model / "model.safetensors")[f"{name}.weight"].shape
+    generator = torch.Generator().manual_seed(1)
+    down, up = (torch.randn(*shape, generator=generator) for shape in ((2, columns), (rows, 2)))
+    folder.mkdir()
+    save_file(
+        {
+            f"base_model.model.{name}.lora_A.weight": down,
+            f"base_model.model.{name}.lora_B.weight": up,
+        },
+        folder / "adapter_model.safetensors",
+    )
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["down_proj"]}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Path:
+    """A root for adapters: one in it, one beside it, and a link in it to the one beside it."""
+    root = tmp_path_factory.mktemp("adapters") / "root"
+    root.mkdir()
+    write_adapter(root / "good", folder)
+    write_adapter(root.parent / "outside", folder)
+    (root / "link").symlink_to(root.parent / "outside")
+    (root / "linked_file").mkdir()
+    for file in (root / "good").iterdir():
+        (root / "linked_file" / file.name).symlink_to(root.parent / "outside" / file.name)
+    (root / "empty").mkdir()
+    (root / "broken").mkdir()
+    (root / "broken" / "adapter_config.json").write_text("{")
+    shutil.copytree(root / "good", root / "foreign")
+    (root / "foreign" / "adapter_model.safetensors").write_bytes(b"no tensors")
+    shutil.copytree(root / "good", root / "odd")
+    (root / "odd" / "adapter_config.json").write_text("[]")
+    return root
+
+
+@pytest.fixture(scope="module")
+def started(folder: Path, root: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    """Two processes, started side by side: an open one, and a narrow one with a key."""
+    narrow = ["--slots", "1", "--max-queue", "1", "--max-body-bytes", "4000"]
+    processes = [
+        start(str(folder), "--port", "0", "--lora-root", str(root)),
+        start(str(folder), "--port", "0", *narrow, key=KEY),
+    ]
+    yield processes
+    for process in processes:
+        finish(process)
+
+
+@pytest.fixture(scope="module")
+def server(started: list[subprocess.Popen[str]]) -> Server:
+    return greeted(started[0])
+
+
+@pytest.fixture(scope="module")
+def narrow(started: list[subprocess.Popen[str]]) -> Server:
+    return greeted(started[1])
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Any]:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0) as client:
+        yield client
+
+
+def test_the_greeting_says_how_to_use_it(server: Server) -> None:
+    assert NAME in server.greeting and "cpu" in server.greeting
+    assert f"ART_WRAPPER_URL={server.url} arena play cluedo --backend art" in server.greeting
+
+
+def test_chat_with_the_official_client(client: Any) -> None:
+    answer = client.chat.completions.create(
+        model=NAME, messages=CHAT, max_tokens=6, seed=1, logprobs=True, top_logprobs=3
+    )
+    (choice,) = answer.choices
+    assert answer.object == "chat.completion" and answer.model == NAME
+    assert choice.message.role == "assistant"
+    assert choice.finish_reason in {"stop", "length"}
+    assert answer.usage.completion_tokens == len(choice.logprobs.content) <= 6
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+    for token in choice.logprobs.content:
+        assert token.logprob <= 0 and token.sampled_logprob <= 0
+        assert bytes(token.bytes).decode() == token.token
+        assert len(token.top_logprobs) == 3
+        assert [t.logprob for t in token.top_logprobs] == sorted(
+            (t.logprob for t in token.top_logprobs), reverse=True
+        )
+
+
+def test_the_same_seed_gives_the_same_answers(client: Any) -> None:
+    def ask(seed: int, n: int) -> list[str]:
+        answer = client.chat.completions.create(
+            model=NAME, messages=CHAT, max_tokens=12, seed=seed, n=n
+        )
+        assert [choice.index for choice in answer.choices] == list(range(n))
+        return [choice.message.content for choice in answer.choices]
+
+    several = ask(7, 4)
+    assert several == ask(7, 4)
+    assert len(set(several)) > 1
+    # Each answer counts the seed up.
+    assert several == [text for seed in range(7, 11) for text in ask(seed, 1)]
+
+
+def test_streaming_gives_the_same_answer(client: Any) -> None:
+    fields: dict[str, Any] = {
+        "model": NAME, "messages": CHAT, "max_tokens": 12, "seed": 3, "n": 2, "logprobs": True,
+        "extra_body": {"return_token_ids": True},
+    }  # fmt: skip
+    whole = client.chat.completions.create(**fields)
+    texts = ["", ""]
+    tokens: list[list[int]] = [[], []]
+    ends = [None, None]
+    usage = None
+    stream = client.chat.completions.create(
+        **fields, stream=True, stream_options={"include_usage": True}
+    )
+    roles = []
+    prompt = None
+    for chunk in stream:
+        usage = chunk.usage or usage
+        prompt = prompt or getattr(chunk, "prompt_token_ids", None)
+        for choice in chunk.choices:
+            if choice.delta.role:
+                roles.append((choice.index, choice.delta.role))
+                assert not texts[choice.index]
+            texts[choice.index] += choice.delta.content or ""
+            tokens[choice.index] += choice.token_ids
+            assert len(choice.logprobs.content) == len(choice.token_ids)
+            ends[choice.index] = choice.finish_reason or ends[choice.index]
+    assert sorted(roles) == [(0, "assistant"), (1, "assistant")]
+    assert texts == [choice.message.content for choice in whole.choices]
+    assert tokens == [choice.token_ids for choice in whole.choices]
+    assert ends == [choice.finish_reason for choice in whole.choices]
+    assert prompt == whole.prompt_token_ids and len(prompt) == whole.usage.prompt_tokens
+    assert usage is not None and usage.completion_tokens == whole.usage.completion_tokens
+
+
+def test_a_stream_ends_with_done(server: Server) -> None:
+    lines = server.chat(stream=True).text.split("\n\n")
+    assert lines[-2:] == ["data: [DONE]", ""]
+    assert json.loads(lines[0].removeprefix("data: "))["object"] == "chat.completion.chunk"
+
+
+def test_many_at_once_with_the_asynchronous_client(server: Server) -> None:
+    async def ask_all() -> list[str]:
+        async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="unused") as client:
+            answers = await asyncio.gather(
+                *(
+                    client.chat.completions.create(
+                        model=NAME, messages=CHAT, max_tokens=8, seed=number % 2
+                    )
+                    for number in range(24)
+                )
+            )
+        return [answer.choices[0].message.content for answer in answers]
+
+    texts = asyncio.run(ask_all())
+    assert len(set(texts[::2])) == len(set(texts[1::2])) == 1
+
+
+def test_token_ids_can_stand_for_tokens(server: Server) -> None:
+    (choice,) = server.chat(
+        logprobs=True, return_token_ids=True, return_tokens_as_token_ids=True
+    ).json()["choices"]
+    tokens = [token["token"] for token in choice["logprobs"]["content"]]
+    assert tokens == [f"token_id:{token}" for token in choice["token_ids"]]
+
+
+def test_the_end_token_counts_but_is_not_read(server: Server) -> None:
+    (choice,) = server.chat(
+        guided_choice=["who"], max_tokens=20, logprobs=True, return_token_ids=True
+    ).json()["choices"]
+    assert choice["finish_reason"] == "stop" and choice["message"]["content"] == "who"
+    end = choice["logprobs"]["content"][-1]
+    assert end["token"] and end["token"] not in choice["message"]["content"]
+    assert len(choice["token_ids"]) == len(choice["logprobs"]["content"])
+
+
+def test_a_stop_string_ends_the_answer(server: Server) -> None:
+    free = server.chat(seed=5, max_tokens=30).json()["choices"][0]["message"]["content"]
+    stop = free[len(free) // 2 :][:3]
+    for spelling in (stop, [stop]):
+        (choice,) = server.chat(seed=5, max_tokens=30, stop=spelling).json()["choices"]
+        assert choice["message"]["content"] == free[: free.index(stop)]
+        assert choice["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize(
+    "guide",
+    [
+        {"guided_choice": ["who", "did"]},
+        {"structured_outputs": {"choice": ["who", "did"]}},
+        {"guided_regex": "(who|did)"},
+        {"structured_outputs": {"regex": "(who|did)"}},
+    ],
+)
+def test_guided_answers(server: Server, guide: dict[str, Any]) -> None:
+    answer = server.chat(**guide, max_tokens=20, n=8, seed=1, logprobs=True).json()
+    texts = [choice["message"]["content"] for choice in answer["choices"]]
+    assert set(texts) <= {"who", "did"}
+    first = answer["choices"][0]["logprobs"]["content"][0]
+    assert first["logprob"] < first["sampled_logprob"]
+
+
+@pytest.mark.parametrize("spelling", ["guided_json", "structured_outputs", "response_format"])
+def test_answers_after_a_schema(server: Server, spelling: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"],
+              "additionalProperties": False}  # fmt: skip
+    guide = {
+        "guided_json": schema,
+        "structured_outputs": {"json": schema},
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "x", "schema": schema, "strict": True},
+        },
+    }[spelling]
+    answer = server.chat(**{spelling: guide}, max_tokens=60, n=4, seed=1)
+    for choice in answer.json()["choices"]:
+        if choice["finish_reason"] == "stop":
+            assert json.loads(choice["message"]["content"])["a"] in {1, 2}
+        assert choice["message"]["content"].lstrip()[:1] in {"{", ""}
+
+
+def test_text_completions(client: Any) -> None:
+    answer = client.completions.create(
+        model=NAME, prompt=["who", "did it"], max_tokens=5, n=2, logprobs=2, seed=1
+    )
+    assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
+    for choice in answer.choices:
+        assert len(choice.logprobs.tokens) == len(choice.logprobs.token_logprobs) <= 5
+        # Different tokens may be spelled alike: pieces of characters.
+        assert all(1 <= len(top) <= 2 for top in choice.logprobs.top_logprobs)
+        assert choice.logprobs.text_offset[0] == 0
+    again = client.completions.create(model=NAME, prompt="did it", max_tokens=5, seed=1)
+    assert again.choices[0].text == answer.choices[2].text
+    stream = client.completions.create(
+        model=NAME, prompt="did it", max_tokens=5, seed=1, stream=True
+    )
+    assert "".join(chunk.choices[0].text for chunk in stream) == again.choices[0].text
+
+
+def test_a_prompt_of_token_ids(server: Server) -> None:
+    body = {"prompt": "did it", "max_tokens": 5, "seed": 1, "return_token_ids": True}
+    told = httpx.post(f"{server.url}/v1/completions", json=body).json()["choices"][0]
+    body["prompt"] = told["prompt_token_ids"]
+    again = httpx.post(f"{server.url}/v1/completions", json=body).json()["choices"][0]
+    assert told["token_ids"] == again["token_ids"]
+    body["prompt"] = [10**6]
+    assert httpx.post(f"{server.url}/v1/completions", json=body).status_code == 400
+
+
+def test_models(client: Any) -> None:
+    (model,) = client.models.list().data
+    assert model.id == NAME and model.max_model_len > 0
+    assert client.models.retrieve(NAME).id == NAME
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("another")
+
+
+def test_parts_of_text_are_one_text(server: Server) -> None:
+    parts = [{"type": "text", "text": "who did"}, {"type": "text", "text": " it"}]
+    answers = [
+        server.chat(messages=[{"role": "user", "content": content}], return_token_ids=True).json()
+        for content in ("who did it", parts)
+    ]
+    assert answers[0]["prompt_token_ids"] == answers[1]["prompt_token_ids"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.role"),
+        ({"messages": [{"role": "user", "content": [{"type": "x"}]}]}, "messages.0.content"),
+        ({"temperature": -1}, "temperature"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"top_p": 0}, "top_p"),
+        ({"n": 65}, "n"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"top_logprobs": 2}, "top_logprobs"),
+        ({"stop": [""]}, "stop.0"),
+        ({"top_k": 5}, "top_k"),
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"guided_choice": ["a"], "guided_regex": "b"}, "structured_outputs"),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema.schema"),
+    ],
+)  # fmt: skip
+def test_a_bad_field_is_named(server: Server, fields: dict[str, Any], param: str) -> None:
+    answer = server.chat(**fields)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert error["param"] == param and param.split(".", maxsplit=1)[0] in error["message"]
+    assert error["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("guide", [{"guided_regex": "("}, {"guided_json": {"type": "nonsense"}}])
+def test_a_guide_that_means_nothing(server: Server, guide: dict[str, Any]) -> None:
+    assert server.chat(**guide).status_code == 400
+    assert server.chat(**guide, stream=True).status_code == 400
+
+
+def test_nulls_and_unknown_fields_are_nothing(server: Server) -> None:
+    fields = {"temperature": None, "stop": None, "seed": None, "tools": None, "invented": 1}
+    assert server.chat(**fields).status_code == 200
+
+
+def test_a_long_text_holds_nobody_up(server: Server) -> None:
+    text = "who did it " * 40_000
+    with ThreadPoolExecutor() as pool:
+        refused = pool.submit(server.chat, messages=[{"role": "user", "content": text}])
+        seconds = []
+        while not refused.done():
+            began = time.monotonic()
+            httpx.get(f"{server.url}/health")
+            seconds.append(time.monotonic() - began)
+    assert refused.result().json()["error"]["code"] == "context_length_exceeded"
+    assert len(seconds) > 3 and sorted(seconds)[len(seconds) // 2] < 0.5
+
+
+@pytest.mark.parametrize("body", ["{", "[]", "", '"x"', "\xff", '{"messages":"\\ud800"}'])
+def test_a_body_that_is_no_request(server: Server, body: str) -> None:
+    answer = httpx.post(
+        f"{server.url}/v1/chat/completions",
+        content=body.encode("latin-1"),
+        headers={"Content-Type": "application/json"},
+    )
+    assert answer.status_code == 400 and answer.json()["error"]["message"]
+
+
+def test_errors_as_the_official_client_raises_them(client: Any) -> None:
+    create = client.chat.completions.create
+    with pytest.raises(openai.NotFoundError, match="does not exist") as missing:
+        create(model="another", messages=CHAT)
+    assert missing.value.code == "model_not_found"
+    limit = client.models.retrieve(NAME).max_model_len
+    long = [{"role": "user", "content": "who did it " * limit}]
+    for stream in (False, True):
+        with pytest.raises(openai.BadRequestError) as overflow:
+            create(model=NAME, messages=long, stream=stream)
+        assert overflow.value.code == "context_length_exceeded"
+        assert f"maximum context length is {limit} tokens" in str(overflow.value)
+    # A limit beyond the context is no fault: the answer then ends with the context.
+    assert create(model=NAME, messages=CHAT, max_tokens=10**9, stop=[" "]).choices
+
+
+def test_other_web_pages_are_not_served(server: Server) -> None:
+    host = server.url.removeprefix("http://")
+    port = host.partition(":")[2]
+
+    def status(**headers: str) -> int:
+        code: int = httpx.get(f"{server.url}/v1/models", headers=headers).status_code
+        return code
+
+    assert status(Host=f"localhost:{port}") == status(Host=f"[::1]:{port}") == 200
+    assert status(Host="evil.example") == status(Host=f"127.0.0.1.evil.example:{port}") == 403
+    assert status(Origin="http://evil.example") == status(Origin="null") == 403
+    assert status(Origin=server.url) == 200
+    plain = httpx.post(
+        f"{server.url}/v1/chat/completions",
+        content=json.dumps({"messages": CHAT}),
+        headers={"Content-Type": "text/plain"},
+    )
+    assert plain.status_code == 415
+    assert "access-control-allow-origin" not in plain.headers
+
+
+def test_unknown_routes_and_methods(server: Server) -> None:
+    assert httpx.get(f"{server.url}/nothing").json()["error"]["type"] == "not_found_error"
+    assert httpx.get(f"{server.url}/v1/chat/completions").status_code == 405
+
+
+def test_the_earlier_arenas_request(server: Server) -> None:
+    def ask(**fields: Any) -> Any:
+        body = {"agent_name": "Scarlett", "task_type": "suggest", "max_tokens": 5} | fields
+        return httpx.post(f"{server.url}/llm_request", json=body)
+
+    for fields in (
+        {"prompt": "who did it"},
+        {"system_prompt": "rules", "user_prompt": "who did it"},
+        {"messages": CHAT, "max_tokens": 10**6, "temperature": None},
+    ):
+        answer = ask(**fields)
+        assert answer.status_code == 200 and set(answer.json()) == {"request_id", "content"}
+    assert (
+        ask(prompt="who", seed=1).json()["content"] == ask(prompt="who", seed=1).json()["content"]
+    )
+    assert ask(task_type={"odd": 1}, agent_name=3, prompt="who").status_code == 200
+    assert ask().status_code == ask(system_prompt="rules").status_code == 400
+
+
+def test_adapters_come_and_go(server: Server, client: Any) -> None:
+    def post(route: str, **body: Any) -> Any:
+        return httpx.post(f"{server.url}/v1/{route}_lora_adapter", json=body)
+
+    name = f"{NAME}@0001"
+    loaded = post("load", lora_name=name, lora_path="good")
+    assert (loaded.status_code, loaded.text) == (
+        200, f"Success: LoRA adapter '{name}' added successfully."
+    )  # fmt: skip
+    try:
+        assert {model.id for model in client.models.list().data} == {NAME, name}
+        answers = [
+            client.chat.completions.create(model=model, messages=CHAT, max_tokens=12, seed=1)
+            for model in (name, NAME)
+        ]
+        assert [answer.model for answer in answers] == [name, NAME]
+        assert answers[0].choices[0].message != answers[1].choices[0].message
+        again = post("load", lora_name=name, lora_path="good")
+        assert again.status_code == 400 and "already been loaded" in again.text
+        swapped = post("load", lora_name=name, lora_path="good", load_inplace=True)
+        assert swapped.status_code == 200
+    finally:
+        removed = post("unload", lora_name=name)
+    assert removed.text == f"Success: LoRA adapter '{name}' removed successfully."
+    assert post("unload", lora_name=name).status_code == 404
+    with pytest.raises(openai.NotFoundError):
+        client.chat.completions.create(model=name, messages=CHAT)
+
+
+def test_adapters_only_from_below_the_root(server: Server, root: Path) -> None:
+    def load(path: str) -> Any:
+        body = {"lora_name": "thief", "lora_path": path}
+        return httpx.post(f"{server.url}/v1/load_lora_adapter", json=body)
+
+    outside = [
+        "../outside", str(root.parent / "outside"), "link", str(root / "link"), "linked_file",
+        "good/../../outside", "/etc", ".", "", "good\0", "x" * 4000, "../nothing", "https://a.b/c",
+    ]  # fmt: skip
+    for path in outside[:-1]:
+        answer = load(path)
+        assert answer.status_code == 400 and "lora_path" in answer.text, path
+    # What lies outside is refused alike, there or not.
+    assert load("../outside").text == load("../nothing").text
+    assert load(outside[-1]).status_code == 404
+    assert load("nothing").status_code == load("empty").status_code == 404
+    for path in ("broken", "foreign", "odd"):
+        answer = load(path)
+        assert answer.status_code == 400 and "cannot load the adapter" in answer.text
+        assert str(root) not in answer.text
+    ok = load(str(root / "good"))
+    assert ok.status_code == 200
+    httpx.post(f"{server.url}/v1/unload_lora_adapter", json={"lora_name": "thief"})
+
+
+def test_adapters_are_off_without_a_root(narrow: Server) -> None:
+    for route in ("load", "unload"):
+        answer = httpx.post(
+            f"{narrow.url}/v1/{route}_lora_adapter",
+            json={"lora_name": "a", "lora_path": "good"},
+            headers=narrow.headers,
+        )
+        assert answer.status_code == 403 and "--lora-root" in answer.text
+
+
+def test_metrics(server: Server) -> None:
+    def read() -> list[float]:
+        names = ("arena_generated_tokens_total", "arena_prompt_tokens_total",
+                 "arena_time_to_first_token_seconds_count")  # fmt: skip
+        return [server.metric(name) for name in names]
+
+    before = read()
+    usage = server.chat(n=2).json()["usage"]
+    gained = [after - earlier for after, earlier in zip(read(), before, strict=True)]
+    assert gained == [usage["completion_tokens"], 2 * usage["prompt_tokens"], 1]
+    page = httpx.get(f"{server.url}/metrics").text
+    assert 'arena_requests_total{route="/v1/chat/completions",status="200"}' in page
+    httpx.get(f"{server.url}/scanned/path")
+    assert "scanned" not in httpx.get(f"{server.url}/metrics").text
+
+
+def test_a_turn_of_a_chat_finds_its_prefix_cached(server: Server) -> None:
+    talk = [{"role": "user", "content": "who did it with what and where " * 8}]
+    server.chat(messages=talk)
+    before = server.metric("arena_cached_tokens_total")
+    more = [*talk, {"role": "assistant", "content": "who"}, *CHAT]
+    cached = server.chat(messages=more).json()["usage"]["prompt_tokens_details"]["cached_tokens"]
+    assert 0 < cached == server.metric("arena_cached_tokens_total") - before
+
+
+def test_a_client_that_leaves_stops_its_answer(server: Server) -> None:
+    url = f"{server.url}/v1/chat/completions"
+    long = endless(url)
+    with httpx.stream("POST", url, json=long | {"stream": True}) as stream:
+        lines = stream.iter_lines()  # Closes the response when it is dropped.
+        next(lines)
+        assert server.metric("arena_running_sequences") > 0
+    wait_until(lambda: server.metric("arena_running_sequences") == 0)
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(url, json=long, timeout=0.3)
+    wait_until(lambda: server.metric("arena_running_sequences") == 0)
+    assert server.metric("arena_waiting_sequences") == 0
+
+
+def endless(url: str) -> dict[str, Any]:
+    """A request that takes as long as this model allows."""
+    models = httpx.get(url.replace("/chat/completions", "/models")).json()
+    limit = models["data"][0]["max_model_len"]
+    return {"messages": CHAT, "n": 32, "max_tokens": limit - 100, "guided_regex": "[a-z ]*"}
+
+
+def wait_until(condition: Any, seconds: float = 1.5) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "still not so"
+        time.sleep(0.02)
+
+
+def test_the_key_is_demanded_everywhere_but_for_health(narrow: Server) -> None:
+    assert httpx.get(f"{narrow.url}/health").status_code == 200
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": KEY},
+                    {"Authorization": f"Basic {KEY}"}):  # fmt: skip
+        for route in ("v1/models", "metrics", "nothing"):
+            answer = httpx.get(f"{narrow.url}/{route}", headers=headers)
+            assert answer.status_code == 401
+            assert answer.json()["error"]["code"] == "invalid_api_key"
+        answer = httpx.post(f"{narrow.url}/llm_request", json={"prompt": "x"}, headers=headers)
+        assert answer.status_code == 401
+    with openai.OpenAI(base_url=f"{narrow.url}/v1", api_key=KEY) as client:
+        assert client.models.list().data[0].id == NAME
+    with (
+        openai.OpenAI(base_url=f"{narrow.url}/v1", api_key="wrong") as client,
+        pytest.raises(openai.AuthenticationError),
+    ):
+        client.models.list()
+
+
+def test_a_large_body_is_refused(narrow: Server) -> None:
+    url = f"{narrow.url}/v1/chat/completions"
+    headers = narrow.headers | {"Content-Type": "application/json"}
+
+    def in_chunks() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b" " * 1000
+
+    for content in (b" " * 100_000, in_chunks()):
+        answer = httpx.post(url, content=content, headers=headers)
+        assert answer.status_code == 413
+        assert answer.json()["error"]["code"] == "request_too_large"
+
+
+def test_a_full_queue_is_told_to_come_back(narrow: Server) -> None:
+    async def ask_all() -> list[Any]:
+        async with httpx.AsyncClient(headers=narrow.headers, timeout=60) as client:
+            return await asyncio.gather(
+                *(
+                    client.post(
+                        f"{narrow.url}/v1/chat/completions",
+                        json={"messages": CHAT, "max_tokens": 100, "stream": number % 2 == 0},
+                    )
+                    for number in range(12)
+                )
+            )
+
+    answers = asyncio.run(ask_all())
+    refused = [answer for answer in answers if answer.status_code != 200]
+    assert 0 < len(refused) < len(answers)
+    for answer in refused:
+        assert answer.status_code == 429 and answer.headers["retry-after"] == "1"
+        assert answer.json()["error"]["code"] == "queue_full"
+
+
+def test_what_cannot_be_served_is_said_in_one_line(folder: Path, tmp_path: Path) -> None:
+    def fails(*flags: str) -> str:
+        process = start(*flags)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == (2 if "--port" not in err else 1), err
+        assert not out and err.count("\n") == 1
+        return err
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        err = fails(str(folder), "--port", port)
+        assert port in err and "--port" in err
+    for host in ("0.0.0.0", "::"):
+        assert "ARENA_API_KEY" in fails(str(folder), "--host", host)
+    assert "--lora-root" in fails(str(folder), "--lora-root", str(tmp_path / "none"))
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    from arena.core.errors import MissingDependency
+    from backends.server import serve
+
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(MissingDependency, match=r"prometheus_client.*\[embedded,serve\]"):
+        serve()
+
+
+def test_secrets_are_not_shown(narrow: Server) -> None:
+    page = httpx.get(f"{narrow.url}/metrics", headers=narrow.headers).text
+    assert KEY not in page and KEY not in narrow.greeting
+
+
+def test_a_head_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    import uvicorn
+
+    from backends.server import draining
+
+    async def nothing(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("no request is whole")
+
+    async def talk() -> bytes:
+        config = uvicorn.Config(
+            nothing, port=0, http=draining.PromptProtocol, lifespan="off", log_level="critical"
+        )
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        address = server.servers[0].sockets[0].getsockname()
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"GET / HTTP/1.1\r\nHost:")
+        said = await asyncio.wait_for(reader.read(), timeout=5)
+        writer.close()
+        server.should_exit = True
+        await serving
+        return said
+
+    monkeypatch.setattr(draining, "HEAD_SECONDS", 0.2)
+    assert asyncio.run(talk()) == b""
+
+
+SLOW = """
+import sys, asyncio, uvicorn
+from backends.server.address import find_address, listen_on
+from backends.server.draining import CutShort, DrainingServer, PromptProtocol
+
+async def slow(scope, receive, send):
+    await asyncio.sleep(60)
+
+with listen_on(find_address("127.0.0.1"), 0) as listener:
+    config = uvicorn.Config(CutShort(slow), http=PromptProtocol, lifespan="off",
+                            log_level="warning", timeout_graceful_shutdown=int(sys.argv[1]))
+    greeting = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    asyncio.run(DrainingServer(config, greeting).serve(sockets=[listener]))
+"""
+
+
+@contextmanager
+def slow_server(drain_seconds: int) -> Iterator[Server]:
+    """The server's frame around an application that takes a minute for each answer."""
+    process = popen(sys.executable, "-c", SLOW, str(drain_seconds))
+    try:
+        yield greeted(process)
+    finally:
+        finish(process)
+
+
+def test_a_drain_ends_after_its_time() -> None:
+    with slow_server(1) as slow, ThreadPoolExecutor() as pool:
+        running = pool.submit(httpx.get, slow.url, timeout=30)
+        time.sleep(0.3)
+        slow.process.send_signal(signal.SIGINT)
+        answer = running.result()
+        assert answer.status_code == 503 and answer.json()["error"]["type"] == "server_error"
+        assert slow.process.wait(timeout=20) == 0
+        assert "Traceback" not in slow.process.communicate()[1]
+
+
+def test_a_second_signal_ends_at_once() -> None:
+    with slow_server(30) as slow, ThreadPoolExecutor() as pool:
+        running = pool.submit(httpx.get, slow.url, timeout=30)
+        time.sleep(0.3)
+        slow.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert slow.process.poll() is None
+        slow.process.send_signal(signal.SIGTERM)
+        assert slow.process.wait(timeout=2) == 128 + signal.SIGTERM
+        with pytest.raises(httpx.RemoteProtocolError):
+            running.result()
+
+
+def test_a_signal_lets_what_runs_finish(server: Server) -> None:
+    """The last test of this file: it ends the server that the others ask."""
+    url = f"{server.url}/v1/chat/completions"
+    fields = endless(url) | {"n": 16, "stream": True}
+    with httpx.stream("POST", url, json=fields, timeout=60) as stream:
+        lines = stream.iter_lines()
+        first = next(lines)  # It may be the end of an answer already.
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{server.url}/health")
+        assert server.process.poll() is None
+        rest = [first, *lines]
+    ends = [json.loads(line[6:])["choices"][0]["finish_reason"] for line in rest if "{" in line]
+    assert sum(end is not None for end in ends) == 16
+    assert rest[-2] == "data: [DONE]"
+    assert server.process.wait(timeout=20) == 0
+    assert "Traceback" not in server.process.communicate()[1]

@@ -1,0 +1,291 @@
+"""The command line, as a user meets it: real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import ENVIRONMENT, arena, last_json, started
+
+from arena.cli import run
+from arena.testing.conformance import timeless
+
+
+def test_one_game_as_json(tmp_path: Path) -> None:
+    done = arena(
+        "play", "cluedo", "--seed", "7", "--players", "3", "--no-watch", "--json", cwd=tmp_path
+    )
+    assert done.returncode == 0 and not done.stderr
+    result = last_json(done.stdout)
+    assert list(result) == [
+        "game",
+        "variant",
+        "seed",
+        "players",
+        "winner",
+        "returns",
+        "turns",
+        "decisions",
+        "outcome",
+        "replay",
+    ]
+    assert result["players"] == ["bot:detective"] * 3
+    assert result["outcome"] == "terminated"
+    assert (tmp_path / str(result["replay"])).exists()
+
+
+def test_the_acceptance_game_has_the_same_bytes_twice(tmp_path: Path) -> None:
+    command = "play cluedo --variant classic --players 6 --seed 7 --no-watch --json"
+    results = [last_json(arena(command, cwd=tmp_path).stdout) for _ in range(2)]
+    first, second = (tmp_path / str(result["replay"]) for result in results)
+    assert first != second
+    assert timeless(first) == timeless(second)
+
+
+def test_flags_may_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARENA_PLAY_OUT", str(tmp_path / "there"))
+    assert run(["play", "kuhn_poker", "--seed", "1", "--json"]) == 0
+    assert last_json(capsys.readouterr().out)["replay"].startswith(str(tmp_path / "there"))  # type: ignore[attr-defined]
+    monkeypatch.setenv("ARENA_PLAY_GAMES", "none")
+    assert run(["play", "kuhn_poker"]) == 2
+
+
+def test_several_games(tmp_path: Path) -> None:
+    done = arena(
+        "play cluedo --games 5 --players 3 --seed 1 --seat 0=bot:oracle --json",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0
+    games = last_json(done.stdout)["games"]
+    assert isinstance(games, list)
+    assert sorted(game["seed"] for game in games) == [1, 2, 3, 4, 5]
+    assert "5 of 5 games finished" in done.stderr
+    for game in games:
+        checked = arena("replay", game["replay"], "--verify", "--json", cwd=tmp_path)
+        assert checked.returncode == 0 and last_json(checked.stdout)["verified"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ("play chess", 2, "there is no game 'chess'"),
+        ("play clued", 2, "did you mean 'cluedo'?"),
+        ("play cluedo --players 9", 2, "option players=9"),
+        ("play cluedo --variant board", 2, "'cards' or 'classic'"),
+        ("play tictactoe --variant big", 2, "tictactoe has no option 'variant'"),
+        ("play cluedo --option colour=red", 2, "cluedo has no option 'colour'"),
+        ("play cluedo --option colour", 2, "is not NAME=VALUE"),
+        ("play cluedo --seat 4=bot:novice", 2, "cluedo has seats 0 to 3"),
+        ("play cluedo --seat x", 2, "is not I=SPEC"),
+        ("play cluedo --seat ²=bot:oracle", 2, "is not I=SPEC"),
+        ("play cluedo --seat 0=bot:oracle --seat 0=bot:novice", 2, "named twice"),
+        ("play cluedo --option players=3 --players 4", 2, "say it twice"),
+        ("play cluedo --option name=x", 2, "has no option 'name'"),
+        ("play cluedo --option self=1", 2, "has no option 'self'"),
+        ("play cluedo --games 99999999999999999999", 2, "--games"),
+        ("play cluedo --seed 99999999999999999999", 2, "--seed"),
+        ("play cluedo --seat -1=bot:novice", 2, "is not I=SPEC"),
+        ("play cluedo --seat 0=bot:holmes", 2, "has no bot 'holmes'"),
+        ("play cluedo --seat 0=martian", 2, "'martian' names no player"),
+        ("play cluedo --seed -1", 2, "--seed"),
+        ("play cluedo --seed x", 2, "--seed"),
+        ("play cluedo --games 0", 2, "--games"),
+        ("play cluedo --games 3 --seat 0=human", 2, "one game at a time"),
+        ("play cluedo --delay -1", 2, "--delay"),
+        ("play cluedo --text-level some", 2, "events, notes, deductions"),
+        ("play cluedo --nonsense", 2, "--nonsense"),
+        ("play", 2, "Missing argument 'game'"),
+        ("fly", 2, "fly"),
+        ("play cluedo --out FILE", 2, "is not a folder"),
+        ("play cluedo --out /proc/nowhere", 1, "cannot write"),
+        ("replay missing.jsonl", 1, "No such file"),
+        ("replay FILE", 1, "this is no replay"),
+        ("replay", 2, "which replay?"),
+        ("games chess", 2, "there is no game 'chess'"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    arguments: str, code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FILE").write_text("no folder\n", encoding="utf-8")
+    assert run(arguments.split()) == code
+    output = capsys.readouterr()
+    assert not output.out
+    assert output.err.count("\n") == 1 and message in output.err
+    assert [path.name for path in tmp_path.iterdir()] == ["FILE"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o500)
+    assert run(["play", "cluedo", "--out", str(tmp_path / "x")]) == 1
+    assert "permission denied" in capsys.readouterr().err
+
+
+def test_ctrl_c_keeps_the_finished_games(tmp_path: Path) -> None:
+    process = started("play cluedo --games 2000 --json", tmp_path)
+    folder = tmp_path / "runs" / "play"
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("*.jsonl"))) < 5 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    games = json.loads(stdout.splitlines()[-1])["games"]
+    assert len(games) >= 5
+    assert f"Interrupted: {len(games)} of 2000 games finished" in stderr
+    assert "Traceback" not in stderr
+    assert sorted(Path(g["replay"]).name for g in games) == sorted(
+        path.name for path in folder.glob("*.jsonl")
+    )
+
+
+def test_a_tampered_replay_exits_with_1_and_names_the_difference(tmp_path: Path) -> None:
+    done = arena("play kuhn_poker --seed 1 --json", cwd=tmp_path)
+    path = tmp_path / str(last_json(done.stdout)["replay"])
+    path.write_text(path.read_text().replace('"pass"', '"bet"'), encoding="utf-8")
+    checked = arena("replay", str(path), "--verify", cwd=tmp_path)
+    assert checked.returncode == 1
+    assert "differs at" in checked.stdout + checked.stderr or "not allowed" in checked.stderr
+
+
+def test_watching_on_a_pipe_is_plain_lines(tmp_path: Path) -> None:
+    done = arena("play cluedo --seed 3 --players 3", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("cluedo · cards · 3 players · seed 3")
+    assert any("suggests" in line for line in lines)
+    assert lines[-1].startswith("Replay: ")
+
+
+def test_a_replay_as_one_seat_saw_it(tmp_path: Path) -> None:
+    done = arena("play cluedo --seed 3 --players 3 --json", cwd=tmp_path)
+    path = str(last_json(done.stdout)["replay"])
+    full = arena("replay", path, cwd=tmp_path).stdout
+    mine = arena("replay", path, "--seat", "1", cwd=tmp_path).stdout
+    assert full.count(" holds ") == 3 and mine.count(" holds ") == 1
+    data = last_json(arena("replay", path, "--seat", "1", "--json", cwd=tmp_path).stdout)
+    events = [event for ply in data["plies"] for event in ply["events"]]  # type: ignore[attr-defined]
+    assert all(e["audience"] is None or 1 in e["audience"] for e in events)
+    position = arena("replay", path, "--ply", "4", cwd=tmp_path)
+    assert position.returncode == 0 and "ply 4/" in position.stdout
+    beyond = arena("replay", path, "--ply", "4000", cwd=tmp_path)
+    assert beyond.returncode == 2 and "plies" in beyond.stderr
+
+
+def test_a_person_plays_on_a_pipe_and_sees_only_its_own(tmp_path: Path) -> None:
+    done = arena(
+        "play cluedo --players 3 --seed 2 --seat 0=human --max-turns 1",
+        cwd=tmp_path,
+        typed="help\nshow me\nsuggest nobody\nsuggest mrs white, rope, hall\nend\n",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no action of this game" in done.stdout
+    assert "One suspect, one weapon and one room" in done.stdout
+    assert "You are Player 0." in done.stdout and "Player 0 holds" in done.stdout
+    assert "Player 1 holds" not in done.stdout and "Player 2 holds" not in done.stdout
+    assert "truncated: stopped after 1 turns" in done.stdout
+
+
+def test_a_person_who_hangs_up_leaves_the_game_unfinished(tmp_path: Path) -> None:
+    done = arena("play cluedo --seed 2 --seat 0=human", cwd=tmp_path)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert list((tmp_path / "runs" / "play").glob("*.part"))
+
+
+def test_a_person_by_another_spelling_sees_no_more(tmp_path: Path) -> None:
+    done = arena(
+        "play cluedo --players 3 --seed 7 --seat 0=human: --max-turns 1",
+        cwd=tmp_path,
+        typed="end\n",
+    )
+    assert "Player 1 holds" not in done.stdout and "Player 2 holds" not in done.stdout
+
+
+def test_a_person_is_told_how_it_ended(tmp_path: Path) -> None:
+    done = arena(
+        "play cluedo --players 3 --seed 2 --seat 0=human --max-turns 1",
+        cwd=tmp_path,
+        typed="accuse Mrs White, Rope, Hall\n",
+    )
+    assert "accuses Mrs White, Rope, Hall, and is wrong" in done.stdout
+    assert "looks into the envelope" in done.stdout
+    assert "truncated: stopped after 1 turns; returns 0, 0, 0" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["games", "play cluedo --players 3 --seed 1 --watch"])
+def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "arena", *command.split()],
+            cwd=tmp_path,
+            env=ENVIRONMENT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "arena: cannot write the output: No space left on device\n"
+
+
+def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["games", "--json"]) == 0
+    games = json.loads(capsys.readouterr().out)["games"]
+    assert {"cluedo", "tictactoe", "kuhn_poker", "goofspiel"} <= {g["name"] for g in games}
+    assert run(["games", "cluedo"]) == 0
+    assert "variant = 'cards'  (cards, classic)" in capsys.readouterr().out
+    assert run(["agents"]) == 0
+    assert "bot:oracle" in capsys.readouterr().out
+    assert run(["agents", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bots"]
+
+
+def test_doctor_says_what_is_missing_and_how_to_get_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["doctor"]) == 0
+    assert "gymnasium" in capsys.readouterr().out
+    from importlib.metadata import PackageNotFoundError
+
+    from arena.cli import doctor
+
+    def missing(name: str) -> str:
+        if name == "pettingzoo":
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(doctor, "version", missing)
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    assert run(["doctor", "--json"]) == 0
+    packages = json.loads(capsys.readouterr().out)["packages"]
+    (found,) = [p for p in packages if p["name"] == "pettingzoo" and p["extra"] == "pettingzoo"]
+    assert found["version"] is None
+    assert found["install"].startswith("pip install -e '.[pettingzoo]'")
+
+
+def test_starting_is_quick_and_light() -> None:
+    """What costs time is not even imported: counted, because times wobble."""
+    code = (
+        "import sys, arena; "
+        "heavy = {'numpy', 'gymnasium', 'pydantic', 'rich', 'typer', 'pettingzoo', 'asyncio'}; "
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules); "
+        "from arena.cli import run; run(['agents', '--json']); run(['games', '--json']); "
+        "heavy = {'numpy', 'gymnasium', 'torch', 'pettingzoo', 'prompt_toolkit'}; "
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

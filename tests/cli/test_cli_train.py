@@ -1,0 +1,379 @@
+"""`arena train --dry-run` and `arena runs`, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import ENVIRONMENT, last_json
+from training_rows import row
+
+from arena.cli import run
+from arena.plugins.loader import catalog
+from trainers.config.config import TrainConfig
+from trainers.runs.records import RunFiles, RunState, StepRecord
+
+if "rewards" not in catalog().names("trainer"):
+    catalog().add("trainer", "rewards", "trainers.rewards:Rewards")
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def dry(flags: str, output: Output) -> Any:
+    code = run(["train", *flags.split(), "--dry-run", "--json"])
+    captured = output.readouterr()
+    assert code == 0, captured.err
+    return last_json(captured.out)
+
+
+def test_help_has_a_flag_for_every_setting_and_its_default(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("arena.toml").write_text("[train]\nseed = 77\n", encoding="utf-8")
+    assert run(["train", "--help"]) == 0
+    told = capsys.readouterr().out
+    for name in TrainConfig.model_fields.keys() - {"game", "options"}:
+        assert f"--{name.replace('_', '-')}" in told, name
+    words = " ".join(word for word in told.split() if word != "│")
+    for text in (
+        "Full games of each deal. From 2 to 1024. Default: 8.",
+        "As ART defines it. Choose cispo, ppo. Default: cispo.",
+        "Default: scratch; cluedo: empty.",
+        "minibatches. Default: 77.",
+        "--wandb --no-wandb",
+        "--max-concurrent,--concurrency",
+        "Early stop",
+    ):
+        assert text in words
+
+
+def test_nobody_waits_for_the_flags_of_training() -> None:
+    check = (
+        "import sys; from arena.cli import run; assert run(['--help']) == 0; "
+        "assert 'pydantic' not in sys.modules and 'arena.training' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check], env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert " train " in done.stdout and " runs " in done.stdout
+
+
+def test_every_source_of_a_setting_in_its_order(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("arena.toml").write_text(
+        "[train]\npreset = 'demo'\nsteps = 5\nseed = 5\nproject = 'from-file'\n"
+        "learning_rate = 1e-5\n[train.kuhn_poker]\nloss = 'ppo'\n",
+        encoding="utf-8",
+    )
+    Path(".env").write_text("ART_MODEL_NAME=from-dotenv\n", encoding="utf-8")
+    monkeypatch.setenv("ARENA_TRAIN_SEED", "6")
+    monkeypatch.setenv("ARENA_TRAIN_STEPS", "6")
+    monkeypatch.setenv("ARENA_TRAIN_OPTION", "players=5 theme=us")
+    monkeypatch.setenv("ARENA_TRAIN_PROJECT", "ours")
+    monkeypatch.setenv("ART_PROJECT", "theirs")
+    monkeypatch.setenv("ART_BASE_MODEL", "clue-tiny")
+    found = dry("cluedo --steps 7 --players 3 --concurrency 2 --no-scale-advantages", capsys)
+    config, origins = found["config"], found["origins"]
+    expected = {
+        "steps": (7, "flag"),
+        "max_concurrent": (2, "flag"),
+        "scale_advantages": (False, "flag"),
+        "seed": (6, "environment"),
+        "project": ("ours", "environment"),
+        "base_model": ("clue-tiny", "environment"),
+        "model_name": ("from-dotenv", "environment"),
+        "learning_rate": (1e-5, "arena.toml"),
+        "preset": ("demo", "arena.toml"),
+        "text_level": ("deductions", "preset demo"),
+        "groups_per_step": (8, "preset demo"),
+        "loss": ("cispo", "default"),
+        "host": ("embedded", "default"),
+    }
+    assert {name: (config[name], origins[name]) for name in expected} == expected
+    options = config["options"]
+    assert (options["players"], options["theme"], options["variant"]) == (3, "us", "cards")
+    assert origins["options.players"] == "flag" and origins["options.theme"] == "environment"
+    assert origins["options.variant"] == "default"
+    assert (found["start"], found["folder"]) == ("new", "runs/train/cluedo-demo")
+    assert found["work"]["games"] == 7 * 8 * 8
+    assert found["work"]["evaluation_games"] == 3 * 200
+    assert found["reward"]["information"]["weight"] == 0.5
+    assert sorted(path.name for path in Path().iterdir()) == [".env", "arena.toml"]
+
+
+def test_a_dry_run_for_people(capsys: Output) -> None:
+    flags = "cluedo --text-level events --host embedded --epochs 3 --dataset-size 64 --seats all"
+    assert run(["train", *flags.split(), "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    lines = {line.split()[0]: line.split()[1:] for line in told.splitlines() if line.split()}
+    assert lines["text_level"] == ["events", "flag"]
+    assert lines["learning_rate"] == ["0.0003", "default"]
+    assert lines["eval_every"] == ["8", "preset", "default"]
+    assert lines["options.players"] == ["4", "default"]
+    assert lines["information"][0] == "0.5" and lines["leak"][0] == "–"
+    assert lines["Host:"][0] == "embedded."
+    assert lines["Experiment:"] == ["begins", "in", "runs/train/cluedo-default"]
+    assert "12 steps, 1,536 games to learn from" in told
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("cluedo --backend openrouter", "--backend openrouter: training needs art"),
+        ("cluedo --preset huge", "--preset huge: choose default, demo, gpu, or name a FILE.toml"),
+        ("cluedo --preset no.toml", "--preset no.toml: the file cannot be read"),
+        ("cluedo --steps -1", "--steps -1: input should be greater than or equal to 0"),
+        ("cluedo --steps x", "--steps"),
+        ("cluedo --learning-rate 0", "--learning-rate 0.0: input should be greater than 0"),
+        ("cluedo --rollout-timeout inf", "--rollout-timeout inf: this must be a finite number"),
+        ("cluedo --loss sft", "--loss 'sft': choose cispo, ppo"),
+        ("cluedo --host cloud", "--host 'cloud': choose auto, embedded, local, serverless"),
+        ("cluedo --text-level all", "--text-level 'all': choose events, notes, deductions"),
+        ("cluedo --epochs 2", "--epochs 2: passes over how many deals? Say it with --dataset-size"),
+        ("cluedo --experiment-name a/b", "--experiment-name 'a/b'"),
+        ("cluedo --resume", "--resume: there is no experiment 'cluedo-default'"),
+        ("cluedo --players 9", "option players=9"),
+        ("cluedo --players 3 -o players=3", "say it twice"),
+        ("cluedo --reward win", "--reward win: 'win' is not of the form NAME=WEIGHT"),
+        ("cluedo --reward luck=1", "there is no reward term 'luck'"),
+        ("cluedo --base-model no-such", "no-such"),
+        ("cluedo --project ../../x", "--project '../../x': this names a folder in the run's"),
+        ("cluedo --model-name a/b", "--model-name 'a/b': this names a folder in the run's folder"),
+        ("cluedo --opponents human", "--opponents human: nobody can play so many games"),
+        ("cluedo --opponents bot:nobody", "cluedo has no bot 'nobody'"),
+        ("cluedo --reward win=0", "--reward win=0: all weights are 0"),
+        ("cluedo --reward claims=1", "nobody is asked for claims; add --beliefs"),
+        ("cluedo --kl-reference-every 2", "without --kl-coef there is no penalty"),
+        ("cluedo --kl-coef 1 --kl-reference 3", "the run has finished 0 steps"),
+        ("cluedo --device mps", "--device mps: choose auto, cpu, cuda or cuda:NUMBER"),
+        ("cluedo --prompt no-such", "no-such"),
+        ("cluedo --group-scorer no_such:f", "--group-scorer no_such:f: there is no module"),
+        ("cluedo --seed 100000000001", "--seed 100000000001: input should be less than"),
+        ("kuhn_poker --players 3", "kuhn_poker has no option 'players'"),
+        ("chess", "there is no game 'chess'"),
+        ("", "Missing argument 'game'"),
+        ("cluedo --nonsense", "--nonsense"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(flags: str, said: str, capsys: Output) -> None:
+    assert run(["train", *flags.split(), "--dry-run"]) == 2
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[train]\nstepz = 1",
+            "arena.toml, [train]: there is no key 'stepz'; did you mean 'steps'?",
+        ),
+        ("[train]\nseed = -1", "arena.toml, [train]: seed = -1: input should be"),
+        ("[train]\npreset = 'x'", "arena.toml: preset = 'x': choose default, demo"),
+        ("[train.cluedo.options]\nplayers = 9", "option players=9: input should be"),
+        ("[train.cluedo.options]\nplayers = 9", "(arena.toml)"),
+        ("train = 3", "arena.toml: train must be a table"),
+    ],
+)
+def test_a_bad_settings_file_names_its_key(text: str, said: str, capsys: Output) -> None:
+    Path("arena.toml").write_text(text, encoding="utf-8")
+    assert run(["train", "cluedo", "--dry-run"]) == 2
+    assert said in capsys.readouterr().err
+    assert run(["train", "--help"]) == 0, "help is given all the same"
+
+
+def write_run(name: str, steps: int, of: int, state: RunState | None = None, **values: Any) -> Path:
+    """A run that never was: `steps` of `of` are there."""
+    files = RunFiles(Path("runs/train") / name)
+    files.folder.mkdir(parents=True)
+    given = {"experiment_name": name, "text_level": "deductions", "options": {"players": 4}}
+    config = TrainConfig(**{"steps": of, "host": "embedded", **given, **values})
+    files.config.write_text(config.model_dump_json(), encoding="utf-8")
+    rng = random.Random(1)
+    rows = [row(step, rng, of, every=4).model_dump_json() for step in range(steps + 1)]
+    files.metrics.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    state = state or RunState(step=steps)
+    files.state.write_text(state.model_dump_json(), encoding="utf-8")
+    return files.folder
+
+
+def finished() -> RunState:
+    last = row(8, random.Random(1), 8, every=4).evaluation
+    assert last is not None
+    return RunState(step=8, best_step=4, status="finished", final={"newest": last, "best": last})
+
+
+def test_an_experiment_is_gone_on_with_or_refused(capsys: Output) -> None:
+    found = dry("cluedo --preset demo", capsys)
+    folder = RunFiles(Path(found["folder"]))
+    folder.folder.mkdir(parents=True)
+    folder.config.write_text(json.dumps(found["config"]), encoding="utf-8")
+    folder.state.write_text('{"step": 5}', encoding="utf-8")
+    again = dry("cluedo --preset demo --resume --steps 40 --log-sample-rate 1", capsys)
+    assert (again["start"], again["step"], again["config"]["steps"]) == ("continue", 5, 40)
+    assert again["host"]["why"] == "The experiment was started with it."
+    assert dry("cluedo --preset demo --fresh --seed 3", capsys)["start"] == "fresh"
+    assert (
+        run(["train", "cluedo", "--preset", "demo", "--seed", "3", "--players", "3", "--dry-run"])
+        == 2
+    )
+    told = capsys.readouterr().err
+    assert "--option players=4, now 3; --seed 0, now 3. Use the same ones" in told
+    assert sorted(path.name for path in Path("runs/train").iterdir()) == ["cluedo-demo"]
+
+
+def test_a_dry_run_looks_at_nothing_of_a_run_that_it_would_move_aside(capsys: Output) -> None:
+    write_run("x", 2, 8)
+    Path("runs/train/x/run.json").write_text("{")
+    assert run(["train", "cluedo", "--experiment-name", "x", "--dry-run"]) == 2
+    assert dry("cluedo --experiment-name x --fresh", capsys)["start"] == "fresh"
+
+
+def test_runs_are_listed_whatever_their_files_are(capsys: Output) -> None:
+    assert run(["runs", "list"]) == 0
+    assert "There are no runs in runs/train" in capsys.readouterr().out
+    write_run("done", 8, 8, finished())
+    killed = write_run("killed", 5, 8)
+    with (killed / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"step": 6, "conf')
+    shutil.copytree(killed, "runs/train/begun")
+    for name in ("run.json", "metrics.jsonl"):
+        Path("runs/train/begun", name).unlink()
+    for name, path, content in (
+        ("no-config", "config.json", b"{"),
+        ("no-text", "metrics.jsonl", b"\xff\xfe"),
+        ("no-state", "run.json", b'{"step": "x"}'),
+        ("odd", "config.json", b'{"game": "chess"}'),
+        ("infinite", "metrics.jsonl", b'{"step":1,"config_hash":"x","seconds":Infinity,'
+         b'"win_rate":{"value":NaN},"time":{"update":NaN},"terms":{"win":{"mean":NaN}}}\n'),
+    ):  # fmt: skip
+        shutil.copytree(killed, f"runs/train/{name}")
+        Path("runs/train", name, path).write_bytes(content)
+    assert run(["runs", "list", "--json"]) == 0
+    listed: Any = last_json(capsys.readouterr().out)["runs"]
+    runs = {each["name"]: each for each in listed}
+    assert {name: each["status"] for name, each in runs.items()} == {
+        "done": "finished",
+        "killed": "interrupted",
+        "begun": "interrupted",
+        "infinite": "interrupted",
+        "odd": "interrupted",
+        "no-config": "broken",
+        "no-text": "broken",
+        "no-state": "broken",
+    }
+    assert (runs["killed"]["step"], runs["killed"]["steps"]) == (5, 8)
+    assert runs["done"]["gain"] == json.loads(finished().model_dump_json())["final"]["best"]["gain"]
+    assert runs["killed"]["gain"]["value"] > 0.2
+    assert runs["killed"]["gain_is_chosen"] and not runs["done"]["gain_is_chosen"]
+    assert [rate["n"] for rate in runs["killed"]["win_rate"]] == [128, 128]
+    assert runs["done"]["seconds"] == pytest.approx(6 * 7.4 + 2 * 11.5)
+    for name in runs:
+        assert run(["runs", "show", name]) == 0
+        assert run(["runs", "show", name, "--json"]) == 0
+    for more in ("list", "list --markdown", "compare done no-config odd infinite begun"):
+        assert run(["runs", *more.split()]) == 0
+    told = capsys.readouterr().out
+    assert "| done | cluedo | 8/8 | finished |" in told
+    lines = [line for line in told.splitlines() if line.startswith(("| done |", "| killed |"))]
+    for line in lines[:2]:
+        assert ("chosen on these" in line) == line.startswith("| killed")
+
+
+def test_a_run_is_shown_with_what_is_unusual_in_it(capsys: Output) -> None:
+    folder = write_run("done", 8, 8, finished(), learning_rate=0.001)
+    for name in ("done", str(folder), "done --every 3"):
+        assert run(["runs", "show", *name.split(), "--markdown"]) == 0
+    told = capsys.readouterr().out
+    for line in (
+        "| learning_rate | 0.001 | 0.0003 |",
+        "| text_level | deductions | notes |",
+        "| step | win ×1 | information ×0.5 | format ×0.1 |",
+        "| update | 0:21 | 31 % |",
+        "| final, best | 100 | 73 % [65, 81] | 41 % [33, 49] | +32 points [+24, +40] |",
+    ):
+        assert line in told
+    assert "options.players" not in told, "four are what the game has anyway"
+    thinned = told.split("**Steps**")[3].split("**")[0]
+    assert [line.split()[1] for line in thinned.splitlines() if line[:3].strip("| ").isdigit()] == [
+        "0", "3", "6", "8",
+    ]  # fmt: skip
+
+
+def test_runs_side_by_side(capsys: Output) -> None:
+    write_run("one", 8, 8, finished())
+    write_run("two", 5, 8, seed=3, options={"players": 3})
+    assert run(["runs", "compare", "one", "two", "--markdown"]) == 0
+    told = capsys.readouterr().out
+    assert "| options.players | 4 | 3 |\n| seed | 0 | 3 |\n" in told
+    assert "learning_rate" not in told and "experiment_name" not in told
+    curve = [line.split(" | ") for line in told.split("**In all**")[0].splitlines()]
+    points = {line[0]: line[1:] for line in curve if line[0] in {"| 4", "| 8"}}
+    assert points["| 4"][0].startswith("+26 points [+18, +34] (39.2 k, 0:34)")
+    assert len(points["| 8"]) == 2 and points["| 8"][1].strip("| ") == ""
+    assert run(["runs", "compare", "one"]) == 2
+    assert run(["runs", "show", "three"]) == 2
+    told = capsys.readouterr().err
+    assert "name two runs or more" in told
+    assert "there is no run 'three' in runs/train; known: one, two" in told
+
+
+def test_runs_are_where_training_puts_them(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run("one", 1, 8)
+    Path("runs").rename("elsewhere")
+    Path("arena.toml").write_text("[train]\nlog_dir = 'elsewhere/train'\n", encoding="utf-8")
+    for more, found in (("", 1), ("--log-dir nowhere", 0), ("--log-dir elsewhere/train", 1)):
+        assert run(["runs", "list", "--json", *more.split()]) == 0
+        assert len(last_json(capsys.readouterr().out)["runs"]) == found  # type: ignore[arg-type]
+    monkeypatch.setenv("ARENA_TRAIN_LOG_DIR", "nowhere")
+    assert run(["runs", "show", "one"]) == 2
+
+
+def test_how_a_run_ends_is_told(capsys: Output) -> None:
+    from arena.cli.training.plain_progress import TrainingLines
+    from arena.cli.training.train_summary import ending, result
+
+    files = RunFiles(write_run("done", 8, 8, finished(), options={"players": 3}))
+    config = TrainConfig.model_validate_json(files.config.read_text())
+    assert result(config, files, finished())["checkpoint"] is None
+    weights = files.art / "arena" / "models" / "done" / "checkpoints" / "0004"
+    weights.mkdir(parents=True)
+    files.report.touch()
+    told = "\n".join(ending(config, files, finished()))
+    assert "The best checkpoint, of step 4: +32 points [+24, +40] on 100 deals" in told
+    assert "from 41 % to 73 %" in told and f"Report:  {files.report}" in told
+    command = f"--players 3 --text-level deductions --seat 0=embedded:{weights}"
+    assert f"arena play cluedo {command}" in told
+    found = result(config, files, finished())
+    assert (found["status"], found["report"]) == ("finished", str(files.report))
+    assert found["final"]["best"]["gain"]["n"] == 100 and found["checkpoint"] == str(weights)
+    none_better = finished().model_copy(update={"best_step": None})
+    assert "The best checkpoint" not in "\n".join(ending(config, files, none_better))
+    view = TrainingLines()
+    view.begin(config, 2, "embedded host")
+    for step in range(5):
+        view.step(row(step, random.Random(1), 8, every=4))
+    view.step(StepRecord(step=5, config_hash="x", warnings=("the disk is nearly full",)))
+    view.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "done: cluedo, 8 steps after 2; embedded host"
+    assert lines[1].startswith("step 3/8: reward +"), "an earlier command has told the others"
+    assert "gain +26 points [+18, +34] in 100 games" in lines[2]
+    assert lines[3:] == ["step 5/8: 0.0 s", "  the disk is nearly full"]

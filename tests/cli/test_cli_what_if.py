@@ -1,0 +1,496 @@
+"""`arena replay --branch` and `--ask`, as a user meets them."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import re
+import signal
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluedo_server import legal_answer, start, wait_until
+from misbehaving import Misbehaving
+
+from arena.agents.prompt import ChatOptions
+from arena.cli import run
+from arena.cli.common.models import ModelFlags
+from arena.cli.replaying.call import Call, ExportFlags, LookFlags, PageFlags, WhatIfFlags
+from arena.cli.replaying.look import moment_address
+from arena.cli.replaying.modes import MODES
+from arena.cli.replaying.what_if import asked_how
+from arena.episodes.branch import position, turns_left
+from arena.episodes.policy_agreement import CONTEXT
+from arena.episodes.replay import read_replay, verify
+from arena.llm.backend import Sampling
+
+
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A game of the cards variant."""
+    folder = tmp_path_factory.mktemp("parent")
+    seats = "--seat 0=bot:novice --seat 1=bot:detective --seat 2=bot:novice"
+    words = f"play cluedo --variant cards --players 3 --seed 4 --no-watch {seats} --out"
+    assert run([*words.split(), str(folder)]) == 0
+    (path,) = folder.glob("*.jsonl")
+    return path
+
+
+def told(
+    capsys: pytest.CaptureFixture[str], parent: Path, words: str, *more: str, code: int = 0
+) -> Any:
+    """The JSON that the words print, or without `--json` what stands on stderr."""
+    capsys.readouterr()
+    assert run(["replay", str(parent), *words.split(), *more]) == code
+    said = capsys.readouterr()
+    return json.loads(said.out.splitlines()[-1]) if "--json" in words and not code else said
+
+
+def test_several_games_from_one_position(
+    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "--branch 6 --seat 0=bot:oracle --games 3 --seed 20 --json --out"
+    found = told(capsys, parent, words, str(tmp_path))
+    assert [game["seed"] for game in found["games"]] == [20, 21, 22]
+    assert found["ply"] == 6 and found["parent"] == str(parent)
+    first, second, _ = found["seats"]
+    assert (first["player"], first["player_before"]) == ("bot:oracle", "bot:novice")
+    assert second["player"] == second["player_before"] == "bot:detective"
+    assert sum(seat["won"] for seat in found["seats"]) <= 3
+    for seat in found["seats"]:
+        assert seat["games"] == 3 and seat["win_rate"]["low"] <= seat["won"] / 3
+        assert seat["won_before"] == (found["outcome"]["winner"] == seat["seat"])
+    for game in found["games"]:
+        path = Path(game["replay"])
+        assert path.name == f"{parent.stem}-branch6-seed{game['seed']}.jsonl"
+        assert verify(read_replay(path)) is None
+
+
+def test_a_branch_in_words(
+    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = told(capsys, parent, "--branch 6 --seat 0=bot:oracle --seed 2 --out", str(tmp_path))
+    (path,) = tmp_path.glob("*.jsonl")
+    assert f"{parent.name} played on from position 6: 1 game, seed 2" in said.out
+    assert "bot:oracle (was bot:novice)" in said.out and not said.err
+    look = f"Look: arena replay {path}, or all: arena replay {tmp_path} --web"
+    assert look in said.out
+    again = told(capsys, path, "--branch 9 --seed 3 --json --out", str(tmp_path))
+    branch = read_replay(again["games"][0]["replay"])
+    assert [b.parent for b in branch.header.branches] == [parent.name, path.name]
+    said = told(capsys, parent, "--branch 0 --seed 2 --out", str(tmp_path))
+    assert "note: at position 0 nobody has moved; it is dealt anew" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("--branch 9999", "the game is over there; choose --branch 0 to"),
+        ("--branch 3 --seat 3=bot:novice", "has seats 0 to 2"),
+        ("--branch 3 --seat 0", "is not I=SPEC"),
+        ("--branch 3 --seat 0=bot:novice --seat 0=bot:oracle", "named twice"),
+        ("--branch 3 --seat 0=bot:nobody", "has no bot 'nobody'"),
+        ("--branch 3 --seat 0=nobody", "'nobody' names no player"),
+        ("--branch 3 --seat 0=human --games 2", "one person plays one game"),
+        ("--branch 3 --temperature 0 --answers x", "--answers 'x'"),
+        ("--branch 3 --seat 0=embedded:/nowhere --seat 1=bot:nobody", "has no bot 'nobody'"),
+        ("--svg position.png", "it writes SVG; name the file position.svg"),
+        ("--export parquet --out x.jsonl", "writes .parquet; name the file x.parquet"),
+        ("--ask bot:nobody", "has no bot 'nobody'"),
+        ("--ask nobody", "'nobody' names no player"),
+        ("--ask bot:novice --seat 3", "0 to 2"),
+        ("--ask bot:novice --seat 0=bot:novice", "0 to 2"),
+        ("--ask bot:novice --seat 0 --out x", "--out goes with --branch or --export, not with"),
+    ],
+)
+def test_wrong_usage(
+    parent: Path, capsys: pytest.CaptureFixture[str], words: str, complaint: str
+) -> None:
+    said = told(capsys, parent, words, code=2)
+    assert not said.out and complaint in said.err
+    assert said.err.startswith("arena: ") and said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "http://127.0.0.1:9/v1#m",
+        "MyAgent",
+        "openai:gpt-4o",
+        "scripted:/etc/passwd",
+        "embedded:/home/me/model",
+        "embedded:folder",
+        "human",
+        "model",
+        "x" * 5000,
+    ],
+)
+def test_a_replay_does_not_say_whom_to_pay_nor_what_to_read(
+    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str
+) -> None:
+    """A key would be sent along, a file be read."""
+    forged = forge(parent, tmp_path, players=[spec, "bot:detective", "bot:novice"])
+    said = told(capsys, forged, "--branch 3 --out", str(tmp_path / "out"), code=2)
+    assert "seat 0 was played by" in said.err and "with --seat 0=SPEC" in said.err
+    assert spec[:60] in said.err and len(said.err) < 600
+    assert not (tmp_path / "out").exists()
+    told(capsys, forged, "--branch 3 --seat 0=bot:novice --json --out", str(tmp_path))
+
+
+def test_the_same_player_again_is_a_word_for_the_shell(
+    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = forge(parent, tmp_path, players=["scripted:$(true)", "bot:detective", "bot:novice"])
+    said = told(capsys, forged, "--branch 3", code=2)
+    assert "for the same again: --seat '0=scripted:$(true)'" in said.err
+
+
+def forge(parent: Path, folder: Path, **fields: Any) -> Path:
+    """The same game with another header."""
+    header, *rest = parent.read_text(encoding="utf-8").splitlines()
+    path = folder / "forged.jsonl"
+    lines = [json.dumps(json.loads(header) | fields), *rest]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def call_of(path: Path, *named: str, **flags: Any) -> Call:
+    data, page = ExportFlags(), PageFlags()
+    asking = ModelFlags(**flags)
+    return Call(LookFlags(), page, WhatIfFlags(), data, asking, (path,), False, frozenset(named))
+
+
+def test_a_replay_does_not_make_requests_expensive(parent: Path, tmp_path: Path) -> None:
+    models = ChatOptions(
+        max_attempts=20, beliefs=True, chat="fresh", sampling=Sampling(0.5, max_tokens=10**6)
+    )
+    forged = forge(parent, tmp_path, models=models.to_json(), max_turns=10**9)
+    replay = read_replay(forged)
+    asked = asked_how(replay, call_of(forged))
+    assert (asked.max_attempts, asked.beliefs, asked.sampling.max_tokens) == (3, False, 1024)
+    assert (asked.chat, asked.sampling.temperature) == ("fresh", 0.5)  # These cost no more.
+    asked = asked_how(replay, call_of(forged, "max_attempts", max_attempts=9, beliefs=True))
+    assert (asked.max_attempts, asked.beliefs) == (9, True)
+    game, start = replay.make_game(), position(replay, 6)
+    usual, limit = game.default_max_turns, turns_left(replay, start, game)
+    assert usual is not None and limit is not None and usual < limit < usual + 7
+
+
+def test_what_stands_in_the_command_is_what_counts(parent: Path, tmp_path: Path) -> None:
+    """Also where it says what is usual."""
+    models = ChatOptions(max_attempts=2, sampling=Sampling(0.5, max_tokens=9)).to_json()
+    forged = forge(parent, tmp_path, models=models)
+    asked = asked_how(read_replay(forged), call_of(forged, "max_attempts", "answer_tokens"))
+    assert (asked.max_attempts, asked.sampling.max_tokens) == (3, 1024)
+    assert asked.sampling.temperature == 0.5
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"returns": []}, "0 returns in a game for 3"),
+        ({"returns": [0.0, 1.0, math.nan]}, "no finite number"),
+        ({"winner": 3}, "the winner is seat 3 of 3"),
+        ({"winner": -1}, "the winner is seat -1 of 3"),
+    ],
+)
+@pytest.mark.parametrize("words", ["--branch 2", "--ask bot:novice", "--verify", "--ply 3"])
+def test_an_outcome_of_other_players_is_named_with_its_line(
+    parent: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    fields: dict[str, Any],
+    complaint: str,
+    words: str,
+) -> None:
+    *rest, last = parent.read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "forged.jsonl"
+    lines = [*rest, json.dumps(json.loads(last) | fields)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    said = told(capsys, path, words, code=1)
+    assert f"{path}: line {len(lines)}: " in said.err and complaint in said.err
+
+
+def test_asking_somebody_else(parent: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, parent, "--ask bot:oracle --seat 0 --json")
+    decisions = found["decisions"]
+    assert found["asked"] == "bot:oracle" and found["seats"] == [0]
+    assert found["answers"] == found["questions"] == len(decisions) > 2
+    assert found["same"] == sum(each["same"] for each in decisions)
+    assert found["agreement"]["value"] == pytest.approx(found["same"] / len(decisions), abs=1e-6)
+    assert {each["player"] for each in decisions} == {0}
+    questions = [each for each in decisions if "expected" in each["of_said"]]
+    assert questions
+    for each in questions:
+        assert each["of_said"]["expected"] == pytest.approx(each["of_said"]["best"])
+    means = found["means"]["expected"]
+    assert means["said"] >= means["played"] > 0
+    assert told(capsys, parent, "--ask bot:oracle --seat 0 --json") == found
+
+
+def test_an_opinion_in_words(
+    parent: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    said = told(capsys, parent, "--ask bot:oracle")
+    assert "bot:oracle says" in said.out and re.search(r"expected \d\.\d\d, best \d", said.out)
+    assert re.search(r"the same at \d+ of \d+ decisions: \d+% \(\d+% to \d+%\)", said.out)
+    assert re.search(r"^ expected +\S+ bits +\S+ bits +\d+", said.out, re.MULTILINE)
+    # What is best there, or breaks even, is no matter of who is asked.
+    assert not re.search(r"^ (best|break even|least|choices) ", said.out, re.MULTILINE)
+    assert all(line.count("best ") <= 1 for line in said.out.splitlines())
+    found = told(capsys, parent, "--ask bot:oracle --json")
+    assert "expected" in found["means"] and not CONTEXT & found["means"].keys()
+    assert any("best" in each["of_played"] for each in found["decisions"])
+
+
+def test_plies_are_counted_from_1_and_numbers_have_their_unit(
+    parent: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    found = told(capsys, parent, "--ask bot:oracle --json")["decisions"]
+    said = told(capsys, parent, "--ask bot:oracle").out
+    first = re.findall(r"^ +(\d+) +\d+ +\S", said, re.MULTILINE)
+    assert list(map(int, first)) == [each["ply"] + 1 for each in found]
+    assert re.search(r"expected \d\.\d\d, best \d\.\d\d bits", said)
+    assert re.search(r"^ expected +\d\.\d\d bits +\d\.\d\d bits +\d+", said, re.MULTILINE)
+    assert re.search(r"probability 100 %, break\s", said)
+    assert "\nexpected: what the question could be expected to bring\n" in said
+
+
+def test_whoever_hangs_up_was_asked_nothing(
+    parent: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    said = told(capsys, parent, "--ask human --seat 0", code=130)
+    assert re.search(r"Asked about: 0 of \d\d? decisions", said.err)
+    assert "No decisions to ask about" not in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        ("--verify", "--verify"),
+        ("--branch 5", "--branch"),
+        ("--ask bot:oracle", "--ask"),
+        ("--html x.html", "--html"),
+        ("--ply 1", "the terminal"),
+    ],
+)
+def test_a_folder_is_no_file(
+    parent: Path, capsys: pytest.CaptureFixture[str], words: str, flag: str
+) -> None:
+    said = told(capsys, parent.parent, words, code=2).err
+    assert said.startswith(f"arena: {flag} takes one file: {parent.parent} is a folder; `arena ")
+
+
+def test_a_bad_value_of_the_environment_is_told_as_such(
+    parent: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variable = "it comes from the environment variable ARENA_REPLAY_PORT"
+    assert variable not in told(capsys, parent, "--port abc", code=2).err
+    monkeypatch.setenv("ARENA_REPLAY_PORT", "abc")
+    assert variable in told(capsys, parent, "--ply 1", code=2).err
+
+
+def test_a_seat_that_is_named_twice_counts_once(
+    parent: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    once = told(capsys, parent, "--ask bot:oracle --seat 0 --json")
+    twice = told(capsys, parent, "--ask bot:oracle --seat 0 --seat 0 --json")
+    assert once == twice and twice["seats"] == [0]
+
+
+def test_a_model_is_asked_and_paid_for(
+    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replies = tmp_path / "replies.json"
+    replies.write_text(json.dumps(["end turn", "hmm", "hmm", "hmm"] * 200), encoding="utf-8")
+    words = f"--ask scripted:{replies} --seat 1 --at-once 1"
+    assert run(["replay", str(parent), *words.split(), "--json"]) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out.splitlines()[-1])
+    assert found["failures"] > 0 and "gave no legal reply" in said.err
+    failed = [each for each in found["decisions"] if each["failure"]]
+    assert len(failed) == found["failures"]
+    assert all(each["said"] is None and not each["same"] for each in failed)
+    assert found["ledger"]["total"]["calls"] > len(found["decisions"])
+    said = told(capsys, parent, f"{words} --max-tokens 3000", code=1)
+    assert "more than --max-tokens 3000 leaves" in said.err and "calls" in said.err
+    assert (
+        re.search(r"Asked about: \d+ of \d+ decisions", said.err)
+        and "would have played" in said.out
+    )
+    assert not list(tmp_path.glob("**/*.ledger.json"))
+
+
+# Flags that would change nothing
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("--web --html x.html", "--html and --web: one of them at a time"),
+        ("--verify --html x.html", "--verify and --html: one of them at a time"),
+        ("--branch 3 --ask bot:novice", "--ask and --branch: one of them at a time"),
+        ("--seed 3", "--seed goes with --branch or --ask, not with stepping through a replay"),
+        ("--games 1", "--games goes with --branch, not with"),
+        ("--temperature 1", "--temperature goes with --branch or --ask, not with"),
+        ("--html x.html --ply 3", "--ply goes with --web, --svg or the terminal, not with --html"),
+        ("--svg x.svg --json", "--json goes with --verify, --branch, --ask, --export or the term"),
+        ("--verify --seat 0", "not with --verify"),
+        ("--schema --ply 1", "not with --schema"),
+        ("--export chat --seat 0", "--seat goes with"),
+        ("--export chat --port 8765", "--port goes with --web, not with --export"),
+        ("--branch 3 --reward win=1", "--reward goes with --export, not with --branch"),
+        ("--branch 3 --ply 3", "not with --branch"),
+        ("--ask bot:novice --games 2", "--games goes with --branch, not with --ask"),
+        ("--ask bot:novice --beliefs", "--beliefs goes with --branch, not with --ask"),
+        ("--ask bot:novice --chat fresh", "--chat goes with --branch, not with --ask"),
+        ("--ask bot:novice --answer-tokens 9", "--answer-tokens: 'bot:novice' is no model"),
+        ("--web --ply 9999 --port 0", "plies"),
+        ("--web --seat 3 --port 0", "has seats 0 to 2"),
+    ],
+)
+def test_a_flag_that_would_change_nothing_is_refused(
+    parent: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    complaint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = told(capsys, parent, words, code=2)
+    assert complaint in said.err and said.err.count("\n") == 1
+    assert not said.out and not list(tmp_path.iterdir())
+
+
+def test_the_environment_is_a_habit_and_no_wish(
+    parent: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARENA_REPLAY_PORT", "9000")
+    monkeypatch.setenv("ARENA_REPLAY_TEMPERATURE", "0.5")
+    assert "verified" in told(capsys, parent, "--verify").out
+
+
+def test_every_flag_goes_with_something() -> None:
+    groups = (LookFlags, PageFlags, WhatIfFlags, ExportFlags, ModelFlags)
+    known = {each.name for group in groups for each in fields(group)} | {"as_json"}
+    taken = {name for mode in MODES for name in {*mode.takes, mode.flag} - {""}}
+    assert taken == known
+
+
+@pytest.mark.parametrize(
+    ("look", "address"),
+    [
+        (LookFlags(ply=4, seat=["1"]), "#at=4&seat=1"),
+        (LookFlags(ply=0), "#at=0"),
+        (LookFlags(seat=["0"]), "#seat=0"),
+        (LookFlags(), ""),
+    ],
+)
+def test_a_moment_has_an_address(parent: Path, look: LookFlags, address: str) -> None:
+    assert moment_address(replace(call_of(parent), look=look)) == address
+
+
+def test_a_folder_has_no_moment(parent: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "name the replay" in told(capsys, parent.parent, "--web --ply 3", code=2).err
+
+
+def test_the_page_is_served_with_the_address_of_a_moment(parent: Path, tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    serving = start(f"replay {parent} --web --port 0 --ply 4 --seat 1", tmp_path)
+    assert serving.stdout is not None
+    line = serving.stdout.readline()
+    serving.send_signal(signal.SIGINT)
+    serving.communicate(timeout=20)
+    assert re.search(r"open http://127\.0\.0\.1:\d+/#at=4&seat=1 in a browser", line)
+    assert serving.returncode == 0
+
+
+# What a file says to the terminal
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J"
+
+
+def test_no_file_steers_the_terminal(
+    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / f"folder{HOSTILE}"
+    folder.mkdir()
+    path = forge(parent, folder, game=HOSTILE)
+    strange = tmp_path / f"strange{HOSTILE}.jsonl"
+    lines = parent.read_text(encoding="utf-8").splitlines()
+    number = next(n for n, line in enumerate(lines) if '"type":"decision"' in line)
+    lines[number] = json.dumps(json.loads(lines[number]) | {"action": f"end {HOSTILE} turn"})
+    strange.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for given, words in (
+        (path, "--verify"),
+        (path, "--ply 1"),
+        (strange, "--verify"),
+        (strange, "--branch 2"),
+        (folder, "--export chat --out " + str(tmp_path / "out")),
+        (folder, ""),
+    ):
+        capsys.readouterr()
+        assert run(["replay", str(given), *words.split()]) in (1, 2)
+        said = capsys.readouterr()
+        assert (said.out + said.err).strip() and "\x1b" not in said.out + said.err
+        assert "\x07" not in said.out + said.err
+
+
+@pytest.mark.parametrize("words", ["--verify", "--ply 1", "--branch 3", "--ask bot:novice"])
+def test_a_complaint_is_short_whatever_it_quotes(
+    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    lines = parent.read_text(encoding="utf-8").splitlines()
+    number = next(n for n, line in enumerate(lines) if '"type":"decision"' in line)
+    lines[number] = json.dumps(json.loads(lines[number]) | {"action": "x" * 3_000_000})
+    path = tmp_path / "long.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    said = told(capsys, path, words, code=1)
+    assert "is no action of this game" in said.err and len(said.err) < 500
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_no_replay(
+    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Opening one would wait for whoever writes into it."""
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    for words in ("", "--verify", "--branch 1"):
+        assert "it is no regular file" in told(capsys, pipe, words, code=1).err
+    said = told(capsys, pipe, f"--export chat --out {tmp_path / 'out'}", code=2)
+    assert "no regular file" in said.err
+    assert "no replays" in told(capsys, tmp_path, f"--export chat --out {pipe}.x", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("words", "answered"),
+    [("--ask {spec}", 20), ("--branch 1 --seat 0={spec} --games 30 --out out", 120)],
+)
+def test_ctrl_c_keeps_what_there_is(
+    parent: Path, tmp_path: Path, words: str, answered: int
+) -> None:
+    with Misbehaving(legal_answer) as server:
+        server.script(["ok"] * answered + ["hang"] * 1000)
+        command = words.format(spec=f"{server.openai_url}#tiny")
+        asking = start(f"replay {parent} {command} --at-once 3 --json", tmp_path)
+        wait_until(lambda: server.ledger.behaviours["hang"] or asking.poll() is not None)
+        asking.send_signal(signal.SIGINT)
+        stdout, _ = asking.communicate(timeout=20)
+    said = (tmp_path / "stderr").read_text()
+    assert asking.returncode == 130 and "Traceback" not in said, said
+    found = json.loads(stdout)
+    if "--ask" in words:
+        assert 0 < found["answers"] == len(found["decisions"]) < found["questions"]
+    else:
+        assert 0 < len(found["games"]) < 30 and "Interrupted: " in said
+        assert all(verify(read_replay(tmp_path / g["replay"])) is None for g in found["games"])

@@ -1,0 +1,57 @@
+"""The tutorials work: their code blocks are run in order, by the real command line, in one folder.
+
+A block with a title is saved under that name; `bash` and `python` blocks are run; `console` blocks
+show commands that need a key, a GPU or more time, and are only parsed (test_commands.py).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import ENVIRONMENT
+from markdown import ROOT, Block, blocks
+
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+
+
+def run(block: Block, folder: Path) -> None:
+    """Run a block in the folder; raise AssertionError with its output if it fails."""
+    # `pip install .` stays in the folder, and takes nothing from an index.
+    pip = {
+        "PIP_TARGET": str(folder / "site"),
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this value as "no isolation".
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    interpreter = {"bash": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
+    done = subprocess.run(
+        [*interpreter[block.language], block.code],
+        cwd=folder,
+        env={
+            **ENVIRONMENT,
+            **pip,
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "site")]),
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, f"{block.code}\n{done.stdout}"
+
+
+@pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)
+def test_blocks_run(tutorial: Path, tmp_path: Path) -> None:
+    for block in blocks(tutorial):
+        if block.file:
+            (tmp_path / block.file).write_text(block.code, encoding="utf-8")
+        elif block.language in ("bash", "python"):
+            run(block, tmp_path)

@@ -1,0 +1,364 @@
+"""Games as environments: MultiAgentEnv, Gymnasium and PettingZoo."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from pettingzoo.test import api_test, seed_test
+
+from arena.agents.seating import seat_agents
+from arena.core.action import CHANCE
+from arena.core.errors import IllegalAction, UsageError
+from arena.core.game import Game
+from arena.envs.gymnasium import SingleAgentEnv
+from arena.envs.multi_agent import ArrayObservation, MultiAgentEnv
+from arena.envs.pettingzoo import to_pettingzoo
+from arena.envs.registration import IDS
+from arena.episodes.record import Episode
+from arena.episodes.runner import play
+from arena.plugins.loader import catalog, make_game
+
+GAMES: list[tuple[str, dict[str, Any]]] = [
+    *((entry.name, {}) for entry in catalog().entries("game") if entry.plugin == "games"),
+    ("cluedo", {"variant": "classic", "players": 4}),
+    ("goofspiel", {"players": 3, "cards": 4}),
+]
+every_game = pytest.mark.parametrize(("name", "options"), GAMES, ids=str)
+
+
+def choose(observations: dict[int, ArrayObservation], rng: random.Random) -> dict[int, int]:
+    """A random legal action number for each player who must act."""
+    return {
+        player: int(rng.choice(np.flatnonzero(seen["action_mask"])))
+        for player, seen in observations.items()
+    }
+
+
+def record(game: Game, seed: int, specs: list[str] | None = None) -> Episode:
+    specs = specs or ["bot:random"] * game.num_players
+    return asyncio.run(play(game, seat_agents(game, specs, seed), seed))
+
+
+def moves_of(episode: Episode, game: Game, player: int) -> list[int]:
+    """The numbers of the actions that `player` chose."""
+    return [
+        game.actions.index[ply.decision.action] for ply in episode.plies if ply.player == player
+    ]
+
+
+def events_of(episode: Episode) -> list[object]:
+    return [event for ply in episode.plies for event in ply.events]
+
+
+# MultiAgentEnv
+
+
+@every_game
+def test_random_play(name: str, options: dict[str, Any]) -> None:
+    """Keys are those who must act, observations fit their space, rewards add up to returns."""
+    env = MultiAgentEnv(make_game(name, **options), max_turns=30)
+    rng = random.Random(0)
+    for seed in range(5):
+        observations, infos = env.reset(seed=seed)
+        earned = dict.fromkeys(env.possible_agents, 0.0)
+        while env.agents:
+            assert tuple(observations) == tuple(infos) == env.state.to_act
+            for player, seen in observations.items():
+                assert env.observation_space(player).contains(seen)
+                assert seen["action_mask"].any()
+                assert infos[player]["observation"].text()
+            step = env.step(choose(observations, rng))
+            observations, rewards, terminations, truncations, infos = step
+            assert set(terminations) == set(truncations) == {*observations, "__all__"}
+            assert set(rewards) == set(observations)
+            for player, reward in rewards.items():
+                earned[player] += reward
+        assert list(observations) == env.possible_agents
+        assert terminations["__all__"] == env.state.is_terminal != truncations["__all__"]
+        assert all(
+            env.observation_space(player).contains(seen) for player, seen in observations.items()
+        )
+        assert not any(seen["action_mask"].any() for seen in observations.values())
+        assert tuple(earned.values()) == pytest.approx(env.state.returns())
+
+
+@every_game
+def test_a_seed_gives_the_same_game_as_play(name: str, options: dict[str, Any]) -> None:
+    game = make_game(name, **options)
+    episode = record(game, seed=7)
+    moves = {player: iter(moves_of(episode, game, player)) for player in range(game.num_players)}
+    env = MultiAgentEnv(game)
+    observations, _ = env.reset(seed=7)
+    while env.agents:
+        observations, *_ = env.step({player: next(moves[player]) for player in observations})
+    assert env.state.log.events == events_of(episode)
+    assert env.state.returns() == episode.outcome.returns
+
+
+def test_a_seed_begins_a_series_of_games() -> None:
+    env, twin = (MultiAgentEnv(make_game("cluedo")) for _ in range(2))
+
+    def three(env: MultiAgentEnv) -> list[int | None]:
+        return [(env.reset(seed=seed), env.seed)[1] for seed in (7, None, None)]
+
+    assert three(env) == three(twin)
+    assert len(set(three(env))) == 3
+    assert env.reset()[0] and env.seed != MultiAgentEnv(env.game).seed
+
+
+def test_illegal_actions_change_nothing() -> None:
+    env = MultiAgentEnv(make_game("tictactoe"))
+    observations, _ = env.reset(seed=0)
+    env.step({0: 4})
+    before = env.state.log.events.copy()
+    for actions, message in (
+        ({1: 4}, r"player 1: action 4, '.+', is not allowed now"),
+        ({1: 9}, "player 1: there is no action 9; they go from 0 to 8"),
+        ({1: -1}, "player 1: there is no action -1"),
+        ({1: 0.5}, "player 1: 0.5 is no action number"),
+        ({0: 0}, r"player 0 is not to act; \[1\] must"),
+        ({1: 0, 0: 1}, r"player 0 is not to act; \[1\] must"),
+    ):
+        with pytest.raises(IllegalAction, match=message):
+            env.step(actions)  # type: ignore[arg-type]
+    assert env.state.log.events == before
+    assert env.state.to_act == (1,)
+    assert list(observations) == [0]
+
+
+def test_nobody_moves_unless_all_who_must_do() -> None:
+    env = MultiAgentEnv(make_game("goofspiel", players=3))
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match=r"player 2 has no action; \[0, 1, 2\] must act"):
+        env.step({0: 0, 1: 0})
+    with pytest.raises(IllegalAction, match="player 2: there is no action 99"):
+        env.step({0: 0, 1: 0, 2: 99})
+    assert env.state.to_act == (0, 1, 2)
+
+
+def test_a_game_must_be_on() -> None:
+    env = MultiAgentEnv(make_game("tictactoe"))
+    with pytest.raises(UsageError, match="reset"):
+        env.step({0: 0})
+    observations, _ = env.reset(seed=0)
+    while env.agents:
+        observations, *_ = env.step(choose(observations, random.Random(0)))
+    with pytest.raises(UsageError, match=r"over: call reset\(\)"):
+        env.step({0: 0})
+
+
+@pytest.mark.parametrize("variant", ["cards", "classic"])
+def test_truncation(variant: str) -> None:
+    game = make_game("cluedo", variant=variant)
+    env = MultiAgentEnv(game, max_turns=2)
+    end = game.actions.index[game.actions.parse("end turn")]
+    observations, _ = env.reset(seed=1)
+    rng = random.Random(0)
+    while env.agents:
+        actions = {
+            p: end if seen["action_mask"][end] else choose({p: seen}, rng)[p]
+            for p, seen in observations.items()
+        }
+        observations, _, terminations, truncations, infos = env.step(actions)
+    assert env.state.turn == 3
+    assert truncations == dict.fromkeys([*env.possible_agents, "__all__"], True)
+    assert terminations == dict.fromkeys([*env.possible_agents, "__all__"], False)
+    assert not any(info["observation"].legal_actions for info in infos.values())
+    with pytest.raises(UsageError, match="max_turns=0"):
+        MultiAgentEnv(game, max_turns=0)
+
+
+def test_masks_are_handed_out_without_copying() -> None:
+    env = MultiAgentEnv(make_game("cluedo"))
+    first, _ = env.reset(seed=0)
+    again, infos = env.reset(seed=1)
+    assert first[0]["action_mask"] is again[0]["action_mask"]
+    assert not first[0]["action_mask"].flags.writeable
+    assert first[0]["observation"]["hand"] is not again[0]["observation"]["hand"]
+    legal = [env.game.actions[int(n)] for n in np.flatnonzero(again[0]["action_mask"])]
+    assert set(legal) == set(infos[0]["observation"].legal_actions)
+
+
+# Gymnasium
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_gymnasium_checks_every_id(name: str) -> None:
+    check_env(gymnasium.make(name).unwrapped)
+
+
+@every_game
+def test_the_learner_meets_the_same_game_as_in_play(name: str, options: dict[str, Any]) -> None:
+    game = make_game(name, **options)
+    learner = game.num_players - 1
+    episode = record(game, seed=3)
+    env = SingleAgentEnv(game, player=learner)
+    env.reset(seed=3)
+    rewards = []
+    for move in moves_of(episode, game, learner):
+        seen, reward, terminated, truncated, _ = env.step(move)
+        assert seen in env.observation_space
+        rewards.append(reward)
+    if rewards:
+        assert terminated or truncated
+        assert sum(rewards) == pytest.approx(episode.outcome.returns[learner])
+    assert env.env.state.log.events == events_of(episode)
+
+
+def test_detectives_are_the_opponents_that_cluedo_starts_with() -> None:
+    env = gymnasium.make("arena/Cluedo-v0", players=4, variant="classic").unwrapped
+    assert isinstance(env, SingleAgentEnv)
+    assert env.specs == ["bot:random", "bot:detective", "bot:detective", "bot:detective"]
+    assert env.env.game == make_game("cluedo", players=4, variant="classic")
+
+
+def test_an_illegal_action_forfeits() -> None:
+    env = gymnasium.make("arena/TicTacToe-v0")
+    _, info = env.reset(seed=0)
+    _, _, _, _, info = env.step(0)
+    assert "illegal_action" not in info
+    seen, reward, terminated, truncated, info = env.step(0)
+    assert (reward, terminated, truncated) == (-1.0, True, False)
+    assert "action 0" in info["illegal_action"]
+    assert not seen["action_mask"].any() and not info["action_mask"].any()
+    assert seen in env.observation_space
+    with pytest.raises(UsageError, match=r"call reset\(\)"):
+        env.step(1)
+
+
+def test_the_others_may_end_the_game_before_the_learners_first_move() -> None:
+    env = SingleAgentEnv("cluedo", player=2, max_turns=1)
+    for seed in range(20):
+        seen, _ = env.reset(seed=seed)
+        if not seen["action_mask"].any():
+            break
+    assert env.env.state.turn == 2
+    last, reward, terminated, truncated, _ = env.step(0)
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert not last["action_mask"].any()
+
+
+def test_seats_and_opponents_are_checked_at_once() -> None:
+    mixed = SingleAgentEnv("cluedo", player=1, opponents=["bot:novice", "bot:oracle"], players=3)
+    assert mixed.specs[::2] == ["bot:novice", "bot:oracle"]
+    for kwargs, message in (
+        ({"player": 3}, "player=3: the seats go from 0 to 2"),
+        ({"opponents": ["bot:random"]}, "opponents names 1 players; .* needs 2"),
+        ({"opponents": "bot:nobody"}, "has no bot 'nobody'"),
+        ({"sides": 3}, "has no option 'sides'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            SingleAgentEnv("cluedo", **{"players": 3, **kwargs})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="has its options already; leave out players"):
+        SingleAgentEnv(make_game("cluedo"), players=3)
+
+
+def test_render_is_the_text_of_the_observation() -> None:
+    env = gymnasium.make("arena/KuhnPoker-v0", render_mode="ansi")
+    _, info = env.reset(seed=0)
+    assert env.render() == info["observation"].text()
+
+
+# PettingZoo
+
+ignore_what_pettingzoo_knows_only_of_its_own = pytest.mark.filterwarnings(
+    # It expects observations with a mask only of its own environments, which it knows by name.
+    "ignore:Observation is not a NumPy array:UserWarning",
+    "ignore:Observation space for each agent probably should be:UserWarning",
+    # An empty board is all zeros.
+    "ignore:Observation numpy array is all zeros:UserWarning",
+)
+
+
+@every_game
+@ignore_what_pettingzoo_knows_only_of_its_own
+def test_pettingzoo_checks_every_game(name: str, options: dict[str, Any]) -> None:
+    game = make_game(name, **options)
+    api_test(to_pettingzoo(game), num_cycles=100)
+    api_test(to_pettingzoo(game, max_turns=2), num_cycles=100)
+    seed_test(lambda: to_pettingzoo(game), num_cycles=50)
+
+
+def test_pettingzoo_plays_the_same_game() -> None:
+    game = make_game("goofspiel", players=3)
+    episode = record(game, seed=5)
+    chosen = [ply for ply in episode.plies if ply.player != CHANCE]
+    env = to_pettingzoo(game)
+    env.reset(seed=5)
+    for ply in chosen:
+        assert env.agent_selection == f"player_{ply.player}"
+        env.step(game.actions.index[ply.decision.action])
+    assert tuple(env.rewards.values()) == pytest.approx(episode.outcome.returns)
+    assert all(env.terminations.values())
+
+
+def test_pettingzoo_shows_nothing_before_the_last_has_committed() -> None:
+    env = to_pettingzoo(make_game("goofspiel", players=2))
+    env.reset(seed=0)
+    before = env.observe("player_1")["observation"]
+    env.step(5)
+    assert env.agent_selection == "player_1"
+    assert (env.observe("player_1")["observation"] == before).all()
+    for action in (99, None):
+        with pytest.raises(IllegalAction, match="player_?.?1"):
+            env.step(action)
+    assert env.agent_selection == "player_1"
+
+
+def test_pettingzoo_observations_join_the_arrays_in_order() -> None:
+    game = make_game("cluedo")
+    env = to_pettingzoo(game)
+    env.reset(seed=0)
+    arrays = env.infos["player_0"]["observation"].arrays()
+    joined = np.concatenate([arrays[name].ravel() for name in game.array_specs])
+    assert (env.observe("player_0")["observation"] == joined).all()
+    assert env.render() == env.infos["player_0"]["observation"].text()
+
+
+# Imports
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import arena, gymnasium",
+        "import gymnasium, arena",
+        "import arena; from importlib.util import find_spec; find_spec('gymnasium')\n"
+        "import gymnasium.spaces",
+    ],
+)
+def test_ids_are_there_whoever_is_imported_first(imports: str) -> None:
+    ask = (
+        "print(sum(name.startswith('arena/') for name in gymnasium.registry), "
+        "'arena.envs.gymnasium' in m)"
+    )
+    assert run_python(f"{imports}\nfrom sys import modules as m\n{ask}").split() == ["4", "False"]
+
+
+def test_arena_does_not_import_gymnasium() -> None:
+    assert run_python("import arena, sys; print('gymnasium' in sys.modules)").strip() == "False"
+
+
+def test_pettingzoo_is_optional() -> None:
+    code = (
+        "import sys; sys.modules['pettingzoo'] = None\n"
+        "from arena.core.errors import MissingDependency\n"
+        "try: import arena.envs.pettingzoo\n"
+        "except MissingDependency as error: print(error)"
+    )
+    assert "pip install -e '.[pettingzoo]'" in run_python(code)

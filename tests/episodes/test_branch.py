@@ -1,0 +1,416 @@
+"""Playing on from a position of a replay, and asking somebody else at its decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from arena.agents.prompt import ChatOptions
+from arena.agents.seating import seat_agents
+from arena.core.errors import ReplayError, StopPlaying, UsageError
+from arena.core.game import Game
+from arena.core.json import Json
+from arena.core.outcome import Outcome
+from arena.episodes.branch import deals_anew, models_of, position
+from arena.episodes.policy_agreement import Opinion, SecondOpinion, compare
+from arena.episodes.record import Episode, Header, Position, ReplayWriter
+from arena.episodes.replay import Replay, read_replay, verify
+from arena.episodes.runner import play
+from arena.evaluation.analysis import Skipped, measure_replay
+from arena.llm.service import LLMService
+from arena.plugins.loader import make_game
+from backends.scripted import Reply, Scripted
+
+GAMES: dict[str, tuple[Game, list[str]]] = {
+    "cards": (make_game("cluedo", players=3), ["bot:novice", "bot:detective", "bot:oracle"]),
+    "classic": (
+        make_game("cluedo", variant="classic", players=3),
+        ["bot:novice", "bot:detective", "bot:random"],
+    ),
+    "kuhn": (make_game("kuhn_poker"), ["bot:random"] * 2),
+    "goofspiel": (make_game("goofspiel", players=3, cards=4), ["bot:random"] * 3),
+    "tictactoe": (make_game("tictactoe"), ["bot:random"] * 2),
+}
+
+
+def record(folder: Path, name: str, seed: int, specs: Sequence[str] = (), **more: Any) -> Replay:
+    """Play one game, or go on with one (`start`), and read what was written."""
+    game, usual = GAMES[name]
+    names = list(specs or usual)
+    writer = ReplayWriter(folder, f"{name}-{seed}")
+    agents = seat_agents(game, names, seed)
+    asyncio.run(play(game, agents, seed, players=names, watchers=[writer], **more))
+    return read_replay(writer.path)
+
+
+@pytest.fixture(scope="module")
+def parents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Replay]:
+    folder = tmp_path_factory.mktemp("parents")
+    return {name: record(folder, name, 5) for name in GAMES}
+
+
+def branch_off(folder: Path, parent: Replay, name: str, ply: int, seed: int, **more: Any) -> Replay:
+    return record(folder, name, seed, start=position(parent, ply), **more)
+
+
+def timeless(path: Path) -> list[dict[str, Json]]:
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [{k: v for k, v in line.items() if k not in {"seconds", "created"}} for line in lines]
+
+
+def changed(replay: Replay, folder: Path, **fields: Json) -> Replay:
+    """The same with other fields of its youngest branch."""
+    header, *rest = replay.path.read_text(encoding="utf-8").splitlines()
+    line = json.loads(header)
+    line["branches"][-1] |= fields
+    path = folder / "changed.jsonl"
+    path.write_text("\n".join([json.dumps(line), *rest]) + "\n", encoding="utf-8")
+    return read_replay(path)
+
+
+def last_position(replay: Replay) -> int:
+    """The last position at which somebody may play on."""
+    return max([0, *(w.ply.number + 1 for w in replay.walk() if not w.state.is_terminal)])
+
+
+# Branches
+
+
+def test_a_branch_is_a_replay_of_its_own(parents: dict[str, Replay], tmp_path: Path) -> None:
+    parent = parents["cards"]
+    found = branch_off(tmp_path, parent, "cards", 12, 77, specs=["bot:oracle"] * 3)
+    assert verify(found) is None
+    assert found.moves[:12] == parent.moves[:12]
+    header = found.header
+    assert header.seed == parent.header.seed and header.players == ("bot:oracle",) * 3
+    (origin,) = header.branches
+    assert origin.parent == parent.path.name
+    assert origin.parent_sha256 == hashlib.sha256(parent.path.read_bytes()).hexdigest()
+    assert (origin.ply, origin.seed, origin.players) == (12, 77, parent.header.players)
+
+
+def test_nobody_is_measured_by_plies_that_others_played(
+    parents: dict[str, Replay], tmp_path: Path
+) -> None:
+    found = branch_off(tmp_path, parents["cards"], "cards", 12, 77)
+    skipped = measure_replay(found.path, scored=False)
+    assert isinstance(skipped, Skipped)
+    assert "only from ply 13 on" in skipped.reason
+
+
+def test_the_header_of_other_games_is_as_it_was(parents: dict[str, Replay]) -> None:
+    for parent in parents.values():
+        assert b"branches" not in parent.path.read_bytes().splitlines()[0]
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.sampled_from(sorted(GAMES)), st.data())
+def test_every_position_can_be_played_on_from(
+    parents: dict[str, Replay], tmp_path_factory: pytest.TempPathFactory, name: str, data: Any
+) -> None:
+    """Between the commits of a simultaneous move too; and branches of branches."""
+    parent, folder = parents[name], tmp_path_factory.mktemp("branches")
+    for depth in range(data.draw(st.integers(1, 3))):
+        ply = data.draw(st.integers(0, last_position(parent)))
+        seed = data.draw(st.integers(0, 3))
+        found = branch_off(folder, parent, name, ply, seed)
+        assert verify(found) is None
+        assert [m.action for m in found.moves[:ply]] == [m.action for m in parent.moves[:ply]]
+        assert len(found.header.branches) == depth + 1
+        parent = found
+
+
+def test_the_same_seed_gives_the_same_bytes_but_for_times(
+    parents: dict[str, Replay], tmp_path: Path
+) -> None:
+    for name in ("classic", "goofspiel"):
+        parent = parents[name]
+        first, second = (
+            branch_off(tmp_path / folder, parent, name, 3, 8) for folder in ("first", "second")
+        )
+        other = branch_off(tmp_path, parent, name, 3, 9)
+        assert timeless(first.path) == timeless(second.path)
+        assert timeless(other.path)[1:] != timeless(first.path)[1:]
+
+
+def test_hidden_cards_stay_where_they_are(parents: dict[str, Replay], tmp_path: Path) -> None:
+    for name in ("cards", "classic"):
+        parent = parents[name]
+        kept = branch_off(tmp_path, parent, name, 1, 30)
+        dealt = branch_off(tmp_path, parent, name, 0, 31)
+        assert kept.moves[0] == parent.moves[0]
+        assert dealt.moves[0] != parent.moves[0]
+        assert deals_anew(parent, position(parent, 0))
+        assert not deals_anew(parent, position(parent, 1))
+    assert not deals_anew(parents["tictactoe"], position(parents["tictactoe"], 0))
+
+
+def test_dice_are_thrown_anew(parents: dict[str, Replay], tmp_path: Path) -> None:
+    """Chance from the branch on is a fresh stream of its seed, not the rest of the parent's."""
+    parent = parents["classic"]
+    found = branch_off(tmp_path, parent, "classic", 2, 5)  # The parent's own seed.
+    thrown = [[m.action for m in r.moves if m.type == "chance"][1:8] for r in (parent, found)]
+    assert thrown[0] != thrown[1]
+
+
+def test_an_older_branch_that_begins_later_has_left_nothing(
+    parents: dict[str, Replay], tmp_path: Path
+) -> None:
+    old = branch_off(tmp_path, parents["classic"], "classic", 20, 1)
+    young = branch_off(tmp_path, old, "classic", 6, 2)
+    assert [b.ply for b in young.header.branches] == [20, 6]
+    assert young.header.chance_seeds() == {0: 5, 6: 2}
+    assert verify(young) is None
+    oldest = branch_off(tmp_path, young, "classic", 9, 2)  # Same seed: the stream begins again.
+    assert oldest.header.chance_seeds() == {0: 5, 6: 2, 9: 2}
+    assert verify(oldest) is None
+
+
+def test_failures_of_those_who_left_are_not_told_again(parents: dict[str, Replay]) -> None:
+    parent, game = parents["tictactoe"], GAMES["tictactoe"][0]
+    plies = tuple(
+        replace(w.ply, decision=replace(w.ply.decision, failure=f"at {w.ply.number}"))
+        for w in parent.walk()
+    )
+    outcome = Outcome("terminated", "", (0.0, 0.0))
+    start = Position("parent", "0" * 64, parent.header, plies[:3])
+    header = Header.of(game, 3, ["x"] * 2, None, start=start)
+    assert len(Episode(parent.header, plies, outcome, 1).failures) == len(plies)
+    assert Episode(header, plies, outcome, 1).failures[0].text == "at 3"
+
+
+def test_an_unfinished_game_can_be_played_on(parents: dict[str, Replay], tmp_path: Path) -> None:
+    lines = parents["cards"].path.read_bytes().splitlines(keepends=True)
+    path = tmp_path / "half.jsonl.part"
+    path.write_bytes(b"".join(lines[:40]))
+    half = read_replay(path)
+    found = branch_off(tmp_path, half, "cards", len(half.moves), 4)
+    assert verify(found) is None and found.outcome is not None
+
+
+def test_where_nobody_can_play_on(parents: dict[str, Replay]) -> None:
+    for parent in parents.values():
+        last = last_position(parent)
+        assert len(position(parent, last).plies) == last
+        for ply in (last + 1, len(parent.moves) + 7):
+            with pytest.raises(UsageError, match=f"the game is over there; choose .* 0 to {last}"):
+                position(parent, ply)
+
+
+def test_a_game_that_was_cut_off_is_over(tmp_path: Path) -> None:
+    replay = record(tmp_path, "classic", 5, max_turns=3)
+    with pytest.raises(UsageError, match="the game is over there"):
+        position(replay, len(replay.moves))
+    assert verify(branch_off(tmp_path, replay, "classic", 5, 6, max_turns=3)) is None
+
+
+# Whoever changes a branch
+
+
+@pytest.mark.parametrize("fields", [{"seed": 3}, {"ply": 4}, {"ply": 10**9}])
+def test_a_changed_branch_does_not_verify(
+    parents: dict[str, Replay], tmp_path: Path, fields: dict[str, Json]
+) -> None:
+    found = branch_off(tmp_path, parents["classic"], "classic", 20, 2)
+    difference = verify(changed(found, tmp_path, **fields))
+    assert difference is not None and difference.startswith("ply ")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"seed": "x"},
+        {"ply": -1},
+        {"ply": None},
+        {"parent": "a\x1b[2Jb"},
+        {"parent_sha256": "../x"},
+        {"players": ["bot:novice"]},
+        {"players": 3},
+        {"more": 1},
+        {"seed": 2**70},
+    ],
+)
+def test_what_is_no_branch_is_said(
+    parents: dict[str, Replay], tmp_path: Path, fields: dict[str, Json]
+) -> None:
+    found = branch_off(tmp_path, parents["cards"], "cards", 8, 2)
+    with pytest.raises(ReplayError, match="line 1: .*branch"):
+        verify(changed(found, tmp_path, **fields))
+
+
+def test_nobody_plays_on_from_a_forged_replay(parents: dict[str, Replay], tmp_path: Path) -> None:
+    text = parents["cards"].path.read_text(encoding="utf-8")
+    path = tmp_path / "forged.jsonl"
+    path.write_text(text.replace('"seed":5', '"seed":6', 1), encoding="utf-8")
+    with pytest.raises(ReplayError, match="ply 1: the seed draws"):
+        position(read_replay(path), 3)
+    path.write_text(text.replace('"details":{}', '"details":{"x":NaN}', 1), encoding="utf-8")
+    with pytest.raises(ReplayError, match="ply 2: .*not JSON compliant"):
+        position(read_replay(path), 3)
+    path.write_text(text.replace('"models":null', '"models":{"max_attempts":99}', 1), "utf-8")
+    with pytest.raises(ReplayError, match="models: max_attempts is 99"):
+        models_of(read_replay(path))
+    path.write_text(text.replace('"models":null', '"models":{"chat":["x"]}', 1), "utf-8")
+    with pytest.raises(ReplayError, match="models.chat"):
+        models_of(read_replay(path))
+
+
+def test_how_models_were_asked_is_read_back(parents: dict[str, Replay], tmp_path: Path) -> None:
+    options = ChatOptions(chat="fresh", max_attempts=2, guided=True)
+    game, specs = GAMES["tictactoe"]
+    writer = ReplayWriter(tmp_path, "game")
+    agents = seat_agents(game, specs, 1)
+    asyncio.run(play(game, agents, 1, players=specs, watchers=[writer], models=options))
+    assert models_of(read_replay(writer.path)) == options
+    assert models_of(parents["cards"]) is None
+
+
+# Who joins in the middle
+
+
+def test_a_model_that_joins_is_told_everything_its_seat_has_seen(
+    parents: dict[str, Replay], tmp_path: Path
+) -> None:
+    parent = parents["cards"]
+    game, backend = GAMES["cards"][0], Scripted(lambda request: "end turn")
+    writer, specs = ReplayWriter(tmp_path, "game"), ["scripted", "bot:novice", "bot:novice"]
+
+    async def go() -> None:
+        async with LLMService(say=lambda line: None) as llm:
+            llm.add("scripted", backend)
+            agents = seat_agents(game, specs, 1, llm=llm)
+            start = position(parent, 14)
+            await play(game, agents, 1, players=specs, watchers=[writer], start=start, max_turns=30)
+
+    asyncio.run(go())
+    own = [w for w in read_replay(writer.path).walk() if w.ply.number >= 14 and w.seen is not None]
+    first = next(w.seen for w in own if w.ply.decision.details)
+    assert first is not None and first.player == 0
+    (system, told) = backend.requests[0].messages
+    assert system.role == "system" and told.content == first.text("notes")
+
+
+# A second opinion
+
+
+def opinions_of(
+    replay: Replay, spec: str, backend: Scripted | None = None, seats: Sequence[int] = (0,)
+) -> tuple[SecondOpinion, list[Opinion]]:
+    async def go() -> SecondOpinion:
+        async with LLMService(say=lambda line: None) as llm:
+            if backend is not None:
+                llm.add("scripted", backend)
+            asked = SecondOpinion(replay, spec, seats, 1, llm)
+            asked.check()
+            await asked.ask(asked.questions(), 4, lambda: None)
+            return asked
+
+    asked = asyncio.run(go())
+    return asked, list(asked.opinions())
+
+
+def test_an_oracle_says_of_itself_what_it_played(tmp_path: Path) -> None:
+    """What it draws decides only between moves of equal worth."""
+    replay = record(tmp_path, "cards", 6, specs=["bot:oracle"] * 3)
+    _, found = opinions_of(replay, "bot:oracle", seats=range(3))
+    accusing = [each for each in found if str(each.played.action).startswith("accuse")]
+    assert accusing and all(each.same for each in accusing)
+    ends = [each for each in found if str(each.played.action) == "end turn"]
+    assert ends and all(each.same for each in ends)
+    questions = [each for each in found if "expected" in each.of_played]
+    assert questions
+    for each in questions:
+        # The few that are compared depend on the order, so that the best may differ a little.
+        assert each.of_said["expected"] == pytest.approx(each.of_played["expected"], rel=0.12)
+        assert each.of_said["expected"] <= each.of_said["best"]
+
+
+def test_what_is_said_of_moves_is_what_is_said_of_the_game(parents: dict[str, Replay]) -> None:
+    """The facts known before a move are among those that are told after it."""
+    for name in ("cards", "classic"):
+        parent, game = parents[name], GAMES[name][0]
+        _, found = opinions_of(parent, "bot:random", seats=range(3))
+        assessor = game.assessor()
+        assert assessor is not None
+        told = {
+            each.ply: each.facts
+            for walked in parent.walk()
+            for each in assessor.ply(walked.ply)
+            if each.kind in {"suggestion", "accusation", "refutation"}
+        }
+        appraised = [each for each in found if each.of_played]
+        assert appraised
+        for each in appraised:
+            facts = told[each.ply]
+            assert {name: facts[name] for name in each.of_played} == dict(each.of_played)
+        kinds = {next(iter(each.of_played)) for each in appraised}
+        assert kinds == {"expected", "leaked", "probability"}
+
+
+def test_forced_moves_are_left_out(parents: dict[str, Replay]) -> None:
+    parent = parents["cards"]
+    asked, found = opinions_of(parent, "bot:random", seats=range(3))
+    decisions = sum(move.type == "decision" for move in parent.moves)
+    assert asked.forced > 0 and asked.forced + len(found) == decisions
+    assert [each.ply for each in found] == sorted(each.ply for each in found)
+
+
+def test_a_model_is_asked_afresh_at_each_decision(parents: dict[str, Replay]) -> None:
+    backend = Scripted(lambda request: "end turn")
+    _, found = opinions_of(parents["cards"], "scripted", backend)
+    assert all(len(request.messages) == 2 for request in backend.requests[:1])
+    may_end = [each for each in found if each.said.failure is None]
+    assert may_end and all(str(each.said.action) == "end turn" for each in may_end)
+    others = [each for each in found if each.said.failure]
+    assert all(not each.same and not each.of_said for each in others)
+    openings = {request.messages[1].content[:60] for request in backend.requests}
+    assert all("You are Player 0" in opening for opening in openings)
+
+
+def test_no_legal_reply_is_an_answer_too(parents: dict[str, Replay]) -> None:
+    replies: list[str | Reply] = ["hmm", Reply(error="bad_request", text="no")]
+    _, found = opinions_of(parents["cards"], "scripted", Scripted(replies, repeat=True))
+    assert found and all(each.said.failure and not each.same for each in found)
+    assert compare(found) == {}
+
+
+def test_whatever_stops_the_asking_keeps_what_was_answered(parents: dict[str, Replay]) -> None:
+    parent, backend = parents["cards"], Scripted(lambda request: "end turn")
+    asked = SecondOpinion(parent, "scripted", (0,), 1)
+    questions = asked.questions()
+    assert len(questions) > 3
+
+    async def go() -> None:
+        async with LLMService(say=lambda line: None, max_tokens=2_500) as llm:
+            llm.add("scripted", backend)
+            asked.llm = llm
+            await asked.ask(questions, 1, lambda: None)
+
+    with pytest.raises(StopPlaying):
+        asyncio.run(go())
+    assert 0 < len(asked.answers) < len(questions)
+    assert len(list(asked.opinions())) == len(asked.answers)
+
+
+def test_the_observation_is_that_of_the_moment(parents: dict[str, Replay]) -> None:
+    """Sealed bids stay sealed, and nothing that came later is told."""
+    parent = parents["goofspiel"]
+    questions = SecondOpinion(parent, "bot:random", range(3), 1).questions()
+    for question in questions:
+        state, moves = GAMES["goofspiel"][0].initial_state(), parent.moves[: question.ply]
+        for move in moves:
+            state.apply(getattr(move, "player", -1), state.parse(move.action))
+        assert question.seen == state.observe(question.seen.player)
+        text = question.seen.text("events")
+        assert text == state.observe(question.seen.player).text("events")

@@ -1,0 +1,349 @@
+"""Replays: what is written can be read, verified, and distrusted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from arena.agents.seating import seat_agents
+from arena.core.errors import ArenaError, ReplayError
+from arena.core.game import State
+from arena.core.text import shortened
+from arena.episodes.files import is_written
+from arena.episodes.record import Header, ReplayWriter, replay_json_schema
+from arena.episodes.replay import read_replay, verify
+from arena.episodes.runner import play
+from arena.evaluation.analysis import find
+from arena.plugins.loader import make_game
+
+SCHEMA_FILE = Path(__file__).parents[2] / "docs" / "replay.schema.json"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished game of novices, who make mistakes."""
+    game = make_game("cluedo", variant="classic", players=3)
+    writer = ReplayWriter(tmp_path_factory.mktemp("replays"), "game")
+    specs = ["bot:novice", "bot:random", "bot:detective"]
+    asyncio.run(play(game, seat_agents(game, specs, 5), 5, players=specs, watchers=[writer]))
+    return writer.path
+
+
+def rewritten(recorded: Path, tmp_path: Path, number: int, **changes: object) -> Path:
+    """The replay with fields of line `number` changed."""
+    lines = recorded.read_text(encoding="utf-8").splitlines()
+    lines[number] = json.dumps({**json.loads(lines[number]), **changes})
+    path = tmp_path / "changed.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def line_of(recorded: Path, kind: str, **fields: object) -> int:
+    for number, text in enumerate(recorded.read_text(encoding="utf-8").splitlines()):
+        line = json.loads(text)
+        if line["type"] == kind and all(line.get(k) == v for k, v in fields.items()):
+            return number
+    raise AssertionError(f"no such line: {kind} {fields}")
+
+
+def test_round_trip(recorded: Path) -> None:
+    replay = read_replay(recorded)
+    assert replay.notice is None
+    assert replay.outcome is not None and replay.outcome.decisions > 10
+    assert replay.header.players == ("bot:novice", "bot:random", "bot:detective")
+    assert verify(replay) is None
+
+
+def test_the_published_schema_is_the_one_in_force(recorded: Path) -> None:
+    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    assert schema == replay_json_schema()
+    validator = jsonschema.Draft202012Validator(schema)
+    for text in recorded.read_text(encoding="utf-8").splitlines():
+        validator.validate(json.loads(text))
+
+
+def test_a_half_written_replay_opens_up_to_its_last_whole_line(
+    recorded: Path, tmp_path: Path
+) -> None:
+    data = recorded.read_bytes()
+    path = tmp_path / "half.jsonl"
+    line = data.index(b"\n", len(data) // 2) + 1
+    path.write_bytes(data[: line + 10])
+    replay = read_replay(path)
+    assert replay.notice is not None and "cut off" in replay.notice
+    assert 0 < len(replay.moves) < len(read_replay(recorded).moves)
+    assert verify(replay) is None
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3, 4, 5, 40])
+def test_a_replay_cut_between_lines_verifies_as_far_as_it_goes(
+    recorded: Path, tmp_path: Path, lines: int
+) -> None:
+    path = tmp_path / "cut.jsonl"
+    path.write_bytes(b"".join(recorded.read_bytes().splitlines(keepends=True)[:lines]))
+    replay = read_replay(path)
+    assert replay.notice is not None and str(path) not in replay.notice
+    assert verify(replay) is None
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_whatever_is_broken_gives_a_clear_error_or_a_notice(
+    recorded: Path, tmp_path: Path, data: st.DataObject
+) -> None:
+    """Cut, overwrite or insert bytes anywhere: never another exception, never a silent pass."""
+    whole = recorded.read_bytes()
+    start = data.draw(st.integers(0, len(whole) - 1))
+    length = data.draw(st.integers(0, 50))
+    inserted = data.draw(st.binary(max_size=20))
+    path = tmp_path / "broken.jsonl"
+    path.write_bytes(whole[:start] + inserted + whole[start + length :])
+    try:
+        verify(read_replay(path))
+    except ReplayError as error:
+        assert str(path) in str(error)
+        assert "\n" not in str(error)
+
+
+def test_a_changed_event_is_named(recorded: Path, tmp_path: Path) -> None:
+    number = line_of(recorded, "event", event="Unable")
+    difference = verify(read_replay(rewritten(recorded, tmp_path, number, players=[0])))
+    assert difference is not None and "Unable" in difference and "the rules give" in difference
+
+
+def test_a_changed_audience_is_named(recorded: Path, tmp_path: Path) -> None:
+    number = line_of(recorded, "event", event="CardShown")
+    difference = verify(read_replay(rewritten(recorded, tmp_path, number, audience=None)))
+    assert difference is not None and "CardShown" in difference
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("winner", 1),
+        ("returns", [0.5, 0.5, 0.5]),
+        ("turns", 3),
+        ("decisions", 1),
+        ("status", "truncated"),
+        ("reason", "luck"),
+    ],
+)
+def test_a_changed_outcome_is_named(
+    recorded: Path, tmp_path: Path, field: str, value: object
+) -> None:
+    number = line_of(recorded, "outcome")
+    difference = verify(read_replay(rewritten(recorded, tmp_path, number, **{field: value})))
+    assert difference is not None and difference.startswith(f"outcome: {field}")
+
+
+def test_another_seed_is_noticed(recorded: Path, tmp_path: Path) -> None:
+    difference = verify(read_replay(rewritten(recorded, tmp_path, 0, seed=6)))
+    assert difference is not None and "the seed draws" in difference
+
+
+def test_a_respelled_move_is_noticed(recorded: Path, tmp_path: Path) -> None:
+    number = line_of(recorded, "decision", action="end turn")
+    difference = verify(read_replay(rewritten(recorded, tmp_path, number, action="End")))
+    assert difference is not None and "written 'End' for 'end turn'" in difference
+
+
+def test_moves_after_the_limit_are_noticed(recorded: Path, tmp_path: Path) -> None:
+    difference = verify(read_replay(rewritten(recorded, tmp_path, 0, max_turns=2)))
+    assert difference is not None and "after the limit of 2 turns" in difference
+
+
+@pytest.mark.parametrize("throw", ["throw 12 123456", "throw 0 1", "throw 1 7", "throw 1 2 3"])
+def test_dice_have_six_sides(recorded: Path, tmp_path: Path, throw: str) -> None:
+    number = next(
+        n
+        for n, text in enumerate(recorded.read_text(encoding="utf-8").splitlines())
+        if '"throw' in text
+    )
+    with pytest.raises(ReplayError, match="no throw of two dice"):
+        verify(read_replay(rewritten(recorded, tmp_path, number, action=throw)))
+
+
+def test_an_illegal_move_is_an_error_with_its_place(recorded: Path, tmp_path: Path) -> None:
+    number = line_of(recorded, "decision", player=0)
+    with pytest.raises(ReplayError, match="ply 2: .* not allowed now"):
+        verify(read_replay(rewritten(recorded, tmp_path, number, action="show Rope")))
+
+
+def test_a_tampered_deal_is_an_error(recorded: Path, tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match="does not deal every card"):
+        verify(read_replay(rewritten(recorded, tmp_path, 1, action="deal Rope | Rope")))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty, no replay"),
+        ("hello\n", "line 1 is not JSON"),
+        ('{"type":"event"}\n', "no replay header"),
+        ("[" * 100_000 + "\n", "this is no replay"),
+        ("[1,2]\n", "no replay header"),
+        ('{"type":"header","schema_version":99}\n', "schema 99; this arena .* reads schema 1"),
+        ('{"type":"header","schema_version":1,"game":"cluedo"}\n', "line 1: options"),
+    ],
+)
+def test_what_is_no_replay(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ReplayError, match=message):
+        read_replay(path)
+
+
+def test_other_faults(recorded: Path, tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match="No such file"):
+        read_replay(tmp_path / "missing.jsonl")
+    with pytest.raises(ReplayError, match="there is no game 'chess'"):
+        verify(read_replay(rewritten(recorded, tmp_path, 0, game="chess")))
+    with pytest.raises(ReplayError, match="9 players in a game for 3"):
+        verify(read_replay(rewritten(recorded, tmp_path, 0, players=["bot:novice"] * 9)))
+    with pytest.raises(ReplayError, match=r"players\.0"):
+        verify(read_replay(rewritten(recorded, tmp_path, 0, players=["\x1b[2J", "a", "b"])))
+    for option in ("name", "self"):
+        with pytest.raises(ReplayError, match=f"has no option '{option}'"):
+            verify(read_replay(rewritten(recorded, tmp_path, 0, options={option: 1})))
+    with pytest.raises(ReplayError, match="players=99"):
+        verify(read_replay(rewritten(recorded, tmp_path, 0, options={"players": 99})))
+    whole = recorded.read_bytes()
+    (tmp_path / "more.jsonl").write_bytes(whole + whole.splitlines(keepends=True)[-1])
+    with pytest.raises(ReplayError, match="a line after the outcome"):
+        read_replay(tmp_path / "more.jsonl")
+
+
+@pytest.mark.parametrize("fields", [{"returns": [1.0]}, {"returns": [0.0] * 4}, {"winner": 3}])
+def test_an_outcome_is_of_as_many_as_play(
+    recorded: Path, tmp_path: Path, fields: dict[str, object]
+) -> None:
+    number = line_of(recorded, "outcome")
+    replay = read_replay(rewritten(recorded, tmp_path, number, **fields))
+    with pytest.raises(ReplayError, match=f"line {number + 1}: .*3"):
+        replay.make_game()
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ({"type": "x" * 10**6}, "line"),
+        ({"type": "chance", "ply": 0, "action": "x" * 10**6}, "does not deal every card"),
+        ({"type": "chance", "ply": 0, "action": "deal", "\x1b[2J" + "x" * 10**6: 1}, "xtra"),
+    ],
+)
+def test_what_is_quoted_is_short_and_clean(
+    recorded: Path, tmp_path: Path, line: dict[str, object], fault: str
+) -> None:
+    lines = recorded.read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "long.jsonl"
+    path.write_text(f"{lines[0]}\n{json.dumps(line)}\n", encoding="utf-8")
+    with pytest.raises(ReplayError, match=fault) as raised:
+        verify(read_replay(path))
+    assert len(str(raised.value)) < len(str(path)) + 400 and "\x1b" not in str(raised.value)
+
+
+@given(st.text(), st.integers(10, 300))
+def test_text_from_outside_is_made_fit_to_show(text: str, most: int) -> None:
+    shown = shortened(text, most)
+    assert shown.isprintable() and len(shown) == min(len(text), most)
+    assert shortened(shown, most) == shown
+    if text.isprintable() and len(text) <= most:
+        assert shown == text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_never_opened(recorded: Path, tmp_path: Path) -> None:
+    """It would be waited for until somebody writes into it."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "pipe.jsonl")
+    (tmp_path / "game.jsonl").write_bytes(recorded.read_bytes())
+    assert find([tmp_path]) == [tmp_path / "game.jsonl"]
+    for name in ("pipe.jsonl", "link.jsonl"):
+        with pytest.raises(ReplayError, match="no regular file"):
+            read_replay(tmp_path / name)
+
+
+def test_replays_are_never_overwritten(tmp_path: Path) -> None:
+    game = make_game("tictactoe")
+    paths = []
+    for _ in range(3):
+        writer = ReplayWriter(tmp_path, "game")
+        agents = seat_agents(game, ["bot:random"] * 2, 1)
+        asyncio.run(play(game, agents, 1, watchers=[writer]))
+        paths.append(writer.path.name)
+    assert paths == ["game.jsonl", "game-2.jsonl", "game-3.jsonl"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
+    class OnFullDisk(ReplayWriter):
+        def begin(self, header: Header, state: State) -> None:
+            super().begin(header, state)
+            self.close()
+            self._file = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115
+
+        def close(self) -> None:
+            with contextlib.suppress(OSError):
+                super().close()
+
+    game = make_game("tictactoe")
+    writer = OnFullDisk(tmp_path, "game")
+    agents = seat_agents(game, ["bot:random"] * 2, 1)
+    with pytest.raises(ArenaError, match="No space left on device; what was written so far"):
+        asyncio.run(play(game, agents, 1, watchers=[writer]))
+    writer.close()
+    assert read_replay(writer.path).header.seed == 1
+
+
+def test_writers_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Two that begin at once get names of their own, also if one of them never ends."""
+    game = make_game("tictactoe")
+    abandoned = ReplayWriter(tmp_path, "game")
+    abandoned.begin(Header.of(game, 1, ("a", "b"), None), game.initial_state())
+    writer = ReplayWriter(tmp_path, "game")
+    asyncio.run(play(game, seat_agents(game, ["bot:random"] * 2, 1), 1, watchers=[writer]))
+    abandoned.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["game-2.jsonl", "game.jsonl.part"]
+
+
+def test_whether_a_game_is_still_being_written(tmp_path: Path) -> None:
+    game = make_game("tictactoe")
+    writer = ReplayWriter(tmp_path, "game")
+    writer.begin(Header.of(game, 1, ("a", "b"), None), game.initial_state())
+    assert is_written(writer.path) is True
+    writer.close()
+    assert is_written(writer.path) is False
+    assert is_written(tmp_path / "gone") is None
+    with writer.path.open("rb") as another:  # Who asks at the same moment.
+        fcntl.flock(another, fcntl.LOCK_SH)
+        assert is_written(writer.path) is False
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS, writer.path], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "holding\n"
+        assert is_written(writer.path) is True
+        holder.kill()
+    assert is_written(writer.path) is False
+
+
+HOLDS = """
+import sys, time
+from arena.episodes.files import mark_as_written
+file = open(sys.argv[1], "a")
+mark_as_written(file)
+print("holding", flush=True)
+time.sleep(60)
+"""

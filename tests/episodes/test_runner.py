@@ -1,0 +1,317 @@
+"""Playing: faults stay with the player who makes them, seeds decide everything else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.agents.agent import Agent, Seat, act_now
+from arena.agents.random_bot import RandomBot
+from arena.agents.seating import make_agent, seat_agents
+from arena.core.errors import ArenaError, UsageError
+from arena.core.game import Game
+from arena.core.observation import Observation
+from arena.core.ply import Decision
+from arena.core.seeds import stream
+from arena.episodes.record import Episode, ReplayWriter
+from arena.episodes.replay import read_replay, verify
+from arena.episodes.runner import play, play_many
+from arena.plugins.loader import make_game
+from arena.testing.conformance import timeless
+from games.cluedo.game import Cluedo
+from games.cluedo.rules.events import Accuse, CardShown, Refuted, Suggested, Unable
+from games.tictactoe.game import Mark, TicTacToe
+
+
+def play_now(game: Game, agents: list[Agent], seed: int = 0, **more: object) -> Episode:
+    return asyncio.run(play(game, agents, seed, **more))  # type: ignore[arg-type]
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text either")
+
+
+class Faulty:
+    """Raises what it is given, if that is an exception, or answers with it."""
+
+    def __init__(self, answer: Any = RuntimeError("the model has gone")) -> None:  # noqa: B008
+        self.answer = answer
+
+    async def act(self, observation: Observation) -> Decision:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        if callable(self.answer):
+            return self.answer(observation)  # type: ignore[no-any-return]
+        return self.answer  # type: ignore[no-any-return]
+
+
+def with_details(details: Any, failure: Any = None) -> Callable[[Observation], Decision]:
+    return lambda seen: Decision(seen.legal_actions[0], failure, details)
+
+
+class CancelsItself:
+    """Cancels the task that it runs in, and then waits, or does not."""
+
+    def __init__(self, waits: bool) -> None:
+        self.waits = waits
+
+    async def act(self, observation: Observation) -> Decision:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if self.waits:
+            await asyncio.sleep(0)
+        return Decision(observation.legal_actions[0])
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_agent_that_cancels_itself_harms_nobody_else(waits: bool) -> None:
+    game = Cluedo(players=3)
+    agents = seat_agents(game, ["bot:detective"] * 3, 1)
+    agents[2] = CancelsItself(waits)
+    episode = play_now(game, agents, 1)
+    assert episode.outcome.status == "terminated"
+    assert {failure.player for failure in episode.failures} == {2}
+
+
+def test_a_game_that_is_cancelled_ends_at_once() -> None:
+    async def give_up() -> None:
+        game = TicTacToe()
+
+        class Forever:
+            async def act(self, observation: Observation) -> Decision:
+                await asyncio.sleep(60)
+                raise AssertionError
+
+        task = asyncio.ensure_future(play(game, [Forever(), Forever()], 0))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(asyncio.wait_for(give_up(), 5))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\x1b[2Jb", "zwölf"])
+def test_whatever_an_agent_writes_can_be_read_back(text: str, tmp_path: Path) -> None:
+    game = TicTacToe()
+    for answer in (RuntimeError(text), with_details({"reply": text}), with_details({}, text)):
+        writer = ReplayWriter(tmp_path, "game")
+        agents: list[Agent] = [Faulty(answer), Faulty(answer)]
+        play_now(game, agents, watchers=[writer])
+        assert verify(read_replay(writer.path)) is None
+        assert "\x1b" not in writer.path.read_text(encoding="utf-8")
+
+
+def test_details_are_kept_as_they_were_when_decided() -> None:
+    details: dict[str, Any] = {"tokens": [1]}
+    game = TicTacToe()
+    agents: list[Agent] = [Faulty(with_details(details)), Faulty(with_details(details))]
+    episode = play_now(game, agents)
+    details["tokens"].append(object())
+    assert episode.plies[0].decision.details == {"tokens": [1]}
+
+
+FAULTS = [
+    RuntimeError("the model has gone"),
+    asyncio.CancelledError(),
+    Unprintable(),
+    None,
+    "suggest",
+    Decision(Mark(9, 9)),
+    Decision([1]),  # type: ignore[arg-type]
+    with_details({"a": {1}}),
+    with_details({"a": float("nan")}),
+    with_details({}, failure=3),
+    with_details(None),
+]
+
+
+class Waiting:
+    async def act(self, observation: Observation) -> Decision:
+        await asyncio.sleep(0)
+        return Decision(observation.legal_actions[0])
+
+
+@pytest.mark.parametrize("answer", FAULTS, ids=lambda fault: repr(fault)[:30])
+def test_a_faulty_player_harms_nobody_else(answer: Any, tmp_path: Path) -> None:
+    game = Cluedo(players=4)
+    for seed in range(3):
+        agents = seat_agents(game, ["bot:detective"] * 4, seed)
+        agents[1] = Faulty(answer)
+        writer = ReplayWriter(tmp_path, "game")
+        episode = play_now(game, agents, seed, watchers=[writer])
+        assert episode.outcome.status == "terminated"
+        assert episode.failures and {failure.player for failure in episode.failures} == {1}
+        assert verify(read_replay(writer.path)) is None
+
+
+@pytest.mark.parametrize("variant", ["cards", "classic"])
+def test_a_fault_never_accuses(variant: str) -> None:
+    """A fault of the line must not put a player out."""
+    game = Cluedo(players=3, variant=variant)
+    for seed in range(10):
+        agents: list[Agent] = [Faulty(), *seat_agents(game, ["bot:novice"] * 3, seed)[1:]]
+        episode = play_now(game, agents, seed, max_turns=60)
+        for ply in episode.plies:
+            assert not (ply.player == 0 and isinstance(ply.decision.action, Accuse))
+
+
+def test_fallbacks_do_not_depend_on_who_answers_first() -> None:
+    class Slow:
+        def __init__(self, seconds: float) -> None:
+            self.seconds = seconds
+
+        async def act(self, observation: Observation) -> Decision:
+            await asyncio.sleep(self.seconds)
+            raise RuntimeError
+
+    game = make_game("goofspiel", cards=4)
+    first, second = (
+        [str(ply.decision.action) for ply in play_now(game, [Slow(a), Slow(b)]).plies]
+        for a, b in ((0.0, 0.01), (0.01, 0.0))
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_a_wrong_number_of_agents_is_said_at_once(count: int) -> None:
+    with pytest.raises(UsageError, match="needs 3 agents"):
+        play_now(Cluedo(players=3), [Waiting() for _ in range(count)])
+
+
+def test_a_fault_while_refuting_is_never_cannot_refute() -> None:
+    """Whoever holds a named card shows one, whatever its agent does."""
+    game = Cluedo(players=4)
+    for seed in range(10):
+        agents: list[Agent] = [Faulty() for _ in range(4)]
+        agents[0] = seat_agents(game, ["bot:novice"] * 4, seed)[0]
+        episode = play_now(game, agents, seed)
+        hands = [set(hand) for hand in episode.plies[0].decision.action.hands]  # type: ignore[attr-defined]
+        named: set[str] = set()
+        for ply in episode.plies:
+            for event in ply.events:
+                if isinstance(event, Suggested):
+                    named = set(event.triple)
+                if isinstance(event, Unable):
+                    assert not any(named & hands[player] for player in event.players)
+                if isinstance(event, Refuted):
+                    assert named & hands[event.player]
+                if isinstance(event, CardShown):
+                    assert event.card in named & hands[event.player]
+
+
+def test_forced_moves_are_not_asked_for() -> None:
+    asked: list[Observation] = []
+
+    class Recording(RandomBot):
+        async def act(self, observation: Observation) -> Decision:
+            asked.append(observation)
+            return await super().act(observation)
+
+    game = TicTacToe()
+    agents: list[Agent] = [Recording(Seat(game, p, stream(1, f"agent {p}"))) for p in range(2)]
+    play_now(game, agents)
+    assert all(len(observation.legal_actions) > 1 for observation in asked)
+
+
+def test_a_game_is_cut_off_at_the_limit() -> None:
+    game = Cluedo(players=3)
+    episode = play_now(game, seat_agents(game, ["bot:random"] * 3, 3), 3, max_turns=4)
+    assert episode.outcome.status == "truncated"
+    assert episode.outcome.reason == "stopped after 4 turns"
+    assert episode.turns == 4
+    assert episode.outcome.winner is None
+
+
+def test_the_same_seed_deals_the_same_cards_to_anybody() -> None:
+    game = Cluedo(players=3)
+    deals = {
+        str(play_now(game, seat_agents(game, [spec] * 3, 11), 11).plies[0].decision.action)
+        for spec in ("bot:novice", "bot:detective", "bot:random")
+    }
+    assert len(deals) == 1
+
+
+def test_same_seed_same_bytes(tmp_path: Path) -> None:
+    game = make_game("cluedo", variant="classic", players=6)
+    paths = []
+    for _ in range(2):
+        writer = ReplayWriter(tmp_path, "game")
+        agents = seat_agents(game, ["bot:oracle", *["bot:detective"] * 5], 7)
+        asyncio.run(play(game, agents, 7, watchers=[writer]))
+        paths.append(writer.path)
+    assert timeless(paths[0]) == timeless(paths[1])
+
+
+def test_many_games_run_at_once_and_no_more_than_asked() -> None:
+    running, most = 0, 0
+
+    async def one(seed: int) -> Episode:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        game = TicTacToe()
+        episode = await play(game, [Waiting(), Waiting()], seed)
+        running -= 1
+        return episode
+
+    async def all_of_them(play_one: Callable[[int], Awaitable[Episode]]) -> list[int]:
+        return [e.header.seed async for e in play_many(play_one, range(20), concurrency=4)]
+
+    seeds = asyncio.run(all_of_them(one))
+    assert sorted(seeds) == list(range(20))
+    assert most == 4
+
+
+def test_closing_the_iterator_drops_the_games_in_flight() -> None:
+    async def first_only() -> int:
+        cancelled = 0
+
+        async def one(seed: int) -> Episode:
+            nonlocal cancelled
+            game = TicTacToe()
+            try:
+                if seed:
+                    await asyncio.sleep(60)
+                return await play(game, [Waiting(), Waiting()], seed)
+            except asyncio.CancelledError:
+                cancelled += 1
+                raise
+
+        games = play_many(one, range(10), concurrency=3)
+        async for _ in games:
+            break
+        await games.aclose()  # type: ignore[attr-defined]
+        return cancelled
+
+    assert asyncio.run(first_only()) == 2, "the third had not begun"
+
+
+def test_bots_act_without_an_event_loop() -> None:
+    game = TicTacToe()
+    state = game.initial_state()
+    bot = make_agent("bot:random", Seat(game, 0, stream(0, "x")))
+    assert act_now(bot, state.observe(0)).action in state.legal_actions(0)
+    with pytest.raises(ArenaError, match="Waiting waits for something"):
+        act_now(Waiting(), state.observe(0))
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("bot:holmes", "cluedo has no bot 'holmes'; its bots are: random, novice"),
+        ("robot:detective", "'robot:detective' names no player"),
+        ("", "names no player"),
+        ("human:me", "'human' takes no name"),
+    ],
+)
+def test_a_bad_spec_says_what_there_is(spec: str, message: str) -> None:
+    game = Cluedo(players=3)
+    with pytest.raises(UsageError, match=message):
+        make_agent(spec, Seat(game, 0, stream(0, "x")))

@@ -1,0 +1,121 @@
+"""Confidence sequences: they hold at all times at once, whatever the order."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from arena.core.errors import UsageError
+from arena.evaluation.records import Estimate
+from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence, log_capital
+
+Floats = NDArray[np.float64]
+
+
+def ends(estimate: Estimate) -> list[float]:
+    return [estimate.low, estimate.value, estimate.high]
+
+
+def test_a_confidence_sequence_at_its_beginning_and_at_its_bounds() -> None:
+    sequence = ConfidenceSequence(-1, 1)
+    assert math.isnan(sequence.interval().value)
+    assert ends(sequence.interval())[::2] == [-1, 1]
+    losses = sequence.run([-1] * 30)
+    assert set(losses.lower) == {-1}
+    assert all(np.diff(losses.upper) < 0), "each loss narrows it"
+    for bad in (1.5, -1.01, math.nan):
+        with pytest.raises(UsageError):
+            sequence.add(bad)
+    with pytest.raises(UsageError):
+        ConfidenceSequence(1, 1)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.floats(-5, 5), st.floats(0.5, 5))
+@settings(max_examples=40, deadline=None)
+def test_a_confidence_sequence_holds_the_mean_and_scales(
+    sample: list[float], low: float, width: float
+) -> None:
+    plain, scaled = ConfidenceSequence(0, 1), ConfidenceSequence(low, low + width)
+    plain.run(sample)
+    scaled.run(min(low + width * value, low + width) for value in sample)
+    found = plain.interval()
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    assert found.value == pytest.approx(statistics.mean(sample), abs=1e-6)
+    expected = [low + width * end for end in ends(found)]
+    assert ends(scaled.interval()) == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_order_of_games_does_not_matter() -> None:
+    sample = [0.0, 1.0, 1.0, 0.3, 0.0, 1.0]
+    first, second = ConfidenceSequence(0, 1), ConfidenceSequence(0, 1)
+    first.run(sample)
+    second.run(sample[::-1])
+    assert ends(first.interval()) == pytest.approx(ends(second.interval()))
+
+
+def test_the_ends_are_where_the_capital_reaches_20() -> None:
+    sample = (np.random.default_rng(0).random(200) < 0.3) * 1.0
+    run = ConfidenceSequence(0, 1).run(sample)
+    for end in (run.lower[-1], run.upper[-1]):
+        assert log_capital(sample, end, 0, 1)[-1] == pytest.approx(math.log(20), abs=1e-3)
+    inside = (run.lower <= 0.3) & (run.upper >= 0.3)
+    assert (inside == (log_capital(sample, 0.3, 0, 1) < math.log(20))).all()
+
+
+def test_values_off_the_grid_only_widen_the_interval() -> None:
+    sample = np.random.default_rng(0).random(200)
+    sequence = ConfidenceSequence(0, 1)
+    sequence.run(sample)
+    found = sequence.interval()
+    for end, inwards in ((found.low, 1e-3), (found.high, -1e-3)):
+        assert log_capital(sample, end, 0, 1)[-1] >= math.log(20) - 1e-6
+        assert log_capital(sample, end + inwards, 0, 1)[-1] < math.log(20), "yet hardly"
+
+
+def test_a_confidence_sequence_is_as_tight_as_the_beta_binomial_mixture() -> None:
+    """A uniform mixture of bets on 0/1 data has capital 1 / ((n+1) P(wins | n, m))."""
+    for n in (300, 1000, 3000):
+        sequence = ConfidenceSequence(0, 1)
+        wins = n // 4
+        for number in range(n):
+            sequence.add(float(number < wins))
+        candidates = np.linspace(0.001, 0.999, 4000)
+        log_mixture = -math.log(n + 1) - stats.binom.logpmf(wins, n, candidates)
+        inside = candidates[log_mixture < math.log(20)]
+        assert sequence.interval().half_width < 1.03 * np.ptp(inside) / 2
+
+
+def test_an_observation_costs_no_more_after_many() -> None:
+    sequence = ConfidenceSequence(-1, 1)
+    sample = np.random.default_rng(0).uniform(-1, 1, 20_000)
+    started = time.process_time()
+    for value in sample:
+        sequence.add(value)
+    assert (time.process_time() - started) / 20_000 < 1e-3
+    assert sequence.interval().half_width < 0.02
+
+
+BERNOULLI = [(mean, (0.0, 1.0), (1 - mean, mean)) for mean in (0.05, 0.25, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("truth", "range_", "chances"), [*BERNOULLI, (0.05, (-1.0, 1.0), (0.1, 0.75, 0.15))]
+)
+def test_a_confidence_sequence_covers_at_all_times_at_once(
+    truth: float, range_: tuple[float, float], chances: tuple[float, ...]
+) -> None:
+    outcomes = np.linspace(*range_, len(chances))
+    rng = np.random.default_rng(1)
+    sample = rng.choice(outcomes, size=(400, 500), p=chances)
+    # The capital is what the interval is made of; that they agree is tested above.
+    reached = np.array([log_capital(row, truth, *range_).max() for row in sample])
+    assert (reached < math.log(20)).mean() >= 0.94
+    assert (reached < math.log(1.5)).mean() <= 0.97, "it does bet"

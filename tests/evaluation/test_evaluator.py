@@ -1,0 +1,208 @@
+"""Playing a schedule: in order, on any number of workers, through kills and Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arena.core.assessment import Share
+from arena.core.errors import ArenaError, StopPlaying
+from arena.episodes.replay import read_replay, verify
+from arena.evaluation.evaluator import (
+    LOOKAHEAD,
+    Setting,
+    Workers,
+    in_order,
+    matched,
+    play_slot,
+    run_schedule,
+)
+from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.schedule import evaluation_schedule
+from arena.plugins.loader import make_game
+
+GAME = make_game("cluedo", players=3)
+
+
+def schedule(games: int) -> list[Slot]:
+    return list(evaluation_schedule(3, "bot:detective", ["bot:novice"], None, games, 11))
+
+
+def play_all(setting: Setting, slots: Sequence[Slot], workers: int) -> list[GameResult]:
+    async def go() -> list[GameResult]:
+        with Workers(workers) as pool:
+            playing = run_schedule(
+                slots, lambda slot: play_slot(setting, slot, pool), lambda _: None, 4
+            )
+            return [result async for result in playing]
+
+    return asyncio.run(go())
+
+
+def timeless(result: GameResult) -> GameResult:
+    return replace(result, seconds=0.0, sha256=None)
+
+
+def test_the_result_is_the_same_for_any_number_of_workers(tmp_path: Path) -> None:
+    slots = schedule(8)
+    alone = play_all(Setting(GAME, replays=tmp_path, scored=frozenset(range(3))), slots, 1)
+    together = play_all(Setting(GAME, replays=tmp_path, scored=frozenset(range(3))), slots, 3)
+    assert list(map(timeless, alone)) == list(map(timeless, together))
+    assert [result.slot for result in alone] == slots
+    assert [result.scored for result in alone] == [True] * 3 + [False] * 5
+    measured = [set(result.seats[0].shares) for result in alone]
+    assert all("efficiency" in names for names in measured[:3])
+    assert not any(measured[3:])
+
+
+def test_a_result_names_its_replay_and_the_hash_of_its_bytes(tmp_path: Path) -> None:
+    result = play_all(Setting(GAME, replays=tmp_path, scored=frozenset()), schedule(1), 1)[0]
+    assert result.replay is not None
+    path = tmp_path.parent / result.replay
+    data = path.read_bytes()
+    assert hashlib.sha256(data).hexdigest() == result.sha256
+    replay = read_replay(path)
+    assert verify(replay) is None
+    assert replay.outcome is not None
+    assert tuple(seat.returns for seat in result.seats) == replay.outcome.returns
+
+
+def test_what_a_killed_run_left_is_written_anew(tmp_path: Path) -> None:
+    for stale in ("game000000.jsonl.part", "game000000.jsonl"):
+        (tmp_path / stale).write_text("half a li")
+        result = play_all(Setting(GAME, replays=tmp_path, scored=frozenset()), schedule(1), 1)[0]
+        assert result.replay is not None
+        assert verify(read_replay(tmp_path.parent / result.replay)) is None
+        assert [path.name for path in tmp_path.iterdir()] == ["game000000.jsonl"]
+
+
+def test_results_come_in_order_and_few_are_begun_ahead() -> None:
+    begun: list[int] = []
+
+    async def work(number: int) -> int:
+        begun.append(number)
+        await asyncio.sleep(0.2 if number == 0 else 0.0)
+        return number
+
+    async def go() -> list[int]:
+        found = []
+        async for number in in_order(range(50), work, 8):
+            if number == 0:
+                assert max(begun) == 7
+            found.append(number)
+        return found
+
+    assert asyncio.run(go()) == list(range(50))
+
+
+def test_an_error_ends_the_run_before_its_turn_and_cancels_the_rest() -> None:
+    cancelled: list[int] = []
+
+    async def work(number: int) -> int:
+        if number == 3:
+            raise StopPlaying("the provider is down")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(number)
+            raise
+        return number
+
+    async def go() -> None:
+        async for _ in in_order(range(10), work, 6):
+            pass
+
+    started = time.perf_counter()
+    with pytest.raises(StopPlaying, match="down"):
+        asyncio.run(go())
+    assert time.perf_counter() - started < 5
+    assert sorted(cancelled) == [0, 1, 2, 4, 5]
+
+
+def test_results_are_kept_when_they_come_not_when_their_turn_comes() -> None:
+    kept: list[int] = []
+
+    def result(slot: Slot) -> GameResult:
+        seats = (SeatResult("bot:random", 1.0, True),)
+        return GameResult(slot, "terminated", "over", 1, 1, 0.0, seats)
+
+    async def play_one(slot: Slot) -> GameResult:
+        await asyncio.sleep(0.3 if slot.number == 0 else 0.0)
+        return result(slot)
+
+    async def go() -> None:
+        slots = [Slot(number, number, ("bot:random",)) for number in range(6)]
+        playing = run_schedule(slots, play_one, lambda r: kept.append(r.slot.number), 3)
+        async with aclosing(playing):
+            async for found in playing:
+                assert found.slot.number == 0
+                assert sorted(kept) == list(range(6))
+                return
+
+    assert LOOKAHEAD * 3 >= 6
+    asyncio.run(go())
+    assert kept[-1] == 0
+
+
+def test_games_that_are_done_are_not_played_again() -> None:
+    slots = [Slot(number, number, ("bot:random",)) for number in range(5)]
+    seats = (SeatResult("bot:random", 1.0, True, shares={"bits": Share(1.0)}),)
+    done = [GameResult(slots[n], "terminated", "over", 1, 1, 0.0, seats) for n in (1, 3)]
+    found = list(matched(slots, done))
+    assert found == [slots[0], done[0], slots[2], done[1], slots[4]]
+    assert list(matched(slots[2:], done)) == [slots[2], done[1], slots[4]]
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_is_a_clear_error() -> None:
+    async def go() -> None:
+        with Workers(2) as pool:
+            await pool.run(die)
+
+    with pytest.raises(ArenaError, match="a worker process was killed.*--resume"):
+        asyncio.run(go())
+
+
+def test_workers_end_when_their_parent_is_killed() -> None:
+    program = (
+        "import asyncio, os, time\n"
+        "from arena.evaluation.evaluator import Workers\n"
+        "async def go():\n"
+        "    with Workers(2) as pool:\n"
+        "        print(await pool.run(os.getpid), flush=True)\n"
+        "        time.sleep(60)\n"
+        "if __name__ == '__main__':\n"
+        "    asyncio.run(go())\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and _is_running(worker):
+        time.sleep(0.05)
+    assert not _is_running(worker)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"

@@ -1,0 +1,230 @@
+"""Intervals: known numbers, invariances, and coverage of the truth by simulation."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from arena.evaluation.records import Estimate
+from arena.evaluation.statistics.intervals import (
+    Sums,
+    clustered_mean,
+    difference_of_ratios,
+    games_needed,
+    games_needed_for_rates,
+    rate,
+    ratio_of_sums,
+    student_mean,
+)
+
+Floats = NDArray[np.float64]
+
+values = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=30)
+
+
+def ends(estimate: Estimate) -> list[float]:
+    return [estimate.low, estimate.value, estimate.high]
+
+
+def coverage(truth: float, repeat: Callable[[int], Estimate], repetitions: int = 300) -> float:
+    found = [repeat(number) for number in range(repetitions)]
+    return sum(each.low <= truth <= each.high for each in found) / repetitions
+
+
+# Rates
+
+
+def test_a_rate_has_wilsons_interval() -> None:
+    found = rate(15, 148)  # Newcombe 1998, table I: .0624 to .1605
+    assert found.value == pytest.approx(15 / 148)
+    assert [found.low, found.high] == pytest.approx([0.0624, 0.1605], abs=5e-5)
+    assert found.n == 148
+
+
+def test_a_rate_of_nothing_can_be_anything() -> None:
+    found = rate(0, 0)
+    assert math.isnan(found.value)
+    assert (found.low, found.high, found.n) == (0.0, 1.0, 0)
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_a_rates_interval_holds_it_and_stays_in_bounds(seen: tuple[int, int]) -> None:
+    found = rate(*seen)
+    assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+# Means and ratios
+
+
+def test_students_interval_is_that_of_scipy() -> None:
+    sample = [1.0, 2.0, 4.0, 8.0]
+    low, high = stats.ttest_1samp(sample, 0).confidence_interval()
+    assert ends(student_mean(sample)) == pytest.approx([low, 3.75, high])
+
+
+@given(values, st.floats(-50, 50), st.floats(0.1, 10))
+@settings(max_examples=40, deadline=None)
+def test_a_mean_moves_with_its_values(sample: list[float], shift: float, scale: float) -> None:
+    found = clustered_mean(sample, range(len(sample)), draws=200)
+    moved = clustered_mean(
+        [shift + scale * value for value in sample], range(len(sample)), draws=200
+    )
+    assert found.low <= found.value <= found.high
+    assert found.value == pytest.approx(statistics.mean(sample), abs=1e-9)
+    if len(set(sample)) > 1:
+        expected = [shift + scale * end for end in ends(found)]
+        assert ends(moved) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_a_difference_of_wins_stays_within_its_bounds(sample: list[float]) -> None:
+    found = clustered_mean(sample, range(len(sample)), draws=200, bounds=(-1, 1))
+    assert -1 <= found.low <= found.value <= found.high <= 1
+    assert found.high > found.low
+
+
+def test_games_of_one_deal_are_one_unit() -> None:
+    rng = np.random.default_rng(0)
+    deals = rng.normal(size=40)
+    once = clustered_mean(deals, range(40))
+    thrice = clustered_mean(np.repeat(deals, 3), np.repeat(range(40), 3))
+    assert thrice.n == 40
+    assert ends(thrice) == pytest.approx(ends(once))
+    assert ends(clustered_mean(deals, range(40))) == ends(once), "the same seed, the same interval"
+
+
+def test_a_sample_without_spread_is_not_certain() -> None:
+    pairs = clustered_mean([0] * 20, range(20), bounds=(-1, 1))
+    unseen = 1 - 0.05 ** (1 / 20)  # Rule of three: 3/20 = .15
+    assert ends(pairs) == pytest.approx([-unseen, 0, unseen])
+    assert clustered_mean([1] * 20, range(20), bounds=(0, 1)).high == 1
+    unbounded = clustered_mean([7.0] * 20, range(20))
+    assert ends(unbounded) == [-math.inf, 7, math.inf]
+
+
+def test_one_deal_tells_nothing() -> None:
+    assert ends(clustered_mean([1, 2], [5, 5])) == [-math.inf, 1.5, math.inf]
+    assert ends(clustered_mean([1, 0], [5, 5], bounds=(0, 1))) == [0, 0.5, 1]
+    assert clustered_mean([], []).n == 0
+
+
+def test_ratios_leave_out_games_without_the_measure() -> None:
+    totals = np.array([[1, math.nan], [3, 2.0], [2, 0], [4, 1]])
+    weights = np.array([[2, 1.0], [4, 4], [1, 0], [5, 2]])
+    steady, rare = ratio_of_sums(Sums(totals, weights, [1, 2, 3, 4]))
+    assert steady.value == pytest.approx(10 / 12)
+    assert rare.value == pytest.approx(3 / 6)
+    assert (steady.n, rare.n) == (4, 2)
+    assert ratio_of_sums(Sums(np.zeros((3, 0)), np.zeros((3, 0)), [0, 1, 2])) == []
+    (never,) = ratio_of_sums(Sums(np.zeros((3, 1)), np.zeros((3, 1)), [0, 1, 2]), bounds=(0, 1))
+    assert math.isnan(never.value)
+    assert (never.low, never.high, never.n) == (0, 1, 0)
+
+
+def test_many_measures_take_little_time() -> None:
+    rng = np.random.default_rng(0)
+    totals, weights = rng.random((2, 1000, 20))
+    started = time.process_time()
+    ratio_of_sums(Sums(totals, weights, np.arange(1000)))
+    assert time.process_time() - started < 2, "0.03 s on a free core"
+
+
+def test_what_a_deal_does_to_both_players_cancels() -> None:
+    rng = np.random.default_rng(0)
+    deals = rng.normal(size=(60, 1))
+    ones = np.ones((60, 1))
+    first = Sums(deals + 0.5 + 0.1 * rng.normal(size=(60, 1)), ones, range(60))
+    second = Sums(deals + 0.1 * rng.normal(size=(60, 1)), ones, range(60))
+    (paired,) = difference_of_ratios(first, second)
+    (apart,) = difference_of_ratios(first, replace(second, clusters=range(60, 120)))
+    assert paired.value == pytest.approx(apart.value)
+    assert paired.low < 0.5 < paired.high
+    assert paired.half_width < apart.half_width / 5
+    assert paired.n == apart.n == 60
+    lone = clustered_mean((first.totals - second.totals)[:, 0], range(60), draws=1000)
+    assert ends(paired) == pytest.approx(ends(lone))
+
+
+def skewed_ratio(number: int) -> Estimate:
+    rng = np.random.default_rng(number)
+    weights: Floats = rng.poisson(4, 40).astype(np.float64) + 1
+    sums = Sums(rng.gamma(0.7 * weights)[:, None], weights[:, None], range(40))
+    return ratio_of_sums(sums, draws=500)[0]
+
+
+def few_differences(number: int) -> Estimate:
+    rng = np.random.default_rng(number)
+    sample = rng.choice([-1.0, 0.0, 1.0], size=60, p=[0.02, 0.95, 0.03])
+    return clustered_mean(sample, range(60), draws=500, bounds=(-1, 1))
+
+
+def many_differences(number: int) -> Estimate:
+    rng = np.random.default_rng(number)
+    sample = rng.choice([-1.0, 0.0, 1.0], size=40, p=[0.1, 0.5, 0.4])
+    return clustered_mean(sample, range(40), draws=500, bounds=(-1, 1))
+
+
+def deals_of_three(number: int) -> Estimate:
+    rng = np.random.default_rng(number)
+    sample = rng.normal(size=(30, 1)) + rng.normal(size=(30, 3))
+    return clustered_mean(sample.ravel(), np.repeat(range(30), 3), draws=500)
+
+
+def few_differing_ratios(number: int) -> Estimate:
+    """Ten deals: what the measures of deduction have to do with."""
+    rng = np.random.default_rng(number)
+    weights = rng.poisson(5, (2, 10, 1)) + 1.0
+    deals = rng.random((10, 1))
+    totals = weights * deals + rng.normal(size=(2, 10, 1))
+    first, second = (Sums(totals[side], weights[side], range(10)) for side in (0, 1))
+    return difference_of_ratios(first, second, draws=500)[0]
+
+
+@pytest.mark.parametrize(
+    ("repeat", "truth"),
+    [
+        (skewed_ratio, 0.7),
+        (few_differences, 0.01),
+        (many_differences, 0.3),
+        (deals_of_three, 0.0),
+        (few_differing_ratios, 0.0),
+        (lambda number: rate(np.random.default_rng(number).binomial(80, 0.3), 80), 0.3),
+    ],
+)
+def test_95_percent_of_intervals_contain_the_truth(
+    repeat: Callable[[int], Estimate], truth: float
+) -> None:
+    assert 0.92 <= coverage(truth, repeat) <= 0.995
+
+
+# Games needed
+
+
+def test_games_needed_are_those_of_the_textbook() -> None:
+    # (1.959964 + 0.841621)^2 = 7.8489 standard deviations, squared, over the difference squared.
+    assert games_needed(0.1, 0.5) == math.ceil(7.8489 * 25)
+    assert games_needed(-0.1, 0.5) == games_needed(0.1, 0.5)
+    assert games_needed(0.0, 0.5) is None
+    assert games_needed(math.nan, 0.5) is None
+    # R's power.prop.test(p1 = .50, p2 = .75, power = .90) says n = 76.7.
+    assert games_needed_for_rates(0.5, 0.75, power=0.9) == 77
+    assert games_needed_for_rates(0.5, 0.5) is None
+
+
+def test_the_games_needed_give_the_power() -> None:
+    needed = games_needed(0.2, 0.6)
+    assert needed is not None
+    sample = np.random.default_rng(0).normal(0.2, 0.6, (2000, needed))
+    found = np.asarray(stats.ttest_1samp(sample, 0, axis=1).pvalue) < 0.05
+    assert np.mean(found) == pytest.approx(0.8, abs=0.04)

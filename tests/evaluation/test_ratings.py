@@ -1,0 +1,300 @@
+"""Ratings: choix's where it applies, the truth within its intervals, and nothing from nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import choix
+import numpy as np
+import pytest
+
+from arena.core.errors import UsageError
+from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.statistics.plackett_luce import (
+    Floats,
+    Ints,
+    Outcomes,
+    PlackettLuce,
+    Prior,
+    choices,
+)
+from arena.evaluation.statistics.ratings import ELO_PER_UNIT, Meeting, Ratings, rate
+
+NEARLY_NONE = Prior(games=1e-7, seat=1e-5)
+"""For likelihoods alone, without seat effects."""
+
+
+def game(number: int, returns: Sequence[tuple[str, float]], seed: int | None = None) -> GameResult:
+    best = max(value for _, value in returns)
+    return GameResult(
+        Slot(number, number if seed is None else seed, tuple(name for name, _ in returns)),
+        "terminated",
+        "",
+        turns=1,
+        decisions=1,
+        seconds=0.0,
+        seats=tuple(SeatResult(name, value, value == best) for name, value in returns),
+    )
+
+
+def names(count: int) -> list[str]:
+    return [f"p{i}" for i in range(count)]
+
+
+def random_tables(
+    rng: np.random.Generator, games: int, strengths: Floats, effects: Floats, winner_only: bool
+) -> Outcomes:
+    """Drawn from the model itself: the utilities plus Gumbel noise, in order."""
+    seats = len(effects)
+    who = np.array([rng.permutation(len(strengths))[:seats] for _ in range(games)])
+    utilities = strengths[who] + effects + rng.gumbel(size=who.shape)
+    returns = utilities.argsort(axis=1).argsort(axis=1).astype(float)
+    if winner_only:
+        returns = (returns == seats - 1).astype(float)
+    return Outcomes(who, returns)
+
+
+def played(outcomes: Outcomes) -> list[GameResult]:
+    return [
+        game(number, [(f"p{i}", float(value)) for i, value in zip(who, returns, strict=True)])
+        for number, (who, returns) in enumerate(
+            zip(outcomes.players, outcomes.returns, strict=True)
+        )
+    ]
+
+
+def fitted(outcomes: Outcomes, num_players: int, prior: Prior = NEARLY_NONE) -> Floats:
+    model = PlackettLuce(choices(outcomes), num_players, prior)
+    found = model.fit(model.weights(np.ones(len(outcomes.players))))
+    strengths: Floats = found[:num_players] - found[:num_players].mean()
+    return strengths
+
+
+def rankings(outcomes: Outcomes) -> list[tuple[int, ...]]:
+    order: Ints = np.take_along_axis(outcomes.players, np.argsort(-outcomes.returns), axis=1)
+    return [tuple(row) for row in order.tolist()]
+
+
+def test_winners_are_rated_as_choix_does() -> None:
+    rng = np.random.default_rng(1)
+    outcomes = random_tables(rng, 400, rng.normal(size=7), np.zeros(4), winner_only=True)
+    data = [(ranks[0], ranks[1:]) for ranks in rankings(outcomes)]
+    assert fitted(outcomes, 7) == pytest.approx(choix.ilsr_top1(7, data), abs=1e-4)
+
+
+def test_rankings_are_rated_as_choix_does() -> None:
+    rng = np.random.default_rng(2)
+    outcomes = random_tables(rng, 200, rng.normal(size=6), np.zeros(4), winner_only=False)
+    reference = choix.opt_rankings(6, rankings(outcomes), alpha=1e-9, tol=1e-6)
+    assert fitted(outcomes, 6) == pytest.approx(reference - reference.mean(), abs=1e-4)
+    assert fitted(outcomes, 6) == pytest.approx(
+        choix.ilsr_rankings(6, rankings(outcomes)), abs=1e-4
+    )
+
+
+def test_pairs_and_draws_are_rated_as_choix_does() -> None:
+    """For choix a draw is a win of each, where all other games count twice."""
+    rng = np.random.default_rng(3)
+    outcomes = random_tables(rng, 300, rng.normal(size=5), np.zeros(2), winner_only=True)
+    draws = rng.random(300) < 0.3
+    outcomes.returns[draws] = 0.5
+    pairs = [(ranks[0], ranks[1]) for ranks in rankings(outcomes)]
+    twice = [(b, a) if draw else (a, b) for (a, b), draw in zip(pairs, draws, strict=True)]
+    reference = choix.ilsr_pairwise(5, pairs + twice)
+    assert fitted(outcomes, 5) == pytest.approx(reference, abs=1e-4)
+
+
+def test_weights_count_games() -> None:
+    rng = np.random.default_rng(4)
+    outcomes = random_tables(rng, 60, rng.normal(size=5), np.zeros(3), winner_only=False)
+    copies = rng.integers(0, 4, size=60)
+    repeated = Outcomes(
+        np.repeat(outcomes.players, copies, axis=0), np.repeat(outcomes.returns, copies, axis=0)
+    )
+    model = PlackettLuce(choices(outcomes), 5)
+    again = PlackettLuce(choices(repeated), 5)
+    assert model.fit(model.weights(copies.astype(float))) == pytest.approx(
+        again.fit(again.weights(np.ones(copies.sum()))), abs=1e-6
+    )
+
+
+def test_the_stages_of_a_game() -> None:
+    """Shared places are shared choices; a tie of all that remain tells nothing more."""
+    found = choices(
+        Outcomes(
+            np.array([[0, 1, 2, 3]] * 4),
+            np.array([[3.0, 1, 1, 0], [0, 1, 0, 0], [2, 2, 2, 2], [1, 0, 1, -1]]),
+        )
+    )
+    stages = [
+        [(found.players[row].tolist(), found.targets[row].tolist()) for row in rows]
+        for rows in (found.kind[found.game == number] for number in range(4))
+    ]
+    everybody, half = [0, 1, 2, 3], 0.5
+    assert stages == [
+        [(everybody, [1, 0, 0, 0]), ([-1, 1, 2, 3], [0, half, half, 0])],
+        [(everybody, [0, 1, 0, 0])],
+        [(everybody, [0.25] * 4)],
+        [(everybody, [half, 0, half, 0]), ([-1, 1, -1, 3], [0, 1, 0, 0])],
+    ]
+
+
+def test_strengths_and_seat_effects_are_recovered() -> None:
+    strengths, effects = np.linspace(-1, 1, 6), np.array([-0.4, 0.0, 0.1, 0.3])
+    rng = np.random.default_rng(5)
+    outcomes = random_tables(rng, 4000, strengths, effects, winner_only=True)
+    ratings = rate(played(outcomes), names(6), draws=50)
+    values = np.array([ratings.ratings[name].value for name in names(6)])
+    assert np.median(values) == pytest.approx(1500)
+    assert (values - 1500) / ELO_PER_UNIT == pytest.approx(strengths, abs=0.12)
+    seats = np.array([seat.value for seat in ratings.seats])
+    assert seats.sum() == pytest.approx(0, abs=1e-6)
+    assert seats / ELO_PER_UNIT == pytest.approx(effects, abs=0.12)
+    assert list(ratings.ratings) == list(ratings.ranks) == names(6)[::-1]  # Best first.
+    assert [rank.value for rank in ratings.ranks.values()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_one_who_never_won_does_not_blur_the_ratings_of_the_others() -> None:
+    rng = np.random.default_rng(8)
+    strengths = np.array([-9.0, -0.5, 0.0, 0.5, 0.6])
+    outcomes = random_tables(rng, 300, strengths, np.zeros(3), winner_only=True)
+    ratings = rate(played(outcomes), names(5), draws=100)
+    hopeless, *others = (ratings.ratings[name] for name in names(5))
+    assert hopeless.half_width > 200
+    assert all(rating.half_width < 100 for rating in others)
+
+
+def test_seats_that_do_not_matter_have_no_effect() -> None:
+    rng = np.random.default_rng(6)
+    outcomes = random_tables(rng, 2000, np.linspace(-1, 1, 5), np.zeros(3), winner_only=False)
+    ratings = rate(played(outcomes), names(5), draws=200)
+    assert all(abs(seat.value) < 20 for seat in ratings.seats)
+    assert all(seat.low < 0 < seat.high for seat in ratings.seats)
+
+
+def test_the_intervals_contain_the_truth() -> None:
+    num_players, seats = 5, 3
+    rng = np.random.default_rng(7)
+    strengths = np.linspace(-1, 1, num_players)
+    effects = np.linspace(-0.2, 0.2, seats)
+    ratings_hit, ranks_hit, seats_hit = [], [], []
+    for repetition in range(60):
+        outcomes = random_tables(rng, 60, strengths, effects, winner_only=True)
+        ratings = rate(played(outcomes), names(num_players), draws=80, seed=repetition)
+        for i, name in enumerate(names(num_players)):
+            rating, rank = ratings.ratings[name], ratings.ranks[name]
+            ratings_hit.append(rating.low <= 1500 + ELO_PER_UNIT * strengths[i] <= rating.high)
+            ranks_hit.append(rank.low <= num_players - i <= rank.high)
+        for effect, seat in zip(effects, ratings.seats, strict=True):
+            seats_hit.append(seat.low <= ELO_PER_UNIT * effect <= seat.high)
+    assert 0.88 <= np.mean(ratings_hit) < 1
+    assert np.mean(ranks_hit) >= 0.93
+    assert np.mean(seats_hit) >= 0.88
+
+
+def test_games_of_one_deal_are_one_observation() -> None:
+    """Four copies of each game, on the same deal, say nothing that one did not say."""
+    rng = np.random.default_rng(8)
+    once = played(random_tables(rng, 50, np.zeros(3), np.zeros(3), winner_only=True))
+    copies = [
+        game(i, [(seat.player, seat.returns) for seat in result.seats], result.slot.seed)
+        for result in once
+        for i in range(4)
+    ]
+    single, repeated = rate(once, names(3)), rate(copies, names(3))
+    assert repeated.deals == single.deals == 50
+    for name in names(3):
+        widths = repeated.ratings[name].half_width / single.ratings[name].half_width
+        assert widths == pytest.approx(1, abs=0.15)  # As four deals each they would be half.
+        assert repeated.ratings[name].n == 50
+
+
+def test_the_order_of_players_and_of_games_does_not_matter() -> None:
+    rng = np.random.default_rng(9)
+    games = played(random_tables(rng, 100, rng.normal(size=5), np.zeros(3), winner_only=True))
+    one = rate(games, names(5), draws=2)
+    other = rate(games[::-1], names(5)[::-1], draws=2)
+    for name in names(5):
+        assert other.ratings[name].value == pytest.approx(one.ratings[name].value, abs=1e-3)
+        assert other.ranks[name].value == one.ranks[name].value
+    assert rate(games, names(5), draws=20) == rate(games, names(5), draws=20)
+
+
+def test_returns_count_by_their_order_only() -> None:
+    rng = np.random.default_rng(10)
+    outcomes = random_tables(rng, 50, np.zeros(4), np.zeros(4), winner_only=False)
+    moved = Outcomes(outcomes.players, 100 + outcomes.returns**3)
+    assert rate(played(outcomes), names(4), draws=20) == rate(played(moved), names(4), draws=20)
+
+
+def test_who_never_won_and_who_never_played_have_finite_ratings_and_wide_intervals() -> None:
+    games = [game(i, [("a", i % 2), ("b", 1 - i % 2), ("loser", 0)]) for i in range(40)]
+    ratings = rate(games, ["a", "b", "loser"])
+    spans = {name: each.half_width for name, each in ratings.ratings.items()}
+    assert ratings.ratings["loser"].value < 1100
+    assert spans["loser"] > 1.5 * spans["a"]
+    assert (ratings.ranks["loser"].low, ratings.ranks["loser"].high) == (3, 3)
+    ratings = rate(games, ["a", "b", "loser", "absent"])
+    assert ratings.ratings["absent"].n == 0
+    assert ratings.ratings["absent"].half_width > 400
+    assert (ratings.ranks["absent"].low, ratings.ranks["absent"].high) == (1, 4)
+    assert all(math.isfinite(each.low + each.high) for each in ratings.ratings.values())
+
+
+def meeting(ratings: Ratings, first: str, second: str) -> Meeting:
+    (found,) = [each for each in ratings.beats if (each.first, each.second) == (first, second)]
+    return found
+
+
+def test_who_beats_whom() -> None:
+    games = [
+        game(0, [("a", 1), ("b", 0), ("c", 0)]),
+        game(1, [("b", 1), ("a", 0), ("c", 0)]),
+        game(2, [("a", 1), ("b", 0), ("a", 0)]),  # One copy ahead of b, the other equal to it.
+        game(3, [("a", 0), ("c", 1)]),
+    ]
+    ratings = rate(games, ["a", "b", "c", "d"], draws=5)
+    assert len(ratings.beats) == 12
+    assert meeting(ratings, "a", "b").ahead.value == pytest.approx((1 + 0 + 0.75) / 3)
+    assert meeting(ratings, "b", "a").ahead.value == pytest.approx((0 + 1 + 0.25) / 3)
+    assert meeting(ratings, "c", "a").ahead.value == pytest.approx((0 + 0.5 + 1) / 3)
+    assert [meeting(ratings, "a", other).games for other in "bcd"] == [3, 3, 0]
+    sheet = json.loads(json.dumps(ratings.beats[2].to_json(), allow_nan=False))
+    assert sheet["ahead"] == {"value": None, "low": 0.0, "high": 1.0, "n": 0}
+
+
+def test_wins_and_losses_have_wilsons_interval_and_draws_a_narrower_one() -> None:
+    wins = [game(i, [("a", float(i < 7)), ("b", float(i >= 7))]) for i in range(10)]
+    (won, _) = rate(wins, ["a", "b"], draws=2).beats
+    # Wilson's interval for 7 of 10, as in R: binom::binom.confint(7, 10, methods = "wilson").
+    assert (won.ahead.low, won.ahead.high) == pytest.approx((0.3967781, 0.8922087), abs=1e-5)
+    draws = [game(i, [("a", 1), ("b", 1)]) for i in range(10)]
+    (drawn, _) = rate(draws, ["a", "b"], draws=2).beats
+    assert drawn.ahead.value == 0.5
+    assert 0.05 < drawn.ahead.half_width < 0.2
+
+
+def test_the_share_ahead_is_covered_at_tables_where_most_pairs_are_equal() -> None:
+    rng = np.random.default_rng(11)
+    hits, widths = [], []
+    for _ in range(40):
+        outcomes = random_tables(rng, 40, np.zeros(6), np.zeros(6), winner_only=True)
+        for pair in rate(played(outcomes), names(6), draws=1).beats:
+            hits.append(pair.ahead.low <= 0.5 <= pair.ahead.high)
+            widths.append(pair.ahead.half_width)
+    assert 0.93 <= np.mean(hits) <= 0.99
+    assert np.mean(widths) < 0.11  # Forty wins or losses would have 0.15.
+
+
+def test_no_games_give_no_news() -> None:
+    ratings = rate([], ["a", "b"], draws=50)
+    assert ratings.deals == 0 and ratings.seats == ()
+    assert {each.value for each in ratings.ratings.values()} == {1500}
+    assert {each.value for each in ratings.ranks.values()} == {1}
+
+
+def test_strangers_are_refused() -> None:
+    with pytest.raises(UsageError, match="game 3 seats 'b'"):
+        rate([game(3, [("a", 1), ("b", 0)])], ["a", "c"])

@@ -1,0 +1,227 @@
+"""Schedules: independent deals for rates, the same deals for differences, balanced tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice, pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from arena.core.errors import UsageError
+from arena.evaluation.records import Slot
+from arena.evaluation.schedule import (
+    balance,
+    design_text,
+    evaluation_schedule,
+    first_games,
+    tournament_schedule,
+)
+
+FEW = settings(max_examples=40, deadline=None)
+SEATS = st.integers(2, 6)
+SEEDS = st.integers(0, 10_000)
+
+
+def names(count: int) -> list[str]:
+    return [f"bot:{i}" for i in range(count)]
+
+
+@FEW
+@given(SEATS, st.integers(1, 8), st.integers(1, 30), SEEDS, st.booleans())
+def test_an_evaluation_pairs_player_and_baseline_on_the_same_deals(
+    seats: int, opponents: int, games: int, seed: int, paired: bool
+) -> None:
+    against = names(opponents)
+    baseline = "base" if paired else None
+    slots = list(evaluation_schedule(seats, "me", against, baseline, games, seed))
+    assert [slot.number for slot in slots] == list(range(games * (2 if paired else 1)))
+    own = [slot for slot in slots if slot.role == "player"]
+    assert [slot.seed for slot in own] == list(range(seed, seed + games))
+    for slot in own:
+        assert slot.seat is not None and slot.specs[slot.seat] == "me"
+        others = Counter(slot.specs[: slot.seat] + slot.specs[slot.seat + 1 :])
+        assert others.keys() <= set(against)
+        counts = [others[name] for name in against]
+        assert max(counts) - min(counts) <= 1  # Cycled, or drawn without replacement.
+    swapped = [
+        Slot(
+            slot.number + 1,
+            slot.seed,
+            tuple("base" if spec == "me" else spec for spec in slot.specs),
+            "baseline",
+            slot.seat,
+        )
+        for slot in own
+    ]
+    assert [slot for slot in slots if slot.role == "baseline"] == (swapped if paired else [])
+
+
+@FEW
+@given(SEATS, st.integers(1, 8), st.integers(1, 10), st.integers(1, 10), SEEDS)
+def test_a_longer_evaluation_starts_with_the_shorter_one(
+    seats: int, opponents: int, games: int, more: int, seed: int
+) -> None:
+    short = list(evaluation_schedule(seats, "me", names(opponents), "base", games, seed))
+    longer = list(evaluation_schedule(seats, "me", names(opponents), "base", games + more, seed))
+    assert longer[: len(short)] == short
+
+
+def test_an_evaluation_is_lazy_and_its_seats_and_opponents_are_uniform() -> None:
+    slots = list(islice(evaluation_schedule(4, "me", names(5), None, 10**12, 0), 3000))
+    seats = Counter(slot.seat for slot in slots)
+    # Binomial(3000, 1/4) has a standard deviation of 23.7, Binomial(3000, 3/20) of 19.6.
+    assert all(abs(seats[seat] - 750) < 100 for seat in range(4))
+    first = Counter(slot.specs[0] for slot in slots)
+    assert all(abs(first[name] - 450) < 90 for name in names(5))
+    # Independent of the deal before: the same seat again in a quarter of the deals.
+    again = sum(one.seat == two.seat for one, two in pairwise(slots))
+    assert abs(again - 750) < 100
+
+
+def test_when_opponents_are_cycled_each_is_doubled_equally_often_and_anywhere() -> None:
+    slots = list(evaluation_schedule(4, "me", ["a", "b"], None, 2000, 0))
+    patterns = Counter(
+        tuple(spec for seat, spec in enumerate(slot.specs) if seat != slot.seat) for slot in slots
+    )
+    assert len(patterns) == 6
+    assert all(abs(count - 2000 / 6) < 85 for count in patterns.values())  # 5 sd
+
+
+def test_an_evaluation_needs_an_opponent() -> None:
+    with pytest.raises(UsageError, match="at least one opponent"):
+        next(evaluation_schedule(3, "me", [], None, 1, 0))
+
+
+def test_the_design_is_stated_with_its_reason() -> None:
+    assert "0.36" in design_text(4, paired=False)
+    assert "baseline" not in design_text(4, paired=False)
+    assert "same seats" in design_text(2, paired=True)
+    assert "times as much" not in design_text(2, paired=True)  # It was not measured for two.
+
+
+@FEW
+@given(st.integers(2, 12), SEATS, st.integers(1, 25), SEEDS)
+@example(players=12, seats=6, games=7, seed=0)  # Each table decides the next one, too.
+def test_tables_are_balanced(players: int, seats: int, games: int, seed: int) -> None:
+    slots = tournament_schedule(names(players), seats, games, seed)
+    assert [slot.number for slot in slots] == list(range(len(slots)))
+    assert [slot.seed for slot in slots] == list(range(seed, seed + len(slots)))
+    for slot in slots:
+        counts = Counter(slot.specs)
+        assert max(counts.values()) <= -(-seats // players)
+        assert len(counts) == min(players, seats)
+    found = balance(slots, names(players), seats)
+    assert found.games.low == games
+    divisible = games * players % min(seats, players) == 0
+    assert found.games.high == games + (0 if divisible else 1)
+    assert found.meetings.high - found.meetings.low <= 4
+    assert found.held.high - found.held.low <= 3
+
+
+@FEW
+@given(st.integers(2, 9), SEATS, st.integers(1, 15), st.integers(1, 10), st.booleans(), SEEDS)
+def test_a_longer_tournament_and_a_resumed_one_start_with_the_shorter_one(
+    players: int, seats: int, games: int, more: int, limited: bool, seed: int
+) -> None:
+    tables = 6 if limited else None
+    short = tournament_schedule(names(players), seats, games, seed, tables)
+    longer = tournament_schedule(names(players), seats, games + more, seed, tables)
+    assert longer[: len(short)] == short
+    cut = short[: len(short) // 2]
+    assert tournament_schedule(names(players), seats, games, seed, tables, cut) == short
+    assert tournament_schedule(names(players), seats, games, seed, tables, short) == short
+
+
+@FEW
+@given(st.integers(2, 9), SEATS, st.integers(1, 15), st.integers(1, 3), st.booleans(), SEEDS)
+def test_players_that_are_added_need_only_their_own_games(
+    players: int, seats: int, games: int, added: int, limited: bool, seed: int
+) -> None:
+    tables = 8 if limited else None
+    before = tournament_schedule(names(players), seats, games, seed, tables)
+    everybody = names(players + added)
+    after = tournament_schedule(everybody, seats, games, seed, tables, before)
+    assert after[: len(before)] == before
+    assert [slot.number for slot in after] == list(range(len(after)))
+    assert len({slot.seed for slot in after}) == len(after)
+    played = Counter(player for slot in before for player in set(slot.specs))
+    for slot in after[len(before) :]:
+        assert any(played[player] < games for player in slot.specs)
+        played.update(set(slot.specs))
+    assert min(played[player] for player in everybody) >= games
+    if added == 1:
+        assert len(after) - len(before) == games
+
+
+@FEW
+@given(st.integers(2, 10), SEATS, st.integers(5, 12), SEEDS)
+def test_no_more_line_ups_than_tables(players: int, seats: int, tables: int, seed: int) -> None:
+    slots = tournament_schedule(names(players), seats, 30, seed, tables)
+    line_ups = Counter(slot.specs for slot in slots)
+    assert len(line_ups) <= tables
+    assert balance(slots, names(players), seats).games.low == 30
+    assert len({slot.seed for slot in slots}) == len(slots)  # Each game is a further deal.
+
+
+@pytest.mark.parametrize(("players", "tables"), [(4, 6), (8, 10)])
+def test_tables_take_turns(players: int, tables: int) -> None:
+    games = 30 * 4 * tables // (players * 6)
+    slots = [slot.specs for slot in tournament_schedule(names(players), 4, games, 0, tables)]
+    assert len(set(slots)) == tables
+    assert slots == (slots[:tables] * len(slots))[: len(slots)]
+
+
+def test_a_big_tournament_is_balanced_closely() -> None:
+    slots = tournament_schedule(names(20), 6, 200, 0)
+    found = balance(slots, names(20), 6)
+    assert found.to_json()["games"] == [200, 201]
+    assert found.meetings.high - found.meetings.low <= 5
+    assert found.held.high - found.held.low <= 2
+    assert str(found).startswith("each player sits in 200 to 201 games, each pair meets in 5")
+
+
+def test_balance_counts_what_is_there() -> None:
+    slots = [
+        Slot(0, 0, ("a", "b", "c")),
+        Slot(1, 1, ("a", "c", "a")),  # Twice at a table: one game, two seats.
+        Slot(2, 2, ("a", "stranger", "b")),
+    ]
+    assert balance(slots, ["a", "b", "c"], 3).to_json() == {
+        "games": [2, 3],
+        "meetings": [1, 2],
+        "held": [0, 3],
+    }
+
+
+@pytest.mark.parametrize(
+    ("players", "tables", "message"),
+    [
+        (["a"], None, "at least two players"),
+        (["a", "b", "a"], None, "named twice: a"),
+        (["a", "b", "c", "d", "e"], 1, "5 players need 2 tables or more"),
+    ],
+)
+def test_what_makes_no_tournament(players: list[str], tables: int | None, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        tournament_schedule(players, 3, 10, 0, tables)
+
+
+@FEW
+@given(st.integers(2, 6), SEATS, st.integers(1, 12), st.integers(0, 12), SEEDS)
+def test_the_first_games_of_everybody_are_chosen(
+    players: int, seats: int, games: int, first: int, seed: int
+) -> None:
+    slots = tournament_schedule(names(players), seats, games, seed)
+    chosen = first_games(slots, first)
+    for player in names(players):
+        own = [slot.number for slot in slots if player in slot.specs]
+        assert set(own[:first]) <= chosen
+    assert len(chosen) <= first * players
+    assert not first_games(slots, 0)
+
+
+def test_only_the_player_under_test_counts_in_an_evaluation() -> None:
+    slots = list(evaluation_schedule(4, "a", ["b"], "c", 10, 1))
+    assert first_games(slots, 3) == frozenset(range(6))

@@ -1,0 +1,461 @@
+"""Judging play by exact knowledge: games made by hand, and what must hold in any game."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from known_deal import ENVELOPE, HANDS
+
+from arena.agents.seating import seat_agents
+from arena.core.action import CHANCE, Action
+from arena.core.assessment import Assessment, Share, add_up
+from arena.core.json import Json
+from arena.core.outcome import Outcome
+from arena.core.ply import Decision, Ply
+from arena.episodes.record import Episode, ReplayWriter
+from arena.episodes.replay import read_replay
+from arena.episodes.runner import play
+from games.cluedo.analysis.assessor import CluedoAssessor
+from games.cluedo.analysis.measures import MEASURES
+from games.cluedo.base import CluedoBase
+from games.cluedo.game import Cluedo
+from games.cluedo.inference.accusation_threshold import break_even
+from games.cluedo.inference.counting import Count
+from games.cluedo.inference.information import Information
+from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.rules.events import Accuse, Deal, EndTurn, Show, Suggest
+from games.cluedo.rules.state import CluedoState
+
+END = EndTurn()
+WRONG = Accuse("Mrs White", "Rope", "Study")
+
+
+def assess(
+    game: CluedoBase,
+    plies: Iterable[Ply],
+    outcome: Outcome | None = None,
+    kinds: tuple[str, ...] | None = None,
+) -> list[Assessment]:
+    assessor = CluedoAssessor(game, None, kinds)
+    found = [each for ply in plies for each in assessor.ply(ply)]
+    return found + assessor.end(outcome or Outcome("truncated", "stopped", (0.0, 0.0, 0.0)))
+
+
+def plies(state: CluedoState, actions: Iterable[Action], details: Mapping[str, Json]) -> list[Ply]:
+    done = []
+    for number, action in enumerate(actions):
+        before, player = len(state.log.events), state.to_act[0]
+        state.apply(player, action)
+        events = tuple(state.log.events[before:])
+        done.append(Ply(number, player, Decision(action, None, details if number else {}), events))
+    return done
+
+
+def judged(*actions: Action, details: Mapping[str, Json] | None = None) -> list[Assessment]:
+    """What is said of a game that begins with the known deal."""
+    state = Cluedo(players=3).initial_state()
+    return assess(state.game, plies(state, (Deal(ENVELOPE, HANDS), *actions), details or {}))
+
+
+def only(found: Iterable[Assessment], kind: str) -> Assessment:
+    [one] = [each for each in found if each.kind == kind]
+    return one
+
+
+def contest(game: Cluedo, specs: list[str], seed: int) -> Episode:
+    return asyncio.run(play(game, seat_agents(game, specs, seed), seed, max_turns=60))
+
+
+@lru_cache
+def table(bot: str, games: int, kinds: tuple[str, ...]) -> tuple[tuple[Assessment, ...], ...]:
+    game = Cluedo(players=4)
+    episodes = [contest(game, [f"bot:{bot}"] * 4, seed) for seed in range(games)]
+    return tuple(tuple(assess(game, each.plies, each.outcome, kinds)) for each in episodes)
+
+
+def value(found: Iterable[Assessment], measure: str) -> float:
+    share = add_up(each.shares for each in found)[measure]
+    return share.total / share.weight
+
+
+# Accusations
+
+
+def test_a_provable_accusation() -> None:
+    found = judged(Suggest(*ENVELOPE), Accuse(*ENVELOPE))
+    accusation = only(found, "accusation")
+    assert accusation.facts["provable"] and accusation.facts["correct"]
+    assert accusation.ply == 2 and accusation.player == 0
+    assert accusation.shares == {
+        "accusations_right": Share(1.0),
+        "accusation_probability": Share(1.0),
+        "premature": Share(0.0),
+        "missed": Share(0.0),
+        "turns_to_accuse": Share(0.0),
+    }
+
+
+@pytest.mark.parametrize(("accuse", "right"), [(Accuse(*ENVELOPE), 1.0), (WRONG, 0.0)])
+def test_a_guess_is_premature_whether_right_or_not(accuse: Accuse, right: float) -> None:
+    accusation = only(judged(accuse), "accusation")
+    # Seat 0 has 2, 2 and 2 of the cards: 4 suspects, 4 weapons and 7 rooms are open.
+    assert accusation.facts["probability"] == pytest.approx(1 / (4 * 4 * 7))
+    assert accusation.facts["break_even"] == 1.0, "it may still ask"
+    assert accusation.shares["premature"] == Share(1.0)
+    assert accusation.shares["accusations_right"] == Share(right)
+    assert "missed" not in accusation.shares and "turns_to_accuse" not in accusation.shares
+
+
+def test_turns_that_let_a_certain_case_pass() -> None:
+    pass_round = (END, END, END)
+    found = judged(Suggest(*ENVELOPE), *pass_round, *pass_round, Accuse(*ENVELOPE))
+    missed = [each for each in found if each.kind == "missed accusation"]
+    assert [(each.ply, each.player) for each in missed] == [(2, 0), (5, 0)]
+    totals = add_up(each.shares for each in found if each.player == 0)
+    assert totals["missed"] == Share(2.0, 3.0)
+    assert totals["turns_to_accuse"] == Share(2.0, 1.0)
+    assert not any("missed" in each.shares for each in found if each.player != 0)
+
+
+def test_a_certain_case_that_is_never_accused() -> None:
+    found = judged(Suggest(*ENVELOPE), END, END, END, END, END)
+    unused = only(found, "unused certainty")
+    assert unused.player == 0 and unused.ply == 2
+    assert unused.shares == {"turns_to_accuse": Share(2.0)}
+
+
+def test_to_accuse_something_else_than_what_is_certain_misses_it() -> None:
+    found = judged(Suggest(*ENVELOPE), WRONG)
+    accusation = only(found, "accusation")
+    assert accusation.facts["probability"] == 0.0
+    assert accusation.shares["missed"] == Share(1.0)
+
+
+def test_when_waiting_is_as_risky() -> None:
+    state = Cluedo(players=3).initial_state()
+    state.apply(CHANCE, Deal(ENVELOPE, HANDS))
+    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
+    knowledge._must(3, knowledge._set(("Mrs White", "Rope")))
+    knowledge._may_not(3, knowledge._set(state.game.deck.rooms[3:6]))
+    knowledge._may_not(3, knowledge._set(("Conservatory", "Lounge")))
+    assert knowledge.entropy() == pytest.approx(1.0), "Hall or Dining Room"
+    assert break_even(knowledge, rivals=2, may_suggest=False) == pytest.approx(0.25)
+    assert break_even(knowledge, rivals=1, may_suggest=False) == pytest.approx(0.5)
+    assert break_even(knowledge, rivals=0, may_suggest=False) == 1.0
+    assert break_even(knowledge, rivals=2, may_suggest=True) == 1.0
+
+
+# Questions and refutations
+
+
+def test_a_question_that_nobody_refutes() -> None:
+    found = judged(Suggest(*ENVELOPE))
+    question, answer = only(found, "suggestion"), only(found, "answer")
+    assert question.ply == answer.ply == 1 and answer.facts["entropy_after"] == 0.0
+    assert answer.facts["gained"] == question.facts["entropy_before"] == pytest.approx(6.807355)
+    expected, best = question.facts["expected"], question.facts["best"]
+    assert isinstance(expected, float) and isinstance(best, float) and expected <= best
+    assert question.shares == {"efficiency": Share(expected, best)}
+    assert answer.facts["expected"] == expected
+    assert answer.shares["luck"].total == pytest.approx(6.807355 - expected)
+
+
+def test_a_question_about_own_cards_has_no_worth() -> None:
+    asked = Suggest("Miss Scarlett", "Dagger", "Kitchen")
+    found = judged(asked)
+    question, answer = only(found, "suggestion"), only(found, "answer")
+    assert question.facts["expected"] == answer.facts["gained"] == pytest.approx(0.0)
+    assert question.shares["efficiency"].total == 0.0 < question.shares["efficiency"].weight
+
+
+def test_bits_per_turn_count_turns_without_a_question() -> None:
+    found = judged(END, END, END, Suggest(*ENVELOPE), END)
+    totals = add_up(each.shares for each in found if each.player == 0)
+    assert totals["bits_per_turn"].weight == 2.0
+    assert totals["bits_per_turn"].total == totals["bits"].total == pytest.approx(6.807355)
+    assert totals["entropy/1"].total == totals["entropy/2"].total == pytest.approx(6.807355)
+    assert "entropy/3" not in totals
+
+
+def test_showing_a_card_again_tells_least() -> None:
+    ask = Suggest("Reverend Green", "Revolver", "Library")
+    again = [ask, Show("Revolver"), END, END, END, ask]
+    leaks = {
+        card: [each for each in judged(*again, Show(card)) if each.kind == "refutation"][-1]
+        for card in ("Revolver", "Library")
+    }
+    for refutation in leaks.values():
+        assert refutation.player == 1 and refutation.facts["choices"] == 3
+    told, least = leaks["Library"].shares["leaked"], leaks["Revolver"].shares["leaked"]
+    assert least.total < 0.2 < told.total
+    assert leaks["Revolver"].shares["excess_leak"] == Share(0.0)
+    assert leaks["Library"].shares["excess_leak"].total == pytest.approx(told.total - least.total)
+
+
+def test_showing_the_only_card_is_no_choice() -> None:
+    refutation = only(
+        judged(Suggest("Mrs Peacock", "Rope", "Hall"), Show("Mrs Peacock")), "refutation"
+    )
+    assert refutation.facts["choices"] == 1
+    assert "leaked" in refutation.shares and "excess_leak" not in refutation.shares
+
+
+# Stated beliefs
+
+
+def test_stated_beliefs_are_summed() -> None:
+    beliefs = {
+        "envelope": {"Mrs White": 0.55, "Rope": 0.2},
+        "log_score": {"total": 2.5},
+        "brier": {"total": 0.5},
+        "sure_right": 8,
+        "sure_own": 6,
+        "sure_false": 1,
+        "sure_premature": 1,
+        "sure_missed": 3,
+        "unstated": ["room"],
+    }
+    shares = only(judged(Suggest(*ENVELOPE), details={"beliefs": beliefs}), "beliefs").shares
+    assert shares["log_score"] == Share(2.5) and shares["brier"] == Share(0.5)
+    assert shares["precision"] == Share(2, 4) and shares["recall"] == Share(2, 5)
+    assert shares["stated/5"] == Share(0.55) and shares["stated/2"] == Share(0.2)
+    assert shares["calibration/5"] == Share(0.25) == shares["calibration/2"]
+    assert shares["stated/0"] == Share(0.0, 6.0), "three more suspects and weapons"
+    assert shares["belief_failures"] == Share(0.0)
+
+
+def test_no_answer_is_a_failure() -> None:
+    found = judged(Suggest(*ENVELOPE), details={"beliefs": {"failure": "unparsable"}})
+    assert only(found, "beliefs").shares == {"belief_failures": Share(1.0)}
+
+
+@pytest.mark.parametrize(
+    "beliefs",
+    [
+        None,
+        "sure",
+        [1],
+        {},
+        {"envelope": {"Mrs White": "0.5", "Rope": True, "Hall": 1e300}, "unstated": 7},
+        {"envelope": {"Mrs White": float("nan"), "Nobody": 0.5}, "unstated": [[1], {}]},
+        {"log_score": 3, "brier": {"total": [1]}},
+        {"log_score": {"total": float("inf")}, "brier": {"total": -1}},
+        {f"sure_{name}": 10**9 for name in ("right", "own", "false", "premature", "missed")},
+        {"sure_right": 1, "sure_own": 2, "sure_false": 0, "sure_premature": 0, "sure_missed": 0},
+    ],
+)
+def test_malformed_beliefs_are_left_out(beliefs: Json) -> None:
+    found = judged(Suggest(*ENVELOPE), details={"beliefs": beliefs})
+    shares = add_up(each.shares for each in found if each.kind == "beliefs")
+    allowed = ("stated/0", "calibration/0", "belief_failures")
+    assert set(shares) <= set(allowed)
+    assert all(share.total <= share.weight for share in shares.values())
+
+
+# Any game
+
+
+def random_plies(game: Cluedo, rng: random.Random, moves: int) -> list[Ply]:
+    """People who mostly ask, and may accuse at any time."""
+    state, done = game.initial_state(), list[Ply]()
+    while state.to_act and len(done) < moves:
+        player = state.to_act[0]
+        if player == CHANCE:
+            action = state.sample_chance(rng)
+        else:
+            legal = state.legal_actions(player)
+            kinds = [legal.of(Suggest) or legal, legal.of(Accuse) or legal, legal]
+            action = rng.choice(rng.choices(kinds, [5, 1, 2])[0])
+        before = len(state.log.events)
+        state.apply(player, action)
+        events = tuple(state.log.events[before:])
+        done.append(Ply(len(done), player, Decision(action), events))
+    return done
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_what_holds_in_any_game(seed: int) -> None:
+    rng = random.Random(seed)
+    deck = {"suspects": 3, "weapons": 2, "rooms": 4} if seed % 2 else {}
+    game = Cluedo(players=rng.randint(2, 5), leftover_cards=rng.choice(["dealt", "open"]), **deck)
+    found = assess(game, random_plies(game, rng, moves=40))
+    assert any(each.kind == "turn" for each in found)
+    declared = {measure.name for measure in MEASURES}
+    for each in found:
+        facts, numbers = each.facts, {k: v for k, v in each.facts.items() if isinstance(v, float)}
+        assert set(each.shares) <= declared
+        assert 0 <= each.player < game.num_players
+        if each.kind == "suggestion":
+            assert 0 <= numbers["expected"] <= numbers["best"] + 1e-9
+            assert numbers["best"] <= numbers["entropy_before"] + 1e-9
+        if each.kind == "answer":
+            assert numbers["entropy_before"] - numbers["gained"] == numbers["entropy_after"] >= 0
+        if each.kind == "refutation":
+            assert numbers["leaked"] >= numbers["least"]
+        if each.kind == "accusation" and facts["provable"]:
+            assert facts["correct"] == (facts["probability"] == 1.0)
+
+
+def test_the_measures_are_declared_once() -> None:
+    names = [measure.name for measure in MEASURES]
+    assert len(names) == len(set(names))
+    assert Cluedo.measures is MEASURES and Cluedo.luck in names
+
+
+def test_luck_has_mean_zero_where_refuters_choose_evenly() -> None:
+    sums = [
+        add_up(each.shares for each in game)["luck"].total
+        for game in table("detective", 25, ("answer",))
+    ]
+    mean = sum(sums) / len(sums)
+    deviation = (sum((each - mean) ** 2 for each in sums) / (len(sums) - 1)) ** 0.5
+    assert abs(mean) < 3 * deviation / len(sums) ** 0.5
+    assert deviation > 0.5
+
+
+def test_a_detective_uses_its_knowledge_better_than_a_novice() -> None:
+    kinds = ("accusation", "missed accusation")
+    novice, detective = (
+        [each for game in table(bot, 10, kinds) for each in game] for bot in ("novice", "detective")
+    )
+    assert value(detective, "missed") < value(novice, "missed")
+    assert value(detective, "premature") == 0.0
+
+
+def test_an_oracle_asks_nearly_the_best() -> None:
+    """Against all 324: the assessor compares only those that the oracle compares too."""
+    game, asked, best = Cluedo(players=3), 0.0, 0.0
+    state = game.initial_state()
+    for ply in contest(game, ["bot:oracle"] * 3, 2).plies:
+        if isinstance(ply.decision.action, Suggest):
+            seen = state.log.witnessed[ply.player]
+            information = Information(CluedoKnowledge.after(game, ply.player, seen))
+            asked += information.bits(ply.decision.action.triple)
+            best += max(map(information.bits, game.deck.triples))
+        state.apply(ply.player, ply.decision.action)
+    assert best > 5
+    assert 0.98 < asked / best <= 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"variant": "classic", "players": 3},
+        {"variant": "classic", "players": 2, "summoned_may_suggest": False},
+        {"players": 5, "leftover_cards": "open", "theme": "us"},
+    ],
+)
+def test_other_editions(options: dict[str, Json]) -> None:
+    game, specs = Cluedo(**options), ["bot:detective", "bot:novice", *["bot:random"] * 4]
+    episode = contest(game, specs[: game.num_players], 3)
+    found = assess(game, episode.plies, episode.outcome)
+    kinds = {each.kind for each in found}
+    assert {"turn", "suggestion", "refutation"} <= kinds
+    turns = add_up(each.shares for each in found)["bits_per_turn"].weight
+    assert turns == episode.turns
+
+
+def test_from_a_replay(tmp_path: Path) -> None:
+    game, specs = Cluedo(players=3), ["bot:detective"] * 3
+    writer = ReplayWriter(tmp_path, "game")
+    agents = seat_agents(game, specs, 5)
+    episode = asyncio.run(play(game, agents, 5, players=specs, watchers=[writer]))
+    replay = read_replay(writer.path)
+    walked = [each.ply for each in replay.walk()]
+    assert assess(game, walked, episode.outcome) == assess(game, episode.plies, episode.outcome)
+
+
+# What is asked for, and nothing else
+
+
+@pytest.mark.parametrize(
+    ("players", "kinds"),
+    [
+        ((0,), None),
+        (None, ("turn",)),
+        (None, ("beliefs",)),
+        ((0,), ("refutation",)),
+        ((2,), ("suggestion",)),
+        ((1,), ("answer",)),
+        ((1, 2), ("accusation", "knowledge")),
+        ((2, 0), ("missed accusation", "unused certainty")),
+        ((), None),
+        (None, ()),
+    ],
+)
+def test_a_narrow_judge_says_the_same_of_what_it_judges(
+    players: tuple[int, ...] | None, kinds: tuple[str, ...] | None
+) -> None:
+    for seed in range(3):
+        game, rng = Cluedo(players=3, suspects=3, weapons=3, rooms=4), random.Random(seed)
+        moves, outcome = random_plies(game, rng, moves=40), Outcome("truncated", "", (0.0,) * 3)
+        narrow = game.assessor(players, kinds)
+        found = [each for ply in moves for each in narrow.ply(ply)] + narrow.end(outcome)
+        assert found == [
+            each
+            for each in assess(game, moves, outcome)
+            if (players is None or each.player in players) and (kinds is None or each.kind in kinds)
+        ]
+
+
+def test_nothing_is_counted_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = Cluedo(players=4)
+    moves = contest(game, ["bot:detective"] * 4, 1).plies
+    counted, solve = list[Count](), Count._solve
+
+    def counting(count: Count) -> None:
+        counted.append(count)
+        solve(count)
+
+    monkeypatch.setattr(Count, "_solve", counting)
+
+    def counts(*kinds: str) -> int:
+        counted.clear()
+        assessor = game.assessor((0,), kinds)
+        for ply in moves:
+            assessor.ply(ply)
+        assessor.end(Outcome("terminated", "", (0.0,) * 4))
+        return len(counted)
+
+    assert counts() == 0
+    assert counts("knowledge") <= 2, "after the deal and at the end"
+    assert counts("knowledge", "accusation") <= 3 + math.log2(len(moves))
+    ends = sum(ply.player == 0 and isinstance(ply.decision.action, EndTurn) for ply in moves)
+    assert counts("missed accusation") <= ends < len(moves) / 4
+
+
+def test_what_an_accusation_reveals_is_no_deduction() -> None:
+    """Nobody could refute: seat 0 knows all. The others learn it when the game is over."""
+    found = judged(Suggest(*ENVELOPE), Accuse(*ENVELOPE))
+    known = {each.player: each.facts for each in found if each.kind == "knowledge"}
+    # Open to each: 4, 4 and 7 suspects, weapons and rooms; the same; 5, 5 and 5.
+    dealt = [facts["entropy_dealt"] for facts in known.values()]
+    assert dealt == [pytest.approx(math.log2(count)) for count in (112, 112, 125)]
+    assert known[0]["entropy_end"] == 0.0
+    for player in (1, 2):
+        state = Cluedo(players=3).initial_state()
+        plies(state, (Deal(ENVELOPE, HANDS), Suggest(*ENVELOPE)), {})
+        entropy = CluedoKnowledge.after(state.game, player, state.log.witnessed[player]).entropy()
+        assert 6 < entropy < 6.8 and known[player]["entropy_end"] == pytest.approx(entropy)
+
+
+def test_a_false_accuser_learns_nothing_more_but_the_others_do() -> None:
+    known = {each.player: each.facts for each in judged(WRONG) if each.kind == "knowledge"}
+    assert known[0]["entropy_end"] == known[0]["entropy_dealt"] == pytest.approx(math.log2(112))
+    # Seat 1 could have thought it possible; seat 2 has the Study.
+    assert known[1]["entropy_end"] == pytest.approx(math.log2(111))
+    assert known[2]["entropy_end"] == pytest.approx(math.log2(125))
+
+
+def test_a_turn_that_began_at_the_limit_is_not_counted() -> None:
+    game = Cluedo(players=3)
+    agents = seat_agents(game, ["bot:random"] * 3, 1)
+    episode = asyncio.run(play(game, agents, 1, max_turns=2))
+    found = assess(game, episode.plies, episode.outcome)
+    assert sum(each.kind == "turn" for each in found) == episode.turns

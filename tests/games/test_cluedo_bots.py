@@ -1,0 +1,177 @@
+"""The bots: what each rung knows and does, and that the ladder is one (small version).
+
+`make ladder` measures the ladder with error bars.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from known_deal import ENVELOPE, HANDS
+
+from arena.agents.agent import Seat, act_now
+from arena.agents.seating import seat_agents
+from arena.core.action import Action
+from arena.core.seeds import stream
+from arena.episodes.record import Episode
+from arena.episodes.runner import play
+from games.cluedo.bots import Detective, Novice, Oracle, Sleuth
+from games.cluedo.game import Cluedo
+from games.cluedo.inference.information import Information
+from games.cluedo.rules.events import (
+    Accuse,
+    Accused,
+    Deal,
+    EndTurn,
+    Move,
+    Passage,
+    Roll,
+    Show,
+    Suggest,
+)
+from games.cluedo.rules.state import CluedoState
+
+
+def after(*actions: Action, game: Cluedo | None = None) -> CluedoState:
+    state = (game or Cluedo(players=3)).initial_state()
+    state.apply(-1, Deal(ENVELOPE, HANDS))
+    for action in actions:
+        state.apply(state.to_act[0], action)
+    return state
+
+
+def choice(bot: type[Sleuth], state: CluedoState, seed: int = 0) -> Action:
+    """What a bot that has watched so far does now."""
+    player = state.to_act[0]
+    agent = bot(Seat(state.game, player, stream(seed, "bot")))
+    return act_now(agent, state.observe(player)).action
+
+
+def contest(game: Cluedo, specs: Sequence[str], seed: int) -> Episode:
+    return asyncio.run(play(game, seat_agents(game, specs, seed), seed))
+
+
+@pytest.mark.parametrize("bot", [Novice, Detective, Oracle])
+def test_nobody_can_refute_so_it_is_solved(bot: type[Sleuth]) -> None:
+    state = after(Suggest(*ENVELOPE))
+    assert choice(bot, state) == Accuse(*ENVELOPE)
+
+
+@pytest.mark.parametrize("bot", [Novice, Detective, Oracle])
+def test_bots_do_not_accuse_without_reason(bot: type[Sleuth]) -> None:
+    assert isinstance(choice(bot, after()), Suggest)
+
+
+def test_a_novice_asks_about_what_it_has_not_seen() -> None:
+    for seed in range(20):
+        asked = choice(Novice, after(), seed)
+        assert isinstance(asked, Suggest)
+        assert not set(asked.triple) & set(HANDS[0])
+
+
+def test_a_detective_draws_the_conclusion_that_a_novice_misses() -> None:
+    """Two players say they have none of a card that a third then must not have either."""
+    shown = (
+        Suggest("Professor Plum", "Rope", "Hall"),  # Player 1 cannot; player 2 shows Plum.
+        Show("Professor Plum"),
+        EndTurn(),
+        Suggest("Mrs White", "Rope", "Hall"),  # Of player 1: nobody, 2 nor 0, can refute.
+        EndTurn(),
+        EndTurn(),
+    )
+    state = after(*shown)
+    # Seat 0: 1 lacks Rope and Hall by its silence, 2 lacks White, Rope, Hall; so Rope and Hall are
+    # in the envelope, and White is too unless player 1 has it.
+    asked = choice(Detective, state)
+    assert isinstance(asked, Suggest)
+    assert asked.weapon in HANDS[0] and asked.room in HANDS[0], "solved kinds: own cards"
+    novice = choice(Novice, state)
+    assert isinstance(novice, Suggest) and novice.weapon not in HANDS[0]
+
+
+def test_the_oracle_asks_for_more_information_than_the_average_question() -> None:
+    state = after(Suggest("Professor Plum", "Rope", "Kitchen"), Show("Professor Plum"), EndTurn())
+    state.apply(1, EndTurn())
+    state.apply(2, EndTurn())
+    oracle = Oracle(Seat(state.game, 0, stream(0, "bot")))
+    asked = act_now(oracle, state.observe(0)).action
+    assert isinstance(asked, Suggest)
+    information = Information(oracle.knowledge)
+    sample = stream(1, "sample").sample(state.game.deck.triples, 40)
+    average = sum(map(information.bits, sample)) / len(sample)
+    assert information.bits(asked.triple) > 1.3 * average
+
+
+def test_the_oracle_shows_what_it_has_shown_before() -> None:
+    ask = Suggest("Reverend Green", "Revolver", "Library")
+    state = after(ask, Show("Revolver"), EndTurn())
+    state.apply(1, EndTurn())
+    state.apply(2, EndTurn())
+    state.apply(0, ask)
+    assert choice(Oracle, state) == Show("Revolver")
+
+
+def test_the_oracle_shows_the_card_of_the_larger_kind() -> None:
+    state = after(Suggest("Reverend Green", "Revolver", "Library"))
+    assert choice(Oracle, state) == Show("Library")
+
+
+@pytest.mark.parametrize("bot", [Novice, Detective, Oracle])
+def test_with_a_board_bots_go_to_rooms_worth_asking_about(bot: type[Sleuth]) -> None:
+    state = after(Roll(), game=Cluedo(players=3, variant="classic"))
+    state.apply(-1, state.parse("throw 6 6"))
+    move = choice(bot, state)
+    assert isinstance(move, Move) and move.room in ("Lounge", "Hall", "Dining Room", "Study")
+
+
+def test_bots_take_a_passage_to_an_unknown_room() -> None:
+    state = after(Roll(), game=Cluedo(players=3, variant="classic"))
+    for action in ("throw 4 4", "move Lounge", "end turn", "roll", "throw 1 1", "move Hall"):
+        state.apply(state.to_act[0], state.parse(action))
+    for action in ("end turn", "roll", "throw 1 1", "move Hall", "end turn"):
+        state.apply(state.to_act[0], state.parse(action))
+    assert isinstance(choice(Detective, state), Passage | Roll)
+
+
+@pytest.mark.parametrize("variant", ["cards", "classic"])
+@pytest.mark.parametrize(
+    ("better", "worse", "games", "margin"),
+    [("novice", "random", 12, 6), ("detective", "novice", 30, 5), ("oracle", "detective", 60, 4)],
+)
+def test_the_ladder(variant: str, better: str, worse: str, games: int, margin: int) -> None:
+    """The better bot wins more often than the worse on the same deals in the same seats."""
+    game = Cluedo(players=3, variant=variant)
+    ahead = 0.0
+    for seed in range(games):
+        seat = seed % 3
+        for bot, sign in ((better, 1), (worse, -1)):
+            specs = [f"bot:{worse}"] * 3
+            specs[seat] = f"bot:{bot}"
+            ahead += sign * contest(game, specs, seed).outcome.returns[seat]
+    assert ahead >= margin
+
+
+@pytest.mark.parametrize("bot", ["novice", "detective"])
+def test_these_bots_never_accuse_falsely(bot: str) -> None:
+    for seed in range(15):
+        episode = contest(Cluedo(players=5), [f"bot:{bot}"] * 5, seed)
+        accusations = [e for ply in episode.plies for e in ply.events if isinstance(e, Accused)]
+        assert all(event.correct for event in accusations)
+        assert episode.outcome.winner is not None
+
+
+def test_bots_that_join_in_the_middle_know_as_much() -> None:
+    """An agent made late reads the same events, and decides the same."""
+    game = Cluedo(players=3)
+    episode = contest(game, ["bot:detective"] * 3, 4)
+    state = game.initial_state()
+    for ply in episode.plies[:12]:
+        state.apply(ply.player, ply.decision.action)
+    late = Detective(Seat(game, state.to_act[0], stream(0, "late")))
+    act_now(late, state.observe(state.to_act[0]))
+    early = Detective(Seat(game, late.player, stream(0, "late")))
+    for count in range(1, state.observe(late.player).num_events + 1):
+        early.watch(state.log.witnessed[late.player][count - 1])
+    assert (early.knowledge.possible() == late.knowledge.possible()).all()

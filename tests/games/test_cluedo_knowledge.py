@@ -1,0 +1,291 @@
+"""Exact knowledge against brute force on small decks, and against reality on full ones."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from known_deal import ENVELOPE, HANDS
+
+from arena.core.action import CHANCE, Action
+from arena.core.event import Event
+from games.cluedo.base import CluedoBase
+from games.cluedo.game import Cluedo
+from games.cluedo.inference.constraints import Holder, Problem
+from games.cluedo.inference.counting import Count
+from games.cluedo.inference.information import Information
+from games.cluedo.inference.knowledge import CluedoKnowledge, RefuterModel
+from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import (
+    Accuse,
+    Accused,
+    CardShown,
+    Deal,
+    Dealt,
+    EndTurn,
+    EnvelopeSeen,
+    HandDealt,
+    Refuted,
+    Show,
+    Suggest,
+    Suggested,
+    Unable,
+)
+from games.cluedo.rules.state import CluedoState
+
+Hands = tuple[frozenset[str], ...]
+
+
+def all_deals(game: CluedoBase, open_cards: tuple[str, ...]) -> Iterator[tuple[Triple, Hands]]:
+    """Every deal of a small deck that leaves these cards open."""
+
+    def split(cards: list[str], sizes: tuple[int, ...]) -> Iterator[Hands]:
+        if not sizes:
+            yield ()
+            return
+        for hand in combinations(cards, sizes[0]):
+            left = [card for card in cards if card not in hand]
+            for others in split(left, sizes[1:]):
+                yield (frozenset(hand), *others)
+
+    for envelope in game.deck.triples:
+        if set(envelope) & set(open_cards):
+            continue
+        left = [card for card in game.deck.cards if card not in (*envelope, *open_cards)]
+        for hands in split(left, game.hand_sizes):
+            yield envelope, hands
+
+
+def likelihood(
+    player: int, events: list[Event], envelope: Triple, hands: Hands, refuter: RefuterModel
+) -> float:
+    """How probable what `player` witnessed is under this deal, straight from the rules."""
+    weight, named = 1.0, set[str]()
+    for event in events:
+        match event:
+            case HandDealt(seat, cards) if seat == player:
+                if frozenset(cards) != hands[seat]:
+                    return 0.0
+            case Suggested():
+                named = set(event.triple)
+            case Unable(players):
+                if any(named & hands[seat] for seat in players):
+                    return 0.0
+            case Refuted(seat):
+                if not named & hands[seat]:
+                    return 0.0
+            case CardShown(seat, suggester, card) if suggester == player:
+                if card not in hands[seat]:
+                    return 0.0
+                if refuter == "uniform":
+                    weight /= len(named & hands[seat])
+            case Accused(correct=correct):
+                if (event.triple == envelope) != correct:
+                    return 0.0
+            case EnvelopeSeen(envelope=seen):
+                if seen != envelope:
+                    return 0.0
+    return weight
+
+
+def random_game(game: Cluedo, rng: random.Random, moves: int, accuse: float = 0.1) -> CluedoState:
+    """A position of a game in which people mostly ask."""
+    state = game.initial_state()
+    state.apply(CHANCE, state.sample_chance(rng))
+    for _ in range(moves):
+        if not state.to_act:
+            break
+        player = state.to_act[0]
+        legal = list(state.legal_actions(player))
+        asks = [action for action in legal if isinstance(action, Suggest)]
+        accuses = [action for action in legal if isinstance(action, Accuse)]
+        shows = [action for action in legal if isinstance(action, Show)]
+        ends = [action for action in legal if isinstance(action, EndTurn)]
+        kind: Sequence[Action] = asks or shows or ends
+        if accuses and rng.random() < accuse:
+            kind = accuses
+        state.apply(player, rng.choice(kind))
+    return state
+
+
+@st.composite
+def small_positions(draw: st.DrawFn) -> CluedoState:
+    players = draw(st.integers(2, 4))
+    game = Cluedo(
+        players=players,
+        suspects=draw(st.integers(2, 3)),
+        weapons=draw(st.integers(2, 3)),
+        rooms=draw(st.integers(max(2, players - 1), 4)),
+        leftover_cards=draw(st.sampled_from(["dealt", "open"])),
+    )
+    return random_game(
+        game, random.Random(draw(st.integers(0, 2**32))), moves=draw(st.integers(0, 24))
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(small_positions(), st.sampled_from(["uniform", "logic"]), st.randoms(use_true_random=False))
+def test_equals_brute_force(state: CluedoState, refuter: RefuterModel, rng: random.Random) -> None:
+    game = state.game
+    player = rng.randrange(game.num_players)
+    events = state.log.witnessed[player]
+    knowledge = CluedoKnowledge.after(game, player, events, refuter)
+    dealt = next((event for event in events if isinstance(event, Dealt)), None)
+    assert dealt is not None
+    weights = {
+        (envelope, hands): likelihood(player, events, envelope, hands, refuter)
+        for envelope, hands in all_deals(game, dealt.open_cards)
+    }
+    weights = {deal: weight for deal, weight in weights.items() if weight}
+    total = sum(weights.values())
+    marginals = np.zeros((len(game.deck.cards), game.num_players + 1))
+    envelopes: dict[Triple, float] = defaultdict(float)
+    for (envelope, hands), weight in weights.items():
+        envelopes[envelope] += weight / total
+        for holder, cards in enumerate((*hands, envelope)):
+            for card in cards:
+                marginals[game.deck.index[card], holder] += weight / total
+    entropy = -sum(p * math.log2(p) for p in envelopes.values())
+
+    assert knowledge.world_count() == len(weights)
+    np.testing.assert_allclose(knowledge.marginals(), marginals, atol=1e-12)
+    assert ((knowledge.marginals() > 0) == (marginals > 0)).all(), "certainty must be exact"
+    assert knowledge.envelopes() == pytest.approx(dict(envelopes))
+    assert knowledge.entropy() == pytest.approx(entropy, abs=1e-12)
+
+    suggestion = rng.choice(game.deck.triples)
+    answers: dict[object, dict[Triple, float]] = defaultdict(lambda: defaultdict(float))
+    for (envelope, hands), weight in weights.items():
+        for answer, chance in possible_answers(game, player, suggestion, hands).items():
+            answers[answer][envelope] += weight / total * chance
+    information = entropy
+    for joint in answers.values():
+        probability = sum(joint.values())
+        information += sum(p * math.log2(p / probability) for p in joint.values())
+    assert Information(knowledge).bits(suggestion) == pytest.approx(information, abs=1e-9)
+
+
+def possible_answers(
+    game: CluedoBase, player: int, suggestion: Triple, hands: Hands
+) -> dict[object, float]:
+    for seat in game.refuters(player):
+        cards = [card for card in suggestion if card in hands[seat]]
+        if cards:
+            return {(seat, card): 1 / len(cards) for card in cards}
+    return {None: 1.0}
+
+
+def test_open_cards_are_nobodys() -> None:
+    game = Cluedo(players=4, leftover_cards="open")
+    for seed in range(30):  # The last card of the deck lies open in some.
+        state = random_game(game, random.Random(seed), moves=12, accuse=0.0)
+        dealt = state.log.events[0]
+        assert isinstance(dealt, Dealt)
+        knowledge = CluedoKnowledge.after(game, 1, state.log.witnessed[1])
+        assert knowledge.marginals().shape == (21, 5)
+        for card in dealt.open_cards:
+            assert not knowledge.marginals()[game.deck.index[card]].any()
+        assert knowledge.marginals().sum() == pytest.approx(21 - 2)
+
+
+@pytest.mark.parametrize("times", [1, 24, 25, 64, 400])
+def test_a_question_asked_again_and_again(times: int) -> None:
+    """Whoever always shows one card of three most likely has no other of them; never a failure.
+
+    The weight of holding both is 2**-times, of holding all three 3**-times.
+    """
+    state = Cluedo(players=3).initial_state()
+    state.apply(CHANCE, Deal(ENVELOPE, HANDS))
+    knowledge, asked = CluedoKnowledge(state.game, 0), Triple("Mrs Peacock", "Revolver", "Library")
+    for event in state.log.witnessed[0]:
+        knowledge.update(event)
+    for _ in range(times):
+        knowledge.update(Suggested(0, *asked))
+        knowledge.update(CardShown(1, 0, "Library"))
+    has_both = knowledge.marginals()[state.game.deck.index["Revolver"], 1]
+    # Seat 1 has five more of the 14 cards that are unseen, or four if the Revolver is one of them.
+    assert 0 < has_both < 0.5 * 0.6 ** min(times, 8)
+    assert knowledge.marginals().sum() == pytest.approx(21)
+
+
+def test_entropy_of_a_fresh_game_counts_the_unseen_cards() -> None:
+    state = random_game(Cluedo(players=3), random.Random(1), moves=0)
+    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
+    unseen = [sum(card not in state.hands[0] for card in c) for c in state.game.deck.categories]
+    assert knowledge.entropy() == pytest.approx(math.log2(math.prod(unseen)))
+    assert knowledge.world_count() == math.prod(unseen) * math.comb(12, 6)
+
+
+def test_the_refuter_model_matters_and_does_not_change_certainty() -> None:
+    differing = 0
+    for seed in range(20):
+        state = random_game(Cluedo(players=3), random.Random(seed), moves=20, accuse=0.0)
+        uniform, logic = (CluedoKnowledge(state.game, 0, model) for model in ("uniform", "logic"))
+        for event in state.log.witnessed[0]:
+            uniform.update(event)
+            logic.update(event)
+        assert (uniform.possible() == logic.possible()).all()
+        differing += not np.allclose(uniform.marginals(), logic.marginals())
+    assert differing >= 5
+
+
+@pytest.mark.parametrize("players", [3, 6])
+def test_calibrated_on_full_decks(players: int) -> None:
+    """Of the cards said to be in the envelope with probability p, a share p is there."""
+    game = Cluedo(players=players)
+    predicted, happened = [], []
+    for seed in range(60):
+        rng = random.Random(seed)
+        state = random_game(game, rng, moves=rng.randrange(5, 30), accuse=0.0)
+        player = rng.randrange(players)
+        knowledge = CluedoKnowledge.after(game, player, state.log.witnessed[player])
+        column = knowledge.marginals()[:, knowledge.envelope]
+        assert state.envelope is not None
+        for card, probability in zip(game.deck.cards, column, strict=True):
+            if 0 < probability < 1:
+                predicted.append(probability)
+                happened.append(card in state.envelope)
+            else:
+                assert (probability == 1) == (card in state.envelope)
+    p, y = np.array(predicted), np.array(happened, dtype=float)
+    for low, high in ((0.0, 0.15), (0.15, 0.3), (0.3, 1.0)):
+        inside = (p >= low) & (p < high)
+        assert inside.sum() > 40
+        error = y[inside].mean() - p[inside].mean()
+        deviation = math.sqrt((p[inside] * (1 - p[inside])).sum()) / inside.sum()
+        assert abs(error) < 4 * deviation
+
+
+def test_samples_follow_the_posterior() -> None:
+    state = random_game(Cluedo(players=3), random.Random(3), moves=25, accuse=0.0)
+    knowledge, rng = CluedoKnowledge(state.game, 2), random.Random(0)
+    for event in state.log.witnessed[2]:
+        knowledge.update(event)
+    deals = [knowledge.sample(rng) for _ in range(150)]
+    for card, row in zip(state.game.deck.cards, knowledge.marginals(), strict=True):
+        share = sum(card in deal.envelope for deal in deals) / len(deals)
+        assert share == pytest.approx(row[-1], abs=0.17)
+    assert all(set(deal.hands[2]) == state.hands[2] for deal in deals)
+
+
+def test_python_integers_take_over_where_64_bits_do_not_suffice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = random_game(Cluedo(players=5), random.Random(8), moves=14, accuse=0.0)
+    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
+    fast = knowledge.marginals()
+    monkeypatch.setattr(Count, "_bound", lambda self: 2**80)
+    slow = Count(knowledge.problem)
+    np.testing.assert_array_equal(fast, slow.marginals())
+
+
+def test_contradiction_has_no_deals() -> None:
+    holders = [Holder(1, 0b111), Holder(1, 0b111, must=0b001), Holder(3, 0b111, must=0b001)]
+    assert Count(Problem(3, (0b001, 0b010, 0b100), holders)).total == 0.0

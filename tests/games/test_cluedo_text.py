@@ -1,0 +1,130 @@
+"""Cluedo in words: the three levels, the two forms, and what a text costs."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from known_deal import ENVELOPE, HANDS
+
+from arena.core.action import CHANCE
+from games.cluedo.game import Cluedo
+from games.cluedo.rules import events
+from games.cluedo.rules.events import Deal, EndTurn, Show, Suggest
+from games.cluedo.rules.state import CluedoState
+
+
+def played() -> CluedoState:
+    state = Cluedo(players=3).initial_state()
+    state.apply(CHANCE, Deal(ENVELOPE, HANDS))
+    state.apply(0, Suggest("Reverend Green", "Revolver", "Hall"))
+    state.apply(1, Show("Revolver"))
+    state.apply(0, EndTurn())
+    return state
+
+
+def test_events_only_say_what_was_said() -> None:
+    text = played().observe(0).text("events")
+    assert "Player 1 shows Player 0: Revolver." in text
+    assert "notebook" not in text and "What follows" not in text
+
+
+def test_notes_add_what_the_player_saw_itself() -> None:
+    text = played().observe(0).text("notes")
+    assert "- own cards: Miss Scarlett, Colonel Mustard, Candlestick" in text
+    assert "- shown to you by Player 1: Revolver" in text
+    assert "; weapons Lead Piping, Rope, Spanner; rooms" in text
+
+
+def test_deductions_add_what_follows() -> None:
+    state = played()
+    state.apply(1, Suggest("Mrs White", "Rope", "Hall"))
+    text = state.observe(0).text("deductions")
+    assert (
+        "- envelope: suspect one of Mrs White, Reverend Green, Mrs Peacock, Professor Plum;" in text
+    )
+    assert "Player 1 (6 cards): has Revolver; may have any of those not placed" in text
+    assert "but Mrs White, Rope, Hall" in text, "player 2 could not refute these"
+
+
+def test_others_do_not_read_which_card_was_shown() -> None:
+    text = played().observe(2).text("deductions")
+    assert "Player 1 shows Player 0 a card." in text
+    assert "Player 1 shows Player 0: Revolver." not in text
+
+
+def test_the_incremental_form_is_what_is_new() -> None:
+    state = played()
+    read = state.observe(0).num_events
+    state.apply(1, Suggest("Mrs White", "Rope", "Hall"))
+    state.apply(1, EndTurn())
+    state.apply(2, EndTurn())
+    observation = state.observe(0)
+    whole, new = observation.text("events"), observation.text("events", since=read)
+    assert new in whole and len(new) < len(whole)
+    assert new.startswith("Player 1 suggests Mrs White, Rope, Hall.")
+    assert "What follows now:" in observation.text("deductions", since=read)
+    assert "You are" not in new
+
+
+def test_parts_of_a_chat_add_up_to_the_whole() -> None:
+    rng = random.Random(4)
+    state, parts, read = Cluedo(players=4).initial_state(), "", 0
+    state.apply(CHANCE, state.sample_chance(rng))
+    for _ in range(60):
+        if not state.to_act:
+            break
+        calm = [a for a in state.legal_actions(state.to_act[0]) if not isinstance(a, events.Accuse)]
+        state.apply(state.to_act[0], rng.choice(calm))
+        text = state.observe(2).text("events", since=read)
+        talk = [
+            line
+            for line in text.splitlines()
+            if not line.startswith(("Your action", "Player 0 suggested"))
+        ]
+        parts += "".join(f"{line}\n" for line in talk if "Show one of" not in line)
+        read = state.observe(2).num_events
+    whole = state.observe(2).text("events").splitlines()
+    told = [line for line in whole if "Your action" not in line and "Show one of" not in line]
+    assert parts == "".join(f"{line}\n" for line in told)
+
+
+@pytest.mark.parametrize("variant", ["cards", "classic"])
+def test_the_legal_actions_are_a_grammar_not_a_list(variant: str) -> None:
+    state = Cluedo(players=6, variant=variant).initial_state()
+    state.apply(CHANCE, state.sample_chance(random.Random(1)))
+    last = state.observe(0).text("events").splitlines()[-1]
+    assert last.startswith("Your action: ") and len(last) < 200
+    assert "accuse SUSPECT, WEAPON, ROOM" in last
+
+
+@pytest.mark.parametrize("variant", ["cards", "classic"])
+def test_every_example_in_a_text_is_a_legal_action(variant: str) -> None:
+    rng, examples = random.Random(1), 0
+    state = Cluedo(players=3, variant=variant).initial_state()
+    while state.turn <= 30:
+        (player,) = state.to_act
+        if player == CHANCE:
+            state.apply(CHANCE, state.sample_chance(rng))
+            continue
+        observation = state.observe(player)
+        _, found, example = observation.text("events").rpartition("For example: ")
+        if found:
+            assert observation.parse(example) in observation.legal_actions
+            examples += 1
+        calm = [a for a in observation.legal_actions if not isinstance(a, events.Accuse)]
+        state.apply(player, rng.choice(calm))
+    assert examples >= 50
+
+
+def test_a_whole_game_fits_a_small_context() -> None:
+    """Words of a long game between six careful players, everything together."""
+    rng = random.Random(2)
+    state = Cluedo(players=6).initial_state()
+    state.apply(CHANCE, state.sample_chance(rng))
+    while state.turn <= 30 and state.to_act:
+        calm = [a for a in state.legal_actions(state.to_act[0]) if not isinstance(a, events.Accuse)]
+        state.apply(state.to_act[0], rng.choice(calm[:-1] or calm))
+    for level, words in (("events", 900), ("notes", 1000), ("deductions", 1200)):
+        text = state.observe(3).text(level)  # type: ignore[arg-type]
+        assert len(text.split()) < words, level

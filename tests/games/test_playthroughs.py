@@ -1,0 +1,65 @@
+"""Golden playthroughs: what a fixed game looks like to each seat, word by word.
+
+`make playthroughs` writes them anew; a difference is then read and committed, or it is a bug.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.agents.seating import seat_agents
+from arena.core.action import CHANCE
+from arena.episodes.record import Episode
+from arena.episodes.runner import play
+from arena.plugins.loader import make_game
+
+FOLDER = Path(__file__).parents[1] / "playthroughs"
+GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
+    ("tictactoe", "tictactoe", {}, ["bot:random"] * 2),
+    ("kuhn_poker", "kuhn_poker", {}, ["bot:random"] * 2),
+    ("goofspiel", "goofspiel", {"players": 3, "cards": 4}, ["bot:random"] * 3),
+    ("cluedo-cards", "cluedo", {"players": 3}, ["bot:oracle", "bot:detective", "bot:novice"]),
+    (
+        "cluedo-classic",
+        "cluedo",
+        {"variant": "classic", "players": 4, "theme": "us"},
+        ["bot:oracle", "bot:detective", "bot:novice", "bot:random"],
+    ),
+]
+
+
+def written_out(episode: Episode) -> str:
+    """Every ply, and at each decision what the player had been told since its last one."""
+    game = make_game(episode.header.game, **episode.header.options)
+    state = game.initial_state()
+    lines = [game.rules(), ""]
+    read = [0] * game.num_players
+    for ply in episode.plies:
+        if ply.player != CHANCE:
+            observation = state.observe(ply.player)
+            level = ("events", "notes", "deductions")[ply.player % 3]
+            text = observation.text(level, read[ply.player])  # type: ignore[arg-type]
+            read[ply.player] = observation.num_events
+            lines += [f"--- to seat {ply.player} ({level})", text]
+        lines.append(
+            f">>> {'chance' if ply.player == CHANCE else ply.player}: {ply.decision.action}"
+        )
+        state.apply(ply.player, ply.decision.action)
+    lines += [f"=== {episode.outcome.reason}; returns {episode.outcome.returns}", ""]
+    lines += [game.diagram(state.log.events), ""]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(("file", "name", "options", "specs"), GAMES, ids=[g[0] for g in GAMES])
+def test_playthrough(file: str, name: str, options: dict[str, Any], specs: list[str]) -> None:
+    game = make_game(name, **options)
+    text = written_out(asyncio.run(play(game, seat_agents(game, specs, 1), 1, players=specs)))
+    path = FOLDER / f"{file}.txt"
+    if os.environ.get("ARENA_WRITE_PLAYTHROUGHS"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")

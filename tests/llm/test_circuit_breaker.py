@@ -1,0 +1,155 @@
+"""The circuit breaker: outages that end, and outages that do not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from scripted_table import GONE, SPEC, Busy, check_sums, count_errors, quick, settle, table
+
+from arena.core.errors import StopPlaying
+from arena.llm.backend import Completion, Request
+from arena.llm.service import LLMService
+from backends.scripted import Reply
+
+
+def test_a_short_outage_pauses_everybody_and_costs_nobody_a_call() -> None:
+    outage = time.monotonic() + 0.4
+
+    def reply(_: Request) -> str | Reply:
+        return GONE if time.monotonic() < outage else "yes"
+
+    play = table(reply, breaker_failures=3, max_retries=1)
+    results = asyncio.run(play.ask_many(3))
+    assert results == ["yes"] * 3
+    opened, closed = play.said
+    assert opened == (
+        "scripted: no answer (connection refused); waiting up to 2 s for it to come back"
+    )
+    assert closed == "scripted is back after 0 s"
+    check_sums(play.tally)
+
+
+def test_while_a_backend_is_down_one_probe_at_a_time_goes_through() -> None:
+    llm = LLMService(quick(breaker_failures=5, patience=0.5, max_retries=9), say=lambda _: None)
+    backend = Busy(lambda _: Reply(error="server_error", seconds=0.01))
+    llm.add(SPEC, backend)
+
+    async def run() -> list[Completion | BaseException]:
+        async with asyncio.TaskGroup() as group:
+            crowd = [group.create_task(settle(llm)) for _ in range(5)]
+            await asyncio.sleep(0.1)
+            backend.most = 0
+            crowd += [group.create_task(settle(llm)) for _ in range(40)]
+        return [task.result() for task in crowd]
+
+    results = asyncio.run(run())
+    assert backend.most == 1
+    assert count_errors(results, StopPlaying) == 45
+    assert len(backend.requests) < 30
+    check_sums(llm.ledger.tallies[SPEC])
+
+
+def test_a_backend_that_stays_down_ends_the_run_with_one_message() -> None:
+    play = table(lambda _: GONE, breaker_failures=4, patience=0.3)
+
+    async def run() -> list[str | BaseException]:
+        results = await play.ask_many(20)
+        tries = len(play.backend.requests)
+        results += await play.ask_many(3)
+        assert len(play.backend.requests) == tries
+        return results
+
+    started = time.monotonic()
+    results = asyncio.run(run())
+    assert 0.3 <= time.monotonic() - started < 5
+    assert count_errors(results, StopPlaying) == 23
+    assert {str(error) for error in results} == {
+        "scripted: no answer for 0.3 s (last: connection refused); finished games are kept"
+    }
+    assert len(play.said) == 1
+    assert play.tally.failures == {"stopped": 23}
+    assert play.tally.tries == len(play.backend.requests)
+    check_sums(play.tally)
+
+
+def test_without_patience_a_backend_that_is_down_ends_the_run_at_once() -> None:
+    play = table(lambda _: GONE, breaker_failures=1, patience=0, max_retries=0)
+    started = time.monotonic()
+    results = asyncio.run(play.ask_many(4))
+    assert time.monotonic() - started < 1.5
+    assert count_errors(results, StopPlaying) == 4
+
+
+def test_a_probe_that_hangs_does_not_outlast_patience() -> None:
+    answers = iter([GONE, GONE])
+    play = table(
+        lambda _: next(answers, Reply(seconds=60)), breaker_failures=2, patience=0.3, concurrency=2
+    )
+    started = time.monotonic()
+    results = asyncio.run(play.ask_many(4))
+    assert time.monotonic() - started < 5
+    assert count_errors(results, StopPlaying) == 4
+
+
+def test_who_sleeps_before_a_retry_is_woken_when_the_run_ends() -> None:
+    answers = iter([Reply(error="rate_limit", retry_after=1.9)])
+    wrong_key = Reply(error="authentication", seconds=0.05)
+    play = table(lambda _: next(answers, wrong_key), breaker_failures=2)
+    started = time.monotonic()
+    results = asyncio.run(play.ask_many(3))
+    assert time.monotonic() - started < 1.5
+    assert count_errors(results, StopPlaying) == 3
+
+
+def test_a_refusal_is_a_sign_of_life() -> None:
+    play = table([GONE, GONE, Reply(error="rate_limit"), "yes", "yes"], breaker_failures=2)
+    assert asyncio.run(play.ask_many(2)) == ["yes", "yes"]
+    assert len(play.said) == 2
+
+
+def test_a_success_between_failures_keeps_the_breaker_closed() -> None:
+    faltering: list[str | Reply] = [GONE, "yes"]
+    play = table(["yes", *faltering * 6], breaker_failures=2)
+
+    async def run() -> None:
+        for _ in range(7):
+            await play.ask()
+
+    asyncio.run(run())
+    assert play.said == []
+
+
+def test_who_was_never_there_is_waited_for_at_once() -> None:
+    play = table([GONE, GONE, "yes", "yes"], breaker_failures=9, max_retries=0)
+    assert asyncio.run(play.ask()) == "yes"
+    assert "no answer" in play.said[0] and "is back" in play.said[1]
+
+
+def test_a_wrong_key_ends_the_run_at_once() -> None:
+    play = table([Reply(error="authentication", text="OPENROUTER_API_KEY was refused")])
+    results = asyncio.run(play.ask_many(1)) + asyncio.run(play.ask_many(2))
+    assert [str(error) for error in results] == [
+        "scripted: OPENROUTER_API_KEY was refused; finished games are kept"
+    ] * 3
+    assert len(play.backend.requests) == 1
+    assert play.tally.untried == 2
+    check_sums(play.tally)
+
+
+def test_a_cancelled_probe_lets_another_one_through() -> None:
+    answers = iter([GONE, GONE, Reply(seconds=60)])
+    play = table(lambda _: next(answers, "yes"), breaker_failures=2)
+
+    async def run() -> list[str | BaseException]:
+        calls = [asyncio.create_task(play.ask()) for _ in range(2)]
+        while len(play.backend.requests) < 3:  # Two at first, then the probe.
+            await asyncio.sleep(0.01)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        return await play.ask_many(2)
+
+    assert asyncio.run(run()) == ["yes", "yes"]
+    assert play.tally.failures == {"cancelled": 2}
+    check_sums(play.tally)

@@ -1,0 +1,144 @@
+"""The ledger adds up, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import random
+from collections import Counter
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from scripted_table import ASK, check_sums, count_errors, table
+
+from arena.cli.common.accounts import write_ledger
+from arena.core.errors import BackendError, FailureCause, StopPlaying
+from arena.llm.backend import Request
+from arena.llm.ledger import Ledger, percentile
+from backends.scripted import Reply, Scripted
+
+
+@hypothesis_settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), failing=st.floats(0, 0.9))
+def test_the_ledger_adds_up_against_what_the_backend_counted(seed: int, failing: float) -> None:
+    rng = random.Random(seed)
+    causes = [cause for cause in get_args(FailureCause) if cause != "authentication"]
+    given: list[Reply] = []
+
+    def reply(_: Request) -> Reply:
+        if rng.random() < failing:
+            given.append(Reply(error=rng.choice(causes)))
+        else:
+            tokens = rng.randrange(50)
+            given.append(Reply("y", prompt_tokens=tokens, completion_tokens=3, cost=0.25))
+        return given[-1]
+
+    play = table(reply, max_retries=rng.randrange(4), backoff=0, breaker_failures=4, patience=0.05)
+    results = asyncio.run(play.ask_many(30))
+    tally, answered = play.tally, [r for r in given if r.error is None]
+    check_sums(tally)
+    assert tally.calls == 30
+    assert tally.tries == len(given) == len(play.backend.requests)
+    assert tally.answered == len(answered) == results.count("y")
+    assert tally.prompt_tokens == sum(r.prompt_tokens or 0 for r in answered)
+    assert tally.cost == 0.25 * len(answered)
+    for cause in causes:
+        assert tally.failed_tries[cause] == sum(r.error == cause for r in given)
+        raised = (r for r in results if isinstance(r, BackendError))
+        assert tally.failures[cause] == sum(error.cause == cause for error in raised)
+    assert tally.failures["stopped"] == count_errors(results, StopPlaying)
+
+
+def test_cancelled_calls_release_all_they_held_and_are_counted() -> None:
+    answers = iter([Reply(seconds=60)] * 2)
+    play = table(lambda _: next(answers, "yes"), concurrency=2, max_tokens=300)
+
+    async def run() -> list[str | BaseException]:
+        calls = [asyncio.create_task(play.ask()) for _ in range(5)]
+        await asyncio.sleep(0.02)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        assert all(call.cancelled() for call in calls)
+        return await play.ask_many(2)
+
+    assert asyncio.run(run()) == ["yes", "yes"]
+    assert play.tally.failed_tries == {"cancelled": 2}
+    assert play.tally.failures == {"cancelled": 5}
+    assert play.tally.untried == 3
+    check_sums(play.tally)
+
+
+def test_a_fault_of_a_backends_program_comes_out_and_is_counted() -> None:
+    def broken(_: Request) -> str:
+        raise KeyError("choices")
+
+    play = table(broken)
+    with pytest.raises(KeyError):
+        asyncio.run(play.ask())
+    assert play.tally.failures == play.tally.failed_tries == {"crash": 1}
+    check_sums(play.tally)
+
+
+def test_the_ledger_is_written_and_shown(tmp_path: Path) -> None:
+    from rich.console import Console
+
+    play = table(["a", Reply(error="rate_limit"), Reply("b", cost=0.5)])
+    play.llm.add("scripted:2", Scripted(["c"]))
+
+    async def run() -> None:
+        await play.ask()
+        await play.ask()
+        await play.llm.complete("scripted:2", ASK)
+
+    asyncio.run(run())
+    path = tmp_path / "runs" / "ledger.json"
+    write_ledger(play.llm.ledger, path)
+    assert [p.name for p in path.parent.iterdir()] == ["ledger.json"]
+    written = json.loads(path.read_text())
+    assert written["total"]["calls"] == 3
+    assert written["backends"]["scripted"]["retries"] == {"rate_limit": 1}
+    assert written["backends"]["scripted"]["unknown_cost"] == 1
+    assert written["backends"]["scripted:2"]["latency_p50"] > 0
+    assert written["backends"]["scripted:2"]["first_token_p50"] is None
+    console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115
+    console.print(play.llm.ledger.table())
+    console.file.close()
+    shown_lines = console.export_text().splitlines()
+    first = [line.split()[0] for line in shown_lines]
+    assert first == ["model", "scripted", "scripted:2", "total", "retries:"]
+    assert shown_lines[0].split()[:3] == ["model", "calls", "retries"]  # Nothing cached or failed.
+    assert shown_lines[1].split()[:3] == ["scripted", "2", "1"]
+    assert shown_lines[4].strip() == "retries: 1 rate_limit"
+    assert "$0.5000" in shown_lines[3]
+
+
+def test_numbers_of_the_ledger_stay_whole_in_a_narrow_terminal() -> None:
+    from rich.console import Console
+
+    ledger = Ledger()
+    tally = ledger.tally("embedded:runs/train/cluedo-demo/checkpoints/0008")
+    tally.calls, tally.cached, tally.cost, tally.seconds = 12345, 3, 12.5, [0.1, 0.2]
+    tally.prompt_tokens, tally.completion_tokens = 1234567, 33445
+    tally.failures = Counter(rate_limit=4, bad_response=2)
+    tally.retries = Counter(timeout=3, rate_limit=12)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(ledger.table())
+    shown = console.export_text()
+    for said in ("12,345", "1,234,567", "33,445", "$12.5000", "0.10 s", "0.20 s"):
+        assert said in shown
+    assert "failed: 4 rate_limit, 2 bad_response; retries: 12 rate_limit, 3 timeout" in shown
+    assert "…" not in shown
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    values = [float(n) for n in range(100, 0, -1)]
+    assert [percentile(values, p) for p in (0, 50, 95, 100)] == [1, 50, 95, 100]
+    assert percentile([3.0], 95) == 3.0
+    assert percentile([], 50) is None

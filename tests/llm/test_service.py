@@ -1,0 +1,269 @@
+"""The LLMService: retries, limits, routing, and real connections."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from misbehaving import Misbehaving
+from scripted_table import ASK, SPEC, Busy, check_sums, quick, table
+from tenacity import AsyncRetrying, RetryCallState
+
+from arena.core.errors import BackendError, ContextOverflow, FailureCause, StopPlaying, UsageError
+from arena.llm.backend import Message, Request, Sampling
+from arena.llm.ledger import Tally
+from arena.llm.rate_limit import RetryWait, estimate_tokens
+from arena.llm.service import LLMService
+from arena.llm.settings import Limits, ServiceSettings, Settings
+from backends.scripted import RETRYABLE, Reply, Scripted
+
+# Retries
+
+
+@pytest.mark.parametrize("cause", get_args(FailureCause))
+def test_only_what_may_succeed_later_is_tried_again(cause: FailureCause) -> None:
+    play = table([Reply(error=cause), Reply(error=cause), "yes"])
+    if cause in RETRYABLE:
+        assert asyncio.run(play.ask()) == "yes"
+        assert play.tally.retries == {cause: 2}
+    else:
+        with pytest.raises(StopPlaying if cause == "authentication" else BackendError):
+            asyncio.run(play.ask())
+        assert len(play.backend.requests) == 1
+    assert play.tally.tries == len(play.backend.requests)
+    check_sums(play.tally)
+
+
+def test_after_the_last_retry_the_error_comes_out() -> None:
+    play = table([Reply(error="server_error", text=f"try {n}") for n in range(9)], max_retries=3)
+    with pytest.raises(BackendError, match="try 3") as raised:
+        asyncio.run(play.ask())
+    assert raised.value.cause == "server_error"
+    assert (play.tally.tries, play.tally.failures) == (4, {"server_error": 1})
+
+
+def test_a_rate_limit_is_waited_out_however_often_it_is_met_within_patience() -> None:
+    busy = [Reply(error="rate_limit")] * 6
+    play = table([*busy, "yes"], max_retries=2)
+    assert asyncio.run(play.ask()) == "yes" and play.tally.tries == 7
+    impatient = table([*busy, "never"], max_retries=2, patience=0)
+    with pytest.raises(BackendError):
+        asyncio.run(impatient.ask())
+    assert impatient.tally.tries == 3
+
+
+def test_a_context_overflow_comes_out_as_it_is() -> None:
+    with pytest.raises(ContextOverflow):
+        asyncio.run(table([Reply(error="context_length")]).ask())
+
+
+def test_retry_after_is_waited_for() -> None:
+    play = table([Reply(error="rate_limit", retry_after=0.15), "yes"])
+    started = time.monotonic()
+    assert asyncio.run(play.ask()) == "yes"
+    assert 0.15 <= time.monotonic() - started < 1.5
+
+
+def test_a_retry_after_beyond_patience_is_not_waited_for() -> None:
+    play = table([Reply(error="rate_limit", retry_after=2.5), "never"], patience=2.0)
+    started = time.monotonic()
+    with pytest.raises(BackendError):
+        asyncio.run(play.ask())
+    assert time.monotonic() - started < 1.5
+    assert play.tally.tries == 1
+
+
+@example(retry=1025, backoff=0.0, longest=1.0, retry_after=None)
+@given(
+    retry=st.integers(1, 900),
+    backoff=st.floats(0, 10),
+    longest=st.floats(0, 60),
+    retry_after=st.none() | st.floats(0, 100),
+)
+def test_full_jitter_stays_within_its_bounds(
+    retry: int, backoff: float, longest: float, retry_after: float | None
+) -> None:
+    wait = RetryWait(Limits(backoff=backoff, max_backoff=longest))  # type: ignore[call-arg]
+    state = RetryCallState(AsyncRetrying(), None, (), {})
+    state.attempt_number = retry
+    error = BackendError("late", "rate_limit", retryable=True, retry_after=retry_after)
+    state.set_exception((BackendError, error, None))
+    upper = min(longest, backoff * 2.0 ** min(retry - 1, 900))
+    if retry_after is None:
+        assert 0 <= wait(state) <= upper
+    else:
+        assert retry_after <= wait(state) <= max(upper, retry_after + backoff)
+
+
+def test_jitter_uses_the_whole_window() -> None:
+    wait = RetryWait(Limits(backoff=1.0, max_backoff=8.0))  # type: ignore[call-arg]
+    state = RetryCallState(AsyncRetrying(), None, (), {})
+    state.attempt_number = 3
+    state.set_exception((BackendError, BackendError("no", "timeout", retryable=True), None))
+    drawn = sorted(wait(state) for _ in range(400))
+    assert drawn[0] < 0.4
+    assert 3.6 < drawn[-1] <= 4.0
+
+
+def test_a_call_that_takes_too_long_is_a_timeout() -> None:
+    play = table([Reply("late", seconds=5), "in time"], call_timeout=0.05)
+    assert asyncio.run(play.ask()) == "in time"
+    assert play.tally.retries == {"timeout": 1}
+
+
+# Limits
+
+
+def test_no_more_calls_in_flight_than_allowed() -> None:
+    llm = LLMService(quick(concurrency=5))
+    backend = Busy(lambda _: Reply("yes", seconds=0.01))
+    llm.add(SPEC, backend)
+
+    async def run() -> None:
+        await asyncio.gather(*(llm.complete(SPEC, ASK) for _ in range(23)))
+
+    asyncio.run(run())
+    assert backend.most == 5
+
+
+def test_waiting_for_a_retry_holds_no_slot() -> None:
+    replies = iter([Reply(error="rate_limit", retry_after=1.2)])
+    play = table(lambda _: next(replies, "yes"), concurrency=1)
+
+    async def run() -> float:
+        first = asyncio.create_task(play.ask())
+        await asyncio.sleep(0.01)
+        started = time.monotonic()
+        await play.ask()
+        passed = time.monotonic() - started
+        await first
+        return passed
+
+    assert asyncio.run(run()) < 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "per_minute"), [("requests_per_minute", 1200.0), ("tokens_per_minute", 120_000.0)]
+)
+def test_rates(limit: str, per_minute: float) -> None:
+    """20 calls a second, either way, and a second's worth may go at once."""
+    play = table(lambda _: "yes", **{"concurrency": 100, limit: per_minute})  # type: ignore[arg-type]
+    started = time.monotonic()
+    asyncio.run(play.ask_many(40))
+    assert 0.95 <= time.monotonic() - started < 2.5
+
+
+def test_a_request_above_the_limit_of_a_minute_passes() -> None:
+    play = table(["yes"], tokens_per_minute=60)
+    assert estimate_tokens(ASK) == 100
+    with pytest.raises(TimeoutError):  # It waits for a minute's share; a test does not.
+        asyncio.run(asyncio.wait_for(play.ask(), 0.05))
+    big = table(["yes"], tokens_per_minute=6000)
+    small = Request((Message("user", "y" * 800_000),), Sampling(max_tokens=1))
+    assert estimate_tokens(small) == 200_001
+    limiter = big.llm._routes[SPEC]._tokens
+    assert limiter is not None
+    limiter._per_minute = 20  # As if a minute were so short.
+    assert asyncio.run(big.ask(small)) == "yes"
+
+
+def test_limits_of_one_kind_of_backend() -> None:
+    settings = Settings(service=ServiceSettings(scripted={"max_retries": 0}))  # type: ignore[call-arg]
+    llm = LLMService(settings)
+    llm.add(SPEC, Scripted([Reply(error="server_error"), "never"]))
+    with pytest.raises(BackendError):
+        asyncio.run(llm.complete(SPEC, ASK))
+
+
+# Over a real connection
+
+
+def test_the_ledger_says_what_the_server_counted() -> None:
+    with Misbehaving(fail_rate=0.3, retry_after=0) as server:
+        spec = f"{server.openai_url}#m"
+
+        async def run() -> Tally:
+            async with LLMService(quick(concurrency=30, breaker_failures=50)) as llm:
+                calls = (llm.complete(spec, ASK) for _ in range(150))
+                await asyncio.gather(*calls, return_exceptions=True)
+                return llm.ledger.tallies[spec]
+
+        tally, counted = asyncio.run(run()), server.ledger
+    check_sums(tally)
+    assert counted.requests - counted.answered > 20
+    assert (tally.calls, tally.tries) == (150, counted.requests)
+    assert tally.answered == counted.answered
+    assert tally.prompt_tokens == counted.prompt_tokens
+    assert tally.completion_tokens == counted.completion_tokens
+    assert tally.cost == pytest.approx(counted.cost)
+
+
+def test_a_server_that_is_started_again_is_found_again() -> None:
+    said: list[str] = []
+    with Misbehaving() as server:
+        port = server.port
+    spec = f"http://127.0.0.1:{port}/v1#m"
+
+    async def run() -> None:
+        async with LLMService(quick(breaker_failures=2, patience=5), say=said.append) as llm:
+            call = asyncio.create_task(llm.complete(spec, ASK))
+            while not said:
+                await asyncio.sleep(0.01)
+            with Misbehaving(port=port):
+                await call
+
+    asyncio.run(run())
+    assert f"nothing answers at http://127.0.0.1:{port}/v1" in said[0]
+    assert said[1].endswith("is back after 0 s")
+
+
+# Routing
+
+
+def test_backends_are_made_once_and_closed(tmp_path: Path) -> None:
+    (tmp_path / "replies").write_text('"one"\n')
+    closed: list[str] = []
+
+    class Closing(Scripted):
+        async def close(self) -> None:
+            closed.append(self.model)
+            if self.model == "first":
+                raise OSError("cannot be closed")
+
+    llm = LLMService(quick())  # Outside any event loop, as is the look-up.
+    spec = f"scripted:{tmp_path / 'replies'}"
+    assert llm.backend(spec) is llm.backend(spec)
+    llm.add("mine", Closing([], model="first"))
+    llm.add("yours", Closing([], model="second"))
+    with pytest.raises(UsageError, match="already"):
+        llm.add("mine", Scripted([]))
+
+    async def run() -> None:
+        async with llm:
+            assert (await llm.complete(spec, ASK)).text == "one"
+
+    with pytest.raises(OSError, match="cannot be closed"):
+        asyncio.run(run())
+    assert sorted(closed) == ["first", "second"]
+
+
+def test_an_unknown_backend_is_named() -> None:
+    with pytest.raises(UsageError, match="there is no backend 'opnrouter'; did you mean"):
+        LLMService(quick()).backend("opnrouter:x/y")
+
+
+def test_importing_arena_imports_none_of_it() -> None:
+    code = (
+        "import sys, arena, arena.cli;"
+        "late = {'tenacity', 'aiolimiter', 'arena.llm.service', 'httpx'} & set(sys.modules);"
+        "sys.exit(str(late) if late else 0)"
+    )
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=root)

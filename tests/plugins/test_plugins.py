@@ -1,0 +1,129 @@
+"""A real third-party package: installed, found, played, checked; and what happens to bad ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from arena.core.errors import ArenaError, MissingDependency, PluginWarning, UsageError
+from arena.plugins import loader as plugins
+from arena.plugins.catalog import Catalog
+from arena.plugins.loader import catalog
+
+PLUGIN = Path(__file__).parents[1] / "plugin"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the plugin has been installed, as pip does it."""
+    folder = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--no-index", "--target", str(folder), str(PLUGIN)], check=True)
+    return folder
+
+
+def python(*arguments: str, site: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    root = str(Path(__file__).parents[2])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), root])},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_an_installed_plugin_is_listed_and_played(site: Path, tmp_path: Path) -> None:
+    listed = python("-m", "arena", "games", "--json", site=site, cwd=tmp_path)
+    games = {game["name"]: game for game in json.loads(listed.stdout)["games"]}
+    assert games["nim"]["bots"] == ["perfect", "random"]
+    played = python(
+        *[
+            "-m",
+            "arena",
+            "play",
+            "nim",
+            "--seat",
+            "0=bot:perfect",
+            "--option",
+            "heaps=4",
+            "--games",
+            "5",
+            "--json",
+        ],
+        site=site,
+        cwd=tmp_path,
+    )
+    assert played.returncode == 0, played.stderr
+    assert len(json.loads(played.stdout)["games"]) == 5
+
+
+def test_a_third_partys_game_passes_the_conformance_kit(site: Path, tmp_path: Path) -> None:
+    code = (
+        "from arena.testing.conformance import check_game; from arena import make_game; "
+        "check_game(make_game('nim', heaps=4))"
+    )
+    done = python("-c", code, site=site, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def filled_with(monkeypatch: pytest.MonkeyPatch, **functions: object) -> Catalog:
+    """A catalog filled as if these `register` functions were installed."""
+
+    class Fake(EntryPoint):
+        def load(self) -> object:
+            return functions[self.name]
+
+    entries = [Fake(name, f"{name}:register", "arena") for name in functions]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: entries)
+    return plugins.fill(Catalog())
+
+
+def test_a_broken_plugin_is_a_warning_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def register(catalog: Catalog) -> None:
+        catalog.add("game", "half", "half:Half")
+        raise RuntimeError("bad day")
+
+    with pytest.warns(PluginWarning, match="plugin 'broken' .* is left out: .*bad day"):
+        found = filled_with(monkeypatch, broken=register)
+    assert "half" not in found.names("game")
+    assert "cluedo" in found.names("game")
+
+
+def test_a_plugin_called_like_a_bundled_one_takes_nothing_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def register(catalog: Catalog) -> None:
+        raise UsageError("my own error of arena's kind")
+
+    with pytest.warns(PluginWarning, match="plugin 'games' .* is left out"):
+        found = filled_with(monkeypatch, games=register)
+    assert "cluedo" in found.names("game")
+
+
+def test_two_claims_to_one_name_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def register(catalog: Catalog) -> None:
+        catalog.add("game", "cluedo", "other:Cluedo")
+
+    with pytest.raises(ArenaError, match="two plugins claim the game 'cluedo': games .* thief"):
+        filled_with(monkeypatch, thief=register)
+
+
+def test_an_unknown_name_suggests_the_nearest() -> None:
+    with pytest.raises(UsageError, match="no game 'kuhn'; did you mean 'kuhn_poker'"):
+        catalog().load("game", "kuhn")
+
+
+def test_a_missing_package_is_named() -> None:
+    found = Catalog()
+    found.add("game", "far", "nowhere_to_be_found.rules:Far")
+    with pytest.raises(MissingDependency, match="needs the package 'nowhere_to_be_found'"):
+        found.load("game", "far")

@@ -1,0 +1,365 @@
+"""A study: what each perspective is told, and above all what it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from known_deal import ENVELOPE, HANDS
+from scripted_table import SPEC, table
+from studied import (
+    END,
+    Details,
+    World,
+    everything,
+    known_game,
+    known_study,
+    lines,
+    random_game,
+    recorded,
+)
+
+from arena.agents.model_call import Attempt
+from arena.agents.seating import seat_agents
+from arena.core.action import CHANCE, Step
+from arena.core.errors import ReplayError
+from arena.core.game import Game
+from arena.episodes.record import Branch, DecisionLine, Header, ReplayWriter
+from arena.episodes.replay import read_replay
+from arena.episodes.runner import play
+from arena.plugins.loader import make_game
+from arena.testing.conformance import random_positions, sampled_positions
+from games.cluedo.game import Cluedo
+from games.cluedo.rules.events import Accuse, Show, Suggest
+from games.goofspiel.game import BidsRevealed
+from replays.analysis import timeline_json as story_module
+from replays.analysis.redaction import seeds_in
+from replays.analysis.seating import Former, formerly, players_at
+from replays.analysis.study import Study
+
+GAMES = [
+    make_game("cluedo", players=3, suspects=3, weapons=3, rooms=4),
+    make_game("cluedo", variant="classic", players=3),
+    make_game("kuhn_poker"),
+    make_game("goofspiel", players=3, cards=3),
+]
+
+# What nobody may learn
+
+
+def other_worlds(game: Game, seed: int) -> Iterator[tuple[Study, Study, int]]:
+    """Pairs of games that a seat cannot tell apart."""
+    rng = random.Random(seed)
+    last = list(random_positions(game, seed))[-1]
+    for position in (*sampled_positions(game, seed, 1), last):
+        for seat in range(game.num_players):
+            other = game.resample(position.history, seat, rng)
+            assert other is not None
+            mine, theirs = World(1, "here", seat), World(2, "elsewhere", seat)
+            yield (
+                Study(recorded(game, position.history, mine)),
+                Study(recorded(game, other, theirs)),
+                seat,
+            )
+
+
+@pytest.mark.parametrize("game", GAMES, ids=lambda game: f"{game.name} {game.num_players}")
+def test_nobody_can_tell_its_world_from_another(game: Game) -> None:
+    """The most important property, for all that a seat may be sent: byte for byte."""
+    for seed in (0, 1):
+        for mine, theirs, seat in other_worlds(game, seed):
+            assert everything(mine, seat) == everything(theirs, seat), f"seed {seed}, seat {seat}"
+            assert mine.story() != theirs.story(), "the worlds are the same"
+
+
+def test_a_card_that_is_shown_is_seen_by_two() -> None:
+    asked = Suggest("Miss Scarlett", "Lead Piping", "Library")
+    study = known_study(END, asked, Show("Miss Scarlett"), END)
+    third, shower, open_ = (study.story(seat)["plies"][3] for seat in (2, 0, None))
+    asker = study.story(1)["plies"][3]
+    assert third["player"] is None and third["action"] is None and not third["events"]
+    assert asker["player"] == 0 and asker["action"] is None, "the event tells which card"
+    assert "Miss Scarlett" in asker["events"][0]["text"] and asker["events"][0]["private"]
+    for told in (shower, open_):
+        assert told["player"] == 0 and told["action"] == "show Miss Scarlett"
+    assert asker["events"][0]["audience"] == [0, 1]
+    assert [told["asked"] for told in (third, asker, shower)] == [False, False, True]
+
+
+def test_hidden_cards_are_nowhere_in_a_seats_documents() -> None:
+    study = known_study(END, END, END)
+    for seat in range(3):
+        plies = json.dumps(study.story(seat)["plies"])
+        for holder, hand in enumerate((*HANDS, ENVELOPE)):
+            for card in hand:
+                assert (card in plies) == (holder == seat)
+    assert "seed" not in study.story(0)["game"] and study.story()["game"]["seed"] == 1
+
+
+def test_decisions_of_others_are_their_own() -> None:
+    study = known_study(END, END)
+    assert [study.decision(ply, 0) is None for ply in range(3)] == [True, False, True]
+    assert [study.decision(ply) is None for ply in range(-1, 4)] == [True, True, False, False, True]
+
+
+def test_who_commits_first_is_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As if the event named the player whose bid was the last.
+    monkeypatch.setattr(BidsRevealed, "player", 2, raising=False)
+    game = make_game("goofspiel", players=3, cards=3)
+    history, state = list[Step](), game.initial_state()
+    while state.to_act:
+        player = state.to_act[0]
+        action = state.legal_actions(player)[0] if player != CHANCE else state.parse("turn up 1")
+        history.append(Step(player, action))
+        state.apply(player, action)
+        if len(history) == 4:
+            break
+    study = Study(recorded(game, history))
+    rounds = study.story(1)["plies"][:4]
+    assert [ply["player"] for ply in rounds] == [CHANCE, None, 1, None]
+    assert [ply["to_act"] for ply in rounds] == [[1], [1], [], []]
+    assert rounds[3]["events"] and rounds[3]["action"] is None
+    assert [ply["player"] for ply in study.story()["plies"][:4]] == [CHANCE, 0, 1, 2]
+
+
+def test_comments_on_what_a_seat_could_not_know_are_not_for_it() -> None:
+    asked = Suggest("Miss Scarlett", "Candlestick", "Kitchen")
+    study = known_study(END, asked, Show("Miss Scarlett"), END)
+    kinds = [(each["kind"], each["player"]) for each in study.comments()]
+    assert kinds == [("suggestion", 1), ("refutation", 0), ("answer", 1)]
+    assert not list(study.comments(0))
+    assert [each["kind"] for each in study.comments(1)] == ["suggestion", "answer"]
+    told = {measure["title"] for measure in study.summaries()[0]["measures"]}
+    assert "bits shown" in told
+    assert "bits shown" not in {each["title"] for each in study.summaries(0)[0]["measures"]}
+
+
+def test_a_branch_names_its_parent_only_where_all_is_open() -> None:
+    game = make_game("kuhn_poker")
+    replay = recorded(game, random_game(game)[:1])
+    file, before = "kuhn-seed77.jsonl", replay.header.players
+    branch = Branch(parent=file, parent_sha256="0" * 64, ply=1, seed=5, players=before)
+    replay.header = replay.header.model_copy(update={"branches": (branch,)})
+    study = Study(replay)
+    sat = {"ply": 1, "players": ["bot:random", "bot:random"]}
+    opened = {"parent": "kuhn-seed77.jsonl", "seed": 5, **sat}
+    assert study.story()["game"]["branches"] == [opened]
+    assert study.story(1)["game"]["branches"] == [{"parent": "", **sat}]
+
+
+SEED = 1_928_374_650
+
+
+def test_no_seed_of_a_request_is_in_a_seats_documents() -> None:
+    """It is drawn from the game's seed, which could be searched for."""
+    complaint = f"cannot take {{'seed': {SEED}}}"
+    attempt = Attempt(messages=lines("a"), sampling={"seed": SEED, "stop": ["x"]})
+    failed = attempt.model_copy(update={"failure": "provider_error", "excerpt": complaint})
+    unread = {"messages": 3, "sampling": {"Seed": SEED, "deep": [{"seed": SEED}]}}
+    asked = [attempt.to_json(), failed.to_json(), unread]
+    details: Details = {1: {"attempts": asked, "note": [complaint, SEED, {complaint: "x"}]}}
+    replay = recorded(Cluedo(players=3), known_game(END, END), None, details)
+    replay.moves[1] = replay.moves[1].model_copy(update={"failure": f"error: {complaint}"})
+    study = Study(replay)
+    assert everything(study, None).count(str(SEED)) == 9 + 1
+    for seat in range(3):
+        assert str(SEED) not in everything(study, seat)
+    own = study.decision(1, 0)
+    assert own is not None and own["attempts"][0]["sampling"] == {"stop": ["x"]}
+    assert own["attempts"][1]["excerpt"] == "cannot take {'seed': …}"
+    assert "error" in str(study.story(0)["plies"][1]["failure"])
+
+
+def test_seeds_of_requests_as_a_model_is_asked(tmp_path: Path) -> None:
+    """Of a game as it is played, not as a test makes it up."""
+    specs = [SPEC, "bot:random", "bot:random"]
+    game, writer = make_game("cluedo", players=3), ReplayWriter(tmp_path, "game")
+    agents = seat_agents(game, specs, 5, llm=table(["What?", "end turn"] * 9).llm)
+    asyncio.run(play(game, agents, 5, max_turns=6, players=specs, watchers=[writer]))
+    replay = read_replay(writer.path)
+    noted = [move.details for move in replay.moves if isinstance(move, DecisionLine)]
+    seeds = {seed for details in noted for seed in seeds_in(details)}
+    assert len(seeds) >= 2
+    study = Study(replay)
+    for seat in range(3):
+        documents = everything(study, seat)
+        assert not [seed for seed in seeds if seed in documents]
+    assert all(seed in everything(study, None) for seed in seeds)
+
+
+# The story
+
+
+@pytest.mark.parametrize("game", GAMES, ids=lambda game: f"{game.name} {game.num_players}")
+@pytest.mark.parametrize("seat", [None, 1])
+def test_a_story_can_be_continued(game: Game, seat: int | None) -> None:
+    study = Study(recorded(game, random_game(game, 3)))
+    full = study.story(seat)
+    assert full["first"] == 0 and len(full["scenes"]) == len(full["plies"]) + 1
+    for first in range(len(full["plies"]) + 1):
+        later = study.story(seat, first)
+        assert later["plies"] == full["plies"][first:]
+        assert later["scenes"][1:] == full["scenes"][first + 1 :]
+        shown = [scene for scene in full["scenes"][: first + 1] if scene is not None]
+        assert later["scenes"][0] == (shown[-1] if shown else None), "its own scene stands"
+    assert study.story(seat, 10**6)["first"] == len(full["plies"])
+
+
+def test_a_game_without_a_scene_has_its_diagram(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(story_module, "_has_scene", lambda game: False)
+    study = known_study(END, Suggest(*ENVELOPE), END)
+    scenes = study.story(0)["scenes"]
+    assert study.story()["game"]["scene"] is None
+    assert "Miss Scarlett" in scenes[0] and scenes[1] != scenes[0], "its hand is marked"
+    assert scenes[2] is None, "nothing to see in the end of a turn"
+    assert scenes[3] is not None, "nobody could refute"
+    monkeypatch.setattr(story_module, "LONGEST_DRAWN", 3)
+    assert known_study(END, END).story(0)["scenes"] == [None] * 4
+
+
+def test_what_is_said_of_a_file(tmp_path: Path) -> None:
+    game = make_game("kuhn_poker")
+    replay = recorded(game, random_game(game, 2)[:2])
+    lines = [replay.header.to_json(), *(m.model_dump(mode="json") for m in replay.moves)]
+    file = tmp_path / "x.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)) + '\n{"type": "dec', encoding="utf-8")
+    cut_off = Study(read_replay(file)).story(0)
+    assert cut_off["notice"] and "cut off" in cut_off["notice"]
+    assert len(cut_off["plies"]) == 2 and cut_off["outcome"] is None
+    file.write_text("\n".join(map(json.dumps, lines[:2])) + "\n", encoding="utf-8")
+    unfinished = Study(read_replay(file)).story()
+    assert unfinished["notice"] and "unfinished" in unfinished["notice"]
+    file.write_text(json.dumps(lines[0]) + "\n", encoding="utf-8")
+    empty = Study(read_replay(file))
+    assert empty.story()["plies"] == [] and len(empty.story()["scenes"]) == 1
+    assert empty.decision(0) is None and empty.summaries() == []
+
+
+def test_a_move_that_does_not_fit() -> None:
+    replay = recorded(Cluedo(players=3), known_game(END))
+    replay.moves.append(DecisionLine(ply=2, player=0, action="end turn", failure=None, seconds=0.0))
+    with pytest.raises(ReplayError, match="ply 3"):
+        Study(replay)
+
+
+def test_a_long_game_opens_quickly() -> None:
+    game = make_game("cluedo", variant="classic", players=6)
+    state, rng, history = game.initial_state(), random.Random(1), list[Step]()
+    while len(state.log.events) < 2000:
+        player = state.to_act[0]
+        if player == CHANCE:
+            action = state.sample_chance(rng)
+        else:
+            legal = [a for a in state.legal_actions(player) if not isinstance(a, Accuse)]
+            action = rng.choice([a for a in legal if a != END] or legal)
+        history.append(Step(player, action))
+        state.apply(player, action)
+    replay = recorded(game, history)
+    began = time.process_time()
+    story = Study(replay).story()
+    assert sum(len(ply["events"]) for ply in story["plies"]) >= 2000
+    assert time.process_time() - began < 1.5
+
+
+# What is known, and what is said of it
+
+
+def test_knowledge_is_told_when_it_changes() -> None:
+    study = known_study(END, Suggest(*ENVELOPE), END, END)
+    known = study.knowledge(1)
+    assert known is not None and known["of"] == 1
+    assert known["places"] == ["Player 0", "Player 1", "Player 2", "Envelope"]
+    assert len(known["things"]) == len(known["kinds"]) == 21
+    assert [each["position"] for each in known["known"]] == [0, 1, 3]
+    assert known["known"][0]["worlds"] == "5557616064", "all deals"
+    last = known["known"][-1]
+    assert last["bits"] == 0.0 and last["grid"] is not None
+    assert last["grid"][known["things"].index("Rope")] == [0, 0, 0, 1]
+    assert all(sum(row) == pytest.approx(1.0, abs=1e-5) for row in last["grid"])
+    assert Study(recorded(make_game("goofspiel"), [])).knowledge(0) is None
+
+
+def test_comments_say_from_when_on_they_may_be_shown() -> None:
+    asked = Suggest("Miss Scarlett", "Lead Piping", "Library")
+    study = known_study(END, asked, Show("Miss Scarlett"), END)
+    found = [(each["ply"], each["found"], each["kind"]) for each in study.comments()]
+    assert found == [(2, 3, "suggestion"), (3, 4, "refutation"), (2, 4, "answer")]
+    study = Study(recorded(GAMES[0], random_game(GAMES[0])))
+    comments = list(study.comments())
+    places = [each["found"] for each in comments]
+    assert places == sorted(places) and places[-1] <= len(study.story()["plies"])
+    assert all(each["ply"] < each["found"] for each in comments)
+    mistakes = [each["player"] for each in comments if each["mistake"]]
+    assert [s["mistakes"] for s in study.summaries()] == [mistakes.count(p) for p in range(3)]
+
+
+def test_the_end_is_judged_when_it_is_there() -> None:
+    missed = (Suggest(*ENVELOPE), END, END, END)
+    running = known_study(*missed)
+    assert "unused certainty" not in {each["kind"] for each in running.comments()}
+    over = known_study(*missed, END, Accuse(*ENVELOPE))
+    last = list(over.comments())[-1]
+    assert (last["kind"], last["player"], last["found"]) == ("unused certainty", 0, 7)
+    assert all("/" not in m["title"] for m in over.summaries()[0]["measures"])
+
+
+def test_several_may_read_the_comments_at_once() -> None:
+    study = known_study(Suggest(*ENVELOPE), END, Suggest(*ENVELOPE), END)
+    first, second = study.comments(), study.comments(0)
+    assert next(first) == next(second)
+    assert [each["kind"] for each in first] == [
+        "answer",
+        "missed accusation",
+        "suggestion",
+        "answer",
+        "missed accusation",
+    ]
+    assert [each["kind"] for each in second] == ["answer", "missed accusation"]
+
+
+def test_what_others_played_before_a_branch_is_not_summed_up() -> None:
+    missed = (Suggest(*ENVELOPE), END, END, END, END, END, END)
+    replay = recorded(Cluedo(players=3), known_game(*missed))
+    assert Study(replay).summaries()[0]["mistakes"] == 2
+    branch = Branch(
+        parent="p.jsonl", parent_sha256="0" * 64, ply=3, seed=5, players=("a", "b", "c")
+    )
+    replay.header = replay.header.model_copy(update={"branches": (branch,)})
+    study = Study(replay)
+    assert sum(each["mistake"] for each in study.comments()) == 2, "they are shown all the same"
+    assert [study.summaries(seat)[0]["mistakes"] for seat in (None, 0)] == [1, 1]
+    assert "bits gained" not in {each["title"] for each in study.summaries()[0]["measures"]}
+
+
+def branched(*branches: tuple[int, str]) -> Header:
+    """`now` sits there now; before each ply, who is named with it did."""
+    made = tuple(
+        Branch(parent="p", parent_sha256="0" * 64, ply=ply, seed=5, players=(who, "b"))
+        for ply, who in branches
+    )
+    header = Header.of(make_game("kuhn_poker"), 1, ["now", "b"], None)
+    return header.model_copy(update={"branches": made})
+
+
+@pytest.mark.parametrize(
+    ("branches", "played", "former"),
+    [
+        ((), ["now"] * 5, []),
+        (((2, "old"),), ["old", "old", "now", "now", "now"], [Former("old", 2)]),
+        (((1, "a"), (3, "c")), ["a", "c", "c", "now", "now"], [Former("c", 3), Former("a", 1)]),
+        (((3, "a"), (1, "c")), ["a", "now", "now", "now", "now"], [Former("a", 1)]),
+        (((2, "now"),), ["now"] * 5, []),
+        (((0, "old"),), ["now"] * 5, []),
+    ],
+)
+def test_who_sat_there(
+    branches: tuple[tuple[int, str], ...], played: list[str], former: list[Former]
+) -> None:
+    header = branched(*branches)
+    assert [players_at(header, ply)[0] for ply in range(5)] == played
+    assert list(formerly(header, 0)) == former and not list(formerly(header, 1))

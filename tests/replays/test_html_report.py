@@ -1,0 +1,435 @@
+"""The HTML sheet: complete, harmless whatever a report says, and the same every time."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from arena.core.errors import ArenaError
+from arena.core.json import Json
+from replays.html_report import write_html
+from replays.html_report.formatting import interval_of, number, shorten, value_of
+from replays.html_report.report import Estimate
+
+VOID = {"meta", "br"}
+HOSTILE = [
+    "</svg><script>alert(1)</script>",
+    "</title></style><script src=https://evil.example/x.js></script>",
+    '" onload="alert(1)" style="background:url(https://evil.example/)',
+    "' onmouseover='alert(1)",
+    r"$\frac{1}{$ \sqrt $x$ {{ 7 * 7 }} {% for %}",
+    "javascript:alert(1)//" + "x" * 500,
+    "👩\u200d🔬 שלום עולם \u202eesrever 漢字",
+    "words 0",
+    "half \ud800 nul \x00 bell \x07 line\nbreak ]]> <!-- &amp; <",
+]
+
+
+def estimate(value: float, half: float = 0.1, n: int = 120) -> dict[str, Json]:
+    return {"value": value, "low": value - half, "high": value + half, "n": n}
+
+
+def player(name: str, place: int = 0) -> dict[str, Json]:
+    rate = 0.6 / (place + 1)
+    return {
+        "player": name,
+        "games": 120,
+        "wins": round(120 * rate),
+        "win_rate": estimate(rate, 0.08),
+        "mean_return": estimate(2 * rate - 1, 0.16),
+        "seats": 120,
+        "clean": {"seats": 117, "win_rate": estimate(rate, 0.09)},
+        "rating": estimate(1600 - 40 * place, 35),
+        "rank": {"value": place + 1, "low": place + 1, "high": place + 2, "n": 120},
+        "clean_rating": estimate(1590 - 40 * place, 37),
+        "measures": {"efficiency": estimate(0.9 - 0.1 * place, 0.03), "unheard": estimate(2.0)},
+        "series": {
+            "entropy": {str(turn): estimate(8 / turn + place, 0.3) for turn in range(1, 6)},
+            "calibration": [
+                {"stated": 0.1 * k, "posterior": 0.09 * k, "count": 10 * k} for k in range(4)
+            ],
+        },
+        "calibration_error": 0.031,
+        "replies": {"fallbacks": 10, "attempts": 910, "legal": 900, "failures": {"garbled": 10}},
+        "usage": {"prompt_tokens": 1234567, "completion_tokens": 2, "cost": 0.0123},
+    }
+
+
+def tournament(names: tuple[str, ...] = ("bot:detective", "bot:novice")) -> dict[str, Json]:
+    return {
+        "kind": "tournament",
+        "game": "cluedo",
+        "options": {"num_players": 4, "variant": "classic", "open": False, "limit": 3},
+        "settings": {"seed": 7, "until": None, "parallel": True},
+        "games": 120,
+        "design": "Every pair meets about equally often.",
+        "notes": ["3 games had fallback moves"],
+        "measures": [
+            {
+                "name": "efficiency",
+                "title": "Information per question",
+                "unit": "share",
+                "better": "higher",
+                "about": "Bits gained over bits that could be gained.",
+            }
+        ],
+        "players": [player(name, place) for place, name in enumerate(names)],
+        "seats": [
+            {"seat": seat, "effect": estimate(0.1 - 0.05 * seat), "games": 40} for seat in (0, 1)
+        ],
+        "pairs": [{"first": names[0], "second": names[-1], "games": 60, "ahead": estimate(0.72)}],
+        "balance": {"games": [120, 120], "meetings": [58, 62], "held": [28, 32]},
+    }
+
+
+def evaluation(first: str = "bot:detective", second: str = "bot:novice") -> dict[str, Json]:
+    report = tournament((first, second))
+    for name in ("seats", "pairs", "balance"):
+        del report[name]
+    return report | {
+        "kind": "eval",
+        "comparison": {
+            "player": first,
+            "baseline": second,
+            "deals": 100,
+            "difference": estimate(0.31),
+            "games_needed": 46,
+            "clean_difference": {**estimate(0.29), "n": 90},
+            "measures": {"efficiency": estimate(0.1, 0.02)},
+        },
+        "controlled": {"estimate": estimate(0.6), "gain": 1.4, "valid": False, "note": "too few"},
+        "sequential": {"estimate": estimate(0.6, 0.03), "target": 0.03, "reached": True},
+    }
+
+
+def analysis() -> dict[str, Json]:
+    report = tournament()
+    unrated = [{**each, "rating": None, "rank": None} for each in report["players"]]
+    return report | {"kind": "analysis", "players": unrated, "pairs": None, "seats": None}
+
+
+class Page(HTMLParser):
+    """A page as a browser would read it: elements, attributes, and the text that is seen."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.source = source
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.pieces: list[str] = []
+        self._open: list[str] = []
+        self.feed(source)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(key, value or "") for key, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self._open:
+            self.pieces.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.pieces).split())
+
+    def count(self, tag: str) -> int:
+        return self.tags.count(tag)
+
+
+def page_of(report: dict[str, Json], folder: Path) -> Page:
+    path = folder / "sheet.html"
+    write_html(report, path)
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def assert_harmless(page: Page) -> None:
+    """No script, nothing that could start one, and nothing that asks another host."""
+    allowed = {"html", "head", "meta", "title", "style", "body", "main", "header", "section"}
+    allowed |= {"h1", "h2", "p", "span", "bdi", "ul", "ol", "li", "dl", "dt", "dd", "div", "br"}
+    allowed |= {"table", "thead", "tbody", "tr", "th", "td", "sup", "strong", "figure"}
+    allowed |= {"figcaption", "details", "summary", "svg", "g", "defs", "path", "use", "text"}
+    assert set(page.tags) <= allowed | {"clippath", "rect"}
+    for key, value in page.attributes:
+        assert not key.startswith("on"), key
+        assert key not in {"src", "srcset", "action", "formaction", "background", "data", "xmlns"}
+        if key in {"href", "xlink:href"}:
+            assert value.startswith("#"), value
+        if key == "style":
+            assert re.fullmatch(r"[-\w#%:;,.() ]*", value), value
+            assert "url(" not in value, value
+        if key == "clip-path":
+            assert re.fullmatch(r"url\(#[\w-]+\)", value), value
+    styles = re.findall(r"<style>(.*?)</style>", page.source, re.DOTALL)
+    assert len(styles) == 1
+    assert "url(" not in styles[0]
+    assert "@import" not in styles[0]
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'; img-src data:") in (
+        page.attributes
+    )
+
+
+@pytest.mark.parametrize(
+    "report", [tournament(), evaluation(), analysis()], ids=lambda r: r["kind"]
+)
+def test_each_kind_has_its_results_and_nothing_harmful(
+    report: dict[str, Json], tmp_path: Path
+) -> None:
+    page = page_of(report, tmp_path)
+    assert_harmless(page)
+    assert "4 players · classic · no open · limit 3 · 120 games" in page.text
+    for said in ["bot:detective", "3 games had fallback moves", "Information per question"]:
+        assert said in page.text
+    assert "Bits gained over bits that could be gained." in page.text
+    assert "unheard" in page.text  # A measure that the report does not explain is shown as well.
+    assert "garbled 10" in page.text
+    assert "1\u202f234\u202f567" in "".join(page.pieces)
+    assert ("role", "img") in page.attributes
+
+
+def test_a_tournament_has_ratings_pairs_seats_and_balance(tmp_path: Path) -> None:
+    page = page_of(tournament(), tmp_path)
+    assert "bot:detective leads with a rating of 1 600 (95 % interval 1 565 to 1 635)" in page.text
+    assert page.count("svg") == 4
+    for said in ["58 to 62", "28 to 32", "Seat 0", "n = 60", "72 %", "28 %", "1–2"]:
+        assert said in page.text
+
+
+def test_an_evaluation_says_the_paired_difference(tmp_path: Path) -> None:
+    page = page_of(evaluation(), tmp_path)
+    assert page.text.count("bot:detective wins more often than bot:novice: +31 percentage") == 1
+    for said in [
+        "(95 % interval 21 to 41)",
+        "same 100 deals",
+        "about 46 pairs of games",
+        "+29 points",
+    ]:
+        assert said in page.text
+    for said in ["not to be relied on", "too few", "1.40 times", "±3.0 points, reached"]:
+        assert said in page.text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(0.01, 0.3, "wins more often"), (-0.3, -0.01, "wins less often"), (-0.1, 0.2, "includes 0")],
+)
+def test_the_verdict_follows_the_interval(
+    low: float, high: float, said: str, tmp_path: Path
+) -> None:
+    report = evaluation()
+    middle = {"value": (low + high) / 2, "low": low, "high": high, "n": 9}
+    report["comparison"]["difference"] = middle
+    assert said in page_of(report, tmp_path).text
+
+
+def test_the_best_stands_first_and_who_has_no_rating_last(tmp_path: Path) -> None:
+    report = tournament(("a:good", "b:better", "c:new"))
+    for each, rating in zip(report["players"], [1500, 1700, None], strict=True):
+        each["rating"] = None if rating is None else estimate(rating, 10)
+    text = page_of(report, tmp_path).text
+    board = text[text.index("Leaderboard") :]
+    assert board.index("b:better") < board.index("a:good") < board.index("c:new")
+
+
+def places(value: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where the texts of a report stand."""
+    if isinstance(value, str):
+        yield path
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from places(each, (*path, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from places(each, (*path, index))
+
+
+def poisoned(report: dict[str, Json], poison: str) -> dict[str, Json]:
+    """Every text replaced, but the two whose words the format fixes; keys of free words too."""
+    report = copy.deepcopy(report)
+    for *path, last in places(report):
+        if last not in {"kind", "better", "name"}:
+            inner: Json = report
+            for step in path:
+                inner = inner[step]
+            inner[last] = poison
+    report["options"][poison] = poison
+    report["settings"][poison] = {poison: [poison]}
+    for each in report["players"]:
+        each["replies"]["failures"] = {poison: 3}
+        each["measures"][poison] = estimate(1.0)
+        each["series"][poison] = each["series"]["entropy"]
+    return report
+
+
+@pytest.mark.parametrize("poison", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_text_is_text(poison: str, tmp_path: Path) -> None:
+    page = page_of(poisoned(evaluation() | tournament(), poison), tmp_path)
+    assert_harmless(page)
+    shown = poison.encode("utf-8", "replace").decode()
+    shown = "".join(c if c.isprintable() else " " for c in shown)
+    assert "".join(shown[:30].split()) in "".join(page.text.split())
+    assert "\u202e" not in page.source
+
+
+def test_the_same_report_makes_the_same_bytes_whatever_a_user_has_set(tmp_path: Path) -> None:
+    import matplotlib
+
+    first, second = tmp_path / "first.html", tmp_path / "second.html"
+    write_html(tournament(), first)
+    with matplotlib.rc_context({"axes.facecolor": "red", "svg.fonttype": "path", "font.size": 30}):
+        write_html(tournament(), second)
+        assert matplotlib.rcParams["font.size"] == 30
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_no_two_elements_share_an_identifier(tmp_path: Path) -> None:
+    page = page_of(tournament(), tmp_path)
+    names = [value for key, value in page.attributes if key == "id"]
+    used = {value.lstrip("#") for key, value in page.attributes if key == "href"}
+    assert used
+    assert len(names) == len(set(names))
+    assert used <= set(names)
+
+
+@pytest.mark.parametrize("kind", ["tournament", "eval", "analysis"])
+def test_a_report_may_have_nobody(kind: str, tmp_path: Path) -> None:
+    page = page_of({"kind": kind, "game": "kuhn_poker", "players": []}, tmp_path)
+    assert_harmless(page)
+    assert "No player has been measured yet." in page.text
+    assert page.count("svg") == page.count("table") == 0
+
+
+@pytest.mark.parametrize("part", sorted(evaluation() | tournament()))
+def test_any_part_may_be_missing_or_null(part: str, tmp_path: Path) -> None:
+    whole = evaluation() | tournament()
+    # One player is enough here, where many pages are made.
+    whole["players"] = [player("bot:detective")]
+    if part in {"kind", "game", "players"}:
+        with pytest.raises(ArenaError, match=f"the report has no sheet: {part}"):
+            page_of({key: each for key, each in whole.items() if key != part}, tmp_path)
+        return
+    without = page_of({key: each for key, each in whole.items() if key != part}, tmp_path)
+    assert without.source == page_of(whole | {part: None}, tmp_path).source
+    assert without.source != page_of(whole, tmp_path).source
+
+
+@pytest.mark.parametrize("part", [*sorted(set(player("x")) - {"player"}), "everything"])
+def test_any_part_of_a_player_may_be_missing(part: str, tmp_path: Path) -> None:
+    report = tournament()
+    for each in report["players"]:
+        for key in list(each) if part == "everything" else [part]:
+            if key != "player":
+                each[key] = None
+    assert_harmless(page_of(report, tmp_path))
+
+
+def test_numbers_that_are_none_or_not_finite_are_left_out(tmp_path: Path) -> None:
+    report = evaluation()
+    nothing = {"value": None, "low": None, "high": None, "n": 0}
+    report["comparison"]["difference"] = nothing
+    report["controlled"]["estimate"] = nothing
+    first, second = report["players"]
+    first |= {"rating": nothing, "rank": nothing, "win_rate": {"value": math.nan, "n": 3}}
+    second["rating"] = {"value": 1500, "low": -math.inf, "high": 1e300, "n": 1}
+    first["series"]["entropy"] = {"1": nothing, "2": estimate(3.0, 0.0)}
+    second["series"]["calibration"] = [{"stated": None, "posterior": 0.5, "count": 1}]
+    page = page_of(report, tmp_path)
+    assert_harmless(page)
+    assert "have not yet played a common deal" in page.text
+    assert not re.search(r"\b(nan|inf|None)\b", page.text)
+
+
+def test_forty_players(tmp_path: Path) -> None:
+    names = tuple(f"bot:number-{n}" for n in range(40))
+    report = tournament(names)
+    report["pairs"] = [
+        {"first": a, "second": b, "games": 3, "ahead": estimate(0.5)}
+        for i, a in enumerate(names)
+        for b in names[i + 1 :]
+    ]
+    page = page_of(report, tmp_path)
+    assert_harmless(page)
+    assert all(name in page.text for name in names)
+    assert "The best 7 of 40 players are drawn" in page.text
+    assert page.text.count("n = 3") == 40 * 39
+
+
+@pytest.mark.parametrize("wrong", [{"kind": "poem"}, {"players": [{}]}, {"games": "many"}])
+def test_what_is_no_report_is_refused_and_leaves_the_old_file(
+    wrong: dict[str, Json], tmp_path: Path
+) -> None:
+    path = tmp_path / "sheet.html"
+    path.write_text("old", encoding="utf-8")
+    with pytest.raises(ArenaError, match=f"the report has no sheet: {next(iter(wrong))}"):
+        write_html(tournament() | wrong, path)
+    assert path.read_text(encoding="utf-8") == "old"
+
+
+def test_a_file_that_cannot_be_written_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "folder").mkdir()
+    for path, reason in [
+        (tmp_path / "nowhere" / "sheet.html", "No such file"),
+        (tmp_path / "file" / "sheet.html", "Not a directory"),
+        (tmp_path / "folder", "Is a directory"),
+    ]:
+        with pytest.raises(ArenaError, match=f"cannot write {re.escape(str(path))}: {reason}"):
+            write_html(tournament(), path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_reader_sees_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.html"
+    path.write_text("old", encoding="utf-8")
+    with path.open(encoding="utf-8") as reader:
+        write_html(tournament(), path)
+        assert reader.read() == "old"
+    assert path.read_text(encoding="utf-8").endswith("</html>\n")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_without_the_extra_its_name_is_told_before_anything_is_played(tmp_path: Path) -> None:
+    program = (
+        "import sys; from importlib import util; found = util.find_spec\n"
+        "util.find_spec = lambda name, *more: None if name == 'jinja2' else found(name, *more)\n"
+        "from arena.cli import run\n"
+        "sys.exit(run(['eval', 'kuhn_poker', '--player', 'bot:random', '--html', 'x.html']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "'jinja2', which is not installed: pip install 'arena-games[report]'" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_have_the_digits_that_their_interval_bears_out() -> None:
+    wide, narrow = (
+        Estimate(value=1700.4, low=1660, high=1742),
+        Estimate(value=0.5, low=0.4977, high=0.5023),
+    )
+    assert value_of(wide) == "1\u202f700"
+    assert interval_of(wide) == "1\u202f660 to 1\u202f742"
+    assert value_of(narrow) == "0.500"
+    assert value_of(narrow, "share") == "50.0\u202f%"
+    assert value_of(Estimate(value=-0.004)) == "0.00"
+    assert number(-1234.5, 1) == "−1\u202f234.5"
+    assert interval_of(Estimate(value=1.0)) == ""
+    assert shorten("openrouter:maker/a-very-long-name-of-a-model-v2", 20) == "openrouter:ma…del-v2"

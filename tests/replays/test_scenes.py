@@ -1,0 +1,464 @@
+"""What pages draw of the games' tables: the facts of each scene, and the drawing in Chromium."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from known_deal import ENVELOPE, HANDS
+
+from arena.core.action import CHANCE, Action
+from arena.core.event import Event
+from arena.core.game import Game, State
+from arena.core.seeds import stream
+from arena.core.view import Scene
+from arena.plugins.loader import catalog, make_game
+from arena.testing.conformance import check_scene, random_positions
+from games.cluedo.game import Cluedo
+from games.cluedo.rules import board
+from games.cluedo.rules.events import (
+    PASSAGE,
+    ROLL,
+    Accuse,
+    CardShown,
+    Deal,
+    Dealt,
+    EnvelopeSeen,
+    HandDealt,
+    Move,
+    Show,
+    Suggest,
+    Throw,
+)
+from games.cluedo.text.comments import MUCH, POOR
+from games.cluedo.views.marks import Marks
+from games.cluedo.views.scene import CluedoScene
+from games.kuhn_poker.game import BET, PASS, KuhnPoker, KuhnPokerScene, KuhnPokerState
+from games.kuhn_poker.game import Deal as KuhnDeal
+from games.tictactoe.game import Mark, TicTacToe, TicTacToeScene
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
+
+
+def played(game: Game, *actions: Action) -> State:
+    state = game.initial_state()
+    for action in actions:
+        state.apply(state.to_act[0], action)
+    return state
+
+
+def seen(state: State, seat: int | None = None) -> Any:
+    """The scene of this position, through JSON and back."""
+    scene: Scene = catalog().load("scene", state.game.name)(state.game, seat)
+    for event in state.log.events if seat is None else state.log.witnessed[seat]:
+        scene.update(event)
+    return json.loads(json.dumps(scene.to_json()))
+
+
+def cluedo(*actions: Action, **options: Any) -> State:
+    return played(Cluedo(players=3, **options), Deal(ENVELOPE, HANDS), *actions)
+
+
+ASKED = Suggest("Mrs White", "Revolver", "Study")
+"""Player 1 can refute it with the Revolver, or player 2 with the Study."""
+
+
+# The facts
+
+
+def test_a_suggestion_is_told_with_its_answers() -> None:
+    before, after = cluedo(ASKED), cluedo(ASKED, Show("Revolver"))
+    asked = {"player": 0, "cards": [*ASKED.triple], "unable": [], "refuter": 1, "shown": None}
+    for seat in (None, 0, 1, 2):
+        assert seen(before, seat)["suggestion"] == asked
+    for seat in (None, 0, 1):
+        assert seen(after, seat)["suggestion"] == {**asked, "shown": "Revolver"}
+    assert seen(after, 2)["suggestion"] == asked
+
+
+def test_a_seat_sees_its_own_hand_and_what_it_was_shown() -> None:
+    scene = seen(cluedo(ASKED, Show("Revolver")), 0)
+    cards = [card for kind in scene["deck"] for card in kind]
+    signs = dict(zip(cards, scene["marks"], strict=True))
+    assert {card for card in cards if signs[card][0] == "X"} == set(HANDS[0])
+    assert signs["Revolver"] == "-X--"
+    # It knows its own hand, so that nothing is open in its own column.
+    assert {signs[card][0] for card in cards} == {"X", "-"}
+    assert [signs[card] for card in ENVELOPE] == ["-..."] * 3
+    everything = seen(cluedo())
+    held = dict(zip(cards, everything["marks"], strict=True))
+    assert [held[card] for card in ENVELOPE] == ["---X"] * 3
+
+
+def test_a_false_accusation_stays_in_sight_until_the_next_turn_goes_on() -> None:
+    wrong = Accuse("Mrs White", "Rope", "Study")
+    scene = seen(cluedo(wrong), 2)
+    assert (scene["player"], scene["turn"], scene["out"]) == (1, 2, [0])
+    assert scene["accusation"] == {
+        "player": 0,
+        "cards": [*wrong.triple],
+        "correct": False,
+        "turn": 1,
+    }
+    assert seen(cluedo(wrong, ASKED), 2)["accusation"] is None
+    right = seen(cluedo(Accuse(*ENVELOPE)), 2)
+    assert right["accusation"]["correct"] and [row[3] for row in right["marks"]].count("X") == 3
+
+
+def test_the_board_tells_pawns_weapons_and_dice() -> None:
+    begun = cluedo(ROLL, variant="classic")
+    begun.apply(CHANCE, Throw(6, 5))
+    assert seen(begun, 1)["dice"] == [6, 5]
+    begun.apply(0, Move("Lounge"))
+    scene = seen(begun, 1)
+    assert scene["pawns"] == ["Lounge", *board.STARTS[1:]]
+    assert scene["weapons"] == {}
+    begun.apply(0, Suggest("Mrs White", "Dagger", "Lounge"))
+    scene = seen(begun, 1)
+    assert scene["pawns"][2] == "Lounge" and scene["weapons"] == {"Dagger": "Lounge"}
+    assert len(json.dumps(scene)) < 1536
+    begun.apply(2, Show("Lounge"))
+    begun.apply(0, begun.parse("end turn"))
+    assert seen(begun, 1)["dice"] is None
+    assert PASSAGE not in begun.legal_actions(1)
+
+
+def test_open_cards_and_hand_sizes() -> None:
+    game = Cluedo(players=4, leftover_cards="open")
+    state = game.initial_state()
+    state.apply(CHANCE, state.sample_chance(stream(1, "deal")))
+    scene = seen(state, 3)
+    assert scene["sizes"] == [4, 4, 4, 4] and len(scene["open"]) == 2
+    assert "pawns" not in scene
+
+
+def test_who_has_seen_the_envelope_does_not_take_the_last_unseen_cards_for_it() -> None:
+    """Three cards that are not placed are the envelope only if it is not known already."""
+    game = Cluedo(players=2, suspects=3, weapons=2, rooms=4)
+    deck = game.deck
+    envelope = deck.triples[0]
+    others = [card for card in deck.cards if card not in envelope]
+    events: list[Event] = [
+        Dealt((3, 3), ()),
+        HandDealt(0, tuple(others[:3])),
+        EnvelopeSeen(0, envelope),
+    ]
+    marks = Marks(game, events)
+    assert marks.held_by(2) == list(envelope)
+    assert marks.sign(others[5], 1) == "."
+    marks.update(CardShown(1, 0, others[5]))
+    assert marks.sign(others[5], 1) == "X" and marks.held_by(2) == list(envelope)
+
+
+def test_tictactoe() -> None:
+    moves = [Mark(1, 1), Mark(2, 1), Mark(1, 2), Mark(2, 2), Mark(1, 3)]
+    assert seen(played(TicTacToe())) == {"squares": [None] * 9, "last": None, "line": []}
+    assert seen(played(TicTacToe(), *moves), 1) == {
+        "squares": [0, 0, 0, 1, 1, None, None, None, None],
+        "last": 2,
+        "line": [0, 1, 2],
+    }
+
+
+def test_kuhn_poker_shows_a_card_only_to_who_has_seen_it() -> None:
+    deal = KuhnDeal(("Jack", "King"))
+    bet = played(KuhnPoker(), deal, BET)
+    assert seen(bet, 0)["cards"] == ["Jack", None] and seen(bet, 1)["cards"] == [None, "King"]
+    assert seen(bet)["cards"] == ["Jack", "King"]
+    assert seen(bet)["chips"] == [2, 1] and seen(bet)["winner"] is None
+    fold = seen(played(KuhnPoker(), deal, BET, PASS), 0)
+    assert (fold["cards"], fold["winner"]) == (["Jack", None], 0)
+    call = seen(played(KuhnPoker(), deal, BET, BET), 0)
+    assert (call["cards"], call["chips"], call["winner"]) == (["Jack", "King"], [2, 2], 1)
+
+
+# The kit must notice each of these.
+
+
+class Peeking(KuhnPokerScene):
+    """It keeps what every scene has seen, and tells it the next one."""
+
+    known: dict[int, str] = {}  # noqa: RUF012 - that it is shared is the fault
+
+    def __init__(self, game: KuhnPoker, seat: int | None) -> None:
+        super().__init__(game, seat)
+        self.cards = [self.known.get(player) for player in range(2)]
+
+    def update(self, event: Event) -> None:
+        super().update(event)
+        self.known |= {player: card for player, card in enumerate(self.cards) if card}
+
+
+class RevealingState(KuhnPokerState):
+    def _apply(self, player: int, action: Action) -> None:
+        super()._apply(player, action)
+        Revealed.cards = self.cards
+
+
+class Revealing(KuhnPoker):
+    """Its states leave the deal where a scene can find it."""
+
+    def initial_state(self) -> KuhnPokerState:
+        return RevealingState(self)
+
+
+class Revealed(KuhnPokerScene):
+    cards: Any = ()
+
+    def __init__(self, game: KuhnPoker, seat: int | None) -> None:
+        self.moves = []
+
+    def update(self, event: Event) -> None:
+        pass
+
+    def to_json(self) -> Any:
+        return list(self.cards)
+
+
+class Changing(TicTacToeScene):
+    """It hands out the list that it goes on changing."""
+
+    def __init__(self, game: TicTacToe, seat: int | None) -> None:
+        super().__init__(game, seat)
+        self.marked: list[int] = []
+
+    def update(self, event: Event) -> None:
+        self.marked.append(len(self.marked))
+
+    def to_json(self) -> Any:
+        return {"marked": self.marked}
+
+
+class Counting(TicTacToeScene):
+    """Looking at it changes it."""
+
+    looked = 0
+
+    def to_json(self) -> Any:
+        self.looked += 1
+        return self.looked // 2
+
+
+class Endless(TicTacToeScene):
+    def to_json(self) -> Any:
+        return float("nan")
+
+
+@pytest.mark.parametrize(
+    ("game", "scene", "message"),
+    [
+        (KuhnPoker(), Peeking, "depends on who looked"),
+        (Revealing(), Revealed, "tells its world from another"),
+        (TicTacToe(), Changing, "has changed"),
+        (TicTacToe(), Counting, "has changed|depends on who looked"),
+    ],
+)
+def test_the_kit_finds_faulty_scenes(game: Game, scene: Any, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        for seed in range(4):
+            check_scene(game, scene, seed)
+
+
+def test_the_kit_wants_json_and_a_module(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        check_scene(TicTacToe(), Endless, 0)
+
+    class Elsewhere(TicTacToeScene):
+        module = tmp_path / "scene.js"
+
+    Elsewhere.module.write_text("export const draws = 1;", encoding="utf-8")
+    with pytest.raises(AssertionError, match="no function `draw`"):
+        check_scene(TicTacToe(), Elsewhere, 0)
+
+
+# The drawing
+
+PAGE = """<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="style.css">
+<div class="scene" id="root"></div><script type="module" src="page.js"></script>"""
+STYLE = "body { margin: 0 } .scene svg { max-width: 100%; height: auto }"
+SCRIPT = """
+const make = (create) => (tag, attributes, ...children) => {
+  const element = create(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+};
+const h = make((tag) => document.createElement(tag));
+const s = make((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag));
+window.load = (name) => import(`./${name}.js`);
+window.show = async (scene, context) => {
+  const { draw } = await load(context.game);
+  document.getElementById("root").replaceChildren(draw(scene, { ...context, h, s }));
+};
+"""
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'"
+HOSTILE = "<img src=x onerror=alert(1)>\"'&amp;"
+
+
+def chromium() -> str:
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    """A page with the policy of the viewer's; whatever the browser complains about is a fault."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    path = chromium()
+    with playwright.sync_playwright() as browsers:
+        browser = browsers.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page: Page = browser.new_page()
+        page.route("**/*", answer)
+        complaints: list[str] = []
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto("http://scenes.test/")
+        page.wait_for_function("() => Boolean(window.show)")
+        yield page
+        browser.close()
+        assert complaints == []
+
+
+def answer(route: Route) -> None:
+    """The page's own files and the registered modules; nothing else may be asked for."""
+    modules = {
+        f"{name}.js": catalog().load("scene", name).module for name in catalog().names("scene")
+    }
+    files = {"": (PAGE, "html"), "page.js": (SCRIPT, "javascript"), "style.css": (STYLE, "css")}
+    files |= {name: (path.read_text("utf-8"), "javascript") for name, path in modules.items()}
+    body, kind = files[route.request.url.removeprefix("http://scenes.test/")]
+    route.fulfill(
+        body=body,
+        headers={"content-type": f"text/{kind}; charset=utf-8", "content-security-policy": POLICY},
+    )
+
+
+def show(
+    page: Page, state: State, seat: int | None = None, before: Any = None, name: str = "bot:random"
+) -> str:
+    """Draw a position; all its words, labels of figures included."""
+    game = state.game
+    context = {
+        "game": game.name,
+        "options": game.options.model_dump(),
+        "seats": game.seat_names,
+        "specs": [name] * game.num_players,
+        "seat": seat,
+        "before": before,
+    }
+    page.evaluate("([scene, context]) => show(scene, context)", [seen(state, seat), context])
+    labels = page.locator("#root [aria-label]").all()
+    words = [label.get_attribute("aria-label") or "" for label in labels]
+    return " ".join([*words, page.locator("#root").inner_text()])
+
+
+def test_the_drawn_board_is_the_one_of_the_rules(page: Page) -> None:
+    drawn = page.evaluate("async () => (await load('cluedo')).BOARD")
+    assert drawn["map"] == board.MAP
+    assert drawn["letters"] == board.LETTERS
+    assert drawn["passages"] == board.PASSAGES
+    assert drawn["doors"] == json.loads(json.dumps(board.DOORS))
+
+
+def test_the_page_tells_the_bounds_of_a_mistake(page: Page) -> None:
+    told = page.evaluate("async () => (await load('cluedo')).MISTAKE")
+    assert (POOR, MUCH) == (0.5, 0.2)
+    assert "less than half of what the best" in told
+    assert told.count(f"at least {MUCH} bits") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("tictactoe", {}),
+        ("kuhn_poker", {}),
+        ("cluedo", {"players": 2, "suspects": 3, "weapons": 2, "rooms": 4}),
+        ("cluedo", {"players": 6, "theme": "us"}),
+        ("cluedo", {"players": 4, "leftover_cards": "open"}),
+        ("cluedo", {"variant": "classic", "players": 6}),
+    ],
+    ids=str,
+)
+def test_every_position_is_drawn_at_any_width(
+    page: Page, name: str, options: dict[str, Any]
+) -> None:
+    """From the first to the last, with words for each figure, and never wider than the page."""
+    game = make_game(name, **options)
+    positions = [position.state.clone() for position in random_positions(game, 0)]
+    chosen = [0, 1, *range(2, len(positions), max(1, len(positions) // 6)), len(positions) - 1]
+    for number in chosen:
+        for seat in (None, game.num_players - 1):
+            page.set_viewport_size({"width": (360, 700, 1280)[number % 3], "height": 800})
+            earlier = seen(positions[number - 1], seat) if number else None
+            assert show(page, positions[number], seat, earlier)
+            assert page.evaluate(
+                "() => document.documentElement.scrollWidth <= window.innerWidth"
+            ), f"position {number} is wider than the page"
+    silent = page.locator("#root svg:not([role=img][aria-label]):not([aria-hidden=true])")
+    nested = page.locator("#root [role=img] svg:not([aria-hidden=true])")
+    assert silent.count() == nested.count() == 0
+
+
+def test_names_are_text_and_never_markup(page: Page) -> None:
+    for options in ({"variant": "cards"}, {"variant": "classic"}):
+        words = show(page, cluedo(**options), name=HOSTILE)
+        assert HOSTILE in words
+        assert page.locator("#root img").count() == 0
+
+
+def test_the_words_of_cluedo(page: Page) -> None:
+    words = show(page, cluedo(ASKED, Show("Revolver")), 0)
+    asked = ("Player 0 suggests", "Player 1 shows Revolver.", "3 face down", "5 face down")
+    legend = "What Player 0 has seen, not what follows from it: the grid has that."
+    for part in (*asked, "not here: 7", legend, "Not here: cards seen elsewhere"):
+        assert part in words
+    assert "unseen" not in words and "What Player" not in show(page, cluedo(ASKED))
+    assert "Player 1 shows a card." in show(page, cluedo(ASKED, Show("Revolver")), 2)
+    accused = show(page, cluedo(Accuse("Mrs White", "Rope", "Study")), 2)
+    assert "Player 0 accuses" in accused and "It is false" in accused
+
+
+def test_what_a_seat_has_not_seen_is_not_on_its_page(page: Page) -> None:
+    show(page, cluedo(), 0)
+    markup = page.locator("#root").inner_html()
+    assert all(card in markup for card in HANDS[0])
+    assert not [card for card in (*ENVELOPE, *HANDS[1], *HANDS[2]) if card in markup]
+
+
+def test_the_words_of_the_board(page: Page) -> None:
+    state = cluedo(ROLL, variant="classic")
+    state.apply(CHANCE, Throw(6, 5))
+    before = seen(state)
+    state.apply(0, Move("Lounge"))
+    words = show(page, state, None, before)
+    assert "Miss Scarlett is in the Lounge (it was in the corridor, row 1, column 17)" in words
+    assert "The dice show 6 and 5." in words and "Turn 1, Player 0, dice 6 + 5" in words
+    state.apply(0, Suggest("Mrs White", "Dagger", "Lounge"))
+    assert "the Dagger is in the Lounge" in show(page, state)
+
+
+def test_the_words_of_the_small_games(page: Page) -> None:
+    won = played(TicTacToe(), *(Mark(*at) for at in ((1, 1), (2, 1), (1, 2), (2, 2), (1, 3))))
+    assert (
+        "Tic-tac-toe, row by row: X, X, X; O, O, empty; empty, empty, empty. "
+        "Last marked: row 1, column 3. X has three in a row." in show(page, won)
+    )
+    hidden = played(KuhnPoker(), KuhnDeal(("Jack", "King")), PASS, BET)
+    words = show(page, hidden, 0)
+    assert "Player 0: Jack, Player 1: a card not seen." in words and "King" not in words
+    assert "Player 0 passes, Player 1 bets" in words
+    called = played(KuhnPoker(), KuhnDeal(("Jack", "King")), PASS, BET, BET)
+    assert "Player 1 wins the pot." in show(page, called, 0)
+
+
+def test_a_scene_is_made_for_its_own_game() -> None:
+    """Every game with a scene is drawn above."""
+    assert set(catalog().names("scene")) == {"cluedo", "tictactoe", "kuhn_poker"}
+    assert catalog().load("scene", "cluedo") is CluedoScene

@@ -1,0 +1,519 @@
+"""The terminal viewer and the live view: what they show, and to whom."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from arena.agents.model_call import Attempt, ChatLine
+from arena.agents.seating import seat_agents
+from arena.episodes.record import Branch, DecisionLine, ReplayWriter
+from arena.episodes.replay import Replay, read_replay
+from arena.episodes.runner import play
+from arena.plugins.loader import make_game
+from replays.tui.frame import bar, title_of, told_apart
+from replays.tui.live import LiveView
+from replays.tui.panels.entropy import resample, rows
+from replays.tui.panels.grid import Kind, Row, shared, short, short_places, split
+from replays.tui.panels.view import legible
+from replays.tui.stepper import NAMES, Stepper
+from replays.tui.terminal import print_json, save_svg, step_through
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m[red]bold[/red] \u202eabc\ud800\r\n[/]"
+
+
+def recorded(
+    folder: Path, name: str = "cluedo", bot: str = "random", turns: int = 30, **options: object
+) -> Replay:
+    game = make_game(name, **options)
+    writer = ReplayWriter(folder, "game")
+    specs = [f"bot:{bot}"] * game.num_players
+    agents = seat_agents(game, specs, 3)
+    asyncio.run(play(game, agents, 3, players=specs, max_turns=turns, watchers=[writer]))
+    return read_replay(writer.path)
+
+
+@pytest.fixture(scope="module")
+def cards(tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    """A game with mistakes and an accusation; not to be changed."""
+    return recorded(tmp_path_factory.mktemp("cards"), bot="detective", players=3)
+
+
+def drawn(stepper: Stepper, width: int = 80, height: int = 24) -> str:
+    stepper.console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
+    return written(stepper)
+
+
+def written(stepper: Stepper) -> str:
+    stepper.console.print(stepper.picture(), soft_wrap=True)
+    output = stepper.console.file
+    assert isinstance(output, io.StringIO)
+    return output.getvalue()
+
+
+def studied(replay: Replay, ply: int = 0, seat: int | None = None) -> Stepper:
+    """A viewer that has found out all there is."""
+    stepper = Stepper(replay, ply, seat)
+    stepper.findings.finish()
+    return stepper
+
+
+def with_attempts(replay: Replay, attempts: list[Attempt], **details: object) -> int:
+    """Give the first decision a model's attempts; the position after it."""
+    number = next(n for n, move in enumerate(replay.moves) if isinstance(move, DecisionLine))
+    noted = {"attempts": [attempt.to_json() for attempt in attempts], **details}
+    replay.moves[number] = replay.moves[number].model_copy(update={"details": noted})
+    return number + 1
+
+
+@pytest.mark.parametrize("variant", ["cards", "classic"])
+@pytest.mark.parametrize("players", [2, 3, 4, 6])
+def test_a_picture_fits_80_by_24(tmp_path: Path, variant: str, players: int) -> None:
+    stepper = Stepper(recorded(tmp_path, variant=variant, players=players), 0, None)
+    for ply in range(0, len(stepper.moments), 7):
+        stepper.ply = ply
+        lines = drawn(stepper).splitlines()
+        assert len(lines) <= 24
+        assert max(map(len, lines)) <= 80
+        assert not any("…" in line for line in lines[1:15]), "marks are cut off"
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])
+def test_games_without_a_picture_are_drawn_too(tmp_path: Path, name: str) -> None:
+    stepper = Stepper(recorded(tmp_path, name), 3, None)
+    text = drawn(stepper)
+    assert name in text and "0 random" in text
+
+
+def test_keys(tmp_path: Path) -> None:
+    stepper = Stepper(recorded(tmp_path), 0, None)
+    last = len(stepper.moments) - 1
+    seen = []
+    for key in ("n", "right", "p", "end", "n", "home", "left", "2", "o", "9", "²"):
+        assert stepper.press(key)
+        seen.append((stepper.ply, stepper.seat))
+    assert seen[:7] == [(p, None) for p in (1, 2, 1, last, last, 0, 0)]
+    assert seen[7:] == [(0, 2), (0, None), (0, None), (0, None)]
+    stepper.press("pagedown")
+    assert stepper.moments[stepper.ply].turn == 1
+    stepper.press("pagedown")
+    assert stepper.moments[stepper.ply].turn == 2
+    stepper.press("pageup")
+    assert stepper.moments[stepper.ply].turn == 1
+    assert not stepper.press("q")
+
+
+def test_a_seat_sees_no_more_than_it_saw(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3)
+    text = drawn(studied(replay, len(replay.moves), 1), height=40)
+    assert "as seat 1 saw it" in text
+    assert "Player 0 shows Player 2:" not in text
+    assert text.count(" bits ") == 1, "what others do not know is not for this seat"
+
+
+def test_a_picture_can_be_saved(tmp_path: Path) -> None:
+    file = tmp_path / "x.svg"
+    save_svg(recorded(tmp_path), 5, None, file)
+    svg = file.read_text(encoding="utf-8")
+    assert svg.startswith("<svg") and "font-face" not in svg
+
+
+def test_a_position_names_those_who_sat_there_then(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    seated = Branch(parent="p", parent_sha256="0" * 64, ply=6, seed=9, players=("bot:oracle",) * 3)
+    replay.header = replay.header.model_copy(update={"branches": (seated,)})
+    for ply, named in ((6, "oracle"), (7, "random")):
+        step_through(replay, ply, None)
+        assert f"0 {named}" in capsys.readouterr().out
+    stepper = studied(replay, len(replay.moves))
+    stepper.press("r")
+    shown = drawn(stepper)
+    assert "From ply 7 on" in shown and "seat 0 was bot:oracle until ply 6" in shown
+
+
+def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = make_game("cluedo", variant="classic", players=3)
+    specs = ["bot:detective"] * 3
+    view = LiveView(game, specs)
+    screen = io.StringIO()
+    view._console = Console(file=screen, force_terminal=True, width=80, height=24)
+    asyncio.run(play(game, seat_agents(game, specs, 2), 2, players=specs, watchers=[view]))
+    assert "terminated" in screen.getvalue() and "cluedo" in screen.getvalue()
+
+
+def test_titles_say_first_what_matters(cards: Replay) -> None:
+    header, where = cards.header.model_copy(update={"seed": 1969100063}), ("turn 9", "ply 30/61")
+    assert title_of(header) == "cluedo · cards · 3 players · seed 1969100063"
+    assert title_of(header, None, where, 80).endswith("ply 30/61 · seed 1969100063")
+    assert title_of(header, None, where, 50) == "cluedo · cards · 3 players · turn 9 · ply 30/61"
+    assert title_of(header, None, where, 46) == "cluedo · cards · turn 9 · ply 30/61"
+    assert title_of(header, None, where, 5) == "cluedo · turn 9 · ply 30/61"
+    assert title_of(header, 1, where, 80) == "cluedo · cards · 3 players · turn 9 · ply 30/61"
+
+
+def test_long_names_are_told_apart() -> None:
+    assert told_apart(["embedded:clue-tiny", "detective"], 22) == [
+        "embedded:clue-tiny",
+        "detective",
+    ]
+    assert told_apart(["embedded:clue-tiny", "oracle"], 9) == ["clue-tiny", "oracle"]
+    assert told_apart(["a:m/qwen-2.5-7b-instruct"], 12) == ["qwen-2…truct"]
+    assert told_apart(["ollama:llama3:8b", "x"], 9) == ["llama3:8b", "x"]
+    assert told_apart(["openai:gpt-4o", "azure:gpt-4o"], 11) == ["opena…pt-4o", "azure…pt-4o"]
+    assert told_apart(["oracle, was random until ply 6"], 9) == ["oracle"]
+    assert all(len(name) <= 5 for name in told_apart(["x" * 9, "a:" + "y" * 9, ""], 5))
+
+
+@pytest.mark.parametrize("width", [80, 81, 120])
+def test_a_models_name_is_whole_beside_its_bits(tmp_path: Path, width: int) -> None:
+    replay = recorded(tmp_path, players=4, turns=4)
+    specs = ("embedded:clue-tiny", "bot:oracle", "openai:gpt-4o-mini", "bot:detective")
+    replay.header = replay.header.model_copy(update={"players": specs})
+    text = drawn(studied(replay, 4), width)
+    assert re.search(r"0 (embedded:)?clue-tiny \d\.\d bits", text)
+    assert re.search(r"2 (openai:)?gpt-4o-mini \d\.\d bits", text)
+
+
+def test_a_seats_own_column_is_known(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    stepper = studied(replay, 3, 1)
+    rows = [re.search(r"(\S) (\S) (\S) (\S)", line) for line in drawn(stepper).splitlines()[2:15]]
+    own = [row[2] for row in rows if row]
+    assert len(own) == 13 and set(own) == {"●", "–"}, own
+    assert any(row and row[1] == "·" for row in rows)
+    assert "Seen so far" in drawn(stepper) and "g: what follows" in drawn(stepper)
+
+
+def test_help_explains_all_marks_on_one_screen(cards: Replay) -> None:
+    stepper = Stepper(cards, 0, None)
+    stepper.press("?")
+    text = drawn(stepper)
+    assert (
+        "lines 1" not in text and "a perfect reasoner in this seat would have known better" in text
+    )
+    for mark in "●★–·▸▶█░!E":
+        assert mark in text, mark
+
+
+def test_bars() -> None:
+    assert [bar(bits) for bits in (0.0, 1.0, 2.2, 6.9)] == ["", "▌", "█", "███▌"]
+
+
+@pytest.mark.parametrize("variant", ["cards", "classic"])
+def test_each_panel_fills_the_terminal(tmp_path: Path, variant: str) -> None:
+    replay = recorded(tmp_path, variant=variant, players=6, turns=6)
+    stepper = studied(replay)
+    for ply, seat in ((0, None), (len(replay.moves), None), (len(replay.moves) // 2, 4)):
+        stepper.ply, stepper.seat = ply, seat
+        for key in (*(name[0] for name in NAMES), "?"):
+            stepper.press(key)
+            for width, height in ((80, 24), (120, 40), (34, 9), (12, 3)):
+                lines = drawn(stepper, width, height).splitlines()
+                assert len(lines) == height
+                assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])
+def test_panels_of_games_that_say_less(tmp_path: Path, name: str) -> None:
+    stepper = studied(recorded(tmp_path, name))
+    stepper.press("end")
+    shown = {}
+    for panel in NAMES:
+        stepper.press(panel[0])
+        shown[panel] = drawn(stepper)
+    assert "does not say what could be known" in shown["grid"] + shown["entropy"]
+    assert "Nothing is to be said" in shown["comments"]
+    assert "terminated" in shown["result"] and "seat 1" in shown["result"]
+
+
+def test_the_grid_shows_all_cards_at_80_by_24(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=6, turns=5)
+    stepper = studied(replay, len(replay.moves))
+    stepper.press("g")
+    text = drawn(stepper)
+    knowledge = stepper.findings.knowledge(0).value
+    assert knowledge is not None
+    common = shared(knowledge["things"])
+    for thing in knowledge["things"]:
+        assert short(thing, 11, common) in text
+    assert "C. Mustard" in text and "Billiard R." in text
+    assert "lines 1" not in text and "What seat 0 could know" in text
+    assert "●" in text and re.search(r"[░▒▓]\d\d", text)
+    stepper.press("f")
+    assert "What seat 1 could know" in drawn(stepper)
+    stepper.press("3")
+    stepper.press("f")
+    assert "What seat 3 could know" in drawn(stepper)
+
+
+def test_keys_change_the_panel_and_go_back(cards: Replay) -> None:
+    stepper = Stepper(cards, 0, None)
+    seen = []
+    for key in ("c-i", "c-i", "s-tab", "d", "?", "?", "e", "?", "escape", "t", "s-tab", "tab"):
+        assert stepper.press(key)
+        seen.append(stepper.panel)
+    assert seen[:6] == ["grid", "comments", "grid", "decision", "help", "decision"]
+    assert seen[6:] == ["entropy", "help", "entropy", "table", "result", "table"]
+    assert f"[{stepper.panel}]" in drawn(stepper)
+
+
+def test_escape_never_leaves(cards: Replay) -> None:
+    stepper = Stepper(cards, 5, 1)
+    for key in "gcder":
+        stepper.press(key)
+        assert stepper.press("escape") and stepper.panel == "table"
+        assert "q quits" not in drawn(stepper)
+    assert stepper.press("escape") and (stepper.panel, stepper.ply, stepper.seat) == ("table", 5, 1)
+    assert "q quits" in drawn(stepper)
+
+
+def test_jumps(cards: Replay) -> None:
+    replay = cards
+    stepper = studied(replay)
+    comments = stepper.findings.comments(None).value
+    mistakes = sorted({each["ply"] + 1 for each in comments if each["mistake"]})
+    assert mistakes, "a detective makes mistakes"
+    for wanted in mistakes:
+        stepper.press("m")
+        assert stepper.ply == wanted
+        move = replay.moves[wanted - 1]
+        assert isinstance(move, DecisionLine)
+        for panel in "td":
+            stepper.press(panel)
+            shown = drawn(stepper)
+            assert f"! mistake of seat {move.player}, ply {wanted}:" in shown
+        assert f"Ply {wanted}, seat {move.player} detective: {move.action}"[:70] in shown
+    stepper.press("t")
+    stepper.press("m")
+    assert stepper.ply == mistakes[-1] and "no further mistake" in drawn(stepper)
+    stepper.press("M")
+    assert stepper.ply == (mistakes[-2] if len(mistakes) > 1 else mistakes[-1])
+    stepper.press("home")
+    moved = [n for n, m in enumerate(replay.moves, 1) if getattr(m, "player", None) == 2]
+    for key in "ff":
+        stepper.press(key)
+    for place in moved[:3]:
+        stepper.press("]")
+        assert stepper.ply == place
+    stepper.press("[")
+    assert stepper.ply == moved[1]
+
+
+def test_jumps_to_accusations(cards: Replay) -> None:
+    replay = cards
+    stepper = Stepper(replay, 0, None)
+    accused = [n for n, m in enumerate(replay.moves, 1) if m.action.startswith("accuse")]
+    assert accused, "somebody accuses"
+    for place in accused:
+        stepper.press("a")
+        assert stepper.ply == place
+    stepper.press("a")
+    assert stepper.ply == accused[-1]
+    stepper.press("end")
+    stepper.press("A")
+    earlier = [place for place in accused if place < len(replay.moves)]
+    assert stepper.ply == (earlier[-1] if earlier else len(replay.moves))
+    assert earlier or "no earlier accusation" in drawn(stepper)
+
+
+def test_what_a_seat_is_shown_does_not_depend_on_what_comes_later(cards: Replay) -> None:
+    replay = cards
+    wholes = [studied(replay, 0, seat) for seat in (0, 2)]
+    for ply in range(3, len(replay.moves), len(replay.moves) // 4):
+        begun = Replay(replay.path, replay.header, replay.moves[:ply])
+        for later in wholes:
+            now = studied(begun, ply, later.seat)
+            later.ply = ply
+            for panel in ("table", "grid", "comments", "decision"):
+                now.panel = later.panel = panel
+                texts = [drawn(each).splitlines()[1:] for each in (now, later)]
+                assert texts[0] == texts[1], panel
+
+
+def test_a_seat_is_shown_nothing_of_the_others(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    attempt = Attempt(messages=(ChatLine(role="user", content="SECRET"),), reply="SECRET")
+    place = with_attempts(replay, [attempt], note="SECRET")
+    player = getattr(replay.moves[place - 1], "player", None)
+    stepper = studied(replay)
+    for seat in (None, 0, 1, 2):
+        stepper.seat = seat
+        shown = {}
+        for panel in NAMES:
+            stepper.ply, stepper.panel = len(replay.moves), panel
+            shown[panel] = drawn(stepper, height=60)
+        assert (f"seed {replay.header.seed}" in "".join(shown.values())) == (seat is None)
+        assert shown["entropy"].count(" random ") == (3 if seat is None else 1)
+        assert seat is None or f"What seat {seat} could know" in shown["grid"]
+        assert all(each["player"] == seat for each in stepper.findings.comments(seat).value) or (
+            seat is None
+        )
+        stepper.ply, stepper.panel = place, "decision"
+        assert ("SECRET" in drawn(stepper)) == (seat in (None, player))
+
+
+def test_a_decision_in_full(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    failed = Attempt(
+        messages=(ChatLine(role="user", content="line\n" * 60),),
+        reply="hm",
+        reasoning="let me see",
+        failure="unparsable",
+        excerpt="hm",
+        model="some-model",
+        policy_version=7,
+        prompt_tokens=1234,
+        completion_tokens=5,
+        cost=0.25,
+        seconds=1.5,
+        tokens=((1, -0.5, None), (2, -1.5, None)),
+    )
+    again = Attempt(kept=1, messages=(ChatLine(role="user", content="once more"),), reply="end")
+    place = with_attempts(replay, [failed, again])
+    stepper = studied(replay, place)
+    stepper.press("d")
+    whole = drawn(stepper, height=200)
+    for words in (
+        *("! Attempt 1 of 2: unparsable", "Attempt 2 of 2: accepted", "At fault: hm"),
+        *("some-model", "policy version 7", "1,234 tokens in, 5 out", "$0.25", "1.50 s"),
+        *("let me see", "mean -1.00, lowest -1.50", "+ line", "+ once more"),
+        "1 messages as in its last request, 300 characters",
+    ):
+        assert words in whole, words
+    assert "lines 1 to" in drawn(stepper)
+    seen = set(drawn(stepper).splitlines())
+    for _ in range(9):
+        stepper.press("pagedown")
+        seen |= set(drawn(stepper).splitlines())
+    assert stepper.ply == place and {"+ once more"} <= {line.strip() for line in seen}
+    stepper.press("up")
+    assert "once more" not in drawn(stepper).splitlines()[-3]
+    stepper.press("n")
+    assert stepper.scroll == 0
+
+
+def test_hostile_text_is_only_text(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    words = HOSTILE.encode("utf-8", "replace").decode()
+    attempt = Attempt(
+        messages=(ChatLine(role="user", content=words),),
+        sampling={words: words},
+        reply=words,
+        reasoning=words,
+        refusal=words,
+        excerpt=words,
+        model=words,
+    )
+    place = with_attempts(replay, [attempt], beliefs={words: words}, other={words: [words]})
+    replay.header = replay.header.model_copy(update={"players": ("[red]x[/red]", words, "[/]")})
+    stepper = studied(replay, place)
+    for panel in NAMES:
+        stepper.panel = panel
+        text = drawn(stepper, height=99)
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+        assert "[red]" in text or panel in ("grid", "comments", "result")
+    assert legible(HOSTILE).isprintable() is False and legible("a\tb\x1b") == "a b "
+
+
+def test_a_thread_finds_out_the_same(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    there, here = Stepper(replay, 0, 1), studied(replay, 0, 1)
+    assert "judging" in drawn(there) and "judging" not in drawn(here)
+    there.press("m")
+    assert "no further mistake yet" in drawn(there)
+    there.press("home")
+    there.findings.begin()
+    until = time.monotonic() + 20
+    while not all(there.findings.summaries(v).complete for v in (None, 0, 1, 2)):
+        assert time.monotonic() < until
+        _ = there.findings.progress  # Raises what went wrong in the thread.
+        time.sleep(0.01)
+    for viewer in (None, 0, 1, 2):
+        assert there.findings.comments(viewer) == here.findings.comments(viewer)
+        assert there.findings.summaries(viewer) == here.findings.summaries(viewer)
+        assert there.findings.knowledge(viewer or 0) == here.findings.knowledge(viewer or 0)
+    found = there.findings.decision(1, 1)
+    while not found.complete:
+        found = there.findings.decision(1, 1)
+    assert found == here.findings.decision(1, 1)
+    there.findings.close()
+
+
+def test_one_seats_json_does_not_name_seeds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay = recorded(tmp_path, players=3)
+    branch = Branch(parent="p-seed3", parent_sha256="0" * 64, ply=4, seed=99, players=("x",) * 3)
+    replay.header = replay.header.model_copy(update={"branches": (branch,)})
+    headers = []
+    for seat in (None, 1):
+        print_json(replay, 1, seat)
+        headers.append(json.loads(capsys.readouterr().out)["header"])
+    assert headers[0]["seed"] == 3 and headers[0]["branches"][0]["seed"] == 99
+    assert "seed" not in headers[1] and headers[1]["branches"] == [{"ply": 4}]
+
+
+def test_parts_of_the_panels() -> None:
+    names = ("Mrs White", "Professor Plum", "Conservatory", "Billiard Room", "Dining Room")
+    assert [short(name, 11, shared(names)) for name in names] == [
+        *("Mrs White", "P. Plum", "Conservato…", "Billiard R.", "Dining Room")
+    ]
+    assert short("Professor Plum", 6) == "Profe…"
+    assert short_places(["Player 0", "Player 11", "Envelope"]) == ["P0", "P11", "Env"]
+    assert short_places(["Left", "Lefty"]) == ["0", "1"]
+    kinds = [Kind(str(n), [Row("x", [1.0])] * n) for n in (6, 6, 9)]
+    assert [[kind.name for kind in block] for block in split(kinds, 2)] == [["6", "6"], ["9"]]
+    assert len(split(kinds, 1)) == 1 and len(split(kinds, 3)) == 3
+    assert rows([8, 4, 0.001, 0], 8, 2) == ["█   ", "██▁ "]
+    assert resample([5, 4, 3], [0, 0, 1]) == [4, 3]
+
+
+def test_on_a_real_terminal(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, players=3, turns=4)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "arena", "replay", str(replay.path)]
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    viewer = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+
+    def until(words: bytes) -> None:
+        nonlocal shown
+        shown = b""
+        while words not in shown:
+            assert select.select([ours], [], [], 20)[0], shown[-2000:]
+            shown += os.read(ours, 65536)
+
+    until(b"everything open")
+    end = b"\x1b[F"
+    for key, words in ((end, b"ply %d/" % len(replay.moves)), (b"1", b"as seat 1 saw it")):
+        os.write(ours, key)
+        until(words)
+    os.write(ours, b"g")
+    until(b"What seat 1 could know")
+    os.write(ours, b"\x1b")
+    until(b"Seen so far")
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", 40, 120, 0, 0))
+    # What the terminal has made of the old picture goes, and the new one begins at its corner.
+    until(b"\x1b[2J\x1b[H")
+    os.write(ours, b"q")
+    until(b"\x1b[?1049l")
+    assert viewer.wait(20) == 0
+    os.close(ours)

@@ -1,0 +1,244 @@
+"""The report of a training run: complete, harmless whatever its files say, always the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from test_html_report import Page
+from training_rows import CONFIG, around, evaluated, rows
+
+from arena.agents.seating import seat_agents
+from arena.core.errors import ArenaError
+from arena.core.json import Json
+from arena.episodes.record import ReplayWriter
+from arena.episodes.runner import play
+from arena.plugins.loader import make_game
+from replays.html_report.training.report import render, write_training_report
+from replays.html_report.training.sentences import headline
+from replays.html_report.training.transcripts import pairs_of
+from trainers.config.config import TrainConfig
+from trainers.runs.records import Evaluated, Interval, RunReport, RunState, StepRecord, Term
+
+FINISHED = RunState(
+    step=60,
+    best_step=50,
+    status="finished",
+    final={"newest": evaluated(60, 0.73, 0.04, 400), "best": evaluated(50, 0.745, 0.04, 400)},
+)
+POISON = "</svg><script>alert(1)</script>\" onload='x' {{ 7 * 7 }} $\\frac \x00\x1b\u202e\ud800"
+ALLOWED = {
+    *("html", "head", "meta", "title", "style", "body", "main", "header", "section", "h1", "h2"),
+    *("h3", "h4", "p", "span", "bdi", "ul", "ol", "li", "div", "table", "thead", "tbody", "tr"),
+    *("th", "td", "figure", "figcaption", "details", "summary", "svg", "g", "defs", "path", "use"),
+    *("text", "clippath", "rect", "code", "a"),
+}
+
+
+def assert_harmless(page: Page) -> None:
+    assert set(page.tags) <= ALLOWED
+    for key, value in page.attributes:
+        assert not key.startswith("on"), key
+        assert key not in {"src", "srcset", "action", "formaction", "background", "xmlns"}
+        if key in {"href", "xlink:href"}:
+            assert value.startswith(("#", "replays/before/", "replays/after/")), value
+        if "url(" in value:
+            assert re.fullmatch(r"url\(#[\w-]+\)", value), value
+    assert "\u202e" not in page.source and "\x1b" not in page.source
+    assert "default-src 'none'" in page.source
+
+
+def page_of(
+    records: list[StepRecord], state: RunState, run: Path, config: TrainConfig = CONFIG
+) -> Page:
+    return Page(render(config, records, state, run))
+
+
+def record_games(run: Path, when: str, bot: str, seeds: tuple[int, ...] = (5, 6)) -> list[Path]:
+    """Games in which a bot plays what the replay calls the learner."""
+    game = make_game("cluedo", players=3, variant="cards")
+    paths = []
+    for seed in seeds:
+        seats = ["bot:novice"] * 3
+        seats[seed % 3] = bot
+        players = [*seats]
+        players[seed % 3] = "policy:newest"
+        writer = ReplayWriter(run / "replays" / when, f"game-{seed}")
+        agents = seat_agents(game, seats, seed)
+        asyncio.run(play(game, agents, seed, players=players, watchers=[writer]))
+        paths.append(writer.path)
+    return paths
+
+
+def decided_by(line: dict[str, Json], seat: int) -> bool:
+    return bool(line["type"] == "decision" and line["player"] == seat)
+
+
+def test_a_finished_run(tmp_path: Path) -> None:
+    write: RunReport = write_training_report
+    (before, _), (after, _) = (
+        record_games(tmp_path, when, bot)
+        for when, bot in [("before", "bot:random"), ("after", "bot:detective")]
+    )
+    records = rows(60)
+    records[9] = records[9].model_copy(update={"warnings": ("the disk fills up",), "failed": 3})
+    path = tmp_path / "report.html"
+    write(CONFIG, records, FINISHED, path)
+    first = path.read_bytes()
+    write(CONFIG, records[::-1], FINISHED, path)
+    assert path.read_bytes() == first, "the same run makes the same bytes"
+    page = Page(first.decode())
+    assert_harmless(page)
+    for said in [
+        "Training · cluedo · cluedo-default",
+        "4 players · cards · no board · deductions in the prompt · step 60 of 60",
+        "on held-out deals rose from 41.0 % to 74.5 % with the best checkpoint (step 50): +33.5 "
+        "percentage points (95 % interval 29.5 to 37.5)",
+        "rose from 41.0 % to 73.0 % with the last checkpoint (step 60)",
+        "the same 400 deals, none of which was trained on",
+        "clue-tiny was trained by GRPO, 16 deals × 8 games a step, against bot:novice=3,past=1",
+        "3 games could not be played to their end",
+        "Win rate in training",
+        "weight 0.5",
+        "Gradient norm",
+        "Legal replies",
+        "dropped: no variance",
+        "learning-rate0.0010.0003Of Adam.",
+        "the disk fills up9",
+        f"arena replay {before} file",
+        f"arena replay {after} file",
+        "seed 5, seat 2: lost to seat ",
+        "suggest ",
+    ]:
+        assert said in page.text, said
+    assert page.count("svg") == 2 + 4 + 6 + 6
+    assert ("href", "replays/before/game-5.jsonl") in page.attributes
+    identifiers = [value for key, value in page.attributes if key == "id"]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
+    page = page_of([], RunState(), tmp_path, TrainConfig())
+    assert_harmless(page)
+    assert page.count("svg") == 0
+    assert "Nothing has been evaluated yet" in page.text
+    assert "Every setting has its default." in page.text
+    assert "The run is running: this is how it stands after step 0." in page.text
+    one = page_of(rows(1), RunState(step=1), tmp_path)
+    assert_harmless(one)
+    assert "Nothing has been evaluated yet" in one.text, "the start says nothing of a gain"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.01, 0.3, "rose from"),
+        (-0.3, -0.01, "fell from"),
+        (-0.1, 0.2, "decides nothing: +5 percentage points (95 % interval −10 to 20) includes 0"),
+        (None, None, "how sure that is, is not known"),
+    ],
+)
+def test_the_verdict_follows_the_interval(low: float | None, high: float | None, said: str) -> None:
+    gain = Interval(value=0.05, low=low, high=high, n=100)
+    found = Evaluated(games=100, win_rate=around(0.5, 0.1), start=around(0.45, 0.1), gain=gain)
+    record = StepRecord(step=10, config_hash="", evaluation=found)
+    first = str(headline(CONFIG, [record], RunState(step=10))[0]).replace("\u202f", " ")
+    assert said in first
+
+
+def test_hostile_texts_are_text(tmp_path: Path) -> None:
+    config = TrainConfig(
+        experiment_name=POISON, base_model=POISON, opponents=POISON, options={POISON: [POISON]}
+    )
+    record = rows(1)[1].model_copy(
+        update={
+            "terms": {POISON: Term(mean=1.0)},
+            "update": {POISON: 1.0},
+            "time": {POISON: 1.0},
+            "warnings": (POISON,),
+        }
+    )
+    final = {POISON: evaluated(1, 0.5)}
+    folder = tmp_path / "replays" / "before"
+    folder.mkdir(parents=True)
+    (folder / "a<b>'\" $(x)\u202e.jsonl").write_text(POISON.replace("\ud800", ""), "utf-8")
+    state = RunState(step=1, status=POISON, reason=POISON, final=final)
+    page = page_of([record], state, tmp_path, config)
+    assert_harmless(page)
+    assert page.text.count("<script>alert(1)</script>") > 10
+    assert "empty, no replay" in page.text
+
+
+def test_a_run_that_went_wrong(tmp_path: Path) -> None:
+    nan = Interval(value=math.nan, low=math.nan, high=math.inf)
+    broken = StepRecord(
+        step=1,
+        config_hash="",
+        games=8,
+        seconds=math.nan,
+        time={"rollouts": math.inf},
+        win_rate=nan,
+        reward=nan,
+        terms={"win": Term(mean=math.nan)},
+        update={"loss": math.nan},
+        evaluation=Evaluated(games=8, win_rate=nan, start=nan, gain=nan),
+    )
+    stopped = RunState(step=1, status="stopped", reason="the entropy fell below 0.1")
+    page = page_of([broken], stopped, tmp_path)
+    assert_harmless(page)
+    assert not re.search(r"\b(nan|inf|None)\b", page.text)
+    for said in ["no gain could be measured", "Stopped: the entropy fell", "1 step trained on"]:
+        assert said in page.text, said
+
+
+def test_a_long_run_is_thinned_out(tmp_path: Path) -> None:
+    record = rows(1)[1]
+    many = [record.model_copy(update={"step": step}) for step in range(1, 501)]
+    page = page_of(many, RunState(step=500), tmp_path)
+    assert len(page.source) < 800_000
+    assert "One step in 2" in page.text
+
+
+def test_before_and_after_show_the_learner_of_the_same_deal(tmp_path: Path) -> None:
+    assert pairs_of(tmp_path) == []
+    (first, second) = record_games(tmp_path, "before", "bot:novice")
+    record_games(tmp_path, "after", "bot:novice", (6, 7))
+    broken = first.with_name("broken.jsonl")
+    broken.write_text("{}\n", "utf-8")
+    pairs = pairs_of(tmp_path)
+    assert [pair.title for pair in pairs] == [
+        "seed 6, seat 0", "broken.jsonl", "seed 5, seat 2", "seed 7, seat 1",
+    ]  # fmt: skip
+    both, fault, alone, _ = pairs
+    assert both.before and both.after and alone.after is None
+    assert fault.before and "no replay header" in fault.before.fault
+    played = [json.loads(line) for line in second.read_text("utf-8").splitlines()]
+    mine = [line["action"] for line in played if decided_by(line, 0)]
+    shown = [each.action for each in both.before.decisions]
+    assert [action for action in mine if action in shown] and set(shown) <= set(mine)
+    assert len(shown) < len(mine), "what was forced is left out"
+    bits = [each.bits for each in both.before.decisions if each.bits is not None]
+    assert bits == sorted(bits, reverse=True) and bits[0] > bits[-1], "it only learns"
+    assert any("suggests" in said for each in both.before.decisions for said in each.heard)
+
+
+def test_what_was_no_legal_reply_is_told(tmp_path: Path) -> None:
+    (path,) = record_games(tmp_path, "before", "bot:novice", (6,))
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for number, line in enumerate(line for line in lines if decided_by(line, 0)):
+        line["details"] = {"attempts": [{"reply": "suggst <b>", "failure": "illegal"}, {}]}
+        line["failure"] = "the model is silent" if number % 2 else None
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    page = page_of([], RunState(), tmp_path)
+    assert "first answered “suggst <b>”, which was not legal" in page.text
+    assert "a fallback was played: the model is silent" in page.text
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    write: RunReport = write_training_report
+    with pytest.raises(ArenaError, match="cannot write .*: No such file"):
+        write(CONFIG, [], RunState(), tmp_path / "nowhere" / "report.html")

@@ -1,0 +1,325 @@
+"""The list of replays: what is in it, what is not, and how little is read for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from web_viewer import being_written, record
+
+from arena.core.errors import UsageError
+from arena.episodes.record import Branch
+from replays.analysis.documents import ListedJson
+from replays.web.branch_parents import Parents
+from replays.web.http_errors import Refused
+from replays.web.listing import Listing, no_replay, read_row
+from replays.web.replay_directory import PATIENCE, Root, is_plain
+
+
+def rows(folder: Path) -> dict[str, ListedJson]:
+    return {row["path"]: row for row in Listing(Root(folder)).read()["games"]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two games, in folders, and what else may lie about."""
+    record(tmp_path, "one")
+    record(tmp_path / "deeper" / "still", "two", game="tictactoe")
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
+    (tmp_path / "numbers.jsonl").write_text("1\n2\n")
+    (tmp_path / "one.ledger.json").write_text("{}")
+    return tmp_path
+
+
+def test_games_are_found_in_all_folders(folder: Path) -> None:
+    found = rows(folder)
+    assert set(found) == {"one.jsonl", "deeper/still/two.jsonl"}
+    one = found["one.jsonl"]
+    last = json.loads((folder / "one.jsonl").read_text().splitlines()[-1])
+    assert one["game"] == "kuhn_poker"
+    assert one["players"] == ["bot:random", "bot:random"]
+    assert one["status"] == "terminated" and one["error"] is None
+    assert one["winner"] == last["winner"] and one["returns"] == last["returns"]
+    assert (one["turns"], one["decisions"]) == (last["turns"], last["decisions"])
+    assert one["bytes"] == (folder / "one.jsonl").stat().st_size
+    assert one["branch"] is None and one["variant"] is None
+
+
+def test_the_last_changed_comes_first_and_the_rest_is_counted(folder: Path) -> None:
+    record(folder, "three")
+    os.utime(folder / "three.jsonl", ns=(0, 0))
+    os.utime(folder / "one.jsonl", ns=(2**62, 2**62))
+    listed = Listing(Root(folder), most=2).read()
+    others = ("metrics.jsonl", "numbers.jsonl")
+    for name in others:
+        (folder / name).unlink()
+    fewer = Listing(Root(folder), most=2).read()
+    assert listed["games"][0]["path"] == "one.jsonl" and listed["more"] == 3
+    assert [row["path"] for row in fewer["games"]] == ["one.jsonl", "deeper/still/two.jsonl"]
+    assert fewer["more"] == 1 and fewer["root"] == folder.name
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("game.jsonl.part", "running"), ("game.jsonl", "unfinished")]
+)
+def test_a_running_game_and_one_that_was_cut_off(tmp_path: Path, name: str, status: str) -> None:
+    data = record(tmp_path, "whole").read_bytes()
+    end = data.rindex(b"\n", 0, -1) + 1
+    for cut in (end, end + 5, len(data) - 1):
+        with being_written(tmp_path / name) as path:
+            path.write_bytes(data[:cut])
+            row = rows(tmp_path)[name]
+            assert (row["status"], row["winner"], row["turns"]) == (status, None, None)
+        assert rows(tmp_path)[name]["status"] == "unfinished"
+    assert rows(tmp_path)["whole.jsonl"]["status"] == "terminated"
+
+
+def test_without_locks_a_game_that_stands_still_is_not_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("replays.web.replay_directory.is_written", lambda _: None)
+    data = record(tmp_path, "whole").read_bytes()
+    running = tmp_path / "game.jsonl.part"
+    running.write_bytes(data[:-10])
+    listing = Listing(Root(tmp_path))
+
+    def statuses() -> set[str]:
+        return {row["status"] for row in listing.read()["games"]}
+
+    assert statuses() == {"running", "terminated"}
+    later = time.time() + PATIENCE + 1
+    monkeypatch.setattr("replays.web.replay_directory.time.time", lambda: later)
+    assert statuses() == {"unfinished", "terminated"}, "though the file has not changed"
+    os.utime(running, (later, later))
+    assert statuses() == {"running", "terminated"}
+
+
+def test_a_last_line_without_end_is_not_read_whole(tmp_path: Path) -> None:
+    data = record(tmp_path, "game").read_bytes()
+    with (tmp_path / "game.jsonl").open("wb") as file:
+        file.write(data.partition(b"\n")[0] + b"\n")
+        file.truncate(50 * 2**30)  # Sparse: reading it would take minutes.
+    assert rows(tmp_path)["game.jsonl"]["status"] == "unfinished"
+
+
+HEADER = {"type": "header", "schema_version": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"", "empty"),
+        (b"no json\n", "not JSON"),
+        (b"\xff\xfe\n", "not JSON"),
+        (b"[" * 100_000 + b"\n", "not JSON"),
+        (b'{"type": "header"', "cut off"),
+        (b'{"type": "header", "game": "' + b"x" * 2**21 + b'"}\n', "too long"),
+        (json.dumps(HEADER | {"schema_version": 77}).encode() + b"\n", "schema 77"),
+        (json.dumps(HEADER | {"schema_version": [None]}).encode() + b"\n", "schema"),
+        (json.dumps(HEADER | {"game": 5}).encode() + b"\n", "line 1: arena|line 1: game"),
+    ],
+)
+def test_a_broken_replay_is_listed_with_its_fault(tmp_path: Path, data: bytes, error: str) -> None:
+    (tmp_path / "broken.jsonl").write_bytes(data)
+    row = rows(tmp_path)["broken.jsonl"]
+    if error == "line 1: arena|line 1: game":
+        assert row["error"] is not None and row["error"].startswith("line 1: ")
+    else:
+        assert row["error"] is not None and error in row["error"]
+    assert row["status"] == "unreadable" and row["bytes"] == len(data)
+    assert str(tmp_path) not in json.dumps(row)
+
+
+def test_a_fault_is_told_shortly(tmp_path: Path) -> None:
+    header = HEADER | {"schema_version": "x" * 5000}
+    (tmp_path / "long.jsonl").write_text(json.dumps(header) + "\n")
+    assert len(str(rows(tmp_path)["long.jsonl"]["error"])) < 210
+
+
+def test_a_key_stands_for_a_file_whatever_it_is_called(tmp_path: Path) -> None:
+    running = record(tmp_path, "game-seed5").rename(tmp_path / "game-seed5.jsonl.part")
+    record(tmp_path, "other")
+    root = Root(tmp_path)
+    key = root.find(running.name).key
+    assert root.find_key(key).name == running.name
+    running.rename(tmp_path / "game-seed5.jsonl")
+    assert root.find_key(key).name == "game-seed5.jsonl"
+    assert Root(tmp_path).find_key(key).name == "game-seed5.jsonl", "another server knows it too"
+    assert {file.key for file in root.files()} == {key, root.find("other.jsonl").key}
+    (tmp_path / "game-seed5.jsonl").unlink()
+    for nobody in (key, "", "0" * 16, "../other.jsonl", "other.jsonl"):
+        with pytest.raises(Refused, match="no such replay"):
+            root.find_key(nobody)
+
+
+def test_a_parent_is_found_by_name_and_bytes(tmp_path: Path) -> None:
+    parent = record(tmp_path / "deep", "game", seed=3)
+    record(tmp_path / "other", "game", seed=4)
+    digest = hashlib.sha256(parent.read_bytes()).hexdigest()
+    here = Branch(parent="game.jsonl", parent_sha256=digest, ply=2, seed=5, players=("x", "y"))
+    changed = here.model_copy(update={"parent_sha256": "0" * 64})
+    elsewhere = here.model_copy(update={"parent": "../deep/game.jsonl"})
+    parents = Parents(Root(tmp_path))
+    found = parents.find([changed, here, elsewhere])
+    assert found == [None, "deep/game.jsonl", None]
+    parent.unlink()
+    assert parents.find([here]) == [None] and parents.find([]) == []
+    assert Parents(Root(tmp_path / "other" / "game.jsonl")).find([here]) == [None]
+
+
+def test_an_outcome_that_is_none_does_not_count(tmp_path: Path) -> None:
+    data = record(tmp_path, "game").read_text()
+    (tmp_path / "game.jsonl").write_text(data.replace('"decisions":', '"divisions":'))
+    assert rows(tmp_path)["game.jsonl"]["status"] == "unfinished"
+
+
+def test_what_is_hidden_or_leads_elsewhere_is_not_listed(tmp_path: Path) -> None:
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    secret = record(outside, "secret")
+    inner = record(root / "in", "inner")
+    record(root / ".hidden", "hidden")
+    shutil.copy(inner, root / ".draft.jsonl")
+    (root / "out.jsonl").symlink_to(secret)
+    (root / "folder").symlink_to(outside)
+    (root / "circle").symlink_to(root)
+    (root / "self.jsonl").symlink_to("self.jsonl")
+    (root / "within.jsonl").symlink_to(inner)
+    (root / "folder.jsonl").mkdir()
+    os.mkfifo(root / "pipe.jsonl")
+    (root / "back\\slash.jsonl").write_bytes(inner.read_bytes())
+    (root / "line\nbreak.jsonl").write_bytes(inner.read_bytes())
+    Path(os.fsdecode(os.fsencode(root) + b"/\xff.jsonl")).write_bytes(inner.read_bytes())
+    assert set(rows(root)) == {"in/inner.jsonl", "within.jsonl"}
+
+
+def test_a_list_is_read_again_only_where_something_has_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listing, read, original = Listing(Root(folder)), list[str](), Path.open
+
+    def noted(path: Path, *args: Any) -> Any:
+        read.append(path.name)
+        return original(path, *args)
+
+    monkeypatch.setattr(Path, "open", noted)
+    first = listing.read()
+    assert len(read) == 4
+    assert listing.read() == first and len(read) == 4
+    with (folder / "one.jsonl").open("a") as file:
+        file.write("{}")
+    read.clear()
+    assert listing.read() != first and read == ["one.jsonl"]
+    (folder / "one.jsonl").unlink()
+    assert [row["path"] for row in listing.read()["games"]] == ["deeper/still/two.jsonl"]
+
+
+def test_one_replay_alone(folder: Path) -> None:
+    root = Root(folder / "one.jsonl")
+    assert [row["path"] for row in Listing(root).read()["games"]] == ["one.jsonl"]
+    assert root.find("one.jsonl").path == folder / "one.jsonl"
+    for name in ("metrics.jsonl", "deeper/still/two.jsonl", "", "./one.jsonl"):
+        with pytest.raises(Refused):
+            root.find(name)
+    # Whoever asks for a file is told what is wrong with it, whatever it is.
+    (row,) = Listing(Root(folder / "metrics.jsonl")).read()["games"]
+    assert row["status"] == "unreadable" and "no replay" in str(row["error"])
+    (folder / "one.jsonl").unlink()
+    (row,) = Listing(root).read()["games"]
+    assert (row["path"], row["error"]) == ("one.jsonl", "it is not there any more")
+    with pytest.raises(UsageError, match="no such file or folder"):
+        Root(folder / "nothing")
+
+
+def test_what_is_no_replay_and_what_may_become_one(tmp_path: Path) -> None:
+    data = record(tmp_path, "whole").read_bytes()
+    begun = (b"", data[:50], data[: data.index(b"\n") + 1], data[:-10])
+    faults = ["empty, no replay", "line 1 is cut off, or too long for a replay's header"]
+    for name, expected in (("game.jsonl.part", [None] * 4), ("game.jsonl", [*faults, None, None])):
+        for part, error in zip(begun, expected, strict=True):
+            with being_written(tmp_path / name) as path:
+                path.write_bytes(part)
+                assert no_replay(Root(path)) == error
+    (tmp_path / "game.jsonl.part").write_bytes(b"# Games\n")
+    assert no_replay(Root(tmp_path / "game.jsonl.part")) == "line 1 is not JSON; this is no replay"
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    assert "no plain file" in (no_replay(Root(tmp_path / "pipe.jsonl")) or "")
+
+
+def test_a_game_that_ends_is_found_under_its_new_name(tmp_path: Path) -> None:
+    record(tmp_path, "game")
+    assert Root(tmp_path).find("game.jsonl.part").name == "game.jsonl"
+    running = tmp_path / "other.jsonl.part"
+    shutil.copy(tmp_path / "game.jsonl", running)
+    alone = Root(running)
+    assert alone.find("other.jsonl.part").name == "other.jsonl.part"
+    running.rename(tmp_path / "other.jsonl")
+    assert alone.find("other.jsonl.part").name == "other.jsonl"
+    assert [row["path"] for row in Listing(alone).read()["games"]] == ["other.jsonl"]
+
+
+PIECES = st.sampled_from(
+    ["..", ".", "", "~", "in", "out", "secret.jsonl", "inner.jsonl", "\\", "..\\", "%2e%2e", "\0",
+     "%00", "C:", "//", "\u2024\u2024", "\uff0e\uff0e", "\udc80", ".jsonl", ".jsonl.part"]
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with one replay; what lies beside it has its names, and links lead there."""
+    base = tmp_path_factory.mktemp("beside")
+    for name in ("in/inner.jsonl", "secret.jsonl", "root/in/inner.jsonl", "rooting/secret.jsonl"):
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_text("{}\n")
+    (base / "root" / "out").symlink_to(base)
+    return base
+
+
+@given(st.lists(PIECES | st.text(max_size=3), max_size=6), st.sampled_from(["/", ""]))
+def test_no_name_leads_out_of_the_root(beside: Path, pieces: list[str], between: str) -> None:
+    name = between.join(pieces)
+    for asked in (name, f"{beside}/{name}", f"in/../{name}", f"{name}/in/inner.jsonl"):
+        try:
+            found = Root(beside / "root").find(asked)
+        except Refused as refused:
+            assert refused.status == 404 and str(beside) not in str(refused)
+        else:
+            assert found.path == beside / "root" / "in" / "inner.jsonl"
+            assert found.name == "in/inner.jsonl"
+
+
+@given(st.text())
+def test_plain_names_have_no_second_meaning(name: str) -> None:
+    if is_plain(name):
+        assert os.path.normpath(name) == name and not name.startswith(("/", "."))
+
+
+def test_five_thousand_replays_are_listed_in_two_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = record(tmp_path, "game")
+    for number in range(5000):
+        (tmp_path / f"game{number}.jsonl").hardlink_to(game)
+    listing = Listing(Root(tmp_path))
+    begun = time.process_time()
+    assert len(listing.read()["games"]) == 5001
+    assert time.process_time() - begun < 2
+    monkeypatch.setattr("replays.web.listing.read_row", None)  # None is read a second time.
+    assert len(listing.read()["games"]) == 5001
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    file = Root(tmp_path)
+    record(tmp_path, "gone")
+    found = file.find("gone.jsonl")
+    found.path.unlink()
+    row = read_row(found)
+    assert row is not None and "cannot read it" in str(row["error"])
+    assert str(tmp_path) not in str(row["error"])

@@ -1,0 +1,421 @@
+"""The page in one file: what is joined, what is refused, and what the file holds of a game."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import arena
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from web_viewer import record
+
+from arena.core.errors import ArenaError, UsageError
+from arena.episodes.replay import read_replay
+from replays.analysis.study import Study
+from replays.web import bundle, write_page
+from replays.web.encoding import encode, encode_for_html
+from replays.web.modules import join_modules, parse_module
+from replays.web.page_files import page_files, scene_file
+
+MODULES = {
+    "main.js": """// Begins here.
+import { add, twice as double } from "./sums.js";
+import {
+  Counter,
+  LIMIT,
+} from "./counter.js";
+import * as sums from "./sums.js";
+import "./effects.js";
+
+const add2 = (x) => add(x, 2);
+const counter = new Counter();
+const found = [add2(1), double(4), counter.up(), LIMIT, Object.keys(sums), seen()];
+console.log(JSON.stringify(found));
+function seen() {
+  return globalThis.effect;
+}
+""",
+    "sums.js": """import { LIMIT } from './counter.js'
+const hidden = LIMIT;
+export function add(a, b) {
+  return a + b;
+}
+export const twice = (x) => add(x, x);
+export async function later() {
+  await null;
+}
+export function* many() {}
+export { hidden as shown, add as plus };
+""",
+    "counter.js": """export const LIMIT = 10;
+const add = "not the same as in the others";
+export class Counter {
+  count = 0;
+  up() {
+    return ++this.count + add.length;
+  }
+}
+""",
+    "effects.js": "globalThis.effect = `export is a word`;\r\n",
+}
+
+
+def read(name: str) -> str:
+    return MODULES[name]
+
+
+def test_each_module_is_there_before_it_is_needed_and_only_once() -> None:
+    joined = join_modules("main.js", read)
+    order = re.findall(r'^// "([\w.]+)"$', joined, re.MULTILINE)
+    assert order == ["counter.js", "sums.js", "effects.js", "main.js"]
+    assert not re.search(r"^\s*(import|export)\b", joined, re.MULTILINE)
+    assert "\r" not in joined
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node to run what was joined")
+def test_joined_modules_do_what_they_did_apart() -> None:
+    joined = join_modules("main.js", read)
+    ran = subprocess.run(
+        ["node", "--input-type=module"],
+        input=joined,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.stderr == ""
+    names = ["add", "twice", "later", "many", "shown", "plus"]
+    assert json.loads(ran.stdout) == [3, 8, 30, 10, names, "export is a word"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "export default function f() {}",
+        "export default 5;",
+        "export let changing = 1;",
+        "export var changing = 1;",
+        "export const { a, b } = {};",
+        "export const [a] = [];",
+        "export * from './other.js';",
+        "export { a } from './other.js';",
+        "export { a as default };",
+        "export { /* a comment */ a };",
+        "import thing from './other.js';",
+        "import thing, { a } from './other.js';",
+        "import { default as thing } from './other.js';",
+        "import { a } from 'https://cdn.example/a.js';",
+        "import { a } from '//cdn.example/a.js';",
+        "import { a } from '../other.js';",
+        "import { a } from './deep/other.js';",
+        "import 'https://cdn.example/a.js';",
+        "  import { a } from './other.js';",
+        "import data from './data.json' with { type: 'json' };",
+        "const other = await import('./other.js');",
+        "function f() { return import(name); }",
+        "const here = import.meta.url;",
+        "await start();",
+        "const data = await load();",
+        "const text = '</script>';",
+        "const text = '</SCRIPT >';",
+        "const text = '<!--';",
+    ],
+)
+def test_what_is_not_understood_is_refused(source: str) -> None:
+    with pytest.raises(ArenaError, match=r"^odd\.js(, line 3)?: cannot be put into one file: .*\S"):
+        parse_module("odd.js", f"\n\n{source}\n")
+
+
+def test_modules_that_do_not_fit_together() -> None:
+    circle = {"a.js": 'import "./b.js";', "b.js": 'import { c } from "./c.js";'}
+    circle["c.js"] = 'import * as a from "./a.js";\nexport const c = 1;'
+    with pytest.raises(ArenaError, match=r"a\.js → b\.js → c\.js → a\.js"):
+        join_modules("a.js", circle.__getitem__)
+    missing = {"a.js": 'import { b, c } from "./b.js";', "b.js": "export const c = 1;"}
+    with pytest.raises(ArenaError, match=r"a\.js: b\.js does not export b$"):
+        join_modules("a.js", missing.__getitem__)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(JSON)
+def test_documents_are_json_whatever_they_hold(document: object) -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    text = encode(document)
+    found = json.loads(text, parse_constant=refuse)
+    if encode(found) == text and "null" not in text:
+        assert found == json.loads(json.dumps(document))
+    embedded = encode_for_html(document)
+    assert not set("<>&\u2028\u2029\n") & set(embedded)
+    assert json.loads(embedded) == found
+
+
+@dataclass
+class Seen(html.parser.HTMLParser):
+    """What a browser would find in a file."""
+
+    elements: list[tuple[str, dict[str, str | None], str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.elements.append((f"/{tag}", {}, ""))
+
+    def handle_data(self, data: str) -> None:
+        if self.elements:
+            tag, attrs, text = self.elements[-1]
+            self.elements[-1] = (tag, attrs, text + data)
+
+    def all(self, tag: str) -> list[tuple[dict[str, str | None], str]]:
+        return [(attrs, text) for name, attrs, text in self.elements if name == tag]
+
+
+def parsed(page: str) -> Seen:
+    seen = Seen()
+    seen.feed(page)
+    seen.close()
+    return seen
+
+
+def data_of(page: str) -> Any:
+    (text,) = [text for attrs, text in parsed(page).all("script") if attrs.get("id") == "data"]
+    return json.loads(text)
+
+
+def check_offline(page: str) -> None:
+    """One style, one module and the data, allowed by their hashes; nothing else is asked for."""
+    seen = parsed(page)
+    data, module = seen.all("script")
+    ((_, style),) = seen.all("style")
+    assert data[0] == {"type": "application/json", "id": "data"}
+    assert module[0] == {"type": "module"}
+    for attrs in (attrs for _, attrs, _ in seen.elements):
+        assert not {"src", "srcset", "style", "onload", "onerror", "onclick"} & attrs.keys()
+        assert (attrs.get("href") or "#").startswith(("#", "data:"))
+    policies = [
+        attrs["content"]
+        for attrs, _ in seen.all("meta")
+        if attrs.get("http-equiv") == "Content-Security-Policy"
+    ]
+    hashes = [
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for text in (module[1], style)
+    ]
+    assert policies == [
+        f"default-src 'none'; script-src {hashes[0]}; style-src {hashes[1]}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    ]
+    code = page.replace(data[1], "")
+    namespaces = r"https?://www\.w3\.org/[\w/]+"  # Names of SVG and HTML, which nobody fetches.
+    assert re.findall(r"\w+://[^\s\"']+", re.sub(namespaces, "", code)) == []
+
+
+@pytest.fixture(scope="module")
+def clue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    return record(folder, "cluedo-seed3", 3, "cluedo", variant="cards", players=3)
+
+
+def through_json(document: object) -> Any:
+    return json.loads(json.dumps(document))
+
+
+def test_a_game_in_one_file(clue: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    write_page(read_replay(clue), None, out)
+    page = out.read_text(encoding="utf-8")
+    check_offline(page)
+    data, study = data_of(page), Study(read_replay(clue))
+    assert data["single"] is True and data["path"] == "cluedo-seed3.jsonl"
+    perspectives: dict[str, int | None] = {"open": None, "0": 0, "1": 1, "2": 2}
+    assert data["stories"] == {k: through_json(study.story(s)) for k, s in perspectives.items()}
+    assert set(data["comments"]) == set(data["summaries"]) == set(perspectives)
+    assert data["comments"]["1"] == through_json(list(study.comments(1)))
+    assert data["summaries"]["open"] == through_json(study.summaries())
+    assert data["knowledge"] == {str(of): through_json(study.knowledge(of)) for of in range(3)}
+    assert data["decisions"] == {}  # Nobody asked a model.
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_file_for_one_seat_holds_nothing_else(clue: Path, tmp_path: Path) -> None:
+    out = tmp_path / "seat.html"
+    write_page(read_replay(clue), 1, out)
+    page = out.read_text(encoding="utf-8")
+    check_offline(page)
+    data, study = data_of(page), Study(read_replay(clue))
+    assert data["path"] == "cluedo, seat 1"
+    for part in ("stories", "comments", "summaries", "knowledge"):
+        assert set(data[part]) == {"1"}
+    assert data["stories"]["1"] == through_json(study.story(1))
+    deal = json.loads(clue.read_text().splitlines()[1])["action"]
+    assert deal.startswith("deal ") and deal not in page
+    assert "seed" not in json.dumps(data)
+
+
+def test_decisions_of_a_model_are_in_the_file_of_who_made_them(tmp_path: Path) -> None:
+    path = record(tmp_path, "game", 3)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    decisions = [line for line in lines if line["type"] == "decision"]
+    for line in decisions:
+        line["details"] = {"attempts": [], "note": f"of seat {line['player']}"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    replay = read_replay(path)
+    study = Study(replay)
+    asked = {p["ply"] for p in study.story()["plies"] if p["asked"]}
+    everything, own = bundle.documents(replay, None), bundle.documents(replay, 0)
+    assert set(everything["decisions"]) == {str(ply) for ply in asked}
+    mine = {str(line["ply"]) for line in decisions if line["player"] == 0}
+    assert set(own["decisions"]) == mine & set(everything["decisions"])
+    assert "of seat 1" not in json.dumps(own)
+
+
+HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>\u2028]]>&lt;"
+
+
+def test_hostile_texts_stay_data(tmp_path: Path) -> None:
+    path = record(tmp_path, "game", 3)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["players"] = [HOSTILE, HOSTILE]
+    for line in lines:
+        if line["type"] == "decision":
+            line["failure"] = HOSTILE
+            line["details"] = {"note": HOSTILE, HOSTILE: [HOSTILE, float("nan")]}
+        if line["type"] == "outcome":
+            line["reason"] = HOSTILE
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    hostile = path.rename(tmp_path / "<script>alert(3)<!--.jsonl")
+    out = tmp_path / "hostile.html"
+    write_page(read_replay(hostile), None, out)
+    page = out.read_text(encoding="utf-8")
+    check_offline(page)
+    data = data_of(page)
+    assert data["path"] == hostile.name
+    assert data["stories"]["open"]["game"]["specs"] == [HOSTILE, HOSTILE]
+    assert not re.search(r"alert\(\d\)", page.replace(encode_for_html(data), ""))
+
+
+def test_a_scene_is_in_the_file_that_needs_it(clue: Path, tmp_path: Path) -> None:
+    lines = scene_file("cluedo").read_text(encoding="utf-8").splitlines()
+    scene = max((line for line in lines if "export" not in line), key=len)
+    assert scene in bundle.render(bundle.documents(read_replay(clue), 0), "cluedo")
+    assert scene not in bundle.render({}, None)
+    with pytest.raises(UsageError, match="no module draws the table of 'chess'"):
+        bundle.render({}, "chess")
+
+
+def page_with(monkeypatch: pytest.MonkeyPatch, folder: Path, **texts: str) -> None:
+    """Another page, of which some files are other ones."""
+    folder.mkdir()
+    index = (
+        '<!doctype html>\n<html>\n<head>\n<link rel="stylesheet" href="/page/style.css">\n</head>\n'
+        '<body><script type="module" src="/page/main.js"></script></body>\n</html>\n'
+    )
+    files = {"index.html": index, "style.css": "p { color: red }\r\n", "main.js": "start();\r\n"}
+    for name, text in (files | {k.replace("_", "."): v for k, v in texts.items()}).items():
+        (folder / name).write_bytes(text.encode())
+    monkeypatch.setattr("replays.web.page_files.FOLDER", folder)
+
+
+def test_line_ends_are_hashed_as_a_browser_reads_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page_with(monkeypatch, tmp_path / "page")
+    page = bundle.render({"name": "</style>"}, None)
+    assert "\r" not in page
+    check_offline(page)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("style_css", "p { background: url(https://evil.example/a.png) }", "url"),
+        ("style_css", "p { background: url( 'a.png' ) }", "url"),
+        ("style_css", '@import "other.css";', "@import"),
+        ("style_css", "/* </style> */", "</style"),
+        ("index_html", "<head>\n</head>", "index.html"),
+        ("index_html", '<head>\n<link rel="icon" href="/icon.svg">\n', "/icon.svg"),
+        ("index_html", "<head>\n<img src=x>\n", "src=x"),
+        ("main_js", 'import { a } from "./nothing.js";', "nothing.js"),
+    ],
+)
+def test_a_page_that_would_fetch_something_is_not_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, text: str, fault: str
+) -> None:
+    page_with(monkeypatch, tmp_path / "page", **{name: text})
+    with pytest.raises(ArenaError, match=re.escape(fault)):
+        bundle.render({}, None)
+
+
+def test_data_may_be_linked_in_styles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    style = "p { mask: url(data:image/svg+xml,x); fill: url('#hatch') }"
+    page_with(monkeypatch, tmp_path / "page", style_css=style)
+    assert style in bundle.render({}, None)
+
+
+def test_what_cannot_be_written(clue: Path, tmp_path: Path) -> None:
+    replay = read_replay(clue)
+    with pytest.raises(ArenaError, match=r"cannot write .*nowhere.*No such file"):
+        write_page(replay, None, tmp_path / "nowhere" / "page.html")
+    before = clue.read_bytes()
+    with pytest.raises(UsageError, match="that is the replay itself"):
+        write_page(replay, None, clue)
+    assert clue.read_bytes() == before
+
+
+def test_a_replay_that_is_too_large(
+    clue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "MOST_BYTES", 1000)
+    with pytest.raises(ArenaError, match="too large for one file.*--web shows it"):
+        write_page(read_replay(clue), None, tmp_path / "page.html")
+
+
+def test_decisions_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = record(tmp_path, "game", 3)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["type"] == "decision":
+            line["details"] = {"attempts": [], "note": "x" * 900}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert bundle.documents(read_replay(path), None)["decisions"]
+    monkeypatch.setattr(bundle, "MOST_CHARACTERS", 1500)
+    with pytest.raises(ArenaError, match="too large for one file.*its prompts alone.*--web shows"):
+        bundle.documents(read_replay(path), None)
+
+
+def test_the_command(clue: Path, tmp_path: Path) -> None:
+    done = arena(f"replay {clue} --html page.html --seat 0", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Page: page.html (")
+    assert set(data_of((tmp_path / "page.html").read_text(encoding="utf-8"))["stories"]) == {"0"}
+    refused = arena(f"replay {clue} --html missing/page.html", cwd=tmp_path)
+    assert refused.returncode == 1 and "cannot write missing/page.html" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_every_module_of_the_page_is_used() -> None:
+    """What nothing imports would be missing from an exported file without a word."""
+    used = set(re.findall(r'^// "([^"]+)"$', bundle._script("main.js", page_files(), None), re.M))
+    assert {name for name in page_files() if name.endswith(".js")} == used

@@ -1,0 +1,236 @@
+"""What must never be in the page; files, running and long games: in a real browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from browsing import (
+    Tab,
+    missing,
+    tab,
+)
+from served_games import (
+    ATTACK,
+    CARDS,
+    HOSTILE,
+    SEED,
+    Served,
+    last_position,
+    looks_through,
+    open_game,
+    wait_for_view,
+)
+from web_viewer import being_written
+
+from arena.episodes.replay import read_replay
+from replays.web import write_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+
+# What must not be there
+
+
+def test_hostile_text_is_text(browser: Browser, served: Served, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    write_page(read_replay(served.folder / HOSTILE), None, out)
+    last = last_position(served, HOSTILE)
+    with tab(browser) as opened:
+        opened.page.goto(served.home)
+        opened.page.locator(".rows .row", has_text="onerror").first.wait_for()
+        _unharmed(opened)
+        for url in (served.at(HOSTILE), served.at(HOSTILE, seat=0), out.as_uri()):
+            open_game(opened, url)
+            for position in (2, 5, last):
+                opened.page.get_by_role("slider").fill(str(position))
+                opened.wait_for_position(position)
+                opened.page.locator(".decision:not([aria-busy])").wait_for()
+                opened.page.evaluate(UNFOLD)
+                opened.page.wait_for_timeout(50)
+                _unharmed(opened)
+            shown = opened.page.locator(".outcome").inner_text()
+            assert ATTACK in shown  # It is there, as text.
+        assert not opened.faults
+
+
+UNFOLD = "document.querySelectorAll('details').forEach((each) => (each.open = true))"
+
+
+def _unharmed(opened: Tab) -> None:
+    assert opened.page.evaluate("top.hacked") is None
+    assert opened.page.locator("main :is(img, script, iframe, object, style, link)").count() == 0
+    attributes = """[...document.querySelectorAll('body *')].flatMap((element) =>
+        [...element.attributes].map((each) => each.name).filter((name) => name.startsWith('on')))"""
+    assert opened.page.evaluate(attributes) == []
+
+
+def secrets_for(served: Served, seat: int) -> list[str]:
+    """What stands in the open story and this seat could not know."""
+    story = served.study().story()
+    hidden = [
+        event["text"]
+        for ply in story["plies"]
+        for event in ply["events"]
+        if event["audience"] is not None and seat not in event["audience"]
+    ]
+    dealt = next(str(ply["action"]) for ply in story["plies"] if ply["player"] == -1)
+    assert len(hidden) > 3 and dealt.startswith("deal ")
+    others = [] if seat == 1 else ["I am thinking."]
+    return [*hidden, dealt, str(SEED), *others]
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_a_seats_page_holds_nothing_that_it_could_not_know(
+    browser: Browser, served: Served, seat: int
+) -> None:
+    secrets = secrets_for(served, seat)
+    last = last_position(served)
+    with tab(browser) as opened:
+        # Everything was open before: nothing of it may be left.
+        open_game(opened, served.at(CARDS, at=last))
+        opened.page.locator(".legend li").nth(2).wait_for()
+        assert all(secret in opened.html() for secret in secrets[:3])
+        opened.page.wait_for_timeout(500)
+        opened.bodies.clear()
+        opened.page.keyboard.press(str(seat))
+        wait_for_view(opened, seat)
+        for key in ("Home", *["ArrowRight"] * 12, "End"):
+            opened.page.keyboard.press(key)
+            opened.page.wait_for_timeout(30)
+            html = opened.html()
+            assert not [secret for secret in secrets if secret in html]
+        opened.page.locator(".legend li").first.wait_for()
+        opened.page.wait_for_timeout(300)
+        assert opened.page.locator(".legend li").count() == 1
+        assert len(opened.bodies) >= 4
+        for body in opened.bodies:
+            text = body.encode().decode("unicode_escape") if "\\u" in body else body
+            assert not [secret for secret in secrets if secret in text]
+
+
+def test_a_request_that_fails_opens_nothing_else(browser: Browser, served: Served) -> None:
+    secrets = secrets_for(served, 0)
+    with tab(browser) as opened:
+        opened.page.route("**/api/story*", lambda route: route.abort(), times=1)
+        opened.page.goto(served.at(CARDS, at=20, seat=0))
+        opened.page.get_by_role("alert").get_by_text("does not answer").wait_for()
+        opened.page.wait_for_timeout(300)
+        assert not [secret for secret in secrets if secret in opened.html()]
+        assert not opened.bodies, "nothing else was asked for"
+        opened.page.reload()
+        wait_for_view(opened, 0)
+        opened.page.unroute("**/api/story*")
+        # The same when the perspective is changed.
+        opened.page.route("**/api/story*", lambda route: route.abort(), times=1)
+        opened.page.keyboard.press("2")
+        opened.page.get_by_role("alert").get_by_text("does not answer").wait_for()
+        assert opened.page.locator(".game").count() == 0
+
+
+def test_the_future_is_not_in_the_document(browser: Browser, served: Served) -> None:
+    plies = served.study().story(seat=0)["plies"]
+    early = {event["text"] for ply in plies[:5] for event in ply["events"]}
+    later = {event["text"] for ply in plies[5:] for event in ply["events"]} - early
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS, at=5, seat=0))
+        opened.page.locator(".legend li").first.wait_for()
+        opened.page.keyboard.press("End")
+        opened.wait_for_position(len(plies))
+        assert all(text in opened.html() for text in later)
+        opened.page.get_by_role("slider").fill("5")
+        opened.wait_for_position(5)
+        html = opened.html()
+        assert not [text for text in later if text in html]
+        assert opened.page.locator(".line.ahead").count() == 0
+        assert opened.page.locator(".outcome, .summary:visible").count() == 0
+
+
+# Files and running games
+
+
+def test_the_exported_file_works_from_disk(
+    browser: Browser, served: Served, tmp_path: Path
+) -> None:
+    for seat, name in ((None, "open.html"), (1, "one.html")):
+        write_page(read_replay(served.folder / CARDS), seat, tmp_path / name)
+    last = last_position(served)
+    with tab(browser) as opened:
+        requests: list[str] = []
+        opened.page.on("request", lambda request: requests.append(request.url))
+        open_game(opened, f"{(tmp_path / 'open.html').as_uri()}#at=3")
+        assert opened.position() == 3
+        opened.page.locator(".grid td.sure").first.wait_for()
+        opened.page.locator(".cluedo").wait_for()
+        opened.page.keyboard.press("2")
+        wait_for_view(opened, 2)
+        opened.page.keyboard.press("End")
+        opened.wait_for_position(last)
+        open_game(opened, (tmp_path / "one.html").as_uri())
+        assert looks_through(opened, 1)
+        assert opened.page.get_by_label("Everything open").count() == 0
+        assert opened.page.locator("#view-0").is_disabled()
+        secrets = secrets_for(served, 1)
+        assert not [secret for secret in secrets if secret in opened.html()]
+        assert all(url.startswith(("file:", "about:", "data:")) for url in requests)
+        assert not opened.faults
+
+
+def test_a_running_game_goes_on_by_itself(browser: Browser, served: Served) -> None:
+    raw = (served.folder / CARDS).read_text().splitlines(keepends=True)
+    part = served.folder / "live.jsonl.part"
+    part.write_text("".join(raw[:12]))
+    before = len(served.study(part.name).story()["plies"])
+    with tab(browser) as opened, being_written(part):
+        open_game(opened, served.at(part.name, at=before))
+        opened.page.locator(".scene .chip", has_text="running").wait_for()
+        with part.open("a") as file:
+            file.write("".join(raw[12:24]))
+        opened.page.locator(f".talk-list > li:nth-child({before + 2})").wait_for()
+        opened.page.keyboard.press("Home")
+        opened.wait_for_position(0)
+        shutil.copy(served.folder / CARDS, part)
+        part.rename(served.folder / "live.jsonl")
+        last = last_position(served)
+        opened.page.locator(f"input[type=range][max='{last}']").wait_for()
+        assert opened.position() == 0  # Somebody who looks at an earlier position stays there.
+        opened.page.keyboard.press("End")
+        opened.page.locator(".outcome").wait_for()
+    (served.folder / "live.jsonl").unlink()
+
+
+# Speed: bounds with room for a busy machine, what is measured is far below them
+
+
+def test_a_long_game_opens_and_steps_quickly(browser: Browser, served: Served) -> None:
+    story = served.study("long.jsonl").story()
+    assert sum(len(ply["events"]) for ply in story["plies"]) >= 2000
+    middle = len(story["plies"]) // 2
+    with tab(browser) as opened:
+        began = time.monotonic()
+        open_game(opened, served.at("long.jsonl", at=middle))
+        opened.page.locator(".cluedo").wait_for()
+        assert time.monotonic() - began < 6
+        opened.page.locator(".legend li").nth(3).wait_for()
+        opened.page.wait_for_timeout(500)
+        times = json.loads(str(opened.page.evaluate(TIME_STEPS)))
+        assert len(times) == 20 and sorted(times)[10] < 150
+
+
+TIME_STEPS = """async () => {
+  const times = [];
+  for (let step = 0; step < 20; step += 1) {
+    const began = performance.now();
+    const key = new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true });
+    document.body.dispatchEvent(key);
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    times.push(performance.now() - began);
+  }
+  return JSON.stringify(times);
+}"""

@@ -1,0 +1,476 @@
+"""`arena replay --web` as a process: what it answers, and what it refuses, over a real socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from command_line import arena
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from web_viewer import WebViewer, record, serving
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+from starlette.requests import Request
+
+from arena.core.errors import MissingDependency, UsageError
+from arena.episodes.replay import read_replay
+from replays.analysis.study import Study
+from replays.web import serve
+from replays.web.app import Viewer
+from replays.web.http_errors import Refused
+from replays.web.replay_cache import Shelf
+from replays.web.replay_directory import Root
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder `root` that is served, and beside it what must not be."""
+    base = tmp_path_factory.mktemp("web")
+    root = base / "root"
+    clue = record(root, "clue", 3, "cluedo", variant="cards", players=3)
+    record(root / "deep er", "kühn #1")
+    secret = record(base / "outside", "secret")
+    shutil.copy(clue, root / "note.txt")
+    (root / ".hidden").mkdir()
+    shutil.copy(clue, root / ".hidden" / "clue.jsonl")
+    (root / "leaving.jsonl").symlink_to(secret)
+    (root / "leaving").symlink_to(secret.parent)
+    (root / "staying.jsonl").symlink_to(clue)
+    os.mkfifo(root / "pipe.jsonl")
+    lines = clue.read_text().splitlines(keepends=True)
+    (root / "empty.jsonl").write_text("")
+    (root / "log.jsonl").write_text('{"step": 1}\n')
+    (root / "noise.jsonl").write_bytes(os.urandom(100))
+    (root / "old.jsonl").write_text(lines[0].replace('"schema_version":1', '"schema_version":0'))
+    (root / "unknown.jsonl").write_text(lines[0].replace('"cluedo"', '"chess"'))
+    (root / "moves.jsonl").write_text(lines[0] + '{"type":"chance","ply":0,"action":"deal ?"}\n')
+    (root / "cut.jsonl").write_text("".join(lines)[:-200])
+    return base
+
+
+@pytest.fixture(scope="module")
+def server(base: Path) -> Iterator[WebViewer]:
+    with serving(base / "root") as running:
+        yield running
+
+
+def test_a_game_is_told_as_the_study_tells_it(server: WebViewer, base: Path) -> None:
+    study = Study(read_replay(base / "root" / "clue.jsonl"))
+    for seat in (None, 0, 2):
+        asked = {"path": "clue.jsonl"} | ({} if seat is None else {"seat": seat})
+        story = server.ask("story", **asked)
+        assert story.headers["content-type"] == "application/json"
+        more = {"running": False, "key": Root(base / "root").find("clue.jsonl").key}
+        more |= {"path": "clue.jsonl"} if seat is None else {}
+        assert story.json == json.loads(json.dumps(study.story(seat))) | more
+        later = server.ask("story", first=9, **asked).json
+        assert later == json.loads(json.dumps(study.story(seat, 9))) | more
+        lines = server.ask("comments", **asked).body.decode().splitlines()
+        assert json.loads(lines.pop()) == {"done": True}
+        assert [json.loads(line) for line in lines] == json.loads(
+            json.dumps(list(study.comments(seat)))
+        )
+        summaries = json.loads(json.dumps(study.summaries(seat)))
+        assert server.ask("summaries", **asked).json == summaries
+        decision = json.loads(json.dumps(study.decision(1, seat)))
+        assert server.ask("decision", ply=1, **asked).json == decision
+    known = json.loads(json.dumps(study.knowledge(1)))
+    assert server.ask("knowledge", path="clue.jsonl", of=1).json == known
+    assert server.ask("knowledge", path="clue.jsonl", of=1, seat=1).json == known
+
+
+def test_a_seat_is_told_nothing_of_the_others(server: WebViewer) -> None:
+    refused = server.ask("knowledge", path="clue.jsonl", of=1, seat=0)
+    assert refused.status == 403 and "seat 0" in refused.json["error"]
+    story = server.ask("story", path="clue.jsonl", seat=0).json
+    assert "seed" not in story["game"]
+    assert all(
+        event["audience"] is None or 0 in event["audience"]
+        for ply in story["plies"]
+        for event in ply["events"]
+    )
+
+
+def test_the_list(server: WebViewer, base: Path) -> None:
+    answer = server.ask("games")
+    listed = answer.json
+    rows = {row["path"]: row for row in listed["games"]}
+    assert listed["single"] is False and listed["more"] == 0 and listed["root"] == "root"
+    fine = {"clue.jsonl", "staying.jsonl", "deep er/kühn #1.jsonl", "cut.jsonl"}
+    played = {"unknown.jsonl", "moves.jsonl"}  # Only playing shows their faults.
+    assert set(rows) == fine | played | {"empty.jsonl", "noise.jsonl", "old.jsonl"}
+    assert "schema" in rows["old.jsonl"]["error"]
+    assert str(base).encode() not in answer.body
+    assert server.ask("story", path="deep er/kühn #1.jsonl").json["game"]["name"] == "kuhn_poker"
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("empty.jsonl", "empty.jsonl: empty, no replay"),
+        ("log.jsonl", "log.jsonl: line 1 is no replay header"),
+        ("noise.jsonl", "noise.jsonl: "),
+        ("old.jsonl", "old.jsonl: written with replay schema 0"),
+        ("unknown.jsonl", "unknown.jsonl: line 1: there is no game 'chess'"),
+        ("moves.jsonl", "moves.jsonl: ply 1"),
+    ],
+)
+@pytest.mark.parametrize("route", ["story", "comments", "summaries"])
+def test_what_is_no_replay_is_said_clearly(
+    server: WebViewer, base: Path, route: str, name: str, error: str
+) -> None:
+    answer = server.ask(route, path=name)
+    assert answer.status == 422 and answer.json["error"].startswith(error)
+    assert str(base) not in answer.json["error"]
+
+
+def test_a_seat_is_not_told_what_is_wrong_with_a_move(server: WebViewer) -> None:
+    answer = server.ask("story", path="moves.jsonl", seat=0)
+    assert answer.status == 422 and "everything open" in answer.json["error"]
+    assert "deal" not in answer.json["error"] and "moves" not in answer.json["error"]
+
+
+def test_a_replay_can_be_asked_for_by_its_key(server: WebViewer) -> None:
+    by_name = server.ask("story", path="clue.jsonl", seat=1)
+    by_key = server.ask("story", key=by_name.json["key"], seat=1)
+    assert by_key.json == by_name.json and "path" not in by_key.json
+    assert b"clue.jsonl" not in by_key.body
+    assert server.ask("story", key="clue.jsonl").status == 404
+    refused = server.ask("story", key=by_name.json["key"], seat=3)
+    assert (refused.status, refused.json["seats"]) == (400, 3)
+
+
+def test_errors_are_short(server: WebViewer, base: Path) -> None:
+    header = json.loads((base / "root" / "clue.jsonl").read_text().partition("\n")[0])
+    file = base / "root" / "long.jsonl"
+    file.write_text(json.dumps(header | {"game": "x" * 10_000}) + "\n")
+    try:
+        answer = server.ask("story", path="long.jsonl")
+        assert answer.status == 422 and len(answer.json["error"]) < 210
+    finally:
+        file.unlink()
+
+
+def test_a_story_does_not_wait_for_comments(tmp_path: Path) -> None:
+    record(tmp_path, "game", 3, "cluedo", variant="cards", players=3)
+    root = Root(tmp_path)
+    viewer, scope = Viewer(root), {"type": "http", "headers": []}
+
+    def asked(more: str = "") -> Request:
+        return Request(scope | {"query_string": f"path=game.jsonl{more}".encode()})
+
+    opened = viewer._shelf.take(root.find("game.jsonl"))
+    with ThreadPoolExecutor(4) as pool:
+        with opened.study._commentary._judging:  # As while a ply is being judged.
+            waiting = pool.submit(viewer.summaries, asked())
+            for answer in (viewer.story, viewer.knowledge, viewer.decision):
+                pool.submit(answer, asked("&seat=0&of=0&ply=1")).result(timeout=20)
+            assert not waiting.done()
+        with opened.lock:  # As while a story is being told.
+            waiting.result(timeout=20)
+
+
+def test_a_replay_that_was_cut_off_opens(server: WebViewer) -> None:
+    story = server.ask("story", path="cut.jsonl").json
+    assert "cut off" in story["notice"] and story["outcome"] is None and len(story["plies"]) > 5
+
+
+OUTSIDE = [
+    "../outside/secret.jsonl", "..%2foutside%2fsecret.jsonl", "%2e%2e/outside/secret.jsonl",
+    "%2e%2e%2foutside%2fsecret.jsonl", "%252e%252e%252foutside%252fsecret.jsonl",
+    "..%5coutside%5csecret.jsonl", "..\\outside\\secret.jsonl", "....//outside/secret.jsonl",
+    "deep er/../../outside/secret.jsonl", "./../outside/secret.jsonl", "leaving/../clue.jsonl",
+    "%c0%ae%c0%ae/outside/secret.jsonl", "..;/outside/secret.jsonl", "..%00/outside/secret.jsonl",
+    "leaving.jsonl", "leaving/secret.jsonl", "%2foutside%2fsecret.jsonl", "~/secret.jsonl",
+    "file:///etc/passwd", "/etc/passwd", "//etc/passwd", "", ".", "..", "/", "%00", "%2f",
+    "clue.jsonl%00", "clue.jsonl%00.txt", "clue.jsonl%0a", "clue.jsonl/", "clue.jsonl/.",
+    "clue.jsonl::$DATA", "deep er", "deep%20er/", "note.txt", "pipe.jsonl", "nothing.jsonl",
+    ".hidden/clue.jsonl", "./clue.jsonl", "deep%20er//k%C3%BChn%20%231.jsonl", "CLUE.JSONL",
+    "%ff.jsonl", "%ed%b3%bf.jsonl", "x" * 5000 + ".jsonl", "clue.jsonl/../clue.jsonl",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("route", ["story", "knowledge", "comments", "summaries", "decision"])
+def test_no_path_leads_out_of_the_root(server: WebViewer, base: Path, route: str) -> None:
+    absolute = str(base / "outside" / "secret.jsonl")
+    own = str(base / "root" / "clue.jsonl")
+    for path in (*OUTSIDE, absolute, own, quote(absolute, safe="")):
+        answer = server.get(f"/api/{route}?of=0&ply=0&path={path.replace(' ', '%20')}")
+        assert (answer.status, answer.json) == (404, {"error": "there is no such replay here"})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=40), st.booleans())
+def test_any_bytes_as_a_path_are_answered(server: WebViewer, path: bytes, twice: bool) -> None:
+    text = quote(quote(path) if twice else path, safe="")
+    assert server.get(f"/api/story?path={text}").status == 404
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/page/../server.py", "/page/..%2fserver.py", "/page/%2e%2e/server.py", "/server.py",
+        "/page/..\\server.py", "/page/%252e%252e%252fserver.py", "/page/", "/page", "/page/.",
+        "/page/index.html%00", "/../pyproject.toml", "//etc/passwd", "/scene/../server.js",
+        "/scene/..%2f..%2fserver.js", "/scene/chess.js", "/scene/.js", "/scene/cluedo",
+        "/scene/cluedo%00.js", "/api", "/api/", "/api/story/", "/api/games/x", "/docs",
+    ],
+)  # fmt: skip
+def test_only_the_pages_own_files_are_served(server: WebViewer, target: str) -> None:
+    answer = server.get(target)
+    assert answer.status == 404 and set(answer.json) == {"error"}
+    assert b"import" not in answer.body
+
+
+def test_the_page_and_its_files(server: WebViewer) -> None:
+    index = server.get("/")
+    assert index.status == 200 and index.headers["content-type"] == "text/html; charset=utf-8"
+    for route in ("/page/main.js", "/page/source.js", "/scene/cluedo.js"):
+        answer = server.get(route)
+        assert (answer.status == 200 and b"export" in answer.body) or b"import" in answer.body
+        assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert server.get("/page/index.html").body == index.body
+    head = server.get("/", "HEAD")
+    assert head.status == 200 and head.body == b"" and int(head.headers["content-length"]) > 0
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/", "/page/main.js", "/scene/cluedo.js", "/api/games", "/nothing", "/api/story",
+     "/api/story?path=log.jsonl", "/api/comments?path=clue.jsonl", "/favicon.ico"],
+)  # fmt: skip
+@pytest.mark.parametrize("host", [None, "evil.example"])
+def test_every_answer_has_the_policy(server: WebViewer, target: str, host: str | None) -> None:
+    answer = server.get(target, **({"Host": host} if host else {}))
+    assert (answer.status == 403) == (host is not None)
+    policy = answer.headers["content-security-policy"]
+    assert policy.split("; ") == [
+        "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:",
+        "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+    ]  # fmt: skip
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert answer.headers["cache-control"] == "no-store"
+    assert "server" not in answer.headers and "access-control-allow-origin" not in answer.headers
+
+
+def test_only_this_machines_names_and_pages_may_ask(server: WebViewer) -> None:
+    def status(**headers: str) -> int:
+        return server.get("/api/games", **headers).status
+
+    port = server.port
+    for host in (
+        f"localhost:{port}",
+        f"127.0.0.1:{port}",
+        f"[::1]:{port}",
+        "LOCALHOST",
+        "a.localhost",
+    ):
+        assert status(Host=host) == 200
+    for host in (
+        "evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "2130706433",
+        "localhost.evil.example", "192.168.0.1", "0.0.0.0", "127.0.0.1@evil.example", "[::1", "a b",
+        "evillocalhost",
+    ):  # fmt: skip
+        assert status(Host=host) in (400, 403), host
+    assert status(Host="") == 400
+    twice = "GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+    assert server.exchange(twice.encode()).status in (400, 403)
+    assert status(Origin=f"http://127.0.0.1:{port}") == 200
+    for origin in ("http://evil.example", "null", f"http://localhost:{port}", "http://127.0.0.1:1"):
+        assert status(Origin=origin) == 403, origin
+    assert status(Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors") == 403
+    assert status(Sec_Fetch_Site="same-site", Sec_Fetch_Mode="cors") == 403
+    assert status(Sec_Fetch_Site="same-origin", Sec_Fetch_Mode="cors") == 200
+    assert status(Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate") == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_nothing_can_be_changed(server: WebViewer, method: str) -> None:
+    for target in ("/", "/api/games", "/api/story?path=clue.jsonl", "/page/main.js"):
+        answer = server.get(target, method)
+        assert answer.status == 405 and set(answer.json) == {"error"}
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("seat=3", "seats 0 to 2"),
+        ("seat=-1", "seat= is no number"),
+        ("seat=one", "seat= is no number"),
+        ("seat=", "seat= is no number"),
+        ("seat=%C2%B2", "seat= is no number"),
+        ("seat=0&seat=1", "seat= is given 2 times"),
+        ("first=1e3", "first= is no number"),
+        ("first=99999999999999999999", "first= is no number"),
+    ],
+)
+def test_numbers_are_checked(server: WebViewer, query: str, error: str) -> None:
+    answer = server.get(f"/api/story?path=clue.jsonl&{query}")
+    assert answer.status == 400 and error in answer.json["error"]
+
+
+def test_what_a_question_needs(server: WebViewer) -> None:
+    assert "of=" in server.ask("knowledge", path="clue.jsonl").json["error"]
+    assert "ply=" in server.ask("decision", path="clue.jsonl").json["error"]
+    assert server.ask("decision", path="clue.jsonl", ply=10**6).json is None
+    assert server.get("/api/story?path=clue.jsonl&path=cut.jsonl").status == 400
+
+
+def test_large_documents_are_compressed_where_that_is_understood(server: WebViewer) -> None:
+    plain = server.ask("story", path="clue.jsonl")
+    packed = server.get("/api/story?path=clue.jsonl", Accept_Encoding="br, gzip")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert packed.body == plain.body
+    assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 3
+
+
+def test_comments_come_as_they_are_found(server: WebViewer, base: Path) -> None:
+    """Each is sent in a chunk of its own, though compressing could have joined them."""
+    request = (
+        f"GET /api/comments?path=staying.jsonl HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
+        "Accept-Encoding: gzip\r\nConnection: close\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(request.encode())
+        answer = b"".join(iter(lambda: connection.recv(2**16), b""))
+    assert b"application/x-ndjson" in answer and b"content-encoding" not in answer
+    count = len(list(Study(read_replay(base / "root" / "clue.jsonl")).comments()))
+    assert answer.count(b"}\n\r\n") == count + 1
+
+
+def test_a_running_game_is_followed(server: WebViewer, base: Path) -> None:
+    whole = (base / "root" / "clue.jsonl").read_bytes()
+    running = base / "root" / "running.jsonl.part"
+    lines = whole.splitlines(keepends=True)
+    running.write_bytes(b"".join(lines[:20]))
+    begun = server.ask("story", path="running.jsonl.part").json
+    assert begun["outcome"] is None and "unfinished" in begun["notice"]
+    position = len(begun["plies"])
+    assert server.ask("story", path="running.jsonl.part", first=position).json["plies"] == []
+    with running.open("ab") as file:
+        file.write(b"".join(lines[20:40]) + lines[40][:7])
+    more = server.ask("story", path="running.jsonl.part", first=position).json
+    assert more["first"] == position and len(more["plies"]) > 0
+    assert more["plies"][0]["ply"] == position
+    running.write_bytes(whole)
+    running.rename(running.with_suffix(""))
+    ended = server.ask("story", path="running.jsonl.part", first=position).json
+    assert ended["outcome"] is not None and ended["notice"] is None
+    assert ended == server.ask("story", path="running.jsonl", first=position).json
+    running.with_suffix("").unlink()
+    assert server.ask("story", path="running.jsonl.part").status == 404
+
+
+def test_many_at_once(server: WebViewer) -> None:
+    asked = ["clue.jsonl", "cut.jsonl", "staying.jsonl", "log.jsonl", "deep er/kühn #1.jsonl"]
+    with ThreadPoolExecutor(20) as pool:
+        found = list(pool.map(lambda i: server.ask("story", path=asked[i % 5]).status, range(60)))
+    assert found == [200, 200, 200, 422, 200] * 12
+
+
+def test_one_replay_alone(base: Path) -> None:
+    with serving(base / "root" / "clue.jsonl") as server:
+        listed = server.ask("games").json
+        assert listed["single"] is True and [g["path"] for g in listed["games"]] == ["clue.jsonl"]
+        assert server.ask("story", path="clue.jsonl").status == 200
+        for other in ("cut.jsonl", "deep er/kühn #1.jsonl", "staying.jsonl", "../root/clue.jsonl"):
+            assert server.ask("story", path=other).status == 404
+        assert server.greeting.count("\n") == 1 and "Ctrl-C ends it" in server.greeting
+        assert server.end() == 0
+        assert server.process.stderr is not None and server.process.stderr.read() == ""
+
+
+def test_ctrl_c_does_not_wait_for_who_reads_slowly(base: Path) -> None:
+    with (
+        serving(base / "root") as server,
+        socket.create_connection(("127.0.0.1", server.port)) as c,
+    ):
+        c.sendall(b"GET /api/comments?path=clue.jsonl HTTP/1.1\r\nHost: localhost\r\n")
+        begun = time.monotonic()
+        assert server.end() == 0
+        assert time.monotonic() - begun < 5
+
+
+def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="nothing: there is no such file"):
+        serve(tmp_path / "nothing", 0)
+    (tmp_path / "README.md").write_text("# Games\n")
+    with pytest.raises(UsageError, match=r"README\.md: line 1 is not JSON; this is no replay"):
+        serve(tmp_path / "README.md", 0)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"--port {port}: cannot listen there"):
+            serve(tmp_path, port)
+        refused = arena(f"replay . --web --port {port}", cwd=tmp_path)
+    assert refused.returncode == 2 and len(refused.stderr.splitlines()) <= 2
+    monkeypatch.setattr(
+        "arena.plugins.extras.find_spec", lambda name: None if name == "uvicorn" else name
+    )
+    with pytest.raises(MissingDependency, match=r"'uvicorn'.*arena-games\[web\]"):
+        serve(tmp_path, 0)
+
+
+def test_an_empty_folder_is_called_as_the_user_calls_it(tmp_path: Path) -> None:
+    folder = tmp_path / "my games"
+    folder.mkdir()
+    viewer, request = Viewer(Root(folder)), Request({"type": "http", "headers": []})
+    assert json.loads(bytes(viewer.games(request).body))["folder"] == f"'{folder}'"
+    record(folder, "game")
+    assert "folder" not in json.loads(bytes(viewer.games(request).body))
+
+
+def test_it_listens_on_this_machine_only(server: WebViewer) -> None:
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.2", server.port), timeout=2)
+
+
+def test_the_shelf_keeps_a_few(tmp_path: Path) -> None:
+    for number in range(6):
+        record(tmp_path, f"game{number}", seed=number)
+    root = Root(tmp_path)
+    files = [root.find(f"game{number}.jsonl") for number in range(6)]
+    shelf = Shelf(most=2)
+    one, two = shelf.take(files[0]), shelf.take(files[1])
+    assert shelf.take(files[0]) is one
+    shelf.take(files[2])  # The second was not asked for the longest.
+    assert shelf.take(files[0]) is one and shelf.take(files[1]) is not two
+    small = Shelf(most_bytes=files[0].stamp.bytes + files[1].stamp.bytes)
+    one, two = small.take(files[0]), small.take(files[1])
+    assert small.take(files[0]) is one and small.take(files[1]) is two
+    small.take(files[2])
+    assert small.take(files[0]) is not one
+    with pytest.raises(Refused, match=r"game3.jsonl is larger \(0 MiB\)") as refused:
+        Shelf(most_bytes=10).take(files[3])
+    assert refused.value.status == 422
+
+
+def test_a_replay_that_is_asked_for_twice_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(tmp_path, "game")
+    file, read = Root(tmp_path).find("game.jsonl"), []
+
+    def slowly(path: Path) -> object:
+        read.append(path)
+        time.sleep(0.05)
+        return read_replay(path)
+
+    monkeypatch.setattr("replays.web.replay_cache.read_replay", slowly)
+    shelf = Shelf()
+    with ThreadPoolExecutor(8) as pool:
+        opened = list(pool.map(lambda _: shelf.take(file), range(8)))
+    assert len(read) == 1 and all(one is opened[0] for one in opened)

@@ -1,0 +1,187 @@
+"""The system's Chromium, driven by Playwright, for tests and for pictures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+from arena.core.json import Json
+from arena.episodes.record import ReplayWriter
+from arena.plugins.loader import make_game
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+WIDE, NARROW = (1280, 900), (390, 844)
+
+
+def missing() -> str | None:
+    """Why no browser can be driven here, if so."""
+    try:
+        import playwright.sync_api  # noqa: F401
+    except ImportError:
+        return "playwright is not installed: pip install playwright"
+    if chromium() is None:
+        return f"no Chromium here: none of {', '.join(NAMES)} is in PATH"
+    return None
+
+
+def chromium() -> str | None:
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+@contextmanager
+def browsing() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu"]
+        browser = playwright.chromium.launch(
+            executable_path=chromium(),
+            args=arguments,
+            # Without a window Chromium has no scroll bars, which take room.
+            ignore_default_args=["--hide-scrollbars"],
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Tab:
+    """A page, and what it has been sent and has complained about."""
+
+    page: Page
+    faults: list[str] = field(default_factory=list)
+    bodies: list[str] = field(default_factory=list)
+    """Every document that came from the server."""
+
+    def listen(self) -> None:
+        def finished(request: Any) -> None:
+            if "/api/" in request.url:
+                self.bodies.append(request.response().text())
+
+        def said(message: Any) -> None:
+            if message.type == "error":
+                self.faults.append(message.text)
+
+        self.page.on("requestfinished", finished)
+        self.page.on("console", said)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
+
+    def position(self) -> int:
+        return int(self.page.get_by_role("slider", name="Position").input_value())
+
+    def wait_for_position(self, position: int) -> None:
+        self.page.locator(f".where strong:text-is('{position}')").wait_for()
+
+    def html(self) -> str:
+        return str(self.page.evaluate("document.documentElement.outerHTML"))
+
+    def overflow(self) -> int:
+        """By how much the page is wider than the screen."""
+        width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        return int(self.page.evaluate(width))
+
+
+@contextmanager
+def tab(
+    browser: Browser,
+    size: tuple[int, int] = WIDE,
+    scheme: Literal["light", "dark"] = "light",
+) -> Iterator[Tab]:
+    width, height = size
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    context.set_default_timeout(15_000)
+    opened = Tab(context.new_page())
+    opened.listen()
+    yield opened
+    context.close()
+
+
+def address(port: int, path: str, **place: int) -> str:
+    """Of a position."""
+    more = "".join(f"&{name}={value}" for name, value in place.items())
+    return f"http://127.0.0.1:{port}/#path={quote(path, safe='')}{more}"
+
+
+def lines_of(path: Path) -> list[dict[str, Json]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_lines(path: Path, lines: list[dict[str, Json]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def a_long_game(folder: Path, events: int) -> Path:
+    """A card game in which everybody asks and nobody accuses, with at least so many events."""
+    import asyncio
+    import random
+
+    from arena.core.observation import Observation
+    from arena.core.ply import Decision
+    from arena.episodes.runner import play
+
+    class Asking:
+        """Makes up questions, and has no opinion."""
+
+        def __init__(self, seat: int) -> None:
+            self._rng = random.Random(seat)
+
+        async def act(self, observation: Observation) -> Decision:
+            legal = [a for a in observation.legal_actions if not str(a).startswith("accuse")]
+            asking = [action for action in legal if str(action).startswith("suggest")]
+            return Decision(self._rng.choice(asking or legal))
+
+    game, writer = make_game("cluedo", variant="cards", players=4), ReplayWriter(folder, "long")
+    turns = events * 24 // 100
+    asking = [Asking(seat) for seat in range(4)]
+    asyncio.run(play(game, asking, 5, max_turns=turns, watchers=[writer]))
+    return writer.path
+
+
+def with_attempts(
+    lines: list[dict[str, Json]], player: int, text: str, **more: Json
+) -> list[dict[str, Json]]:
+    """The same replay, as if a model had made this player's moves, which writes `text` a lot."""
+    made: list[dict[str, Json]] = []
+    for line in lines:
+        if line["type"] == "decision" and line["player"] == player:
+            refused: dict[str, Json] = {
+                "messages": [
+                    {"role": "system", "content": f"The rules. {text}"},
+                    {"role": "user", "content": f"Position {line['ply']}. {text}"},
+                ],
+                "reply": f"Perhaps. {text}",
+                "reasoning": f"Because. {text}",
+                "refusal": text,
+                "failure": "unparsable",
+                "excerpt": text,
+                "model": text,
+            }
+            accepted = {
+                "kept": 2,
+                "messages": [{"role": "user", "content": f"Answer with one action. {text}"}],
+                "reply": str(line["action"]),
+                "model": text,
+                "policy_version": 3,
+                "prompt_tokens": 812,
+                "completion_tokens": 3,
+                "cost": 0.0021,
+                "seconds": 0.8,
+                "seconds_to_first_token": 0.21,
+                "tokens": [[5, -0.1, -0.1], [7, -1.5, -1.5], [None, -0.01, -0.01]],
+            }
+            made.append(line | {"details": {"attempts": [refused, accepted], **more}})
+        else:
+            made.append(line)
+    return made

@@ -1,0 +1,81 @@
+"""A loopback server whose answers are legal in Cluedo's card game, and the command line against it.
+
+`python tests/cluedo_server.py PORT` runs it as a process of its own, which can be killed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from misbehaving import Misbehaving
+
+TESTS = Path(__file__).parents[1]
+GAME = "play cluedo --variant cards --players 3 --no-watch --seed 1"
+"""The words of a command, without the player."""
+
+
+def legal_answer(body: Any) -> str:
+    """A legal answer to any question of the card game, from the JSON of the request."""
+    question = body["messages"][-1]["content"]
+    _, shows, cards = question.rpartition("Show one of your cards: ")
+    if shows:
+        return f"I show what I must. show {cards.split(' | ')[0].rstrip('.')}"
+    return "suggest Mrs White, Rope, Hall" if "suggest SUSPECT" in question else "end turn"
+
+
+def environment(**more: str) -> dict[str, str]:
+    """What a process of ours gets: nobody's keys, and what the test adds."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return {**kept, "PYTHONPATH": f"{TESTS.parent}", "COLUMNS": "200", **more}
+
+
+def arena(command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the words of `command` in a process."""
+    return subprocess.run(
+        [sys.executable, "-m", "arena", *command.split()],
+        cwd=cwd,
+        env=environment(**more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def start(command: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
+    """The same without waiting; what it says goes into the file `stderr` in `cwd`."""
+    with (cwd / "stderr").open("w") as stderr:
+        return subprocess.Popen(
+            [sys.executable, "-m", "arena", *command.split()],
+            cwd=cwd,
+            env=environment(**more),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+
+
+def wait_until(happened: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def main() -> None:
+    with Misbehaving(legal_answer, latency=0.02, port=int(sys.argv[1])) as server:
+        print(server.url, flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

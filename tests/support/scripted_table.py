@@ -1,0 +1,99 @@
+"""A service with one scripted backend, on a real clock with tiny waits, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from arena.core.errors import ArenaError
+from arena.llm.backend import Completion, Message, Request, Sampling
+from arena.llm.ledger import Tally
+from arena.llm.service import LLMService
+from arena.llm.settings import ServiceSettings, Settings
+from backends.scripted import Reply, Scripted
+
+SPEC = "scripted"
+ASK = Request((Message("user", "x" * 40),), Sampling(max_tokens=90))
+"""Estimated at 100 tokens."""
+GONE = Reply(error="connection", text="connection refused")
+
+
+@dataclass
+class Table:
+    """A service with one scripted backend, and what it has said."""
+
+    llm: LLMService
+    backend: Scripted
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def tally(self) -> Tally:
+        return self.llm.ledger.tallies[SPEC]
+
+    async def ask(self, request: Request = ASK) -> str:
+        return (await self.llm.complete(SPEC, request)).text
+
+    async def ask_many(self, count: int) -> list[str | BaseException]:
+        """Texts and errors, in order."""
+        calls = (self.ask() for _ in range(count))
+        return list(await asyncio.gather(*calls, return_exceptions=True))
+
+
+def quick(**limits: float) -> Settings:
+    """Settings with tiny back-offs."""
+    given = {"backoff": 0.002, "max_backoff": 0.01, "patience": 2.0, **limits}
+    return Settings(service=ServiceSettings(**given))  # type: ignore[arg-type, call-arg]
+
+
+def table(
+    replies: Iterable[str | Reply] | Callable[[Request], str | Reply],
+    *,
+    max_cost: float | None = None,
+    max_tokens: int | None = None,
+    cache: Path | None = None,
+    **limits: float,
+) -> Table:
+    said: list[str] = []
+    llm = LLMService(
+        quick(**limits), max_cost=max_cost, max_tokens=max_tokens, cache=cache, say=said.append
+    )
+    backend = Scripted(replies)
+    llm.add(SPEC, backend)
+    return Table(llm, backend, said)
+
+
+def check_sums(tally: Tally) -> None:
+    assert tally.calls == tally.answered + tally.cached + tally.failures.total()
+    assert tally.tries == tally.answered + tally.failed_tries.total()
+    assert tally.tries == tally.calls - tally.cached - tally.untried + tally.retries.total()
+    assert len(tally.seconds) == tally.answered
+
+
+def count_errors(results: Iterable[object], kind: type[BaseException]) -> int:
+    return sum(isinstance(result, kind) for result in results)
+
+
+class Busy(Scripted):
+    """Knows how many calls are inside at once."""
+
+    now = most = 0
+    alone = 0
+    """Calls that found nobody inside."""
+
+    async def complete(self, request: Request) -> Completion:
+        self.alone += not self.now
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            return await super().complete(request)
+        finally:
+            self.now -= 1
+
+
+async def settle(llm: LLMService) -> Completion | BaseException:
+    try:
+        return await llm.complete(SPEC, ASK)
+    except ArenaError as error:
+        return error

@@ -1,0 +1,203 @@
+"""Every registered game passes the conformance kit, and the kit finds what it should find."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from arena.core.action import CHANCE, Action, ActionSet
+from arena.core.event import Event
+from arena.core.observation import Observation
+from arena.core.seeds import stream
+from arena.envs.multi_agent import MultiAgentEnv
+from arena.episodes.runner import act_out
+from arena.plugins.loader import catalog, make_game
+from arena.testing.conformance import check_clone, check_game, check_non_interference, check_replay
+from games.cluedo.game import Cluedo
+from games.cluedo.rules.events import Accuse
+from games.cluedo.rules.state import CluedoState, Phase
+from games.cluedo.text.notebook import Notebook
+from games.kuhn_poker.game import KuhnPoker, KuhnPokerState
+
+GAMES: list[tuple[str, dict[str, Any]]] = [
+    ("tictactoe", {}),
+    ("kuhn_poker", {}),
+    ("goofspiel", {}),
+    ("goofspiel", {"players": 3, "cards": 4, "prizes": "descending"}),
+    ("cluedo", {"players": 3}),
+    ("cluedo", {"players": 4, "leftover_cards": "open", "theme": "us"}),
+    ("cluedo", {"players": 2, "suspects": 3, "weapons": 2, "rooms": 4}),
+    ("cluedo", {"variant": "classic", "players": 3}),
+    ("cluedo", {"variant": "classic", "players": 6, "summoned_may_suggest": False}),
+]
+
+
+def test_every_registered_game_is_listed_here() -> None:
+    bundled = {e.name for e in catalog().entries("game") if e.plugin == "games"}
+    assert bundled == {name for name, _ in GAMES}
+
+
+@pytest.mark.parametrize(("name", "options"), GAMES, ids=str)
+def test_conformance(name: str, options: dict[str, Any]) -> None:
+    check_game(make_game(name, **options), seeds=range(2))
+
+
+# The kit must notice each of these.
+
+
+class PeekingState(CluedoState):
+    """The order of the legal actions tells who holds the first card."""
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        legal = super()._legal_actions(player)
+        if self.hands and legal and self.game.deck.cards[0] in self.hands[-1]:
+            return self.game.actions.subset(reversed(legal.actions))
+        return legal
+
+
+class Peeking(Cluedo):
+    def initial_state(self) -> CluedoState:
+        return PeekingState(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Whispered(Event):
+    """An event that everybody hears and nobody should."""
+
+    cards: tuple[str, ...]
+
+
+class LoudState(CluedoState):
+    def _apply(self, player: int, action: Action) -> None:
+        super()._apply(player, action)
+        if player == CHANCE and len(self.log.events) < 20:
+            self.log.append(Whispered(tuple(sorted(self.hands[0]))))
+
+
+class Loud(Cluedo):
+    def initial_state(self) -> CluedoState:
+        return LoudState(self)
+
+    def narrate(self, event: Event) -> str:
+        return "" if isinstance(event, Whispered) else super().narrate(event)
+
+
+class OverfullState(CluedoState):
+    """The number of events tells whether somebody had a choice."""
+
+    def _apply(self, player: int, action: Action) -> None:
+        super()._apply(player, action)
+        if self.phase is Phase.REFUTE and len(self.choices) > 1:
+            self.log.append(Whispered(()))
+
+
+class Overfull(Loud):
+    def initial_state(self) -> CluedoState:
+        return OverfullState(self)
+
+
+@pytest.mark.parametrize("variant", ["cards", "classic"])
+@pytest.mark.parametrize("leaky", [Peeking, Loud, Overfull])
+def test_the_kit_finds_leaks(leaky: type[Cluedo], variant: str) -> None:
+    with pytest.raises(AssertionError, match="can tell its world from another"):
+        for seed in range(6):
+            check_non_interference(leaky(players=3, variant=variant), seed, samples=30)
+
+
+def test_the_kit_wants_other_worlds_that_are_others() -> None:
+    class Idle(Cluedo):
+        def resample(self, history: Any, player: int, rng: Any) -> Any:
+            return list(history)
+
+    with pytest.raises(AssertionError, match="never changes anything"):
+        check_non_interference(Idle(players=3), 0)
+
+
+def test_a_pickle_of_a_game_holds_its_options_only() -> None:
+    game = Cluedo(players=3)
+    fresh = pickle.dumps(game)
+    for seed in range(5):
+        act_out(game.initial_state(), stream(seed, "play"))
+    assert pickle.dumps(game) == fresh
+
+
+class SharedState(KuhnPokerState):
+    """Clones share a list that changes."""
+
+    def __init__(self, game: KuhnPoker) -> None:
+        super().__init__(game)
+        self.shared: list[int] = []
+
+    def _apply(self, player: int, action: Action) -> None:
+        super()._apply(player, action)
+        self.shared.append(player)
+        self.turn = len(self.shared)
+
+
+class Shared(KuhnPoker):
+    def initial_state(self) -> KuhnPokerState:
+        return SharedState(self)
+
+    def describe(self, observation: Observation, level: Any, since: int = 0) -> str:
+        return ""
+
+
+def test_the_kit_finds_clones_that_share() -> None:
+    class Counting(SharedState):
+        def returns(self) -> tuple[float, ...]:
+            return (float(len(self.shared)), 0.0)
+
+    class Game(Shared):
+        def initial_state(self) -> KuhnPokerState:
+            return Counting(self)
+
+    with pytest.raises(AssertionError, match="changed its original"):
+        for seed in range(5):
+            check_clone(Game(), seed)
+
+
+def test_the_kit_finds_games_that_are_not_reproducible() -> None:
+    drawn = iter(range(10**6))
+
+    class Moody(KuhnPokerState):
+        def reason(self) -> str:
+            return f"mood {next(drawn)}"
+
+    class Game(KuhnPoker):
+        def initial_state(self) -> KuhnPokerState:
+            return Moody(self)
+
+    with pytest.raises(AssertionError, match="does not verify|two runs differ"):
+        check_replay(Game(), 0)
+
+
+def test_an_event_is_taken_in_once_however_long_the_game() -> None:
+    """The cost of a decision does not grow with the game: no history is read twice."""
+    taken = 0
+
+    class Counting(Notebook):
+        def update(self, event: Event) -> None:
+            nonlocal taken
+            taken += 1
+            super().update(event)
+
+    class Counted(Cluedo):
+        def new_notes(self, player: int) -> Notebook:
+            return Counting(self, player)
+
+    env = MultiAgentEnv(Counted(players=4))
+    rng = stream(1, "long")
+    _, infos = env.reset(seed=1)
+    while env.agents and env.state.turn < 100:
+        actions = {}
+        for player, info in infos.items():
+            observation = info["observation"]
+            observation.text("events", since=observation.num_events)
+            calm = [a for a in observation.legal_actions if not isinstance(a, Accuse)]
+            actions[player] = env.game.actions.index[rng.choice(calm)]
+        infos = env.step(actions)[4]
+    witnessed = sum(len(seen) for seen in env.state.log.witnessed)
+    assert 1000 < taken <= witnessed

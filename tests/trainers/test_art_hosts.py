@@ -1,0 +1,486 @@
+"""ART's own hosts: how a config becomes arguments, which host is chosen, and what each needs.
+
+The serverless host runs on ART's real ServerlessBackend against a loopback server that speaks its
+wire API. The local host runs up to what needs a GPU.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import json
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("uvicorn")
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+from wandb_wire import ANSWER, ENTITY, KEY, WandbWire
+
+from arena.core.errors import ArenaError, BackendError, UsageError
+from arena.llm.backend import Message, Request, Token
+from arena.llm.settings import Settings
+from trainers.config.config import TrainConfig
+from trainers.hosts.arguments import KEYWORDS, train_arguments
+from trainers.hosts.choosing import choose_host
+from trainers.hosts.host import HostRequest, TrainingHost
+from trainers.hosts.local import _signature, go_back, internal_config, local_host
+from trainers.hosts.megatron import import_what_needs_megatron
+from trainers.hosts.preflight import packages_missing, runtime_missing
+from trainers.hosts.serverless import serverless_host
+from trainers.hosts.weight_sync.adapters import RemoteAdapters
+
+HUB_ID = "Qwen/Qwen2.5-7B-Instruct"
+ASK = Request((Message("user", "who has the rope"),), logprobs=True)
+
+
+# How a config becomes arguments.
+
+BOTH = {
+    "learning_rate": "learning_rate",
+    "clip_eps": "epsilon",
+    "clip_eps_high": "epsilon_high",
+    "advantage_balance": "advantage_balance",
+    "scale_advantages": "scale_rewards",
+    "importance_level": "importance_sampling_level",
+    "max_negative_weight": "max_negative_advantage_importance_sampling_weight",
+    "mask_prob_ratio": "mask_prob_ratio",
+    "kimi_k2_tau": "kimi_k2_tau",
+}
+LOCAL = BOTH | {
+    "loss": "loss_fn",
+    "kl_coef": "kl_penalty_coef",
+    "kl_reference": "kl_penalty_reference_step",
+    "truncated_importance": "truncated_importance_sampling",
+}
+SERVERLESS = BOTH | {"loss": "ppo"}
+ALL = {field: keyword.names[0] for field, keyword in KEYWORDS.items()}
+WISHES: dict[str, st.SearchStrategy[Any]] = {
+    "learning_rate": st.floats(1e-7, 1.0),
+    "loss": st.sampled_from(["cispo", "ppo"]),
+    "clip_eps": st.none() | st.floats(0.01, 10),
+    "clip_eps_high": st.none() | st.floats(0.01, 10),
+    "kl_coef": st.floats(0, 1),
+    "kl_reference": st.integers(0, 9),
+    "advantage_balance": st.floats(-1, 1),
+    "scale_advantages": st.booleans(),
+    "importance_level": st.sampled_from(["token", "sequence", "average", "geometric_average"]),
+    "truncated_importance": st.none() | st.floats(0.1, 10),
+    "max_negative_weight": st.none() | st.floats(0.1, 10),
+    "mask_prob_ratio": st.booleans(),
+    "kimi_k2_tau": st.none() | st.floats(0, 1),
+    "minibatches": st.integers(1, 9),
+    "tokens_per_batch": st.integers(256, 99_999),
+    "max_grad_norm": st.floats(0.1, 9),
+    "weight_decay": st.floats(0, 1),
+    "threads": st.integers(1, 9),
+    "warmup_steps": st.integers(0, 9),
+}
+
+
+def anything(**keywords: Any) -> None:
+    """A `train` that leaves open what it knows, as ART's protocol does."""
+
+
+def serverless_train() -> Callable[..., object]:
+    import_module("trainers.hosts.art")
+    from art.serverless import ServerlessBackend
+
+    return ServerlessBackend.train
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(["local", "serverless", "anything"]),
+    st.lists(st.sampled_from(sorted(WISHES)), max_size=4, unique=True),
+    st.data(),
+)
+def test_every_wish_is_passed_or_refused(
+    host: str, changed: list[str], data: st.DataObject
+) -> None:
+    config = TrainConfig(**{field: data.draw(WISHES[field], label=field) for field in changed})
+    default = TrainConfig()
+    known: Mapping[str, str]
+    train, known = {
+        "local": (_signature, LOCAL),
+        "serverless": (serverless_train(), SERVERLESS),
+        "anything": (anything, ALL),
+    }[host]
+    wishes = {field for field in WISHES if getattr(config, field) != getattr(default, field)}
+    if refused := wishes - known.keys():
+        with pytest.raises(UsageError) as caught:
+            train_arguments(config, train, host=host)
+        said = str(caught.value)
+        flags = {f"--{field.replace('_', '-')}" for field in refused}
+        assert {word for word in said.split() if word.startswith("--")} - {"--host"} >= flags
+        assert said.startswith(f"{host} cannot do: ") and "\n" not in said
+        return
+    arguments = train_arguments(config, train, host=host)
+    selves = [] if host in {"local", "anything"} else [None, None, None]
+    inspect.signature(train).bind(*selves, **arguments)
+    for field in wishes:
+        value = getattr(config, field)
+        assert arguments[known[field]] == (value == "ppo" if known[field] == "ppo" else value)
+    assert arguments.keys() <= set(known.values())
+
+
+def test_the_mapping_covers_every_setting_of_the_update() -> None:
+    panels = {
+        name: field.json_schema_extra["panel"]
+        for name, field in TrainConfig.model_fields.items()
+        if isinstance(field.json_schema_extra, dict) and "panel" in field.json_schema_extra
+    }
+    update = {name for name, panel in panels.items() if panel == "Update"}
+    of_the_loop = {"kl_reference_every", "learning_rate_end"}
+    assert update - of_the_loop <= KEYWORDS.keys() == WISHES.keys()
+
+
+def test_what_the_host_decides_itself_wins_and_what_it_does_elsewhere_is_not_refused() -> None:
+    config = TrainConfig(threads=7, learning_rate=0.5)
+    given = train_arguments(
+        config, _signature, fixed={"learning_rate": 0.25}, elsewhere=["threads"]
+    )
+    assert given["learning_rate"] == 0.25 and "threads" not in given
+
+
+def test_the_local_host_knows_arts_signature() -> None:
+    """It must know it without importing art.local, so it is compared with ART's source."""
+    spec = find_spec("art")
+    assert spec is not None and spec.origin is not None
+    source = Path(spec.origin).with_name("local") / "backend.py"
+    train = next(
+        node
+        for node in ast.walk(ast.parse(source.read_text("utf-8")))
+        if isinstance(node, ast.AsyncFunctionDef) and node.name == "train"
+    )
+    theirs = {each.arg for each in train.args.kwonlyargs}
+    assert set(inspect.signature(_signature).parameters) <= theirs
+    assert {name for each in KEYWORDS.values() for name in each.names} & theirs == set(
+        inspect.signature(_signature).parameters
+    )
+
+
+# Which host, and what it needs.
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("WANDB_API_KEY", "WANDB_ENTITY", "ARENA_SERVERLESS_URL", "ART_VLLM_RUNTIME_BIN"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def request_of(folder: Path, **config: Any) -> HostRequest:
+    return HostRequest(TrainConfig(**config), folder / "run", Settings.load())
+
+
+def plain_machine() -> None:
+    if not packages_missing():
+        pytest.skip("openpipe-art[backend] is installed here")
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "words"),
+    [
+        ({}, "embedded", "no --base-model"),
+        ({"base_model": "clue-tiny"}, "embedded", "clue-tiny is no model of the Hugging Face hub"),
+        ({"base_model": HUB_ID}, "embedded", "openpipe-art[backend] is not installed"),
+        ({"base_model": HUB_ID, "server": "http://a"}, "embedded", "--server"),
+        ({"host": "serverless"}, "serverless", "--host serverless was asked for"),
+        ({"host": "local"}, "local", "--host local was asked for"),
+    ],
+)
+def test_the_host_is_chosen_with_a_reason(
+    empty_folder: Path, config: dict[str, Any], name: str, words: str
+) -> None:
+    plain_machine()
+    chosen = choose_host(TrainConfig(**config), Settings.load())
+    assert chosen.name == name and words in chosen.why
+
+
+def test_a_key_alone_spends_no_money(empty_folder: Path) -> None:
+    (empty_folder / ".env").write_text(f"WANDB_API_KEY={KEY}\n")
+    chosen = choose_host(TrainConfig(), Settings.load())
+    assert chosen.name == "embedded"
+    assert "--host serverless would use it" in chosen.why and KEY not in chosen.why
+
+
+def test_local_says_all_that_is_missing_in_one_line(
+    empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain_machine()
+    monkeypatch.setenv("ART_VLLM_RUNTIME_BIN", "/nowhere/art-vllm-runtime-server --flag")
+    with pytest.raises(UsageError) as caught:
+        local_host(request_of(empty_folder, base_model="scratch")).preflight()
+    said = str(caught.value)
+    assert "\n" not in said
+    assert "there is no CUDA device" in said or "torch is not installed" in said
+    assert "openpipe-art[backend]" in said and "unsloth" in said and "arena-games[gpu]" in said
+    assert "ART_VLLM_RUNTIME_BIN=/nowhere" in said
+    assert "from scratch" in said
+    assert "art.local" not in sys.modules
+
+
+def test_vllms_environment_can_be_there_already(
+    empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{empty_folder}")
+    monkeypatch.setenv("ART_VLLM_RUNTIME_CACHE_DIR", f"{empty_folder}")
+    assert "uv" in runtime_missing()
+    program = empty_folder / ("0" * 64) / ".venv" / "bin" / "art-vllm-runtime-server"
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    assert runtime_missing() == ""
+
+
+def test_local_refuses_what_it_cannot_do(empty_folder: Path) -> None:
+    wishes = {"server": "http://a", "device": "cpu"}
+    with pytest.raises(UsageError, match=r"--server http://a .*--device cpu"):
+        local_host(request_of(empty_folder, **wishes)).arguments()
+    with pytest.raises(UsageError, match="--host local cannot do: --weight-decay 0.5"):
+        local_host(request_of(empty_folder, weight_decay=0.5)).arguments()
+    allowed = local_host(request_of(empty_folder, kl_coef=0.1, loss="ppo")).arguments()
+    assert allowed["kl_penalty_coef"] == 0.1 and allowed["loss_fn"] == "ppo"
+    with pytest.raises(ArenaError, match="not open"):
+        _ = local_host(request_of(empty_folder)).model
+
+
+def test_the_adapter_is_as_large_as_was_asked_for() -> None:
+    config = TrainConfig(lora_rank=20, lora_alpha=32, max_context_tokens=3000)
+    internal = internal_config(config)
+    assert internal["peft_args"] == {"r": 20, "lora_alpha": 32}
+    assert internal["engine_args"]["max_lora_rank"] == 32
+    assert internal["init_args"]["max_seq_length"] == 4096
+    assert internal_config(TrainConfig())["peft_args"]["r"] == 8
+
+
+def test_a_local_run_goes_back_to_what_was_finished(tmp_path: Path) -> None:
+    for name in ("0000", "0002", "0003", "0010", "3.tmp"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "adapter_config.json").touch()
+    go_back(tmp_path, 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0000", "0002", "3.tmp"]
+    with pytest.raises(ArenaError, match="step 3 are not in"):
+        go_back(tmp_path, 3)
+
+
+def test_megatron_is_not_needed_and_leaves_no_trace() -> None:
+    if find_spec("megatron") is not None:
+        pytest.skip("megatron is installed here")
+    serverless_train()
+    import_what_needs_megatron()
+    from art.dev.get_model_config import get_model_config
+
+    internal: Any = internal_config(TrainConfig(lora_rank=4))
+    config: Any = get_model_config("OpenPipe/Qwen3-14B-Instruct", "nowhere", internal)
+    assert config["peft_args"]["r"] == 4 and config["peft_args"]["target_modules"]
+    assert find_spec("megatron") is None
+    assert not [name for name in sys.modules if name.startswith("megatron")]
+
+
+def test_adapters_are_loaded_and_unloaded_over_http(wire: WandbWire) -> None:
+    async def run() -> None:
+        adapters = RemoteAdapters(wire.url, KEY)
+        await adapters.load("m@3", Path("/runs/0003"))
+        await adapters.unload("m@3")
+        await adapters.unload("m@3")
+        with pytest.raises(BackendError, match="answered 400: no adapter in nowhere") as fault:
+            await adapters.load("m@4", Path("nowhere"))
+        assert fault.value.cause == "bad_request" and fault.value.__context__ is None
+        with pytest.raises(BackendError, match="load_lora_adapter for m@4 failed") as gone:
+            await RemoteAdapters("http://127.0.0.1:1/v1", KEY).load("m@4", Path("nowhere"))
+        assert gone.value.retryable and KEY not in str(gone.value)
+
+    asyncio.run(run())
+    assert wire.adapters == {}
+
+
+@pytest.mark.gpu
+def test_the_local_host_on_a_gpu(empty_folder: Path) -> None:
+    request = request_of(empty_folder, base_model="Qwen/Qwen3-0.6B", lora_rank=8)
+    host = local_host(request)
+    try:
+        host.preflight()
+    except UsageError as error:
+        pytest.skip(str(error))
+
+    async def answer() -> None:
+        assert await host.open(0) == 0
+        completion = await host.policy().complete(ASK)
+        assert completion.policy_version == 0
+        assert all(token.id is not None for token in completion.choices[0].tokens)
+        await host.close()
+
+    asyncio.run(answer())
+
+
+# The serverless host, on ART's own class.
+
+
+@pytest.fixture
+def wire(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WandbWire]:
+    with WandbWire() as server:
+        monkeypatch.setenv("WANDB_API_KEY", KEY)  # With it, ART by itself would report to wandb.ai.
+        (empty_folder / ".env").write_text(f"ARENA_SERVERLESS_URL={server.url}\n")
+        yield server
+
+
+def with_host(
+    folder: Path, do: Callable[[TrainingHost], Awaitable[None]], step: int = 0, **config: Any
+) -> int:
+    """Open a serverless host that stands at `step`, do something with it, and close it."""
+    host: TrainingHost = serverless_host(request_of(folder, project="clue", **config))
+
+    async def run() -> int:
+        host.preflight()
+        opened = await host.open(step)
+        try:
+            await do(host)
+        finally:
+            await host.close()
+        return opened
+
+    return asyncio.run(run())
+
+
+def groups() -> list[Any]:
+    """Two groups of two trajectories, each with an opponent's words and a trainable choice."""
+    from trainers.hosts.art import Choice, Trajectory, TrajectoryGroup
+
+    content = [{"token": f"token_id:{n}", "logprob": -0.5} for n in (7, 8, 9)]
+    choice = Choice.model_validate(
+        {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": "suggest Rope"},
+            "logprobs": {"content": [{**row, "top_logprobs": []} for row in content]},
+        }
+    )
+    said: Any = {"role": "assistant", "content": "I pass"}
+    asked: Any = {"role": "user", "content": "who has the rope"}
+
+    def trajectory(reward: float) -> Trajectory:
+        return Trajectory(messages_and_choices=[asked, said, asked, choice], reward=reward)
+
+    return [TrajectoryGroup([trajectory(0.0), trajectory(1.0)]) for _ in range(2)]
+
+
+def test_a_run_on_the_real_serverless_backend(wire: WandbWire, empty_folder: Path) -> None:
+    async def run(host: TrainingHost) -> None:
+        assert (host.model.entity, host.model.project) == (ENTITY, "clue")
+        newest = host.policy()
+        first = await newest.complete(ASK)
+        assert first.policy_version == 0
+        assert first.choices[0].tokens[0] == Token(7, ANSWER[0], 0.0)
+        assert first.prompt_token_ids == (1, 2, 3)
+        result = await host.backend.train(host.model, groups(), **host.arguments())
+        assert result.step == 1 == await host.model.get_step()
+        assert result.metrics["loss/train"] == 0.5 and result.metrics["loss/grad_norm"] == 0.25
+        assert (await newest.complete(ASK)).policy_version == 1
+        assert (await host.policy(0).complete(ASK)).policy_version == 0
+        wire.steps |= {2, 3, 4}
+        await host.keep({0, 3})
+        assert wire.steps == {0, 3, 4}
+        assert (await newest.complete(ASK)).policy_version == 4
+        with pytest.raises(UsageError, match=r"step 1 \(kept: 0, 3, 4\)"):
+            host.policy(1)
+        assert host.checkpoint(4) is None
+
+    assert with_host(empty_folder, run, model_name="m", loss="ppo", clip_eps=0.1) == 0
+    assert wire.model["base_model"] == "OpenPipe/Qwen3-14B-Instruct"
+    job = wire.jobs[0]
+    assert job["experimental_config"]["ppo"] is True
+    assert job["experimental_config"]["epsilon"] == 0.1
+    assert [len(group["trajectories"]) for group in job["trajectory_groups"]] == [2, 2]
+    trained = job["trajectory_groups"][1]["trajectories"][1]["messages_and_choices"][3]
+    assert [row["token"] for row in trained["logprobs"]["content"]] == [
+        "token_id:7", "token_id:8", "token_id:9",
+    ]  # fmt: skip
+    names = [chat["model"].rpartition("/")[2] for chat in wire.chats]
+    assert names == ["m:step0", "m:step1", "m:step0", "m:step4"]
+    assert all(chat["logprobs"] and chat["return_token_ids"] for chat in wire.chats)
+    assert sorted(wire.deleted) == [1, 2]
+    assert KEY not in json.dumps([wire.jobs, wire.chats])
+
+
+def test_what_is_tried_again_and_what_is_not(wire: WandbWire, empty_folder: Path) -> None:
+    """Only what has certainly trained nothing: no step is trained twice."""
+    wire.endings.extend(["training_failed", "unavailable", "lost", "lost_but_trained"])
+    faults: list[BackendError] = []
+
+    async def run(host: TrainingHost) -> None:
+        for _ in range(3):
+            with pytest.raises(BackendError) as caught:
+                await host.backend.train(host.model, groups(), **host.arguments())
+            faults.append(caught.value)
+        result = await host.backend.train(host.model, groups(), **host.arguments())
+        assert result.step == 1
+        assert (await host.policy().complete(ASK)).policy_version == 1
+
+    with_host(empty_folder, run)
+    failed, unavailable, lost = faults
+    assert failed.retryable and "CUDA out of memory at trainer.py" in str(failed)
+    assert unavailable.retryable and unavailable.retry_after == 7
+    assert "no trainer is free" in str(unavailable)
+    assert not lost.retryable and "whether the job goes on is not known" in str(lost)
+    assert len(wire.jobs) == 3
+    for fault in faults:
+        assert "\n" not in str(fault) and KEY not in str(fault)
+        assert fault.__cause__ is None and fault.__context__ is None
+
+
+def test_a_wrong_key_and_a_dead_server(
+    wire: WandbWire, empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(host: TrainingHost) -> None:
+        raise AssertionError("it must not open")
+
+    monkeypatch.delenv("WANDB_API_KEY")
+    url = wire.url
+    (empty_folder / ".env").write_text(f"WANDB_API_KEY=wrong-0123\nARENA_SERVERLESS_URL={url}\n")
+    with pytest.raises(
+        BackendError, match=r"answered 401: the key .*is WANDB_API_KEY right"
+    ) as key:
+        with_host(empty_folder, nothing)
+    assert key.value.cause == "authentication" and not key.value.retryable
+    assert "wrong-0123" not in str(key.value)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        dead = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        (empty_folder / ".env").write_text(f"WANDB_API_KEY={KEY}\nARENA_SERVERLESS_URL={dead}\n")
+        with pytest.raises(BackendError, match=f"nothing answers at {dead}") as gone:
+            with_host(empty_folder, nothing)
+    assert gone.value.retryable and "\n" not in str(gone.value)
+
+
+def test_a_run_goes_on_from_where_it_stands(wire: WandbWire, empty_folder: Path) -> None:
+    async def newest(host: TrainingHost) -> None:
+        assert (await host.policy().complete(ASK)).policy_version == 5
+
+    wire.steps = {0, 3, 5}
+    assert with_host(empty_folder, newest, step=5) == 5
+    assert with_host(empty_folder, newest, step=3) == 5  # A job ended after the run was killed.
+    with pytest.raises(ArenaError, match=r"up to step 5 only, and the run stands at 7"):
+        with_host(empty_folder, newest, step=7)
+
+
+def test_serverless_says_what_is_missing_and_refuses_the_rest(empty_folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"2 reasons: \(1\) WANDB_API_KEY is not set.*clue-tiny"):
+        serverless_host(request_of(empty_folder, base_model="clue-tiny")).preflight()
+    wishes = {"kl_coef": 0.1, "truncated_importance": 2.0}
+    with pytest.raises(UsageError, match=r"--host serverless cannot do: --kl-coef 0.1 .*--trunc"):
+        serverless_host(request_of(empty_folder, **wishes)).arguments()
+    with pytest.raises(UsageError, match="--lora-rank 4"):
+        serverless_host(request_of(empty_folder, lora_rank=4)).arguments()

@@ -1,0 +1,303 @@
+"""A training run that is killed, interrupted or out of disk, at any moment: nothing is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+from trainers.config.config import TrainConfig
+from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
+from trainers.runs.run_files import plan_run
+
+ZYGOTE = Path(__file__).parents[1] / "support" / "train_zygote.py"
+ART = "art/arena/models/x"
+STEPS = 2
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of one run of the loop."""
+
+    code: int
+    """Of the process; minus the signal that ended it."""
+    moment: str
+    """At which it was killed."""
+    error: str
+    """What it has raised."""
+    kind: str
+
+
+class Zygote:
+    """Runs `train` in a process of its own, which this one can kill."""
+
+    def __init__(self, base: Path, errors: Path) -> None:
+        self._base = base
+        """A small model, which a child makes."""
+        with errors.open("w") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, str(ZYGOTE)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+            )
+        self._send({"base": str(base)})
+        assert any("ended" in told for told in self._answers()), "the zygote is dead"
+
+    def config(self, **changes: Any) -> TrainConfig:
+        few: dict[str, Any] = {
+            "game": "kuhn_poker",
+            "host": "embedded",
+            "base_model": str(self._base),
+            "experiment_name": "x",
+            "steps": STEPS,
+            "groups_per_step": 3,
+            "rollouts_per_group": 3,
+            "opponents": "bot:random,past",
+            "eval_every": 1,
+            "eval_games": 2,
+            "final_eval_games": 2,
+            "guided": True,
+            "reward": "win=1",
+            "answer_tokens": 8,
+            "learning_rate": 0.01,
+            "threads": 1,
+            "keep_pool": 1,
+            "log_sample_rate": 0.3,
+        }
+        return TrainConfig(**few | changes)
+
+    def run(
+        self,
+        folder: Path,
+        at: str = "",
+        kill: signal.Signals | None = signal.SIGKILL,
+        largest: int = 10,
+        **changes: Any,
+    ) -> Ended:
+        """Train in this folder; at the first moment like `at` the process gets the signal.
+
+        Instead of a signal (None), from that moment on no file can be larger than `largest`.
+        """
+        config = self.config(**changes).model_dump(mode="json")
+        order: dict[str, Any] = {"config": config, "folder": str(folder), "at": at}
+        order |= {"largest": largest if kill is None else 0}
+        self._send(order | {"waits": kill == signal.SIGKILL and "update" not in at})
+        child, moment, error, kind = 0, "", "", ""
+        for told in self._answers():
+            child = told.get("child", child)
+            error, kind = told.get("error", error), told.get("kind", kind)
+            if "moment" in told:
+                moment = told["moment"]
+                if kill is not None:
+                    os.kill(child, kill)
+            if "ended" in told:
+                return Ended(told["ended"], moment, error, kind)
+        raise AssertionError("the zygote is dead")
+
+    def _send(self, order: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+
+    def _answers(self) -> Iterator[dict[str, Any]]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            told = json.loads(line)
+            assert isinstance(told, dict)
+            yield told
+
+    def close(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(20)
+        self._process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    folder = tmp_path_factory.mktemp("zygote")
+    zygote = Zygote(folder / "base", folder / "errors")
+    yield zygote
+    zygote.close()
+    told = (folder / "errors").read_text()
+    assert "Traceback" not in told, told
+
+
+@pytest.fixture(scope="module")
+def undisturbed(zygote: Zygote, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that nobody has disturbed."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "x"
+    ended = zygote.run(folder)
+    assert ended.code == 0, ended.error
+    return folder
+
+
+def weights(folder: Path, step: int = STEPS) -> list[str]:
+    """Hashes of the weights and of the optimizer's state."""
+    checkpoint = folder / ART / "checkpoints" / f"{step:04d}"
+    files = sorted(checkpoint.glob("model.safetensors")) + sorted(checkpoint.glob("optimizer*"))
+    assert len(files) == 2
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+
+
+def learned(row: StepRecord) -> StepRecord:
+    """The row without what the clock says."""
+    update = {name: value for name, value in row.update.items() if "seconds" not in name}
+    return row.model_copy(update={"seconds": 0.0, "time": {}, "update": update, "warnings": ()})
+
+
+def history(folder: Path) -> list[dict[str, Any]]:
+    text = (folder / ART / "history.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def totals(folder: Path) -> Any:
+    """What ART has added up over all steps."""
+    return json.loads((folder / ART / "state.json").read_text())["_metrics_builder_state"]
+
+
+def check_same(folder: Path, undisturbed: Path) -> None:
+    """The run has ended as the other has: every step done, and done once."""
+    rows, expected = (read_records(RunFiles(one).metrics) for one in (folder, undisturbed))
+    assert [row.step for row in rows] == list(range(STEPS + 1))
+    assert len(RunFiles(folder).metrics.read_text().splitlines()) == STEPS + 1
+    assert list(map(learned, rows)) == list(map(learned, expected))
+    assert [row["step"] for row in history(folder)] == list(range(1, STEPS + 1))
+    assert totals(folder) == totals(undisturbed)
+    assert weights(folder) == weights(undisturbed)
+    states = [
+        RunState.model_validate_json(RunFiles(one).state.read_text())
+        for one in (folder, undisturbed)
+    ]
+    assert states[0] == states[1] and states[0].status == "finished"
+    assert files(folder) == files(undisturbed)
+
+
+def files(folder: Path) -> set[str]:
+    """All there is; drafts of what a kill has interrupted must be gone, too."""
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    return {name for name in found if not re.search(r"/\.\w+\.\w+\.part$", f"/{name}")}
+
+
+STEP_2 = (
+    "1: open replays/.*",
+    "1: phase rollouts [1-8]",
+    "1: phase update 0",
+    f"1: open {ART}/checkpoints/.0002.part/training.json",
+    f"1: rename {ART}/checkpoints/0002",
+    "1: phase evaluation 1",
+    f"1: open {ART}/history.jsonl",
+    f"1: open {ART}/state.json",
+    "1: open metrics.jsonl",
+    "1: open .run.json.part",
+    "1: rename run.json",
+)
+"""Each just before what it names, so each is also just after the one above."""
+OTHERS = (
+    "-1: rename config.json",
+    "-1: phase evaluation of the starting policy 1",
+    "-1: rename start-500000000-2.json",
+    "-1: open metrics.jsonl",
+    f"0: rename {ART}/checkpoints/0001",
+    "0: rename run.json",
+    "2: phase last evaluation 1",
+    "2: rename run.json",
+    "2: rename report.html",
+)
+
+
+LOGGED = "1: open metrics.jsonl"
+"""Here ART has logged the step, and nothing else knows that it is finished."""
+
+
+@pytest.mark.parametrize("chain", [STEP_2, OTHERS], ids=["step 2", "beginning and end"])
+def test_a_run_may_be_killed_at_any_moment(
+    zygote: Zygote, undisturbed: Path, tmp_path: Path, chain: Sequence[str]
+) -> None:
+    """One run is killed at one moment after the other, each time a little later."""
+    folder = tmp_path / "x"
+    for moment in chain:
+        ended = zygote.run(folder, moment)
+        assert ended.code == -signal.SIGKILL, (moment, ended)
+        assert re.fullmatch(moment, ended.moment)
+        if moment == LOGGED:
+            cut_off(folder)
+    assert zygote.run(folder).code == 0
+    check_same(folder, undisturbed)
+
+
+def cut_off(folder: Path) -> None:
+    """What a kill within ART's own writing leaves: it truncates state.json, then writes it."""
+    (folder / ART / "state.json").write_text("")
+    with (folder / ART / "history.jsonl").open("a") as file:
+        file.write('{"train/reward": 0.5, "tr')
+
+
+def test_a_run_that_is_killed_while_its_model_is_made_goes_on(
+    zygote: Zygote, tmp_path: Path
+) -> None:
+    ended = zygote.run(tmp_path / "x", "-1: say making a small model.*", base_model="scratch")
+    assert ended.code == -signal.SIGKILL
+    config = zygote.config(base_model="scratch", log_dir=str(tmp_path))
+    assert plan_run(config).start == "continue" and not (tmp_path / "x" / "base").exists()
+
+
+def test_ctrl_c_drops_the_step_and_the_run_goes_on(
+    zygote: Zygote, undisturbed: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "x"
+    for moment in (
+        "-1: phase evaluation of the starting policy 1",
+        "1: phase rollouts 4",
+        "1: phase update 0",
+        "2: phase last evaluation 1",
+    ):
+        assert zygote.run(folder, moment, signal.SIGINT).code == 130
+        state = RunState.model_validate_json(RunFiles(folder).state.read_text())
+        assert (state.status, state.step) == ("interrupted", max(0, int(moment.partition(":")[0])))
+    assert zygote.run(folder).code == 0
+    check_same(folder, undisturbed)
+
+
+def test_a_full_disk_ends_the_run_in_one_line_and_what_is_finished_is_kept(
+    zygote: Zygote, undisturbed: Path, tmp_path: Path
+) -> None:
+    """A limit on the size of files, which fails as a full disk does."""
+    folder = tmp_path / "x"
+    for moment, largest in {
+        "1: phase update 0": 10,
+        "1: phase evaluation 1": 10,
+        "1: open metrics.jsonl": 10,
+        "1: open .run.json.part": 10,
+    }.items():
+        ended = zygote.run(folder, moment, None, largest)
+        assert ended.code == 1 and ended.error and "\n" not in ended.error, (moment, ended)
+        assert ended.kind in ("ArenaError", "OSError"), ended
+        state = RunState.model_validate_json(RunFiles(folder).state.read_text())
+        assert (state.status, state.step) == ("running", 1)
+    assert zygote.run(folder).code == 0
+    check_same(folder, undisturbed)
+
+
+def test_a_disk_that_is_full_when_the_weights_are_saved_ends_the_run_in_one_line(
+    zygote: Zygote, tmp_path: Path
+) -> None:
+    """The limit is more than a tokenizer, and less than the weights."""
+    ended = zygote.run(tmp_path / "x", "0: rmtree .*", None, 60_000)
+    assert ended.code == 1 and ended.error and "\n" not in ended.error, ended

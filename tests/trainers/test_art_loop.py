@@ -1,0 +1,617 @@
+"""The training loop, on a tiny random model that plays legal moves because it is guided."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+from scripted_table import quick
+from tiny_model import build_tiny_model
+
+import trainers.grpo
+from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
+from arena.core.seeds import stream
+from arena.episodes.replay import read_replay, verify
+from arena.llm.backend import Backend, Completion, Request
+from arena.plugins.loader import make_game
+from replays.html_report.training.report import write_training_report
+from trainers.config.config import TrainConfig
+from trainers.deal_schedule import deals_of
+from trainers.groups import choose, shuffle_rewards
+from trainers.grpo import Run, train
+from trainers.heldout_eval import FINAL, PERIODIC
+from trainers.hosts.art import Trajectory, TrajectoryGroup
+from trainers.hosts.embedded import EmbeddedHost, embedded_host
+from trainers.hosts.host import HostRequest
+from trainers.opponents import NEWEST, Mix
+from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
+from trainers.seeds import first_deal
+from trainers.step_metrics import collapse
+
+KUHN = make_game("kuhn_poker")
+ART = "art/arena/models/x"
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("base") / "model"
+    return build_tiny_model(
+        folder, layers=1, width=32, heads=2, kv_heads=1, head_dim=16, inner=64, context=768
+    )
+
+
+def small(base: Path, **changes: Any) -> TrainConfig:
+    few: dict[str, Any] = {
+        "game": "kuhn_poker",
+        "host": "embedded",
+        "base_model": str(base),
+        "experiment_name": "x",
+        "steps": 1,
+        "groups_per_step": 2,
+        "rollouts_per_group": 3,
+        "opponents": "bot:random",
+        "eval_every": 0,
+        "eval_games": 2,
+        "final_eval_games": 0,
+        "guided": True,
+        "reward": "win=1",
+        "answer_tokens": 8,
+        "learning_rate": 0.01,
+        "threads": 1,
+        "log_sample_rate": 0.0,
+    }
+    return TrainConfig(**few | changes)
+
+
+@dataclass
+class Notes:
+    """A view that remembers what it was told."""
+
+    rows: list[StepRecord] = field(default_factory=list)
+    phases: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    about: str = ""
+
+    def begin(self, config: TrainConfig, done: int, about: str) -> None:
+        self.about = about
+
+    def phase(self, name: str, done: int = 0, total: int = 0) -> None:
+        self.phases.append(name)
+
+    def step(self, record: StepRecord) -> None:
+        self.rows.append(record)
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
+
+    def close(self) -> None: ...
+
+
+def learn(config: TrainConfig, folder: Path, view: Notes | None = None) -> RunState:
+    return asyncio.run(
+        train(
+            config,
+            folder=folder,
+            view=view or Notes(),
+            settings=quick(),
+            report=write_training_report,
+        )
+    )
+
+
+def rows_of(folder: Path) -> list[StepRecord]:
+    return read_records(RunFiles(folder).metrics)
+
+
+def weights(folder: Path, step: int) -> str:
+    path = folder / ART / "checkpoints" / f"{step:04d}" / "model.safetensors"
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> None:
+    config = small(
+        base,
+        steps=4,
+        groups_per_step=3,
+        opponents="bot:random=1,self=1,past=1",
+        eval_every=2,
+        final_eval_games=3,
+        keep_pool=1,
+        log_sample_rate=1.0,
+    )
+    view, folder = Notes(), tmp_path / "x"
+    state = learn(config, folder, view)
+    files = RunFiles(folder)
+    assert (state.status, state.step) == ("finished", 4)
+    assert set(state.final) == {"newest"} | ({"best"} if state.best_step else set())
+    assert state.final["newest"].games == 3
+    rows = rows_of(folder)
+    assert rows == view.rows and [row.step for row in rows] == [0, 1, 2, 3, 4]
+    assert {row.config_hash for row in rows} == {config.config_hash}
+    assert [row.evaluation is not None for row in rows] == [True, False, True, False, True]
+    for row in rows[1:]:
+        assert row.games == 9 and row.win_rate.n == 3 and row.legality == 1.0
+        assert row.groups.trained + row.groups.no_variance + row.groups.incomplete == 3
+        assert row.tokens.trained <= row.tokens.sampled
+    lines = (folder / ART / "history.jsonl").read_text().splitlines()
+    history = [json.loads(line) for line in lines]
+    assert [row["step"] for row in history] == [1, 2, 3, 4]
+    gains = {row.step: row.evaluation.gain.value or 0.0 for row in rows[1:] if row.evaluation}
+    best = max(gains, key=lambda step: gains[step])
+    assert state.best_step == (best if gains[best] > 0 else None)
+    assert [row.step for row in rows if row.best][-1:] == ([best] if gains[best] > 0 else [])
+    kept = {path.name for path in (folder / ART / "checkpoints").iterdir()}
+    assert kept == {"0004", f"{state.best_step or 4:04d}"}
+    assert files.report.read_text().lstrip().lower().startswith("<!doctype html")
+    assert {"rollouts", "update", "evaluation", "last evaluation"} <= set(view.phases)
+    replays = sorted(files.replays.glob("step*/*.jsonl"))
+    assert len(replays) == 4 * 9 and not list(files.replays.rglob("*.part"))
+    read = [read_replay(path) for path in replays]
+    assert [verify(replay) for replay in read] == [None] * len(replays)
+    others = Counter(spec for replay in read for spec in replay.header.players)
+    assert others[NEWEST] > 36 and others["bot:random"] and others.keys() - {NEWEST, "bot:random"}
+
+
+def test_self_play_has_a_group_for_each_seat(base: Path, tmp_path: Path) -> None:
+    learn(small(base, seats="all", opponents="", log_sample_rate=1.0), tmp_path / "x")
+    row = rows_of(tmp_path / "x")[-1]
+    groups = row.groups
+    assert groups.trained + groups.no_variance + groups.incomplete == 4  # Two deals, two seats.
+    assert row.games == 6 and row.win_rate.value == 0.5
+    for path in RunFiles(tmp_path / "x").replays.glob("*/*.jsonl"):
+        assert read_replay(path).header.players == (NEWEST, NEWEST)
+
+
+def test_a_seed_decides_the_weights_and_how_many_play_at_once_does_not(
+    base: Path, tmp_path: Path
+) -> None:
+    one, again, other = (tmp_path / name for name in ("one", "again", "other"))
+    learn(small(base, steps=2, max_concurrent=1, log_sample_rate=0.5), one)
+    learn(small(base, steps=2, max_concurrent=64), again)
+    learn(small(base, steps=2, seed=1), other)
+    assert weights(one, 2) == weights(again, 2) != weights(other, 2)
+
+
+def test_a_run_that_is_extended_forgets_its_last_figures(base: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "x"
+    learn(small(base, final_eval_games=4), folder)
+    longer = small(base, steps=2, final_eval_games=4)
+    more = learn(longer, folder, first := Notes())
+    assert more.final == learn(longer, tmp_path / "whole").final
+    assert weights(folder, 2) == weights(tmp_path / "whole", 2)
+    assert learn(longer, folder, second := Notes()) == more  # Nothing is left to do.
+    assert "last evaluation" in first.phases and "last evaluation" not in second.phases
+    assert [row.step for row in rows_of(folder)] == [0, 1, 2]
+    surer = learn(small(base, steps=2, final_eval_games=5), folder)
+    assert surer.final["newest"].games == 5 and surer.step == 2
+
+
+def test_a_collapse_stops_the_run_until_its_limit_is_moved(base: Path, tmp_path: Path) -> None:
+    folder, view = tmp_path / "x", Notes()
+    stopped = learn(small(base, steps=3, stop_entropy=99.0), folder, view)
+    assert (stopped.status, stopped.step) == ("stopped", 1)
+    assert "entropy" in stopped.reason and any(stopped.reason in line for line in view.said)
+    assert RunFiles(folder).report.exists()
+    assert learn(small(base, steps=3, stop_entropy=99.0), folder) == stopped
+    more = learn(small(base, steps=3, stop_entropy=0.0), folder)
+    assert (more.status, more.reason, more.step) == ("finished", "", 3)
+
+
+def test_other_limits_of_a_collapse(base: Path, tmp_path: Path) -> None:
+    run = Run.of(small(base), tmp_path / "x", Notes(), quick())
+    first = StepRecord(step=1, config_hash="", legality=1.0, reply_tokens=3.0)
+    run.log.records = [StepRecord(step=0, config_hash=""), first]
+    fine = first.model_copy(update={"step": 2, "update": {"kl": 0.1, "entropy": 0.01}})
+    assert run._collapse(fine) == ""
+    for change, word in (
+        ({"legality": 0.4}, "legal"),
+        ({"update": {"kl": 5.1}}, "nats per token"),
+    ):
+        assert word in run._collapse(fine.model_copy(update=change))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "stops"),
+    [
+        ((3, 3, 3, 13, 13, 13), False),  # Short replies vary by large factors.
+        ((10, 10, 10, 30, 130, 30), True),
+        ((10, 10, 10, 10, 10, 90), False),  # One step is noise.
+        ((10, 10, 90, 90, 90), False),
+    ],
+)
+def test_replies_that_grow_for_several_steps_are_a_collapse(
+    lengths: tuple[float, ...], stops: bool
+) -> None:
+    rows = [StepRecord(step=n, config_hash="", reply_tokens=one) for n, one in enumerate(lengths)]
+    assert bool(collapse(TrainConfig(), rows[-1], rows[:-1])) == stops
+    assert not collapse(TrainConfig(stop_reply=0.0), rows[-1], rows[:-1])
+
+
+# Which groups are trained
+
+
+def group(*rewards: float) -> TrajectoryGroup:
+    return TrajectoryGroup([Trajectory(messages_and_choices=[], reward=r) for r in rewards])
+
+
+def test_only_whole_groups_with_different_rewards_are_trained() -> None:
+    groups = [group(1, 0, 1), group(1, 0), group(1, 1, 1), group(), group(0, 0, 2)]
+    chosen = choose(groups, 3)
+    assert chosen.trained == [groups[0], groups[4]]
+    counted = chosen.counted
+    assert (counted.trained, counted.incomplete, counted.no_variance) == (2, 2, 1)
+
+
+def test_shuffled_rewards_are_dealt_out_within_their_group() -> None:
+    groups = [group(*range(20)), group(*range(100, 120))]
+    shuffle_rewards(groups, seed=0, step=1)
+    dealt = [[t.reward for t in one] for one in groups]
+    assert [sorted(one) for one in dealt] == [list(range(20)), list(range(100, 120))]
+    assert dealt[0] != list(range(20)) and dealt[1] != [reward + 100 for reward in dealt[0]]
+
+
+def test_opponents_are_drawn_by_weight() -> None:
+    mix = Mix.parse("bot:random=3, self ,past=1", KUHN)
+    drawn = Counter(mix.draw(5000, [0, 4], stream(0, "drawing")))
+    assert drawn["bot:random"] == pytest.approx(3000, abs=150)
+    assert drawn[NEWEST] == pytest.approx(1000, abs=120)
+    assert drawn["policy:0"] == pytest.approx(500, abs=100) == drawn["policy:4"]
+    for wrong in ("bot:random=0", "bot:random=inf", "=1", "bot:random,,self"):
+        with pytest.raises(UsageError, match="SPEC=WEIGHT"):
+            Mix.parse(wrong, KUHN)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"opponents": "bot:nobody"},
+        {"eval_against": "bot:random,bot:nobody"},
+        {"opponents": "openrouter:some/model"},
+        {"reward": "nothing=1"},
+        {"base_model": "no-such-model"},
+        {"opponents": "bot:random,human"},
+        {"eval_against": "human"},
+        {"reward": "win=0"},
+        {"reward": "win=1,format=0", "shuffle_rewards": True, "kl_reference_every": 2},
+        {"kl_coef": 0.1, "kl_reference": 1},
+        {"device": "mps"},
+        {"prompt": "no-such-prompt"},
+        {"game": "cluedo", "reward": "win=1,claims=1"},
+    ],
+    ids=str,
+)
+def test_a_wrong_wish_is_found_before_anything_is_written(
+    base: Path, tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError):
+        learn(small(base, **wrong), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_deals_of_different_seeds_differ_and_none_is_held_out(base: Path) -> None:
+    first = [first_deal(seed) for seed in range(200)]
+    assert len({*first}) == 200 and first[39] == 390_000_000
+    assert not any(PERIODIC - 10_000_000 < seed < FINAL + 10_000_000 for seed in first)
+    mix, few = Mix.parse("bot:random", KUHN), small(base)
+    deals = [
+        {deal.seed for deal in deals_of(few.model_copy(update={"seed": seed}), 2, mix, [0], 0)}
+        for seed in (0, 40)
+    ]
+    assert len(deals[0] | deals[1]) == 4
+
+
+# What the update is given
+
+
+@pytest.mark.parametrize("changes", [{}, {"temperature": 0.5}, {"guided": True}], ids=str)
+def test_ratios_correct_for_how_tokens_were_drawn(
+    base: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """In a single optimizer step the weights are those that sampled: all else is the drawing."""
+    many = {"groups_per_step": 4, "rollouts_per_group": 8, "minibatches": 1, "stop_legality": 0.0}
+    learn(small(base, **many | {"guided": False} | changes), tmp_path / "x")
+    row = rows_of(tmp_path / "x")[-1]
+    assert row.groups.trained and row.update["kl"] == pytest.approx(0.0, abs=1e-6)
+    assert (row.update["ratio"] == pytest.approx(1.0, abs=1e-4)) == (not changes)
+
+
+def test_tokens_without_the_chance_they_were_drawn_with_are_not_trained(
+    base: Path, tmp_path: Path
+) -> None:
+    class Plain(Faulty):
+        def policy(self, step: int | None = None) -> Backend:
+            return PlainBackend(self._inner.policy(step), None)
+
+    class PlainBackend(FaultyBackend):
+        async def complete(self, request: Request) -> Completion:
+            found = await super().complete(request)
+            tokens = tuple(replace(t, sampled_logprob=None) for t in found.choices[0].tokens)
+            return replace(found, choices=(replace(found.choices[0], tokens=tokens),))
+
+    def run(name: str, **changes: Any) -> RunState:
+        config, folder = small(base, **changes), tmp_path / name
+        host = Plain(embedded_host(HostRequest(config, folder, quick())))
+        return asyncio.run(Run(config, KUHN, host, folder, Notes(), quick()).complete())
+
+    for name, changes in (("guided", {"guided": True}), ("cold", {"temperature": 0.5})):
+        with pytest.raises(StopPlaying, match="with which probabilities it draws"):
+            run(name, **{"guided": False, **changes})
+    assert run("plain", guided=False, stop_legality=0.0).step == 1
+
+
+def test_the_reference_of_the_penalty_moves_on_and_is_kept(base: Path, tmp_path: Path) -> None:
+    folder, given, there, rates = tmp_path / "x", [], [], []
+
+    class Watched(Faulty):
+        async def train(self, *groups: Any, **named: Any) -> Any:
+            given.append(named["kl_penalty_reference_step"])
+            rates.append(named["learning_rate"])
+            there.append(sorted(path.name for path in (folder / ART / "checkpoints").iterdir()))
+            return await super().train(*groups, **named)
+
+    config = small(
+        base, steps=5, kl_coef=0.1, kl_reference_every=2, keep_pool=0, learning_rate_end=0.002
+    )
+    host = Watched(embedded_host(HostRequest(config, folder, quick())))
+    asyncio.run(Run(config, KUHN, host, folder, Notes(), quick()).complete())
+    assert given == [0, 0, 2, 2, 4]
+    assert rates == pytest.approx([0.01, 0.008, 0.006, 0.004, 0.002])
+    assert there == [[], ["0001"], ["0002"], ["0002", "0003"], ["0004"]]
+
+
+def test_a_row_has_the_rewards_that_were_trained(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "judges_of_my_own.py").write_text(
+        "async def by_place(group):\n"
+        "    for place, trajectory in enumerate(group):\n"
+        "        trajectory.reward = 10.0 + place\n"
+        "    return group\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    learn(small(base, group_scorer="judges_of_my_own:by_place"), tmp_path / "x")
+    row = rows_of(tmp_path / "x")[-1]
+    assert row.reward.value == 11.0 and row.reward.n == 2
+    assert (row.terms["group_score"].mean, row.terms["group_score"].weight) == (11.0, 1.0)
+    assert row.terms["independent_reward"].mean == row.terms["win"].mean
+    assert row.terms["win"].weight == 0.0
+
+
+# What fails
+
+
+class Faulty:
+    """A host whose answers and updates may be made to fail; else it is the one it was made from."""
+
+    def __init__(
+        self,
+        inner: EmbeddedHost,
+        fault: Callable[[Request], Awaitable[None]] | None = None,
+        updates: list[Exception] | None = None,
+    ) -> None:
+        self._inner = inner
+        self._fault = fault
+        self._updates = updates or []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @property
+    def backend(self) -> Any:
+        return self
+
+    async def train(self, *given: Any, **named: Any) -> Any:
+        if self._updates:
+            raise self._updates.pop(0)
+        return await self._inner.backend.train(*given, **named)
+
+    def policy(self, step: int | None = None) -> Backend:
+        return FaultyBackend(self._inner.policy(step), self._fault)
+
+
+class FaultyBackend:
+    def __init__(self, inner: Backend, fault: Callable[[Request], Awaitable[None]] | None) -> None:
+        self._inner = inner
+        self._fault = fault
+        self.model, self.context_length = inner.model, inner.context_length
+
+    async def complete(self, request: Request) -> Completion:
+        if self._fault is not None:
+            await self._fault(request)
+        return await self._inner.complete(request)
+
+    async def close(self) -> None: ...
+
+
+def faulty(config: TrainConfig, folder: Path, **faults: Any) -> Run:
+    host = embedded_host(HostRequest(config, folder, quick()))
+    view = faults.pop("view", Notes())
+    return Run(config, KUHN, Faulty(host, **faults), folder, view, quick(patience=0.3))
+
+
+def every(number: int, act: Callable[[], Awaitable[None]]) -> Callable[[Request], Awaitable[None]]:
+    """Do this at every so many requests."""
+    seen = 0
+
+    async def fault(_: Request) -> None:
+        nonlocal seen
+        seen += 1
+        if seen % number == 0:
+            await act()
+
+    return fault
+
+
+async def refuse() -> None:
+    raise BackendError("the request was bad", "bad_request")
+
+
+async def overflow() -> None:
+    raise ContextOverflow("the prompt is too long")
+
+
+async def crash() -> None:
+    raise RuntimeError("out of memory")
+
+
+async def hang() -> None:
+    await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize(("fault", "often"), [(refuse, 4), (crash, 4), (hang, 7)])
+def test_a_game_that_fails_is_played_again(
+    base: Path, tmp_path: Path, fault: Callable[[], Awaitable[None]], often: int
+) -> None:
+    config = small(base, rollout_retries=3, rollout_timeout=1.0, max_concurrent=1)
+    run = faulty(config, tmp_path / "x", fault=every(often, fault))
+    asyncio.run(run.complete())
+    row = rows_of(tmp_path / "x")[-1]
+    assert row.failed > 0 and row.games == 6 and row.groups.incomplete == 0
+    assert row.legality == 1.0
+
+
+@pytest.mark.parametrize("fault", [refuse, crash])
+def test_a_game_that_keeps_failing_takes_its_group_with_it_and_is_no_loss(
+    base: Path, tmp_path: Path, fault: Callable[[], Awaitable[None]]
+) -> None:
+    """Only one of the two deals can be played: the others' hands differ in what they read."""
+    config = small(base, rollout_retries=1, max_concurrent=1, groups_per_step=4)
+    first: list[str] = []
+
+    async def of_one_deal(request: Request) -> None:
+        told = request.messages[1].content
+        first[:] = first or [told]
+        if told == first[0]:
+            await fault()
+
+    view = Notes()
+    run = faulty(config, tmp_path / "x", fault=of_one_deal, view=view)
+    asyncio.run(run.complete())
+    row = rows_of(tmp_path / "x")[-1]
+    groups = row.groups
+    assert 1 <= groups.incomplete < 4 and row.failed == groups.incomplete * 3 * 2
+    assert groups.trained + groups.no_variance == 4 - groups.incomplete
+    assert row.games == 3 * (4 - groups.incomplete) and row.legality == 1.0
+    assert any(f"of {row.failed} failed games: seat" in line for line in view.said)
+
+
+def test_a_chat_that_is_too_long_is_an_illegal_reply_and_no_failure(
+    base: Path, tmp_path: Path
+) -> None:
+    config = small(base, max_concurrent=1, eval_every=1, eval_games=30, steps=2, stop_legality=0.0)
+    view = Notes()
+    count = itertools.count()
+
+    async def now_and_then(_: Request) -> None:
+        if next(count) % 8 > 3:  # Often enough in a row for all that can be left out.
+            await overflow()
+
+    run = faulty(config, tmp_path / "x", fault=now_and_then, view=view)
+    asyncio.run(run.complete())
+    rows = rows_of(tmp_path / "x")[1:]
+    assert sum(row.overflowed for row in rows) > 0
+    for row in rows:
+        assert row.failed == 0 and row.games == 6
+        assert row.legality == pytest.approx(1 - row.overflowed / row.decisions)
+    assert sum("too long for the model" in line for line in view.said) == 1
+
+
+@pytest.mark.parametrize("eval_every", [0, 1])
+def test_a_model_without_room_for_the_first_prompt_is_refused(
+    base: Path, tmp_path: Path, eval_every: int
+) -> None:
+    run = faulty(small(base, eval_every=eval_every), tmp_path / "x", fault=every(1, overflow))
+    with pytest.raises(UsageError, match="not even the first prompt.*--max-context-tokens"):
+        asyncio.run(run.complete())
+
+
+def test_an_evaluation_without_answers_is_none(base: Path, tmp_path: Path) -> None:
+    config = small(base, eval_every=1, eval_games=20)
+    run = faulty(config, tmp_path / "x", fault=every(4, refuse))
+    with pytest.raises(ArenaError, match=r"in \d+ of 20 held-out games .* is the server"):
+        asyncio.run(run.complete())
+
+
+def test_a_dead_backend_ends_the_run_and_what_is_finished_is_kept(
+    base: Path, tmp_path: Path
+) -> None:
+    folder, config = tmp_path / "x", small(base, steps=2)
+    learn(small(base), folder)
+
+    async def gone(_: Request) -> None:
+        raise BackendError("connection refused", "connection", retryable=True)
+
+    run = faulty(config, folder, fault=gone)
+    with pytest.raises(ArenaError) as caught:
+        asyncio.run(run.complete())
+    assert "connection refused" in str(caught.value) and "\n" not in str(caught.value)
+    assert [row.step for row in rows_of(folder)] == [0, 1]
+    learn(config, folder)
+    learn(config, tmp_path / "whole")
+    assert weights(folder, 2) == weights(tmp_path / "whole", 2)
+
+
+def test_an_answer_of_other_weights_stops_the_run(base: Path, tmp_path: Path) -> None:
+    class Stale(Faulty):
+        def policy(self, step: int | None = None) -> Backend:
+            return StaleBackend(self._inner.policy(step), None)
+
+    class StaleBackend(FaultyBackend):
+        async def complete(self, request: Request) -> Completion:
+            return replace(await super().complete(request), policy_version=7)
+
+    config, folder = small(base), tmp_path / "x"
+    host = Stale(embedded_host(HostRequest(config, folder, quick())))
+    run = Run(config, KUHN, host, folder, Notes(), quick())
+    with pytest.raises(StopPlaying, match="weights of step 7 have answered, not those of step 0"):
+        asyncio.run(run.complete())
+    assert rows_of(folder)[-1].step == 0 and not list((folder / ART / "checkpoints").iterdir())
+
+
+PASSING = [
+    ConnectionResetError("the line is down"),
+    TimeoutError("nobody answers"),
+    BackendError("503", "server_error", retryable=True),
+]
+
+
+def test_an_update_that_may_succeed_later_is_tried_four_times(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainers.grpo, "FIRST_WAIT", 0.001)
+    asyncio.run(faulty(small(base), tmp_path / "x", updates=list(PASSING)).complete())
+    learn(small(base), tmp_path / "smooth")
+    assert weights(tmp_path / "x", 1) == weights(tmp_path / "smooth", 1)
+
+
+@pytest.mark.parametrize("last", PASSING, ids=lambda error: type(error).__name__)
+def test_an_update_that_keeps_failing_ends_the_run_in_one_line(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: Exception
+) -> None:
+    monkeypatch.setattr(trainers.grpo, "FIRST_WAIT", 0.001)
+    updates = [*PASSING, last, AssertionError("a fifth try")]
+    with pytest.raises(ArenaError, match=re.escape(str(last))) as caught:
+        asyncio.run(faulty(small(base), tmp_path / "x", updates=updates).complete())
+    assert "\n" not in str(caught.value) and len(updates) == 1
+    assert [row.step for row in rows_of(tmp_path / "x")] == [0]
+
+
+def test_an_update_that_cannot_succeed_is_not_tried_again(base: Path, tmp_path: Path) -> None:
+    fatal = BackendError("the key is wrong", "authentication")
+    with pytest.raises(BackendError, match="the key is wrong"):
+        run = faulty(small(base), tmp_path / "x", updates=[fatal, AssertionError("again")])
+        asyncio.run(run.complete())

@@ -1,0 +1,161 @@
+"""Models that know only the notation, and their policies as tables."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from tiny_model import build_tiny_model
+
+from arena.agents.prompt import ChatOptions
+from arena.agents.seating import seat_agents
+from arena.core.errors import UsageError
+from arena.core.game import Game
+from arena.episodes.record import Episode
+from arena.episodes.runner import play, play_many
+from arena.evaluation.exploitability import (
+    InformationSet,
+    information_sets,
+)
+from arena.llm.backend import Sampling
+from arena.llm.service import LLMService
+from arena.plugins.loader import make_game
+from backends.scripted import Scripted
+from games.kuhn_poker.game import BET, PASS, KuhnPoker, Moved
+from trainers.policy_table import PolicyTable, tabulate
+from trainers.pretrain.corpus import Shares, lessons
+from trainers.pretrain.random_init import scratch_model, scratch_recipe
+from trainers.pretrain.tokenizer import names_of
+
+KUHN = KuhnPoker()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return scratch_model(KUHN, tmp_path_factory.mktemp("scratch") / "model", say=lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def table(folder: Path) -> PolicyTable:
+    return tabulated(folder)
+
+
+def tabulated(folder: Path, options: ChatOptions | None = None) -> PolicyTable:
+    async def go() -> PolicyTable:
+        async with LLMService() as llm:
+            return await tabulate(KUHN, llm, f"embedded:{folder}", options)
+
+    return asyncio.run(go())
+
+
+def test_a_new_model_names_legal_actions_and_decides_nothing(table: PolicyTable) -> None:
+    assert len(table.rows) == 12
+    for row in table.rows.values():
+        assert row.illegal < 0.01
+        assert row.probabilities == pytest.approx({PASS: 0.5, BET: 0.5}, abs=0.35)
+
+
+def test_a_new_model_sees_what_its_seat_knows(table: PolicyTable) -> None:
+    """Its odds differ where nothing but the card does."""
+    spreads = []
+    for moves in ((), ("pass",), ("bet",), ("pass", "bet")):
+        bets = [
+            row.probabilities[BET]
+            for key, row in table.rows.items()
+            if tuple(event.move for event in key.events if isinstance(event, Moved)) == moves
+        ]
+        assert len(bets) == 3
+        spreads.append(max(bets) - min(bets))
+    assert max(spreads) > 0.2, "after evenly random play alone it is below 0.05"
+
+
+def test_what_is_no_legal_action_is_reported(tmp_path: Path) -> None:
+    path = build_tiny_model(tmp_path, layers=1, width=32, heads=2, inner=64)
+    found = tabulated(path)
+    for row in found.rows.values():
+        assert row.illegal > 0.5, "it has never learned to answer"
+        assert sum(row.probabilities.values()) == pytest.approx(1)
+    assert len({row.probabilities[BET] for row in found.rows.values()}) == 12
+
+
+def test_how_often_it_bets_is_what_the_table_says(folder: Path, table: PolicyTable) -> None:
+    spec = f"embedded:{folder}"
+
+    async def bets() -> list[float]:
+        surprises = []
+        async with LLMService() as llm:
+
+            async def one(seed: int) -> Episode:
+                return await play(KUHN, seat_agents(KUHN, [spec, spec], seed, llm=llm), seed)
+
+            async for episode in play_many(one, range(60), 16):
+                state = KUHN.initial_state()
+                for ply in episode.plies:
+                    action = ply.decision.action
+                    if ply.player >= 0:
+                        chances = table(state.observe(ply.player))
+                        surprises.append((action == BET) - chances[BET])
+                    state.apply(ply.player, action)
+        return surprises
+
+    surprises = asyncio.run(bets())
+    assert abs(sum(surprises)) < 4 * math.sqrt(len(surprises)) / 2
+
+
+def test_the_chat_of_a_later_decision_holds_its_own_answer(folder: Path) -> None:
+    """The same log-probability as of the request that a game would have made."""
+    fresh = tabulated(folder, ChatOptions(chat="fresh"))
+    append = tabulated(folder)
+    for key, situation in information_sets(KUHN).items():
+        same = fresh.rows[key].illegal == pytest.approx(append.rows[key].illegal, abs=1e-9)
+        assert same == (not situation.before)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ChatOptions(sampling=Sampling(temperature=0.5)),
+        ChatOptions(guided=True),
+        ChatOptions(answers="json"),
+    ],
+)
+def test_what_is_sampled_otherwise_has_no_table(options: ChatOptions) -> None:
+    with pytest.raises(UsageError, match="a policy is tabulated"):
+        tabulated(Path("nowhere"), options)
+
+
+def test_a_backend_that_follows_no_guide_is_named() -> None:
+    async def go() -> None:
+        async with LLMService() as llm:
+            llm.add("scripted:one", Scripted(["I pass."] * 99))
+            await tabulate(KUHN, llm, "scripted:one")
+
+    with pytest.raises(UsageError, match="only where guided_choice is followed"):
+        asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "game", [make_game("goofspiel", players=3, cards=4), make_game("tictactoe")]
+)
+def test_other_games_are_read_from_every_seat(game: Game) -> None:
+    recipe = scratch_recipe(game, seed=3, text_level="events")
+    assert recipe == scratch_recipe(game, seed=3, text_level="events")
+    assert asdict(recipe)["options"] == game.options.model_dump()
+    shares = Shares(recipe.players, recipe.levels, recipe.bots, losers=1.0)
+    chats = list(lessons(recipe.game, recipe.options, shares, 3))
+    assert len(chats) == game.num_players
+    assert {lesson.level for lesson in chats} == {"events"}
+
+
+def test_actions_are_words_only_where_there_are_few() -> None:
+    assert "mark 3 2" in names_of([make_game("tictactoe")])
+    assert not any("suggest" in name for name in names_of([make_game("cluedo")]))
+
+
+def test_a_table_is_a_policy(table: PolicyTable) -> None:
+    for key, situation in information_sets(KUHN).items():
+        assert InformationSet.of(situation.observation) == key
+        assert table(situation.observation) is table.rows[key].probabilities

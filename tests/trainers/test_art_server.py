@@ -1,0 +1,368 @@
+"""Training here while another process answers: `arena serve`'s application on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+torch = pytest.importorskip("torch")
+uvicorn = pytest.importorskip("uvicorn")
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+from pydantic import SecretStr  # noqa: E402
+from tiny_model import build_tiny_model  # noqa: E402
+from vllm_server import vllm_server  # noqa: E402
+
+from arena.core.errors import StopPlaying, UsageError  # noqa: E402
+from arena.llm.backend import Completion, Message, Request, Sampling  # noqa: E402
+from arena.llm.settings import Settings  # noqa: E402
+from backends.embedded.sampler import Sampler  # noqa: E402
+from backends.server.app import Options, make_app  # noqa: E402
+from trainers.config.config import TrainConfig  # noqa: E402
+from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
+from trainers.hosts.host import HostRequest  # noqa: E402
+from trainers.hosts.weight_sync.adapter_server import how_to_start  # noqa: E402
+
+if TYPE_CHECKING:
+    from art import TrajectoryGroup
+
+QUESTION = "who had the rope in the library"
+ASK = Request((Message("user", QUESTION),), Sampling(max_tokens=6), logprobs=True)
+
+
+class Served:
+    """`arena serve` on a port of its own, in a thread, until `stop`; it can begin anew."""
+
+    def __init__(self, model: Path, root: Path | None, key: str = "") -> None:
+        self._model = model
+        self._options = Options(SecretStr(key) if key else None, root)
+        self.deaf = False
+        """Load adapters, and answer with the base model all the same."""
+        self._port = 0
+        self.start()
+
+    def start(self) -> None:
+        self.sampler = Sampler(self._model, slots=4, threads=1)
+        self._app = make_app(self.sampler, self._options)
+        listener = socket.create_server(("127.0.0.1", self._port))
+        self._port = listener.getsockname()[1]
+        config = uvicorn.Config(
+            self._answer, interface="asgi3", lifespan="off", log_level="error", ws="none"
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([listener],))
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        if not self.deaf or scope["path"] != "/v1/chat/completions":
+            await self._app(scope, receive, send)
+            return
+        body = b""
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        changed = json.dumps(json.loads(body) | {"model": self.sampler.name}).encode()
+        parts = [{"type": "http.request", "body": changed}]
+        scope["headers"] = [h for h in scope["headers"] if h[0] != b"content-length"]
+
+        async def replay() -> Any:
+            return parts.pop() if parts else await receive()
+
+        await self._app(scope, replay, send)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(10)
+        self.sampler._finish()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_model(tmp_path_factory.mktemp("models") / "tiny", layers=2, width=64)
+
+
+@pytest.fixture
+def server(model: Path, tmp_path: Path) -> Iterator[Served]:
+    served = Served(model, tmp_path)
+    yield served
+    served.stop()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where an experiment lies, and with which model."""
+
+    folder: Path
+    model: Path
+
+    def request(self, url: str, **more: Any) -> HostRequest:
+        fields: dict[str, Any] = {"learning_rate": 0.01, "minibatches": 1, "threads": 1} | more
+        config = TrainConfig(
+            experiment_name="away", server=url, base_model=str(self.model), **fields
+        )
+        settings = Settings.model_validate({"service": {"patience": 5}})
+        return HostRequest(config, self.folder / "away", settings)
+
+    def run(
+        self, url: str, do: Callable[[EmbeddedHost], Awaitable[None]], step: int = 0, **more: Any
+    ) -> None:
+        """Do something with an open host."""
+        host = EmbeddedHost(self.request(url, **more))
+
+        async def opened() -> None:
+            host.preflight()
+            try:
+                assert await host.open(step) == step
+                await do(host)
+            finally:
+                await host.close()
+
+        asyncio.run(opened())
+
+
+@pytest.fixture
+def table(tmp_path: Path, model: Path) -> Table:
+    return Table(tmp_path, model)
+
+
+async def play(host: EmbeddedHost) -> list[TrajectoryGroup]:
+    """A group of four games that are one answer long: it wins whose answer is first by text."""
+    from trainers.hosts.art import Trajectory, TrajectoryGroup
+
+    asked = [replace(ASK, sampling=replace(ASK.sampling, seed=seed)) for seed in range(4)]
+    answers = [await host.policy().complete(request) for request in asked]
+    best = min(answer.text for answer in answers)
+    return [
+        TrajectoryGroup(
+            Trajectory(
+                messages_and_choices=[{"role": "user", "content": QUESTION}, choice(answer)],
+                reward=float(answer.text == best),
+            )
+            for answer in answers
+        )
+    ]
+
+
+def choice(answer: Completion) -> Any:
+    from trainers.hosts.art import Choice
+
+    tokens: Any = [{"token": f"token_id:{t.id}", "logprob": t.logprob, "bytes": None,
+               "top_logprobs": []} for t in answer.choices[0].tokens]  # fmt: skip
+    message = {"role": "assistant", "content": answer.text}
+    fields = {"index": 0, "finish_reason": "stop", "message": message}
+    served = {"prompt_token_ids": list(answer.prompt_token_ids)}
+    return Choice.model_validate(fields | {"logprobs": {"content": tokens}} | served)
+
+
+async def train(host: EmbeddedHost) -> dict[str, float]:
+    groups = await play(host)
+    result = await host.backend.train(host.model, groups, **host.arguments())
+    return dict(result.metrics)
+
+
+def adapters(url: str) -> set[str]:
+    cards = httpx.get(f"{url}/v1/models").json()["data"]
+    return {card["id"] for card in cards if card["parent"]}
+
+
+def expected(folder: Path, host: EmbeddedHost, answer: Completion) -> list[float]:
+    """The log-probabilities of an answer under a checkpoint, as transformers computes them."""
+    from transformers import Qwen3ForCausalLM
+
+    prompt = host.backend.sampler.encode(ASK.messages)
+    assert list(answer.prompt_token_ids) == prompt
+    ids = [token.id for token in answer.choices[0].tokens]
+    network = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    with torch.no_grad():
+        rows = network(torch.tensor([[*prompt, *ids]])).logits[0].log_softmax(-1)
+    return [float(rows[len(prompt) - 1 + at, token]) for at, token in enumerate(ids)]
+
+
+def logprobs(answer: Completion) -> list[float]:
+    return [token.logprob for token in answer.choices[0].tokens]
+
+
+async def answered_by(host: EmbeddedHost, step: int | None, folder_of: int) -> None:
+    """The policy of a step answers with the weights that lie in the step's checkpoint."""
+    answer = await host.policy(step).complete(ASK)
+    assert answer.policy_version == folder_of
+    folder = host.checkpoint(folder_of)
+    assert folder is not None
+    assert logprobs(answer) == pytest.approx(expected(folder, host, answer), abs=1e-4)
+
+
+def test_each_step_answers_from_the_server(server: Served, table: Table) -> None:
+    async def two_steps(host: EmbeddedHost) -> None:
+        assert adapters(server.url) == set()
+        await answered_by(host, None, 0)
+        for step in (1, 2):
+            metrics = await train(host)
+            assert metrics["swap_difference"] < 1e-4
+            assert metrics["swap_moved"] > 1e-2
+            assert adapters(server.url) == {f"away@{step}"}
+            await answered_by(host, None, step)
+        await answered_by(host, 1, 1)
+        await answered_by(host, 0, 0)
+        assert adapters(server.url) == {"away@1", "away@2"}
+        await host.keep([2])
+        assert adapters(server.url) == {"away@2"}
+        assert [path.name[:5] for path in (table.folder / "away/adapters").iterdir()] == ["0002-"]
+        with pytest.raises(UsageError, match="step 1 is not kept"):
+            host.policy(1)
+        client = host.model.openai_client()
+        said = await client.chat.completions.create(
+            model=host.model.get_inference_name(),
+            messages=[{"role": "user", "content": QUESTION}],
+            max_tokens=2,
+        )
+        assert said.model == "away@2"
+        await client.close()
+
+    table.run(server.url, two_steps)
+
+    async def go_on(host: EmbeddedHost) -> None:
+        assert adapters(server.url) == {"away@2"}
+        await answered_by(host, None, 2)
+
+    table.run(server.url, go_on, step=2)
+
+
+def test_training_stops_when_the_old_weights_answer(server: Served, table: Table) -> None:
+    async def ignored(host: EmbeddedHost) -> None:
+        server.deaf = True
+        stale = (
+            r"still answers with other weights than those of step 1: the log-probabilities of its "
+            r"first reply differ by [\d.]+ nats, and are those of the base model\. Restart"
+        )
+        with pytest.raises(StopPlaying, match=stale) as error:
+            await train(host)
+        assert "\n" not in str(error.value)
+
+    table.run(server.url, ignored)
+    with pytest.raises(StopPlaying, match="for a test, and does not answer with it"):
+        table.run(server.url, answers_nothing)
+
+
+async def answers_nothing(host: EmbeddedHost) -> None:
+    raise AssertionError("it should not have been opened")
+
+
+def test_a_server_that_was_restarted_gets_its_adapter_again(server: Served, table: Table) -> None:
+    async def restarted(host: EmbeddedHost) -> None:
+        await train(host)
+        await asyncio.to_thread(server.restart)
+        assert adapters(server.url) == set()
+        many = await asyncio.gather(*(host.policy().complete(ASK) for _ in range(6)))
+        assert {answer.policy_version for answer in many} == {1}
+        assert adapters(server.url) == {"away@1"}
+        await answered_by(host, None, 1)
+        groups = await play(host)
+        server.stop()
+        starting = asyncio.create_task(start_later())
+        result = await host.backend.train(host.model, groups, **host.arguments())
+        await starting
+        assert result.metrics["seconds_swapping"] > 0.5
+        assert adapters(server.url) == {"away@2"}
+        await answered_by(host, None, 2)
+
+    async def start_later() -> None:
+        await asyncio.sleep(1)
+        await asyncio.to_thread(server.start)
+
+    table.run(server.url, restarted)
+
+
+def test_a_server_that_cannot_be_used_is_told_before_anything_is_played(
+    server: Served, table: Table, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+    command = f"arena serve {model} --port {nobody[17:]} --lora-root {table.folder}"
+    with pytest.raises(UsageError, match="nothing answers at") as error:
+        EmbeddedHost(table.request(nobody)).preflight()
+    assert command in str(error.value) and "\n" not in str(error.value)
+    assert "--max-lora-rank 16" in how_to_start(table.request(nobody, lora_rank=12))
+    with pytest.raises(UsageError, match="must hold no key"):
+        EmbeddedHost(table.request("http://me:key@localhost:1")).preflight()
+    elsewhere = Table(tmp_path_factory.mktemp("elsewhere"), model)
+    with pytest.raises(UsageError, match=r"below the server's --lora-root .*; start one with"):
+        EmbeddedHost(elsewhere.request(server.url)).preflight()
+    other = build_tiny_model(tmp_path_factory.mktemp("other") / "tiny", layers=2, seed=1)
+    with pytest.raises(StopPlaying, match=r"another model \(tiny\) than --base-model .*other"):
+        Table(table.folder, other).run(server.url, answers_nothing)
+    words = build_tiny_model(tmp_path_factory.mktemp("words") / "tiny", layers=1, vocabulary=300)
+    with pytest.raises(StopPlaying, match="reads a chat as other tokens .* than the base model"):
+        Table(table.folder, words).run(server.url, answers_nothing)
+
+
+def test_a_server_with_a_key_and_without_a_root_for_adapters(
+    model: Path, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = Served(model, None, "sk-planted-77aa")
+    try:
+        with pytest.raises(UsageError, match=r"answered 401: give the server's API key"):
+            EmbeddedHost(table.request(served.url)).preflight()
+        monkeypatch.setenv("ARENA_API_KEY", "sk-planted-77aa")
+        with pytest.raises(UsageError, match="without --lora-root DIR .*; start one with") as error:
+            EmbeddedHost(table.request(served.url)).preflight()
+        assert "sk-planted" not in str(error.value)
+    finally:
+        served.stop()
+
+
+# The same with vLLM itself.
+
+
+@pytest.mark.vllm
+@pytest.mark.skipif("ARENA_VLLM_PYTHON" not in os.environ, reason="ARENA_VLLM_PYTHON is not set")
+def test_each_step_answers_from_vllm(
+    table: Table, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    # Heads of 64: vLLM's attention on a CPU takes no narrower ones.
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    model = build_tiny_model(folder, layers=2, width=128, heads=2, kv_heads=1, head_dim=64)
+
+    async def two_steps(host: EmbeddedHost) -> None:
+        await answered_by(host, None, 0)
+        for step in (1, 2):
+            metrics = await train(host)
+            assert metrics["swap_difference"] < 1e-4
+            assert metrics["swap_moved"] > 1e-2
+            assert adapters(url) == {f"away@{step}"}
+            await answered_by(host, None, step)
+        await answered_by(host, 1, 1)
+        httpx.post(f"{url}/v1/unload_lora_adapter", json={"lora_name": "away@2"})
+        await answered_by(host, None, 2)
+
+    async def again(host: EmbeddedHost) -> None:
+        """Step 2 is done twice, with other weights."""
+        await train(host)
+        await answered_by(host, None, 2)
+
+    python, there = os.environ["ARENA_VLLM_PYTHON"], Table(table.folder, model)
+    flags = ("--max-model-len", "1024", "--enable-lora", "--max-lora-rank", "8")
+    with vllm_server(model, python, *flags) as url:
+        there.run(url, two_steps)
+        there.run(url, again, step=1, learning_rate=0.02)

@@ -1,0 +1,228 @@
+"""From a game to what is trained: exactly what was served, exactly what was sampled."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
+
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+from scripted_table import quick
+
+from arena.agents.prompt import ChatOptions, Fallback
+from arena.agents.seating import seat_agents
+from arena.core.json import Json
+from arena.episodes.record import Episode
+from arena.episodes.runner import play
+from arena.llm.backend import Completion, Message, Request, Sampling, Token
+from arena.llm.service import LLMService
+from arena.plugins.loader import make_game
+from backends.scripted import Reply, Scripted
+from trainers.hosts.art import Choice, Trajectory
+from trainers.rollouts import GameFailed, _demand_answers, training_chat
+from trainers.trajectories import (
+    Ending,
+    attempts_of,
+    belief_failures,
+    endings_of,
+    trajectory_of,
+)
+
+GAME = make_game("tictactoe")
+END = 7
+"""The id of the token that ends an answer."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A request that was answered, and with what."""
+
+    messages: tuple[Message, ...]
+    text: str
+    tokens: tuple[Token, ...]
+
+
+class WithTokens(Scripted):
+    """A scripted backend with a token for each character, and one for the end."""
+
+    def __init__(self, replies: Callable[[Request], str | Reply]) -> None:
+        super().__init__(replies)
+        self.served: list[Served] = []
+
+    async def complete(self, request: Request) -> Completion:
+        completion = await super().complete(request)
+        choice = completion.choices[0]
+        ids = [*(100 + ord(letter) for letter in choice.text), END]
+        tokens = tuple(
+            Token(number, "?", -number / 1000 - len(self.served), -number / 2000) for number in ids
+        )
+        self.served.append(Served(request.messages, choice.text, tokens))
+        return replace(
+            completion,
+            choices=(replace(choice, tokens=tokens),),
+            prompt_token_ids=(len(self.served), len(request.messages)),
+        )
+
+
+def played(
+    replies: Callable[[Request], str | Reply], seed: int, fallback: Fallback = "random"
+) -> tuple[Episode, list[Served]]:
+    """A game of the model in seat 1 against a bot."""
+    backend = WithTokens(replies)
+    options = training_chat(ChatOptions(sampling=Sampling(max_tokens=2), fallback=fallback))
+
+    async def game() -> Episode:
+        async with LLMService(quick(max_retries=0), say=lambda _: None) as llm:
+            llm.add("scripted", backend)
+            agents = seat_agents(GAME, ["bot:random", "scripted"], seed, "notes", llm, options)
+            return await play(GAME, agents, seed, models=options)
+
+    return asyncio.run(game()), backend.served
+
+
+def histories(trajectory: Trajectory) -> list[Sequence[object]]:
+    others = [history.messages_and_choices for history in trajectory.additional_histories]
+    return [trajectory.messages_and_choices, *others]
+
+
+def retold(trajectory: Trajectory) -> Iterator[Served]:
+    """Each answer, with the chat that a trainer would read before it."""
+    for history in histories(trajectory):
+        chat: list[Message] = []
+        for item in history:
+            if isinstance(item, Choice):
+                assert item.logprobs is not None and item.logprobs.content is not None
+                sampled = item.logprobs.content
+                tokens = tuple(
+                    Token(
+                        int(token.token.removeprefix("token_id:")),
+                        "?",
+                        (token.model_extra or {})["policy_logprob"],
+                        token.logprob,
+                    )
+                    for token in sampled
+                )
+                yield Served(tuple(chat), item.message.content or "", tokens)
+                chat.append(Message("assistant", item.message.content or ""))
+            else:
+                assert isinstance(item, dict) and item.keys() == {"role", "content"}
+                chat.append(Message(item["role"], item["content"]))
+
+
+def check_exact(trajectory: Trajectory, served: Sequence[Served]) -> None:
+    told = list(retold(trajectory))
+    assert [one.messages for one in told] == [one.messages for one in served]
+    assert [one.tokens for one in told] == [one.tokens for one in served]
+
+
+def test_a_growing_chat_is_one_history_with_the_sampled_tokens() -> None:
+    moves = iter(["nonsense", "a1", "b2", "c3", "a2", "b1", "c1", "a3", "b3", "c2"] * 4)
+    episode, served = played(lambda _: next(moves), 3)
+    trajectory = trajectory_of(episode, 1)
+    assert not trajectory.additional_histories and trajectory.reward == 0
+    check_exact(trajectory, served)
+    assert [one.text for one in retold(trajectory)] == [one.text for one in served]
+    roles = [
+        "assistant" if isinstance(item, Choice) else item["role"]
+        for item in trajectory.messages_and_choices
+    ]
+    assert roles == ["system", *["user", "assistant"] * (len(roles) // 2)]
+    first = next(item for item in trajectory.messages_and_choices if isinstance(item, Choice))
+    assert (first.model_extra or {})["prompt_token_ids"] == [1, 2]
+
+
+def test_the_other_players_have_nothing_that_is_trained() -> None:
+    episode, _ = played(lambda _: "a1", 0)
+    assert trajectory_of(episode, 0).messages_and_choices == []
+
+
+def test_a_chat_that_was_shortened_begins_another_history() -> None:
+    longest = 0
+
+    def replies(request: Request) -> str | Reply:
+        nonlocal longest
+        length = len(request.messages)
+        if length > 4:
+            return Reply(error="context_length")
+        longest = max(longest, length)
+        return "nothing legal"
+
+    episode, served = played(replies, 1)
+    trajectory = trajectory_of(episode, 1)
+    assert longest == 4 and len(trajectory.additional_histories) >= 2
+    check_exact(trajectory, served)
+
+
+def test_how_asking_for_a_decision_ended() -> None:
+    """A chat that was shortened was answered; one that is too long is nobody's failure."""
+    answers: list[str | Reply] = ["nonsense", "nonsense", Reply(error="context_length")]
+    replies = itertools.chain(answers, itertools.repeat("nonsense"))
+    shortened, _ = played(lambda _: next(replies), 3)
+    assert any(one.cause == "context_length" for one in attempts_of(shortened, 1))
+    assert {*endings_of(shortened, 1)} == {Ending(unanswered=False, overflowed=False)}
+    too_long, _ = played(lambda _: Reply(error="context_length"), 3)
+    assert {*endings_of(too_long, 1)} == {Ending(unanswered=False, overflowed=True)}
+    silent, _ = played(lambda _: Reply(error="server_error"), 3)
+    assert {*endings_of(silent, 1)} == {Ending(unanswered=True, overflowed=False)}
+    assert not list(endings_of(silent, 0)), "a bot is not asked"
+
+
+def test_a_provider_that_gives_no_belief_has_not_claimed_nothing() -> None:
+    episode, _ = played(lambda _: "nonsense", 3)
+    assert not list(belief_failures(episode, 1))
+    _demand_answers(episode)
+    stated: dict[str, Json] = {"beliefs": {"failure": "provider_error", "cause": "timeout"}}
+    first = next(ply for ply in episode.plies if ply.player == 1)
+    silent = replace(first, decision=replace(first.decision, details=stated))
+    broken = replace(episode, plies=(silent,))
+    assert list(belief_failures(broken, 1)) == ["timeout"]
+    with pytest.raises(GameFailed, match="seat 1.*believes: timeout"):
+        _demand_answers(broken)
+
+
+def test_a_model_that_has_forfeited_is_trained_on_what_it_said_before() -> None:
+    episode, served = played(lambda _: "I resign", 2, "forfeit")
+    trajectory = trajectory_of(episode, 1)
+    assert len(served) == 3 and len(list(retold(trajectory))) == 3
+    assert sum(ply.player == 1 for ply in episode.plies) > 1
+    check_exact(trajectory, served)
+
+
+LEGAL = st.sampled_from([f"{column}{row}" for column in "abc" for row in "123"])
+NOISE = st.text("ab12 .\n", max_size=60)  # Longer ones than the chat keeps, and empty ones.
+REPLIES = st.one_of(LEGAL, LEGAL, NOISE)
+
+
+@hypothesis(max_examples=80, deadline=None)
+@given(
+    st.lists(st.one_of(REPLIES, st.just(None)), min_size=1, max_size=12),
+    st.integers(300, 1500),
+    st.integers(0, 99),
+    st.sampled_from(["random", "forfeit"]),
+)
+def test_histories_tell_each_request_as_it_was_sent(
+    replies: list[str | None], context: int, seed: int, fallback: Fallback
+) -> None:
+    """None: nobody answers. `context`: characters beyond which a chat is too long."""
+    given = iter(replies * 20)
+    spare = 0
+
+    def reply(request: Request) -> str | Reply:
+        nonlocal spare
+        spare = spare or sum(len(message.content) for message in request.messages)
+        if sum(len(message.content) for message in request.messages) > spare + context:
+            return Reply(error="context_length")
+        text = next(given)
+        return Reply(error="bad_request") if text is None else text
+
+    episode, served = played(reply, seed, fallback)
+    check_exact(trajectory_of(episode, 1), served)

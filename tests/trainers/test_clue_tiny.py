@@ -1,0 +1,87 @@
+"""The checkpoint that ships with arena: small, playing by the rules, and repeatable."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from arena.core.observation import TextLevel
+from arena.evaluation.aggregation import Evaluation
+from arena.evaluation.evaluator import Setting, Workers, play_slot, run_schedule
+from arena.evaluation.schedule import evaluation_schedule
+from arena.llm.service import LLMService
+from arena.plugins.loader import make_game
+from backends.embedded import CHECKPOINTS
+from trainers.pretrain.recipe import recipe_of
+
+FOLDER = CHECKPOINTS / "clue-tiny"
+
+
+def test_it_is_small_and_of_this_recipe() -> None:
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= 8_000_000
+    figures = json.loads((FOLDER / "pretraining.json").read_text(encoding="utf-8"))
+    assert figures["recipe"] == json.loads(json.dumps(asdict(recipe_of("cluedo"))))
+
+
+def test_it_plays_by_the_rules_without_a_grammar() -> None:
+    tables: list[tuple[TextLevel, int]] = [
+        ("deductions", 3), ("notes", 4), ("events", 6), ("deductions", 5)
+    ]  # fmt: skip
+    found = [asyncio.run(replies_of(level, players, 6)) for level, players in tables]
+    attempts = sum(replies["attempts"] for replies in found)
+    legal = sum(replies["legal"] for replies in found)
+    assert attempts > 300
+    assert legal / attempts >= 0.98, "make strength measures it on more games: 99.5 %"
+
+
+async def replies_of(level: TextLevel, players: int, games: int) -> dict[str, int]:
+    """How it answers on held-out deals among novices."""
+    game, spec = make_game("cluedo", players=players), "embedded:clue-tiny"
+    slots = evaluation_schedule(players, spec, ["bot:novice"], None, games, 500_000_000)
+    setting = Setting(game, level, scored=frozenset())
+    evaluation = Evaluation(game, spec, None)
+    with Workers(1) as workers:
+        async with LLMService() as llm:
+            playing = run_schedule(
+                slots, lambda slot: play_slot(setting, slot, workers, llm), lambda _: None, games
+            )
+            async for result in playing:
+                evaluation.add(result)
+    replies: dict[str, int] = evaluation.report()["players"][0]["replies"]
+    return replies
+
+
+def arena(arguments: str, folder: Path) -> Any:
+    """Run the command line in `folder` without a key, a home or a network beyond loopback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "arena", *arguments.split()],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "HF_HUB_OFFLINE": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def moves_of(path: Path) -> list[str]:
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [line["action"] for line in lines if line["type"] in ("decision", "chance")]
+
+
+def test_the_same_seed_gives_the_same_game_whatever_else_is_played(tmp_path: Path) -> None:
+    command = "play cluedo --seat 0=embedded:clue-tiny --no-watch --json --seed"
+    alone = arena(f"{command} 5 --out alone", tmp_path)
+    many = arena(f"{command} 3 --games 6 --out many", tmp_path)
+    among = next(game for game in many["games"] if game["seed"] == 5)
+    assert moves_of(tmp_path / alone["replay"]) == moves_of(tmp_path / among["replay"])
+    total = many["ledger"]["total"]
+    assert total["calls"] == total["answered"] > 40 and total["cost"] == 0
+    assert total["cached_tokens"] > total["prompt_tokens"] / 2, "a chat's beginning is kept"

@@ -1,0 +1,522 @@
+"""Replays as data: every request and reply as it was, and a file that is whole or not there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import resource
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import arena, last_json
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted_table import quick
+
+from arena.agents.model_call import requests_of
+from arena.agents.prompt import ChatMode, ChatOptions
+from arena.agents.seating import seat_agents
+from arena.cli import run
+from arena.core.errors import ArenaError, MissingDependency, UsageError
+from arena.core.json import Json
+from arena.episodes.branch import position
+from arena.episodes.record import Position, ReplayWriter
+from arena.episodes.replay import Replay, read_replay
+from arena.episodes.runner import play
+from arena.llm.backend import Completion, Message, Request, Sampling, Token
+from arena.llm.service import LLMService
+from arena.plugins.loader import catalog, make_game
+from backends.scripted import Reply, Scripted
+from trainers.export.exporter import Exported, Exporter, export_replays
+from trainers.export.reading import Reader, SeatPlayed, episode_of
+from trainers.rewards import Rewards, Rollout, information_gains
+
+END = 7
+"""The id of the token that ends an answer."""
+NOISE = 'nonsense\u2028\r\n{"messages": []}\x1b[31m</script>'
+MOVES = [f"{column}{row}" for column in "abc" for row in "123"]
+Replies = Callable[[Request], str | Reply]
+
+
+class WithTokens(Scripted):
+    """A scripted backend with a token for each character, and one for the end."""
+
+    async def complete(self, request: Request) -> Completion:
+        completion = await super().complete(request)
+        choice = completion.choices[0]
+        tokens = tuple(Token(100 + ord(c), "?", -ord(c) / 1000, -1.0) for c in choice.text)
+        if not request.logprobs:
+            return completion
+        choice = replace(choice, tokens=(*tokens, Token(END, "?", -0.5, None)))
+        return replace(completion, choices=(choice,), prompt_token_ids=(1, 2, 3))
+
+
+def record(
+    folder: Path,
+    stem: str,
+    replies: Replies,
+    *,
+    game: str = "tictactoe",
+    specs: Sequence[str] = ("bot:random", "scripted"),
+    seed: int = 0,
+    chat: ChatMode = "append",
+    logprobs: bool = True,
+    tokens: int = 2,
+    start: Position | None = None,
+    **options: Json,
+) -> Path:
+    """Play a game and keep its replay."""
+    asked = ChatOptions(chat=chat, logprobs=logprobs, sampling=Sampling(max_tokens=tokens))
+    played = make_game(game, **options)
+
+    async def one() -> None:
+        async with LLMService(quick(max_retries=0), say=lambda _: None) as llm:
+            llm.add("scripted", WithTokens(replies))
+            agents = seat_agents(played, specs, seed, "notes", llm, asked)
+            watchers = [ReplayWriter(folder, stem)]
+            await play(
+                played, agents, seed, players=specs, watchers=watchers, models=asked, start=start
+            )
+
+    asyncio.run(one())
+    return folder / f"{stem}.jsonl"
+
+
+def in_order(*texts: str | Reply) -> Replies:
+    """These, and then moves of which some are legal."""
+    given = iter([*texts, *MOVES * 9])
+    return lambda _: next(given)
+
+
+def export(paths: Sequence[Path], form: str, out: Path, reward: str = "") -> Exported:
+    make: type[Exporter] = catalog().load("export", form)
+    return export_replays(paths, out, make, reward)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+def seat_of(path: Path, seat: int = 1) -> SeatPlayed:
+    replay = read_replay(path)
+    found = Reader([replay.make_game()], "").seats(replay)
+    return next(each for each in found if each.seat == seat)
+
+
+@pytest.fixture(scope="module")
+def cluedo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A game in which the model knows every move but for some noise, and does not accuse."""
+
+    def reply(request: Request) -> str:
+        text = request.messages[-1].content
+        if len(request.messages) % 5 == 4:
+            return NOISE
+        if "show CARD" in text or "show " in text.rpartition("Your action")[2]:
+            return text.rpartition("show ")[2].split(" | ")[0].rstrip(".")
+        return "end turn" if "end turn" in text else "suggest Mrs Peacock, Rope, Study"
+
+    return record(
+        tmp_path_factory.mktemp("cluedo"),
+        "game",
+        reply,
+        game="cluedo",
+        specs=("bot:detective", "scripted", "bot:novice"),
+        seed=3,
+        tokens=99,
+        players=3,
+    )
+
+
+# Chats
+
+TEXTS = st.sampled_from(["a1", "b2", "c3", NOISE, "", "x" * 80])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.one_of(TEXTS, st.none()), max_size=12),
+    st.integers(300, 1500),
+    st.sampled_from(["append", "fresh"]),
+)
+def test_a_chat_tells_each_request_as_it_was_sent(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str | None], room: int, chat: ChatMode
+) -> None:
+    """None: nobody answers. `room`: characters beyond which a chat is too long."""
+    spoken = in_order(*(Reply(error="bad_request") if t is None else t for t in texts))
+
+    def reply(request: Request) -> str | Reply:
+        length = sum(len(message.content) for message in request.messages)
+        return Reply(error="context_length") if length > 900 + room else spoken(request)
+
+    folder = tmp_path_factory.mktemp("chat")
+    path = record(folder, "game", reply, chat=chat)
+    attempts = list(attempts_in(path))
+    sent = [
+        (request, attempt)
+        for request, attempt in zip(requests_of(attempts), attempts, strict=True)
+        if attempt.failure != "provider_error"
+    ]
+    if not sent:
+        with pytest.raises(UsageError, match="no model has answered"):
+            export([path], "chat", folder / "out.jsonl")
+        return
+    assert export([path], "chat", folder / "out.jsonl").games == 1
+    rows, waiting = rows_of(folder / "out.jsonl"), iter(sent)
+    for row in rows:
+        messages = tuple(Message(m["role"], m["content"]) for m in row["messages"])
+        told = [next(waiting) for _ in range(row["replies"])]
+        for request, _ in told:
+            assert messages[: len(request)] == request
+            assert messages[len(request)].role == "assistant"
+        request, last = told[-1]
+        assert messages == (*request, Message("assistant", last.reply or "(no answer)"))
+        assert row["failures"] == sum(attempt.failure is not None for _, attempt in told)
+        assert sum(message.role == "assistant" for message in messages) == row["replies"]
+    assert next(waiting, None) is None
+    decisions = {message for request, _ in sent for message in request[1:2]}
+    assert chat == "append" or len(rows) == len(decisions)
+
+
+def attempts_in(path: Path) -> Iterator[Any]:
+    from arena.agents.model_call import Attempt
+
+    for line in rows_of(path):
+        for raw in line.get("details", {}).get("attempts", []):
+            yield Attempt.model_validate(raw)
+
+
+def test_what_a_chat_is_worth_stands_beside_it(tmp_path: Path, cluedo: Path) -> None:
+    out = tmp_path / "chat.jsonl"
+    told = export([cluedo], "chat", out, "win=2,format=1")
+    [row] = rows_of(out)
+    seat = seat_of(cluedo)
+    scored = Rewards.parse("win=2,format=1", seat.rollout.game).score(seat.rollout)
+    assert row["reward"] == scored.reward and row["terms"] == dict(scored.terms)
+    assert (row["game"], row["seed"], row["seat"], row["spec"]) == ("cluedo", 3, 1, "scripted")
+    assert row["won"] is False and row["return"] == 0.0 and row["failures"] > 0
+    assert any(message["content"] == NOISE for message in row["messages"])
+    assert (told.rows, told.games, told.skipped, told.file) == (1, 1, [], out)
+
+
+def test_games_of_any_kind_stand_in_one_file_with_the_same_columns(
+    tmp_path: Path, cluedo: Path
+) -> None:
+    record(tmp_path, "small", in_order())
+    for form in ("chat", "parquet"):
+        told = export([tmp_path / "small.jsonl", cluedo], form, tmp_path / form)
+        assert told.games == 2
+    by_game = {row["game"]: row for row in rows_of(tmp_path / "chat")}
+    small, large = by_game["tictactoe"], by_game["cluedo"]
+    assert small.keys() == large.keys() and small["terms"].keys() == large["terms"].keys()
+    assert small["terms"]["information"] is None and large["terms"]["information"] > 0
+
+
+def test_a_branch_tells_only_what_is_its_own(tmp_path: Path) -> None:
+    parent = record(tmp_path, "parent", in_order())
+    start = position(read_replay(parent), 5)
+    record(tmp_path, "branch", in_order(), seed=9, start=start)
+    export([tmp_path], "chat", tmp_path / "out.jsonl")
+    rows = {Path(row["replay"]).stem: row for row in rows_of(tmp_path / "out.jsonl")}
+    assert rows["parent"]["first_ply"] == 0 and rows["branch"]["first_ply"] == 5
+    own = [
+        line
+        for line in rows_of(tmp_path / "branch.jsonl")
+        if line["type"] == "decision" and line["player"] == 1 and line["ply"] >= 5
+    ]
+    assert rows["branch"]["replies"] == sum(len(line["details"]["attempts"]) for line in own) > 0
+    assert rows["branch"]["replies"] < sum(1 for _ in attempts_in(tmp_path / "branch.jsonl"))
+
+
+# Parquet
+
+
+def read_parquet(path: Path) -> list[dict[str, Any]]:
+    pq = pytest.importorskip("pyarrow.parquet")
+    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return rows
+
+
+def test_parquet_holds_every_reply_with_its_tokens(tmp_path: Path, cluedo: Path) -> None:
+    out = tmp_path / "replies.parquet"
+    told = export([cluedo], "parquet", out)
+    rows, seat = read_parquet(out), seat_of(cluedo)
+    assert told.rows == len(rows) == len(seat.replies) > 10
+    for row, reply in zip(rows, seat.replies, strict=True):
+        attempt = reply.attempt
+        prompt = tuple(Message(each["role"], each["content"]) for each in row["prompt"])
+        assert prompt == reply.request
+        assert (row["reply"], row["failure"]) == (attempt.reply, attempt.failure)
+        assert (row["ply"], row["attempt"], row["last"]) == (
+            reply.ply.number, reply.number, reply.last,
+        )  # fmt: skip
+        assert row["action"] == str(reply.ply.decision.action)
+        assert tuple(row["prompt_token_ids"]) == attempt.prompt_token_ids == (1, 2, 3)
+        assert row["completion_token_ids"] == [number for number, _, _ in attempt.tokens]
+        assert row["logprobs"] == [logprob for _, logprob, _ in attempt.tokens]
+        assert row["sampled_logprobs"] == [sampled for _, _, sampled in attempt.tokens]
+        assert (row["seconds"], row["cost"]) == (attempt.seconds, attempt.cost)
+    assert [row["done"] for row in rows] == [False] * (len(rows) - 1) + [True]
+    decisions = {reply.ply.number for reply in seat.replies}
+    assert [row["ply"] for row in rows if row["last"]] == sorted(decisions)
+    first, *_ = information_gains(seat.rollout, sorted(decisions))
+    gained = first + math.fsum(row["information_gain"] for row in rows)
+    assert gained == pytest.approx(rows[0]["terms"]["information"])
+    assert rows[0]["terms"]["information"] > 0
+
+
+def test_parquet_explains_its_columns(tmp_path: Path, cluedo: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    export([cluedo], "parquet", tmp_path / "x.parquet", "win=1")
+    schema = pq.read_schema(tmp_path / "x.parquet")
+    assert all(field.metadata[b"description"] for field in schema)
+    assert schema.metadata[b"arena.schema_version"] == b"1"
+    assert json.loads(schema.metadata[b"arena.reward"]) == {"cluedo": "win=1"}
+
+
+def test_parquet_is_written_in_parts(
+    tmp_path: Path, cluedo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more rows wait than a part has, so memory does not grow with the games."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    from trainers.export import parquet
+
+    plain = tmp_path / "plain"
+    export([cluedo], "parquet", plain)
+    rows = len(read_parquet(plain))
+    for limit, name in ((3, "ROWS"), (1, "ROW_GROUP")):
+        with monkeypatch.context() as patched:
+            patched.setattr(parquet, name, limit)
+            export([cluedo], "parquet", tmp_path / name)
+        assert pq.ParquetFile(tmp_path / name).num_row_groups == math.ceil(rows / limit)
+        assert read_parquet(tmp_path / name) == read_parquet(plain)
+
+
+def test_parquet_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setattr("arena.plugins.extras.find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "trainers.export.parquet", raising=False)
+    with pytest.raises(MissingDependency, match=r"'pyarrow'.*arena-games\[train\]"):
+        catalog().load("export", "parquet")
+
+
+# What is left out
+
+
+@dataclass(frozen=True)
+class Forged:
+    """A replay with one thing changed."""
+
+    path: Path
+
+    def attempt(self, stem: str, **fields: Json) -> Path:
+        """Change the first attempt in it."""
+        lines = rows_of(self.path)
+        line = next(one for one in lines if one.get("details", {}).get("attempts"))
+        line["details"]["attempts"][0] |= fields
+        return self._write(stem, lines)
+
+    def attempts(self, stem: str, number: int, **fields: Json) -> Path:
+        """So many attempts at the first decision that has any, all like the first."""
+        lines = rows_of(self.path)
+        line = next(one for one in lines if one.get("details", {}).get("attempts"))
+        first, *_ = line["details"]["attempts"]
+        line["details"]["attempts"] = [first | fields] * number
+        return self._write(stem, lines)
+
+    def header(self, stem: str, **fields: Json) -> Path:
+        first, *lines = rows_of(self.path)
+        return self._write(stem, [first | fields, *lines])
+
+    def outcome(self, stem: str, **fields: Json) -> Path:
+        *lines, last = rows_of(self.path)
+        return self._write(stem, [*lines, last | fields])
+
+    def _write(self, stem: str, lines: list[dict[str, Any]]) -> Path:
+        path = self.path.with_name(f"{stem}.jsonl")
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+        return path
+
+
+@pytest.mark.parametrize("form", ["chat", "parquet"])
+def test_what_is_no_finished_game_of_a_model_is_named_and_left_out(
+    tmp_path: Path, form: str
+) -> None:
+    folder = tmp_path / "games"
+    good = record(folder, "good", in_order(NOISE))
+    text = good.read_bytes()
+    (folder / "copy.jsonl").write_bytes(text)
+    (folder / "bots.jsonl").write_bytes(
+        record(tmp_path, "b", in_order(), specs=("bot:random", "bot:random")).read_bytes()
+    )
+    bots = Forged(folder / "bots.jsonl")
+    bots.header("unknown", game="chess")
+    bots.header("players", players=["bot:random"] * 3)
+    (folder / "junk.jsonl").write_bytes(b"\xff\x00 no replay\n")
+    (folder / "empty.jsonl").write_bytes(b"")
+    (folder / "cut.jsonl").write_bytes(text[: len(text) // 2])
+    forged = Forged(good)
+    forged.outcome("returns", returns=[9.0, -9.0])
+    forged.attempt("id", tokens=[[-1, -0.5, None]])
+    forged.attempt("nan", tokens=[[5, math.nan, None]])
+    forged.attempt("huge", prompt_tokens=10**40)
+    forged.attempt("list", messages=7)
+    forged.attempt("long", **{"x" * 10**6: 7})
+    forged.attempts("many", 21)
+    forged.outcome("nobody", returns=[])
+    told = export([folder], form, tmp_path / "out")
+    assert told.games == 1 and told.copies == 1
+    reasons = {skipped.path.stem: found_in(skipped.reason) for skipped in told.skipped}
+    assert reasons == {
+        "bots": "no model was asked",
+        "junk": "line 1 is not JSON",
+        "empty": "empty",
+        "cut": "cut off",
+        "returns": "not by the rules, at outcome: returns",
+        "id": "a token id that no vocabulary has",
+        "nan": "no finite number",
+        "huge": "a count that is out of range",
+        "list": "attempts: ",
+        "long": "attempts: ",
+        "many": "attempts: 21 at one decision, where 20 is the most",
+        "unknown": "there is no game 'chess'",
+        "players": "3 players in a game for 2",
+        "nobody": "0 returns in a game for 2",
+    }
+    assert all(len(skipped.reason) < 300 for skipped in told.skipped)
+
+
+def test_the_usual_reason_is_told_first_and_how_often(tmp_path: Path) -> None:
+    folder = tmp_path / "games"
+    bots = record(tmp_path, "b", in_order(), specs=("bot:random", "bot:random")).read_bytes()
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(bots)
+    for number in range(3):
+        record(folder, f"model-{number}", in_order(), seed=number, logprobs=False)
+    with pytest.raises(UsageError) as caught:
+        export([folder], "art", tmp_path / "out")
+    assert str(caught.value).startswith(
+        "none of the 4 files is a finished game that can be trained on; 3: no token ids and "
+        "log-probabilities are recorded: arena play keeps them with --logprobs"
+    )
+    assert f"1: no model was asked in this game ({folder / 'a.jsonl'})" in str(caught.value)
+
+
+def test_as_many_attempts_as_the_flag_allows_are_no_forgery(tmp_path: Path) -> None:
+    """Requests that were too long for the model are attempts for which nothing was counted."""
+    forged = Forged(record(tmp_path, "good", in_order(NOISE)))
+    most = forged.attempts("most", 20)
+    overflow: dict[str, Json] = {"failure": "provider_error", "cause": "context_length"}
+    too_long = forged.attempts("too long", 30, **overflow)
+    assert export([most, too_long], "chat", tmp_path / "out").games == 2
+
+
+REASONS = (
+    "no model was asked", "line 1 is not JSON", "empty", "cut off",
+    "not by the rules, at outcome: returns", "a token id that no vocabulary has",
+    "no finite number", "a count that is out of range", "there is no game 'chess'",
+    "3 players in a game for 2", "0 returns in a game for 2",
+    "attempts: 21 at one decision, where 20 is the most", "attempts: ",
+)  # fmt: skip
+
+
+def found_in(reason: str) -> str:
+    """The first of the reasons that this one tells; the last one is in others too."""
+    return next(known for known in REASONS if known in reason)
+
+
+def test_a_reward_that_a_model_s_game_lacks_is_refused(tmp_path: Path, cluedo: Path) -> None:
+    small = record(tmp_path, "small", in_order())
+    bots = record(tmp_path, "bots", in_order(), specs=("bot:random", "bot:random"))
+    assert export([cluedo, bots], "chat", tmp_path / "out", "question=1").games == 1
+    with pytest.raises(UsageError, match="'question' needs exact knowledge"):
+        export([cluedo, small], "chat", tmp_path / "other", "question=1")
+    with pytest.raises(UsageError, match="no reward term 'winn'; did you mean 'win'"):
+        export([cluedo], "chat", tmp_path / "other", "winn=1")
+    assert not (tmp_path / "other").exists() and not list(tmp_path.glob(".*"))
+
+
+# The file
+
+
+def test_a_file_is_replaced_when_the_new_one_is_complete(tmp_path: Path) -> None:
+    out = tmp_path / "replays-chat.jsonl"
+    record(tmp_path, "one", in_order())
+    assert export([tmp_path], "chat", out).games == 1
+    before = out.read_bytes()
+    assert export([tmp_path], "chat", out).skipped == []  # The export itself is no replay.
+    assert out.read_bytes() == before
+    (tmp_path / "bots").mkdir()
+    record(tmp_path / "bots", "b", in_order(), specs=("bot:random", "bot:random"))
+    for form in ("chat", "parquet"):
+        with pytest.raises(UsageError, match=r"the file is not a finished game of a model; .*b\.j"):
+            export([tmp_path / "bots"], form, out)
+    assert out.read_bytes() == before and not list(tmp_path.glob(".*"))
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (alone / out.name).write_bytes(before)
+    with pytest.raises(UsageError, match=r"no replays \(\*\.jsonl\) in .*alone"):
+        export([alone], "chat", alone / out.name)
+    with pytest.raises(UsageError, match="is the replay itself"):
+        export([tmp_path / "one.jsonl"], "chat", tmp_path / "one.jsonl")
+    for nowhere in (tmp_path, tmp_path / "no" / "file"):
+        with pytest.raises(UsageError, match="no file can be written there"):
+            export([tmp_path], "chat", nowhere)
+
+
+@contextmanager
+def full_disk(most: int) -> Iterator[None]:
+    """No file grows beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("form", ["chat", "parquet"])
+def test_a_full_disk_leaves_the_old_file_and_no_draft(
+    tmp_path: Path, cluedo: Path, form: str
+) -> None:
+    out = tmp_path / "out"
+    out.write_text("old")
+    with full_disk(2000), pytest.raises(ArenaError, match=f"cannot write {out}: File too large"):
+        export([cluedo], form, out)
+    assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]
+
+
+def test_the_command(tmp_path: Path, cluedo: Path) -> None:
+    record(tmp_path / "games", "small", in_order())
+    (tmp_path / "games" / "junk.jsonl").write_text("no\n")
+    done = arena("replay games --export chat --json", str(cluedo), cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.startswith("skipped games/junk.jsonl: line 1 is not JSON")
+    told = last_json(done.stdout)
+    assert (told["rows"], told["games"], told["file"]) == (2, 2, "replays-chat.jsonl")
+    done = arena("replay --export chat --out one.jsonl", str(cluedo), cwd=tmp_path)
+    assert done.stdout == "wrote 1 row of 1 game to one.jsonl\n"
+    assert [each["path"] for each in told["skipped"]] == ["games/junk.jsonl"]  # type: ignore[attr-defined]
+    assert len(rows_of(tmp_path / "replays-chat.jsonl")) == 2
+
+
+def test_the_command_refuses_what_it_does_not_know(
+    cluedo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["replay", str(cluedo), "--export", "csv"]) == 2
+    assert "there is no export 'csv'; known: chat, parquet, art" in capsys.readouterr().err
+    assert run(["replay", str(cluedo), "--export", "chat", "--out", str(cluedo)]) == 2
+    assert "is the replay itself" in capsys.readouterr().err
+
+
+def test_an_episode_is_what_was_played(cluedo: Path) -> None:
+    replay: Replay = read_replay(cluedo)
+    episode = episode_of(replay)
+    assert replay.outcome is not None
+    assert len(episode.plies) == len(replay.moves) and episode.turns == replay.outcome.turns
+    assert Rollout(replay.make_game(), episode, 1).episode.outcome.returns == replay.outcome.returns

@@ -1,0 +1,359 @@
+"""Rewards: each term in a game in which its value is known, and the number that is made of them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from known_deal import ENVELOPE, HANDS
+
+from arena.agents.seating import seat_agents
+from arena.core.action import CHANCE, Action
+from arena.core.errors import ArenaError, UsageError
+from arena.core.game import Game
+from arena.core.json import Json
+from arena.core.ply import Decision, Ply
+from arena.episodes.record import Episode, Header
+from arena.episodes.runner import outcome_of, play
+from arena.llm.service import LLMService
+from arena.plugins.loader import catalog, make_game
+from backends.scripted import Scripted
+from games.cluedo.game import Cluedo
+from games.cluedo.inference.information import best_question
+from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.rules.events import Accuse, Deal, EndTurn, Show, Suggest
+from trainers.rewards import Rewards, Rollout, Term, default_reward, information_gains
+
+CLUEDO = Cluedo(players=3)
+END = EndTurn()
+WRONG = Accuse("Mrs White", "Rope", "Study")
+ASK = Suggest("Reverend Green", "Revolver", "Library")
+"""Seat 1 has all three of them."""
+
+
+def episode_of(decisions: Iterable[Decision | Action], game: Game = CLUEDO) -> Episode:
+    """A game of these moves; what has no details is not a model's."""
+    state, plies = game.initial_state(), list[Ply]()
+    for number, each in enumerate(decisions):
+        decision = each if isinstance(each, Decision) else Decision(each)
+        before, player = len(state.log.events), state.to_act[0]
+        state.apply(player, decision.action)
+        plies.append(Ply(number, player, decision, tuple(state.log.events[before:])))
+    header = Header.of(game, 5, ["somebody"] * game.num_players, None)
+    return Episode(header, tuple(plies), outcome_of(state, 9), state.turn)
+
+
+def value(term: str, *moves: Decision | Action, seat: int = 0) -> float:
+    """Of a game that begins with the known deal."""
+    episode = episode_of((Deal(ENVELOPE, HANDS), *moves))
+    scored = Rewards.parse(f"{term}=1", CLUEDO).score(Rollout(CLUEDO, episode, seat))
+    assert scored.reward == scored.terms[term]
+    return scored.reward
+
+
+@cache
+def contest(seed: int, bots: str = "detective,novice,random") -> Episode:
+    specs = [f"bot:{bot}" for bot in bots.split(",")]
+    return asyncio.run(play(CLUEDO, seat_agents(CLUEDO, specs, seed), seed, max_turns=40))
+
+
+# The terms
+
+
+def test_win() -> None:
+    assert [value("win", Accuse(*ENVELOPE), seat=seat) for seat in range(3)] == [1, 0, 0]
+    assert value("win", END) == 0, "a game that was cut off is nobody's"
+    kuhn = make_game("kuhn_poker")
+    state = kuhn.initial_state()
+    moves = [state.parse("deal King, Jack"), kuhn.actions.parse("bet"), kuhn.actions.parse("bet")]
+    rewards, episode = Rewards.parse("win=1", kuhn), episode_of(moves, kuhn)
+    assert [rewards.score(Rollout(kuhn, episode, seat)).reward for seat in (0, 1)] == [2, -2]
+
+
+def test_information() -> None:
+    asked = (Suggest(*ENVELOPE), Accuse(*ENVELOPE))
+    assert value("information", *asked) == 1.0, "nobody could refute"
+    assert 0 < value("information", *asked, seat=1) < 0.5, "that it is solved is no deduction"
+    assert value("information", WRONG) == 0.0, "and neither is what the envelope holds"
+    expected = 1 - math.log2(111) / math.log2(112)
+    assert value("information", WRONG, seat=1) == pytest.approx(expected)
+
+
+def test_question() -> None:
+    state = CLUEDO.initial_state()
+    state.apply(CHANCE, Deal(ENVELOPE, HANDS))
+    knowledge = CluedoKnowledge.after(CLUEDO, 0, state.log.witnessed[0])
+    best = best_question(knowledge, state.legal_actions(0).of(Suggest)).suggestion
+    assert value("question", best, *_answer(best)) == pytest.approx(1.0)
+    own = Suggest("Miss Scarlett", "Dagger", "Kitchen")
+    assert value("question", own, END) == pytest.approx(0.0)
+    assert value("question", END) == 0.0
+
+
+def _answer(asked: Suggest) -> list[Show]:
+    """The first that a refuter of the known deal can show."""
+    shown = [Show(card) for hand in HANDS[1:] for card in asked.triple if card in hand]
+    return shown[:1]
+
+
+def test_accusation_and_premature() -> None:
+    certain = (Suggest(*ENVELOPE), Accuse(*ENVELOPE))
+    assert [value(term, *certain) for term in ("accusation", "premature")] == [1, 0]
+    assert [value(term, Accuse(*ENVELOPE)) for term in ("accusation", "premature")] == [1, -1]
+    assert [value(term, WRONG) for term in ("accusation", "premature")] == [-1, -1]
+    assert [value(term, END) for term in ("accusation", "premature")] == [0, 0]
+    assert value("accusation", WRONG, seat=1) == 0, "another's"
+
+
+def test_missed() -> None:
+    around = (END, END, END)
+    assert value("missed", Suggest(*ENVELOPE), *around, *around, Accuse(*ENVELOPE)) == -2 / 3
+    assert value("missed", Suggest(*ENVELOPE), *around) == -1
+    assert value("missed", Suggest(*ENVELOPE), Accuse(*ENVELOPE)) == 0
+    assert value("missed", *around) == 0, "nothing was provable"
+
+
+def test_leak() -> None:
+    assert value("leak", ASK, Show("Library"), seat=1) == 0, "more rooms are open than weapons"
+    once = value("leak", ASK, Show("Revolver"), seat=1)
+    assert once < -0.1
+    assert value("leak", ASK, Show("Reverend Green"), seat=1) == pytest.approx(once)
+    again = (ASK, Show("Revolver"), END, END, END, ASK)
+    assert value("leak", *again, Show("Revolver"), seat=1) == pytest.approx(once / 2)
+    assert value("leak", *again, Show("Library"), seat=1) < once / 2 - 0.05
+    forced = (Suggest("Mrs Peacock", "Rope", "Hall"), Show("Mrs Peacock"))
+    assert value("leak", *forced, seat=1) == 0, "there was no choice"
+    assert value("leak", ASK, Show("Revolver"), seat=0) == 0
+
+
+def test_claims() -> None:
+    counts = {"right": 8, "own": 6, "false": 1, "premature": 1, "missed": 3}
+    beliefs: Json = {f"sure_{name}": count for name, count in counts.items()}
+    asked = Decision(ASK, details={"beliefs": beliefs})
+    assert value("claims", asked) == pytest.approx(4 / 9), "2 right of 4 claimed and 5 provable"
+    assert value("claims", Decision(ASK, details={"beliefs": {"failure": "unparsable"}})) == 0
+    silent = {**beliefs, "sure_right": 6, "sure_false": 0, "sure_premature": 0}
+    assert value("claims", Decision(ASK, details={"beliefs": silent})) == 0
+
+
+@pytest.mark.parametrize(
+    ("attempts", "fallbacks", "expected"),
+    [
+        ([[{}], [{}]], 0, 1.0),
+        ([[{"failure": "illegal"}, {}], [{}]], 0, 0.5),
+        ([[{"failure": "provider_error"}, {}]], 0, 1.0),
+        ([[{"failure": "empty"}, {"failure": "empty"}], [{}], [{}], [{}]], 1, 0.5),
+        ([[{"failure": "illegal"}]], 1, -1.0),
+        ([[]], 1, -1.0),
+        ([], 0, 1.0),
+    ],
+)
+def test_format(attempts: Sequence[list[Json]], fallbacks: int, expected: float) -> None:
+    """One decision of seat 0 per round; the first ones were fallbacks."""
+    moves: list[Decision | Action] = []
+    for number, each in enumerate(attempts):
+        failure = "none was legal" if number < fallbacks else None
+        moves += [Decision(END, failure, {"attempts": each}), END, END]
+    assert value("format", *moves) == expected
+
+
+def test_format_of_a_model_at_the_table() -> None:
+    game = make_game("kuhn_poker")
+
+    async def game_of(*replies: str) -> Rollout:
+        async with LLMService(say=lambda line: None) as llm:
+            llm.add("scripted", Scripted(replies, repeat=True))
+            specs = ["scripted", "bot:random"]
+            agents = seat_agents(game, specs, 1, llm=llm)
+            return Rollout(game, await play(game, agents, 1, players=specs), 0)
+
+    rewards = Rewards.parse("format=1", game)
+    assert rewards.score(asyncio.run(game_of("bet"))).reward == 1
+    assert rewards.score(asyncio.run(game_of("well", "bet"))).reward == 0
+    assert rewards.score(asyncio.run(game_of("well"))).reward == -1
+
+
+def test_any_measure() -> None:
+    asked = (Suggest(*ENVELOPE), END)
+    assert value("measure:bits", *asked) == pytest.approx(math.log2(112))
+    assert value("measure:entropy/1", *asked) == pytest.approx(math.log2(112))
+    assert value("measure:turns_to_accuse", *asked, END, END, Accuse(*ENVELOPE)) == 1
+    assert value("measure:leaked", *asked) == 0, "it never came up"
+
+
+# Potential
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2), st.integers(0, 2), st.data())
+def test_the_gains_telescope_whatever_the_moments(
+    seed: int, seat: int, data: st.DataObject
+) -> None:
+    episode = contest(seed)
+    moments = data.draw(st.sets(st.integers(0, len(episode.plies) - 1), max_size=12))
+    rollout = Rollout(CLUEDO, episode, seat)
+    total = Rewards.parse("information=1", CLUEDO).score(rollout).reward
+    gains = information_gains(rollout, moments)
+    assert len(gains) == len(moments) + 1
+    assert math.fsum(gains) == pytest.approx(total, abs=1e-12)
+
+
+def test_a_gain_stands_where_it_was_made() -> None:
+    moves = (Deal(ENVELOPE, HANDS), Suggest(*ENVELOPE), END, END, END, Accuse(*ENVELOPE))
+    rollout = Rollout(CLUEDO, episode_of(moves), 0)
+    assert information_gains(rollout) == [0.0, 1.0, 0.0, 0.0]
+    with pytest.raises(UsageError, match="kuhn_poker has no exact knowledge"):
+        information_gains(Rollout(make_game("kuhn_poker"), rollout.episode, 0))
+
+
+# The sum
+
+
+def test_the_reward_is_the_weighted_sum_and_other_terms_are_logged() -> None:
+    scored = Rewards.parse("", CLUEDO).score(Rollout(CLUEDO, contest(0), 0))
+    terms = scored.terms
+    expected = terms["win"] + 0.5 * terms["information"] + terms["format"]
+    assert scored.reward == pytest.approx(expected)
+    assert set(terms) == {"win", "information", "accusation", "premature", "missed", "format"}
+    dear = Rewards.parse("win=1", CLUEDO, logged=["question"])
+    again = dear.score(Rollout(CLUEDO, contest(0), 0))
+    assert again.reward == terms["win"] and 0 < again.terms["question"] <= 1
+    assert again.terms == {**terms, "question": again.terms["question"]}
+
+
+@pytest.mark.parametrize(
+    ("game", "text"), [("kuhn_poker", "win=1,format=1"), ("goofspiel", "win=1,format=1")]
+)
+def test_a_game_without_exact_knowledge(game: str, text: str) -> None:
+    assert default_reward(make_game(game)) == text
+    assert set(Rewards.parse("", make_game(game)).describe()[0].name.split()) == {"win"}
+    with pytest.raises(UsageError, match=f"{game} does not offer; its terms are: win, format"):
+        Rewards.parse("win=1,information=0.5", make_game(game))
+
+
+def test_a_dry_run_can_say_what_is_computed() -> None:
+    lines = Rewards.parse("win=2,leak=-0.5,information=0", CLUEDO).describe()
+    weights = {line.name: line.weight for line in lines if line.computed}
+    assert list(weights)[:3] == ["win", "leak", "information"]
+    assert weights["win"] == 2 and weights["leak"] == -0.5 and weights["missed"] == 0
+    assert {line.name for line in lines if not line.computed} == {"question", "claims"}
+    assert all(line.about.endswith(".") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("informaton=1", "no reward term 'informaton'; did you mean 'information'?"),
+        ("win", "'win' is not of the form NAME=WEIGHT"),
+        ("win=1,", "'' is not of the form"),
+        ("win=much", "the weight of win, 'much', is no number"),
+        ("win=inf", "is no number"),
+        ("win=1, win=2", "win stands in it twice"),
+        ("custom=1", "--reward-fn"),
+        ("measure:bit=1", "cluedo has no measure 'bit'; did you mean 'bits'?"),
+    ],
+)
+def test_what_is_no_reward(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Rewards.parse(text, CLUEDO)
+    assert message in str(caught.value)
+
+
+# Terms of one's own
+
+OWN = """
+def turns(rollout):
+    return rollout.episode.turns
+def broken(rollout):
+    raise KeyError("nothing there")
+def endless(rollout):
+    return float("inf")
+def of_numpy(rollout):
+    import numpy
+    return numpy.float32(1.0)
+NUMBER = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module in the working directory."""
+    (tmp_path / "rewards_of_my_own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    return "rewards_of_my_own"
+
+
+def test_a_function_of_ones_own(own: str) -> None:
+    rollout = Rollout(CLUEDO, contest(0), 0)
+    rewards = Rewards.parse("custom=0.1,win=0", CLUEDO, f"{own}:turns")
+    assert rewards.score(rollout).reward == pytest.approx(rollout.episode.turns / 10)
+    assert Rewards.parse("custom=0.5", CLUEDO, f"{own}:of_numpy").score(rollout).reward == 0.5
+    for name, message in (("broken", "failed (seat 0, seed 0): KeyError"), ("endless", "is inf")):
+        with pytest.raises(ArenaError) as caught:
+            Rewards.parse("custom=1", CLUEDO, f"{own}:{name}").score(rollout)
+        assert f"the reward term 'custom' {message}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("turns", "give module:function"),
+        ("no_such_module:turns", "no module 'no_such_module'"),
+        ("rewards_of_my_own:turn", "no attribute 'turn'"),
+        ("rewards_of_my_own:NUMBER", "it is no function, but int"),
+    ],
+)
+def test_no_function(own: str, target: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Rewards.parse("custom=1", CLUEDO, target)
+    assert message in str(caught.value) and "--reward-fn" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("raise OSError('no licence')", "OSError: no licence"), ("def f(:", "SyntaxError")],
+)
+def test_a_module_that_cannot_be_imported_is_named(own: str, text: str, told: str) -> None:
+    Path("broken_at_import.py").write_text(text)
+    with pytest.raises(UsageError, match="--reward-fn broken_at_import:f: importing") as caught:
+        Rewards.parse("custom=1", CLUEDO, "broken_at_import:f")
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_function_without_a_weight(own: str) -> None:
+    with pytest.raises(UsageError, match="add custom=1"):
+        Rewards.parse("win=1", CLUEDO, f"{own}:turns")
+
+
+def decisions(rollout: Rollout) -> float:
+    return float(rollout.episode.decisions)
+
+
+SHORT = Term("short", "Minus the turns.", lambda rollout, said: -len(said), frozenset({"turn"}))
+
+
+def test_terms_of_a_plugin() -> None:
+    before = catalog().entries_by_kind()
+    catalog().add("reward", "decisions", "test_rewards:decisions", "how many there were")
+    catalog().add("reward", "short", "test_rewards:SHORT")
+    try:
+        episode = contest(0)
+        rewards = Rewards.parse("short=1,decisions=0.5", CLUEDO)
+        terms: Mapping[str, float] = rewards.score(Rollout(CLUEDO, episode, 1)).terms
+        assert terms["decisions"] == episode.decisions
+        assert terms["short"] == -sum(ply.player == 1 for ply in _first_of_turns(episode))
+        assert "short" not in Rewards.parse("", CLUEDO).score(Rollout(CLUEDO, episode, 1)).terms
+    finally:
+        catalog().restore(before)
+
+
+def _first_of_turns(episode: Episode) -> list[Ply]:
+    """The first decisions of the turns that were played."""
+    begins = [ply.number + 1 for ply in episode.plies for e in ply.events if "Began" in repr(e)]
+    return [episode.plies[number] for number in begins if number < len(episode.plies)]

@@ -1,0 +1,185 @@
+"""What a run keeps on disk: rows, its state, ART's files, and which checkpoints."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.core.errors import UsageError
+from arena.episodes.files import write_whole
+from trainers.config.config import TrainConfig
+from trainers.runs.records import RunState, StepRecord, read_records
+from trainers.runs.run_log import RunLog, evenly, go_back, kept_steps, why
+
+CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")
+
+
+def row(step: int) -> StepRecord:
+    return StepRecord(step=step, config_hash="0", seconds=step / 3)
+
+
+def test_what_was_not_finished_is_forgotten(tmp_path: Path) -> None:
+    folder = tmp_path / "x"
+    log = RunLog(folder)
+    log.begin(CONFIG)
+    for step in range(3):
+        log.append(row(step))
+        (folder / "replays" / f"step{step:04}").mkdir(parents=True)
+    (folder / "replays" / "before").mkdir()
+    log.commit(RunState(step=1, best_step=1, best_value=0.25))
+    with log.files.metrics.open("a") as file:
+        file.write('{"step": 3, "conf')
+    again = RunLog(folder)
+    again.begin(CONFIG)
+    assert again.state == log.state and again.records == [row(0), row(1)]
+    assert read_records(again.files.metrics) == [row(0), row(1)]
+    assert len(again.files.metrics.read_text().splitlines()) == 2
+    kept = {path.name for path in again.files.replays.iterdir()}
+    assert kept == {"step0000", "step0001", "before"}
+    assert TrainConfig.model_validate_json(again.files.config.read_text()) == CONFIG
+
+
+def test_a_state_that_cannot_be_read_is_an_error_and_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{half")
+    with pytest.raises(UsageError, match=r"run\.json is broken.*--fresh"):
+        RunLog(tmp_path)
+    assert (tmp_path / "run.json").read_text() == "{half"
+
+
+@pytest.mark.parametrize("there", ["metrics.jsonl", "art/arena/models/x/checkpoints/0002/w"])
+def test_a_run_whose_state_is_lost_is_not_taken_for_a_new_one(tmp_path: Path, there: str) -> None:
+    path = tmp_path / there
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(row(0).model_dump_json() + "\n")
+    told = "metrics.jsonl" if there == "metrics.jsonl" else "1 checkpoints"
+    with pytest.raises(UsageError, match=f"run.json is missing, but there are {told}.*--fresh"):
+        RunLog(tmp_path)
+    assert path.exists()
+    (tmp_path / "metrics.jsonl").write_text("")
+    if there != "metrics.jsonl":
+        path.unlink()
+        path.parent.rmdir()
+    assert RunLog(tmp_path).state == RunState(), "a run that was killed at once is a new one"
+
+
+def test_only_a_broken_last_row_is_forgotten(tmp_path: Path) -> None:
+    log = RunLog(tmp_path)
+    log.begin(CONFIG)
+    for step in range(4):
+        log.append(row(step))
+    log.commit(RunState(step=3))
+    lines = log.files.metrics.read_text().splitlines()
+    log.files.metrics.write_text("\n".join([lines[0], lines[1][:9], *lines[2:]]))
+    before = log.files.metrics.read_bytes()
+    with pytest.raises(UsageError, match=r"metrics\.jsonl, line 2, is no row.*--fresh"):
+        RunLog(tmp_path).begin(CONFIG)
+    assert log.files.metrics.read_bytes() == before
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    write_whole(path, "old")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space left"):
+        patched.setattr("os.fsync", full)
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    write_whole(path, "new")
+    assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
+
+
+# ART's own files
+
+
+def art_files(folder: Path, steps: int) -> None:
+    """As ART leaves them after so many steps."""
+    lines = [
+        json.dumps({"step": step, "data/cum/num_groups": 2.0 * step, "train/loss": 0.5})
+        for step in range(1, steps + 1)
+    ]
+    (folder / "history.jsonl").write_text("".join(line + "\n" for line in lines))
+    totals = {"data/cum/num_groups": 2.0 * steps}
+    state = {"_metrics_builder_state": {"cum_state": totals, "unique_scenario_ids": ["a"]}}
+    (folder / "state.json").write_text(json.dumps(state | {"another": {"note": 1}}))
+
+
+def state_of(folder: Path) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads((folder / "state.json").read_text())
+    return state
+
+
+def test_arts_files_go_back_to_a_step(tmp_path: Path) -> None:
+    art_files(tmp_path, 3)
+    go_back(tmp_path, 2)
+    rows = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
+    assert [one["step"] for one in rows] == [1, 2] and rows[1]["train/loss"] == 0.5
+    state = state_of(tmp_path)
+    assert state["_metrics_builder_state"]["cum_state"] == {"data/cum/num_groups": 4.0}
+    assert state["another"] == {"note": 1}
+    go_back(tmp_path, 0)
+    assert (tmp_path / "history.jsonl").read_text() == ""
+    assert state_of(tmp_path)["_metrics_builder_state"]["cum_state"] == {}
+
+
+def test_a_run_that_has_finished_all_it_logged_keeps_arts_files(tmp_path: Path) -> None:
+    art_files(tmp_path, 3)
+    before, state = (tmp_path / "history.jsonl").read_bytes(), state_of(tmp_path)
+    go_back(tmp_path, 3)
+    assert (tmp_path / "history.jsonl").read_bytes() == before and state_of(tmp_path) == state
+
+
+@pytest.mark.parametrize("torn", ["", '{"_metrics_buil', "[1]"])
+def test_half_a_state_file_is_made_again(tmp_path: Path, torn: str) -> None:
+    art_files(tmp_path, 2)
+    (tmp_path / "state.json").write_text(torn)
+    go_back(tmp_path, 2)
+    totals = {"cum_state": {"data/cum/num_groups": 4.0}}
+    assert state_of(tmp_path) == {"_metrics_builder_state": totals}
+
+
+def test_a_run_without_arts_files_has_nothing_to_go_back_to(tmp_path: Path) -> None:
+    go_back(tmp_path, 0)
+    assert not list(tmp_path.iterdir())
+
+
+# Which checkpoints are kept
+
+
+@given(st.integers(0, 300), st.integers(0, 20), st.integers(0, 300))
+def test_a_pool_is_small_spread_evenly_and_never_wants_what_is_gone(
+    newest: int, size: int, best: int
+) -> None:
+    best = min(best, newest)
+    pool = evenly(range(newest + 1), size)
+    assert len(pool) <= size
+    assert len({b - a for a, b in pairwise(pool)}) <= 1
+    if size:
+        assert len(pool) > size // 2 or newest < size
+    state = RunState(step=newest, best_step=best)
+    kept = kept_steps(state, size, range(newest + 1))
+    assert {newest, best} <= kept <= {newest, best, *pool}
+    later = kept_steps(RunState(step=newest + 1, best_step=best), size, range(newest + 2))
+    assert later <= kept | {newest + 1}
+
+
+# Why nothing can be written
+
+
+def test_the_reason_of_a_failed_write_is_one_line() -> None:
+    assert why(OSError(errno.ENOSPC, "No space left on device", "f")) == "No space left on device"
+    assert why(OSError("odd")) == "odd"
+    assert why(shutil.Error([("a", "b", "File too large"), ("c", "d", "e")])) == "File too large"
+    assert why(shutil.Error("a and b are the same")) == "a and b are the same"

@@ -1,0 +1,248 @@
+"""Where the numbers of a training run come from, and in which folder it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arena import catalog, make_game
+from arena.core.errors import ArenaError, UsageError
+from trainers.config.config import TrainConfig
+from trainers.config.presets import Layer, layer_of, preset_names, read_preset, resolve
+from trainers.runs.run_files import Plan, begin_run, lock_of, plan_run, run_files
+
+
+def of_file(text: str, folder: Path, game: str = "cluedo") -> Layer:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_preset(str(path), game)
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_every_preset_is_a_config_for_every_game(preset: str) -> None:
+    for game in catalog().names("game"):
+        config = resolve(game, preset, [read_preset(preset, game)]).config
+        assert (config.game, config.preset, config.experiment) == (game, preset, f"{game}-{preset}")
+        made = make_game(game, **config.options)
+        assert game != "cluedo" or preset != "demo" or made.num_players == 4
+
+
+def test_the_first_layer_that_speaks_decides() -> None:
+    layers = [
+        Layer("flag", {"steps": 1, "options": {"players": 3}}),
+        Layer("environment", {"steps": 2, "seed": 2}),
+        Layer("arena.toml", {"steps": 3, "seed": 3, "minibatches": 3}),
+        Layer("preset x", {"steps": 4, "minibatches": 4, "loss": "ppo"}),
+        Layer("preset x", {"options": {"players": 4, "variant": "classic"}}),
+    ]
+    found = resolve("cluedo", "x", layers)
+    config = found.config
+    assert (config.steps, config.seed, config.minibatches, config.loss) == (1, 2, 3, "ppo")
+    assert config.options == {"players": 3, "variant": "classic"}, "options are laid one by one"
+    assert config.learning_rate == TrainConfig().learning_rate
+    of = ("steps", "seed", "minibatches", "loss", "options.players", "options.variant", "host")
+    assert [found.origins[name] for name in of] == [
+        "flag", "environment", "arena.toml", "preset x", "flag", "preset x", "default",
+    ]  # fmt: skip
+
+
+def test_a_table_of_a_game_holds_for_that_game_only(tmp_path: Path) -> None:
+    text = """
+        reward = "win=1"
+        options = { theme = "us" }
+        [cluedo]
+        reward = "win=2"
+        options = { players = 5 }
+    """
+    assert of_file(text, tmp_path).values == {
+        "reward": "win=2",
+        "options": {"theme": "us", "players": 5},
+    }
+    assert of_file(text, tmp_path, "goofspiel").values["reward"] == "win=1"
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs", "total"),
+    [("flag", None, 7), (None, "flag", 4), ("flag", "file", 7), ("file", "flag", 4)],
+)
+def test_passes_over_the_deals_give_way_to_steps(
+    steps: str | None, epochs: str | None, total: int
+) -> None:
+    size = {"dataset_size": 32, "groups_per_step": 16}
+    layers = [
+        Layer(origin, {**({"steps": 7} if steps == origin else {}),
+                       **({"epochs": 2} if epochs == origin else {})})
+        for origin in ("flag", "file")
+    ]  # fmt: skip
+    config = resolve("cluedo", "default", [*layers, Layer("preset", {"steps": 60, **size})]).config
+    assert config.total_steps == total
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("stepz = 3", "mine.toml: there is no key 'stepz'; did you mean 'steps'?"),
+        ("[cluedo]\nstepz = 3", "there is no key 'cluedo.stepz'"),
+        ("[clue]\nsteps = 3", "mine.toml: [clue] is neither a key nor a game"),
+        ("game = 'cluedo'", "there is no key 'game'"),
+        ("preset = 'demo'", "there is no key 'preset'"),
+        ("steps = -3", "mine.toml: steps = -3: input should be greater than or equal to 0"),
+        ("loss = 'sft'", "mine.toml: loss = 'sft': input should be 'cispo' or 'ppo'"),
+        ("text_level = 'all'", "text_level = 'all': input should be 'events', 'notes' or"),
+        ("stop_kl = inf", "mine.toml: stop_kl = inf: this must be a finite number"),
+        ("options = 3", "mine.toml: options = 3: this must be a table"),
+        ("epochs = 3\nsteps = 0", ""),
+        ("epochs = 3", "mine.toml: epochs = 3: passes over how many deals?"),
+        ("experiment_name = '../x'", "--experiment-name '../x'"),
+        ("steps = ", "mine.toml is no TOML"),
+    ],
+)
+def test_a_bad_preset_names_its_file_and_key(text: str, said: str, tmp_path: Path) -> None:
+    if not said:
+        assert resolve("cluedo", "mine", [of_file(text, tmp_path)]).config.total_steps == 0
+        return
+    with pytest.raises(UsageError) as raised:
+        resolve("cluedo", "mine", [of_file(text, tmp_path)])
+    assert said in str(raised.value)
+
+
+def test_what_a_flag_overrules_does_no_harm(tmp_path: Path) -> None:
+    layers = [Layer("flag", {"steps": 5}), of_file("steps = -3", tmp_path)]
+    assert resolve("cluedo", "mine", layers).config.steps == 5
+    with pytest.raises(UsageError, match="there is no key"):
+        layer_of({"step": 1}, "cluedo", "arena.toml", "arena.toml")
+
+
+@pytest.mark.parametrize("name", ["gpux", "demo.json", "missing.toml", ".toml"])
+def test_a_preset_that_is_not_there(name: str) -> None:
+    with pytest.raises(UsageError, match=f"--preset {name}"):
+        read_preset(name, "cluedo")
+
+
+def config_in(folder: Path, **values: object) -> TrainConfig:
+    return TrainConfig(log_dir=str(folder / "runs"), experiment_name="x", **values)  # type: ignore[arg-type]
+
+
+def write_run(config: TrainConfig, state: str = '{"step": 3}') -> None:
+    files = run_files(config)
+    files.folder.mkdir(parents=True, exist_ok=True)
+    files.config.write_text(config.model_dump_json(), encoding="utf-8")
+    files.state.write_text(state, encoding="utf-8")
+
+
+def test_a_run_begins_goes_on_and_begins_anew(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    assert plan_run(config).start == plan_run(config, resume=False).start == "new"
+    with pytest.raises(UsageError, match="--resume: there is no experiment 'x'"):
+        plan_run(config, resume=True)
+    assert not list(tmp_path.iterdir()), "a plan writes nothing"
+    write_run(config)
+    for resume in (None, True):
+        assert plan_run(config, resume) == Plan(run_files(config), "continue", 3)
+    longer = config_in(tmp_path, steps=90, log_sample_rate=1.0)
+    assert plan_run(longer).start == "continue", "what decides nothing may change"
+    for number in (1, 2):
+        plan = plan_run(config, resume=False)
+        assert plan.start == "fresh"
+        with begin_run(plan) as files:
+            assert not files.folder.exists()
+            aside = files.folder.with_name(f"x.old-{number}")
+            assert (aside / "run.json").read_text() == '{"step": 3}'
+            write_run(config)
+
+
+def test_other_settings_are_refused_one_by_one(tmp_path: Path) -> None:
+    write_run(config_in(tmp_path, options={"players": 4}, learning_rate=0.01))
+    with pytest.raises(UsageError) as raised:
+        plan_run(config_in(tmp_path, options={"players": 3}, learning_rate=0.02, steps=9))
+    message = str(raised.value)
+    assert "--learning-rate 0.01, now 0.02; --option players=4, now 3. Use" in message
+    assert "--fresh" in message and "--experiment-name" in message and "--steps" not in message
+    with pytest.raises(UsageError, match="cluedo, now goofspiel"):
+        plan_run(config_in(tmp_path, game="goofspiel"))
+
+
+def test_a_run_goes_on_training_what_it_has_trained(tmp_path: Path) -> None:
+    """A server takes adapters only, so naming one or leaving it out may change what is trained."""
+    served = {"host": "embedded", "server": "http://localhost:1"}
+    write_run(config_in(tmp_path, **served))
+    for given in (served, {"host": "embedded", "lora_rank": 8}, {**served, "lora_rank": 8}):
+        assert plan_run(config_in(tmp_path, **given)).start == "continue"
+    with pytest.raises(UsageError, match="an adapter of rank 8, now all weights are trained"):
+        plan_run(config_in(tmp_path, host="embedded"))
+    write_run(config_in(tmp_path, host="embedded"))
+    with pytest.raises(UsageError, match="all weights are trained, now an adapter of rank 8"):
+        plan_run(config_in(tmp_path, **served))
+
+
+def test_the_reference_moves_on_every_so_many_steps() -> None:
+    still = TrainConfig(kl_reference=2)
+    assert [still.reference_step(step) for step in (0, 5, 99)] == [2, 2, 2]
+    moving = TrainConfig(kl_reference_every=3)
+    assert [moving.reference_step(step) for step in range(8)] == [0, 0, 0, 3, 3, 3, 6, 6]
+    later = TrainConfig(kl_reference=4, kl_reference_every=3)
+    assert [later.reference_step(step) for step in (4, 5, 6, 9)] == [4, 4, 6, 9]
+
+
+def test_the_learning_rate_changes_linearly() -> None:
+    still = TrainConfig(learning_rate=0.1, steps=3)
+    assert [still.learning_rate_at(step) for step in range(3)] == [0.1] * 3
+    falling = TrainConfig(learning_rate=0.1, learning_rate_end=0.02, steps=5)
+    rates = [falling.learning_rate_at(step) for step in range(6)]
+    assert rates == pytest.approx([0.1, 0.08, 0.06, 0.04, 0.02, 0.02])
+    assert TrainConfig(learning_rate_end=0.5, steps=1).learning_rate_at(0) == 3e-4
+
+
+def test_a_fault_that_is_found_at_once_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    with pytest.raises(UsageError), begin_run(plan_run(config)):
+        raise UsageError("a bad SPEC")
+    assert not list(tmp_path.iterdir())
+    write_run(config)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError), begin_run(plan_run(config, resume=False)):
+        raise UsageError("a bad SPEC")
+    assert [path for path in sorted(tmp_path.rglob("*")) if path.suffix != ".lock"] == before
+    assert run_files(config).state.read_text() == '{"step": 3}'
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    write_run(config)
+    plan = plan_run(config, resume=False)
+    with lock_of(plan.files):
+        for each in (plan, plan_run(config)):
+            with pytest.raises(ArenaError, match="another arena train is writing"), begin_run(each):
+                raise AssertionError("it has begun")
+    assert run_files(config).state.exists(), "nothing was moved"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("config.json", "{", "config.json is broken"),
+        ("config.json", '{"speed": 3}', "another version of arena: speed"),
+        ("config.json", "\udcff", "cannot be read"),
+        ("run.json", '{"step": "many"}', "run.json is broken"),
+    ],
+)
+def test_a_broken_run_is_named(name: str, content: str, said: str, tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    write_run(config)
+    path = run_files(config).folder / name
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UsageError, match=said):
+        plan_run(config)
+    assert plan_run(config, resume=False).start == "fresh"
+
+
+def test_a_strangers_folder_is_left_alone(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    folder = run_files(config).folder
+    folder.mkdir(parents=True)
+    (folder / ".config.json.part").touch()
+    assert plan_run(config).start == "new", "a run that was killed at once is as good as none"
+    (folder / "thesis.txt").touch()
+    with pytest.raises(UsageError, match="is no experiment of arena"):
+        plan_run(config)

@@ -1,0 +1,1 @@
+"""Losses, batching and the update of the weights."""

@@ -1,0 +1,1 @@
+"""Hosts: who holds the weights that are trained, and who serves them."""

@@ -1,0 +1,139 @@
+"""The embedded host: weights, sampler and trainer in this process, on a CPU or CUDA."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arena.core.errors import UsageError
+from arena.llm.backend import Backend
+from arena.plugins.extras import require
+from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
+from trainers.config.config import TrainConfig
+from trainers.hosts.arguments import train_arguments
+from trainers.hosts.host import HostRequest
+from trainers.hosts.policy import server_of
+from trainers.hosts.weight_sync.adapter_server import check_server
+
+if TYPE_CHECKING:
+    from trainers.algorithms.lora import Lora
+    from trainers.hosts.art import TrainableModel
+    from trainers.hosts.embedded_backend import EmbeddedArtBackend
+    from trainers.hosts.weight_sync.remote import RemoteBackend
+
+SCRATCH = "scratch"
+"""Is made by the trainer before the host is opened."""
+NEEDED = ("art", "openai", "safetensors", "starlette", "torch", "transformers")
+
+
+def embedded_host(request: HostRequest) -> EmbeddedHost:
+    """What the catalog holds under "host" "embedded"."""
+    return EmbeddedHost(request)
+
+
+class EmbeddedHost:
+    """A `TrainingHost` over `EmbeddedArtBackend`."""
+
+    name = "embedded"
+
+    def __init__(self, request: HostRequest) -> None:
+        self._request = request
+        self._model: TrainableModel[Any, Any] | None = None
+        self._backend: EmbeddedArtBackend | None = None
+        self._remote: RemoteBackend | None = None
+        """The backend too, if another process answers."""
+
+    @property
+    def model(self) -> TrainableModel[Any, Any]:
+        assert self._model is not None, "open it first"
+        return self._model
+
+    @property
+    def backend(self) -> EmbeddedArtBackend:
+        assert self._backend is not None, "open it first"
+        return self._backend
+
+    def preflight(self) -> None:
+        require("the embedded host", NEEDED, "train")
+        config = self._request.config
+        if config.base_model != SCRATCH:
+            find_checkpoint(config.base_model)
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", config.device):
+            raise UsageError(f"--device {config.device}: choose auto, cpu, cuda or cuda:NUMBER")
+        if config.device.startswith("cuda"):
+            import torch
+
+            if not torch.cuda.is_available():
+                raise UsageError("--device cuda: torch finds no CUDA device; leave it out")
+        if config.server:
+            check_server(self._request)
+
+    def arguments(self) -> dict[str, Any]:
+        from trainers.hosts.embedded_backend import EmbeddedArtBackend
+
+        return train_arguments(
+            self._request.config, EmbeddedArtBackend.train, host="the embedded host"
+        )
+
+    async def open(self, step: int) -> int:
+        from trainers.hosts.model import trainable_model
+
+        config, folder = self._request.config, self._request.folder
+        self._backend = self._make_backend(step)
+        self._model = trainable_model(config, folder, config.base_model or DEFAULT_CHECKPOINT)
+        await self._model.register(self._backend)  # type: ignore[arg-type]
+        if self._remote is not None:
+            await self._remote.connect(server_of(self._model, self._request, self.name))
+        return self._backend.step
+
+    def _make_backend(self, step: int) -> EmbeddedArtBackend:
+        config = self._request.config
+        shared: dict[str, Any] = {
+            "device": config.device,
+            "context_length": config.max_context_tokens or None,
+            "seed": config.seed,
+            "first_step": step,
+        }
+        if config.server:
+            from trainers.hosts.weight_sync.remote import remote_backend
+
+            self._remote = remote_backend(self._request, **shared)
+            return self._remote
+        from trainers.hosts.embedded_backend import EmbeddedArtBackend
+
+        folder, base_model = self._request.folder / "art", find_checkpoint(config.base_model)
+        return EmbeddedArtBackend(folder, base_model, lora=_lora(config), **shared)
+
+    def policy(self, step: int | None = None) -> Backend:
+        if self._remote is not None:
+            return self._remote.policy(step)
+        from backends.embedded.backend import SamplerBackend
+
+        backend, model = self.backend, self.model
+        if step is not None:
+            backend._model_inference_name(model, step)  # Finds a step that is not kept.
+
+        def version() -> int:
+            return backend.step if step is None else step
+
+        return SamplerBackend(
+            backend.sampler, lambda: backend._model_inference_name(model, version()), version
+        )
+
+    async def keep(self, steps: Collection[int]) -> None:
+        await self.backend._delete_checkpoint_files(self.model, sorted(steps))
+
+    def checkpoint(self, step: int) -> Path | None:
+        return self.backend.checkpoint(step)
+
+    async def close(self) -> None:
+        if self._backend is not None:
+            await self._backend.close()
+
+
+def _lora(config: TrainConfig) -> Lora | None:
+    from trainers.algorithms.lora import Lora
+
+    return Lora(config.lora_rank, config.lora_alpha, config.seed) if config.lora_rank else None

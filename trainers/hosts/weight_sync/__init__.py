@@ -1,0 +1,1 @@
+"""Updates of the weights of a server that answers the rollouts."""

@@ -1,0 +1,1 @@
+"""Records of training runs: files, steps, figures and health checks."""

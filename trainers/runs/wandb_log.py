@@ -1,0 +1,77 @@
+"""Weights & Biases, where it was asked for: online with a key, into the run's folder without one.
+
+ART's own logging is told to leave it alone (`report_metrics=[]`): with a key and no network it
+fails in the middle of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.llm.settings import Settings
+from arena.plugins.extras import require
+from trainers.config.config import TrainConfig
+from trainers.runs.records import StepRecord
+
+if TYPE_CHECKING:
+    from wandb.sdk.wandb_run import Run as WandbRun
+
+
+class WandbLog:
+    """One run there; a row per step, under names like `reward/information`."""
+
+    def __init__(self, run: WandbRun) -> None:
+        self._run = run
+
+    @classmethod
+    def open(cls, config: TrainConfig, folder: Path, settings: Settings) -> WandbLog:
+        """Raises MissingDependency without the package."""
+        require("--wandb", ("wandb",), "train")
+        import wandb
+
+        key = settings.secret("WANDB_API_KEY")
+        folder.mkdir(parents=True, exist_ok=True)
+        run = wandb.init(
+            project=config.project,
+            name=config.experiment,
+            id=f"{config.experiment}-{config.config_hash}",
+            resume="allow" if key else None,
+            dir=str(folder),
+            mode="online" if key else "offline",
+            config=config.model_dump(mode="json"),
+            settings=wandb.Settings(silent=True, api_key=key.get_secret_value() if key else None),
+        )
+        return cls(run)
+
+    def log(self, record: StepRecord) -> None:
+        self._run.log(dict(numbers(record)), step=record.step)
+
+    def close(self) -> None:
+        self._run.finish()
+
+
+def numbers(record: StepRecord) -> Iterator[tuple[str, float]]:
+    """The row as names with numbers; what is unknown is left out."""
+    yield "time/step", record.seconds
+    for name, seconds in record.time.items():
+        yield f"time/{name}", seconds
+    for name, term in record.terms.items():
+        yield f"reward/{name}", term.mean
+    for name, value in record.update.items():
+        yield f"update/{name}", value
+    for name, number in record.groups.model_dump().items():
+        yield f"groups/{name}", number
+    for name, count in record.tokens.model_dump().items():
+        yield f"tokens/{name}", count
+    known = {
+        "win_rate": record.win_rate.value,
+        "reward/total": record.reward.value,
+        "legality": record.legality,
+        "reply_tokens": record.reply_tokens,
+    }
+    if record.evaluation:
+        known["evaluation/win_rate"] = record.evaluation.win_rate.value
+        known["evaluation/gain"] = record.evaluation.gain.value
+    yield from ((name, value) for name, value in known.items() if value is not None)

@@ -7,20 +7,23 @@ DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
 BESIDE := tests/replays tests/testing tests/games/test_cluedo_bots.py tests/games/test_cluedo_assessor.py \
   tests/trainers/test_clue_tiny.py tests/trainers/test_imitation.py tests/trainers/test_export.py \
   tests/backends/test_sampler.py tests/backends/test_server.py tests/episodes/test_branch.py \
-  tests/cli/test_cli_what_if.py
+  tests/cli/test_cli_what_if.py tests/docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test venv bench coverage ladder strength theory playthroughs clean
+.PHONY: help demo test venv bench coverage docs results style ladder strength theory playthroughs clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
 	@echo "make venv   only make and fill $(VENV)"
+	@echo "make style  print figures of the code style"
+	@echo "make docs   build the documentation site into build/site"
 	@echo "make bench  measure speed beside other libraries (3 minutes)"
-	@echo "make ladder rate the bots at 3, 4 and 6 players, with intervals (2 minutes)"
+	@echo "make ladder rate the bots at 3, 4 and 6 players, with intervals (2 minutes), and store it"
+	@echo "make results  write the tables of README and docs from the stored results"
 	@echo "make coverage  measure whether intervals contain the truth as often as they say (10 minutes)"
 	@echo "make theory  train Kuhn poker from nothing, against the exact best response (half an hour)"
-	@echo "make strength  measure how the embedded model plays (15 minutes)"
+	@echo "make strength  measure how the embedded model plays (15 minutes), and store it"
 
 demo: $(VENV)/.core
 	$(BIN)/arena train cluedo --backend art --preset demo
@@ -49,12 +52,22 @@ bench: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py tests/bench_service.py \
 	  tests/bench_sampler.py tests/bench_training.py --benchmark-columns=min,rounds
 
-# The table of the README.
+docs: $(VENV)/.docs
+	$(BIN)/python docs/tools/results.py check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site: build/site/index.html"
+
+# The tables of results in README and docs, from the files in results/.
+results: $(VENV)/.core
+	$(BIN)/python docs/tools/results.py render
+
 ladder: $(VENV)/.core
 	for players in 3 4 6; do \
-	  $(BIN)/arena tournament cluedo --players $$players --games 200 --seed 1 --markdown --no-replays \
-	    --player bot:random --player bot:novice --player bot:detective --player bot:oracle; \
+	  $(BIN)/python docs/tools/results.py store ladder-$$players -- \
+	    $(BIN)/arena tournament cluedo --players $$players --games 200 --seed 1 --json --no-replays \
+	    --player bot:random --player bot:novice --player bot:detective --player bot:oracle || exit 1; \
 	done
+	$(BIN)/python docs/tools/results.py render
 
 coverage: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_coverage.py tests/bench_evaluation.py --benchmark-columns=min
@@ -64,9 +77,14 @@ theory: $(VENV)/.test
 
 strength: $(VENV)/.core
 	for level in deductions notes events; do \
-	  $(BIN)/arena eval cluedo --players 4 --player embedded:clue-tiny --text-level $$level \
-	    --games 400 --seed 500000000 --no-replays --markdown; \
+	  $(BIN)/python docs/tools/results.py store strength-$$level -- \
+	    $(BIN)/arena eval cluedo --players 4 --player embedded:clue-tiny --baseline bot:novice \
+	    --text-level $$level --games 400 --seed 500000000 --json --no-replays || exit 1; \
 	done
+	$(BIN)/python docs/tools/results.py render
+
+style: $(VENV)/.test
+	@$(BIN)/python tests/style.py
 
 # The golden playthroughs, written anew; look at the difference before you commit it.
 playthroughs: $(VENV)/.test
@@ -84,6 +102,10 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[train,pettingzoo,test]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[docs]'
+	@touch $@
 
 $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[train,pettingzoo,test,bench]'

@@ -3,8 +3,8 @@
     import arena
 
     game = arena.make_game("cluedo", players=3)
-    agents = arena.seat_agents(game, ["bot:oracle", "bot:detective", "bot:novice"], seed=7)
-    episode = await arena.play(game, agents, seed=7)
+    match = arena.Match(game, ["bot:oracle", "bot:detective", "bot:novice"], seed=7)
+    episode = await arena.play(match)
 
 Names are imported when they are first used, so that `import arena` costs next to nothing.
 """
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from arena.agents.prompt import ChatOptions as ChatOptions
     from arena.agents.reply.reader import read_reply as read_reply
     from arena.agents.seating import make_agent as make_agent
-    from arena.agents.seating import seat_agents as seat_agents
     from arena.core.action import CHANCE as CHANCE
     from arena.core.action import Action as Action
     from arena.core.action import ActionSet as ActionSet
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from arena.core.assessment import Assessor as Assessor
     from arena.core.assessment import Comment as Comment
     from arena.core.assessment import Measure as Measure
-    from arena.core.assessment import Share as Share
+    from arena.core.assessment import WeightedSum as WeightedSum
     from arena.core.errors import ActionError as ActionError
     from arena.core.errors import AmbiguousAction as AmbiguousAction
     from arena.core.errors import ArenaError as ArenaError
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from arena.core.game import Game as Game
     from arena.core.game import GameOptions as GameOptions
     from arena.core.game import State as State
-    from arena.core.json import Json as Json
     from arena.core.knowledge import Knowledge as Knowledge
     from arena.core.knowledge import PlacedKnowledge as PlacedKnowledge
     from arena.core.knowledge import Placement as Placement
@@ -63,16 +61,19 @@ if TYPE_CHECKING:
     from arena.core.view import Picture as Picture
     from arena.core.view import Scene as Scene
     from arena.envs.multi_agent import MultiAgentEnv as MultiAgentEnv
+    from arena.envs.pettingzoo import to_parallel_pettingzoo as to_parallel_pettingzoo
     from arena.envs.pettingzoo import to_pettingzoo as to_pettingzoo
+    from arena.envs.wrappers import FlatActionMaskEnv as FlatActionMaskEnv
+    from arena.episodes.match import Match as Match
     from arena.episodes.record import Episode as Episode
     from arena.episodes.record import Header as Header
-    from arena.episodes.record import ReplayWriter as ReplayWriter
     from arena.episodes.replay import Replay as Replay
     from arena.episodes.replay import read_replay as read_replay
-    from arena.episodes.replay import verify as verify
+    from arena.episodes.replay_writer import ReplayWriter as ReplayWriter
     from arena.episodes.runner import Watcher as Watcher
     from arena.episodes.runner import play as play
     from arena.episodes.runner import play_many as play_many
+    from arena.episodes.verify import verify as verify
     from arena.llm.backend import Backend as Backend
     from arena.llm.backend import Choice as Choice
     from arena.llm.backend import Completion as Completion
@@ -97,10 +98,7 @@ _HOME = {
         "ChatOptions",
     ),
     "agents.reply.reader": ("read_reply",),
-    "agents.seating": (
-        "make_agent",
-        "seat_agents",
-    ),
+    "agents.seating": ("make_agent",),
     "core.action": (
         "CHANCE",
         "Action",
@@ -113,7 +111,7 @@ _HOME = {
         "Assessor",
         "Comment",
         "Measure",
-        "Share",
+        "WeightedSum",
     ),
     "core.errors": (
         "ActionError",
@@ -133,7 +131,6 @@ _HOME = {
         "GameOptions",
         "State",
     ),
-    "core.json": ("Json",),
     "core.knowledge": (
         "Knowledge",
         "PlacedKnowledge",
@@ -155,22 +152,27 @@ _HOME = {
         "Scene",
     ),
     "envs.multi_agent": ("MultiAgentEnv",),
-    "envs.pettingzoo": ("to_pettingzoo",),
+    "envs.pettingzoo": (
+        "to_parallel_pettingzoo",
+        "to_pettingzoo",
+    ),
+    "envs.wrappers": ("FlatActionMaskEnv",),
+    "episodes.match": ("Match",),
     "episodes.record": (
         "Episode",
         "Header",
-        "ReplayWriter",
     ),
     "episodes.replay": (
         "Replay",
         "read_replay",
-        "verify",
     ),
+    "episodes.replay_writer": ("ReplayWriter",),
     "episodes.runner": (
         "Watcher",
         "play",
         "play_many",
     ),
+    "episodes.verify": ("verify",),
     "llm.backend": (
         "Backend",
         "Choice",

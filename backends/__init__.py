@@ -1,4 +1,4 @@
-"""Whatever answers a chat request. Each is reached through the catalog, like any third party's."""
+"""Backends: whatever answers a chat request. Each is registered in the catalog like a plugin."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ BACKENDS = {
             ("ollama", "a local Ollama"),
         )
     },
-    "litellm": ("litellm:anything", "litellm:MODEL, whatever litellm reaches, as it names it"),
+    "litellm": ("litellm:any_provider", "litellm:MODEL, any model under litellm's name"),
     "http": ("openai_http:http_backend", "http://HOST:PORT/v1#MODEL, any OpenAI-compatible server"),
     "https": ("openai_http:https_backend", "https://HOST:PORT/v1#MODEL, the same"),
-    "art": ("openai_http:art", "art[:MODEL], what `arena serve` or an ART backend hosts"),
+    "art": ("openai_http:art", "art[:MODEL], a model of `arena serve` or of an ART backend"),
     "embedded": ("embedded:embedded", "embedded[:NAME or FOLDER], a model in this process"),
-    "scripted": ("scripted:scripted", "scripted:FILE, replies given in advance"),
-    "recorded": ("recorded:recorded", "recorded:REPLAY, what models said in that game"),
+    "scripted": ("scripted:scripted", "scripted:FILE, prepared replies"),
+    "recorded": ("recorded:recorded", "recorded:REPLAY, the replies of models in that game"),
 }
-"""By prefix: where the factory is, and what the SPEC means."""
+"""By prefix: the module and name of the factory, and the meaning of the SPEC."""
 
 
 def register(catalog: Catalog) -> None:
+    """Add the backends to the catalog."""
     for name, (target, summary) in BACKENDS.items():
         catalog.add("backend", name, f"backends.{target}", summary)

@@ -1,4 +1,4 @@
-"""litellm as a library among others: loaded late and quietly, on connections that we watch."""
+"""litellm as a library: imported late and without output, on connections that are observed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from weakref import WeakKeyDictionary
 
 import aiohttp
 
-from backends.openai_wire import one_line, retry_after
+from backends.provider_errors import parse_retry_after, to_one_line
 
-MAX_BODY = 16 << 20
-"""Bytes of an answer, where the provider announces them; a longer one is not read."""
+MAX_BODY_BYTES = 16 << 20
+"""A response that announces a longer body is not read."""
 
 
 @cache
 def load_litellm() -> Any:
-    """The module, told to be quiet, to stay offline, and to leave `.env` files alone."""
+    """Import litellm without output, network access, telemetry or loading of `.env` files."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     mode = os.environ.get("LITELLM_MODE")
-    os.environ["LITELLM_MODE"] = "PRODUCTION"  # Its other mode loads a `.env` into the process.
+    os.environ["LITELLM_MODE"] = "PRODUCTION"  # The other mode loads `.env` into the process.
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -41,125 +41,128 @@ def load_litellm() -> Any:
     litellm.drop_params = True
     litellm.num_retries = 0
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-        # Its log shows requests with their headers; what went wrong is told by our errors.
+        # Its log contains requests with their headers; our errors report the problems.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    _spare_the_bookkeeping(litellm)
+    _skip_unused_callbacks(litellm)
     return litellm
 
 
-def _spare_the_bookkeeping(litellm: Any) -> None:
-    """Queue what litellm does after each answer only if somebody registered a callback for it.
+def _skip_unused_callbacks(litellm: Any) -> None:
+    """Run litellm's logging after a response only if a callback is registered.
 
-    For nobody's sake it costs a quarter of a call, warns of its own classes, and leaves coroutines
-    behind that are never awaited when the event loop ends.
+    Without a callback it takes a quarter of the time of a call, warns about its own classes, and
+    leaves coroutines that are never awaited when the event loop ends.
     """
     worker = import_module("litellm.litellm_core_utils.logging_worker").GLOBAL_LOGGING_WORKER
     enqueue = worker.ensure_initialized_and_enqueue
 
-    def enqueue_if_wanted(async_coroutine: Coroutine[Any, Any, None]) -> None:
-        # Loading Gemini's part of litellm registers "cache", without a cache to keep.
+    def enqueue_if_used(async_coroutine: Coroutine[Any, Any, None]) -> None:
+        # Loading litellm's code for Gemini registers "cache", even without a cache.
         callbacks = {*litellm.callbacks, *litellm.success_callback, *litellm.failure_callback}
         if litellm.cache or callbacks - {"cache"}:
             enqueue(async_coroutine=async_coroutine)
         else:
             async_coroutine.close()
 
-    worker.ensure_initialized_and_enqueue = enqueue_if_wanted
+    worker.ensure_initialized_and_enqueue = enqueue_if_used
 
 
 @dataclass(slots=True)
-class Exchange:
-    """What passed on the wire during one call; litellm's own errors tell that only roughly."""
+class HTTPExchange:
+    """Observations of the HTTP traffic of one call; litellm's errors are less precise."""
 
     status: int | None = None
-    wait: float | None = None
-    broken: str = ""
-    """How the connection broke."""
-    unpromised: str = ""
-    """What a provider sent with status 200 that can be no answer."""
+    retry_after: float | None = None
+    """Seconds."""
+    connection_error: str = ""
+    invalid_content: str = ""
+    """The reason why a response with status 200 cannot be a completion."""
     body: aiohttp.StreamReader | None = None
 
     @property
-    def cut(self) -> bool:
-        """The body did not come to its end; litellm takes what came for the whole."""
-        # Any body that was let go holds some exception; this is the one of an early end.
+    def is_truncated(self) -> bool:
+        """Return whether the body ended too early; litellm would take it as complete."""
+        # Each closed body has some exception; this class means that it ended too early.
         return self.body is not None and isinstance(
             self.body.exception(), aiohttp.ClientPayloadError
         )
 
 
-exchange_of_call: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+current_exchange: ContextVar[HTTPExchange | None] = ContextVar("current_exchange", default=None)
 
 
-async def _watch(
+async def _observe(
     request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """An aiohttp middleware that notes what passes, and keeps litellm from sending twice."""
-    exchange = exchange_of_call.get() or Exchange()
+    """Record an exchange (aiohttp middleware), and prevent litellm's own second request."""
+    exchange = current_exchange.get() or HTTPExchange()
     try:
         response = await send(request)
     except aiohttp.ClientConnectionError as error:
         if isinstance(error, TimeoutError):
             raise
-        exchange.broken = one_line(str(error)) or type(error).__name__
-        # litellm answers a ClientOSError with a second request, which may be billed too.
-        raise aiohttp.ClientConnectionError(exchange.broken) from None
+        exchange.connection_error = to_one_line(str(error)) or type(error).__name__
+        # After a ClientOSError litellm sends the request again, which may be billed too.
+        raise aiohttp.ClientConnectionError(exchange.connection_error) from None
     exchange.status, exchange.body = response.status, response.content
-    exchange.wait = retry_after(response.headers.get("retry-after"))
+    exchange.retry_after = parse_retry_after(response.headers.get("retry-after"))
     if response.status == 200:
-        kind = response.headers.get("content-type", "application/json")
-        if "json" not in kind.lower():
-            exchange.unpromised = f"{one_line(kind)} in place of JSON"
-        elif (response.content_length or 0) > MAX_BODY:
-            exchange.unpromised = f"more than {MAX_BODY >> 20} MB"
-        if exchange.unpromised:
+        content_type = response.headers.get("content-type", "application/json")
+        if "json" not in content_type.lower():
+            exchange.invalid_content = f"{to_one_line(content_type)} instead of JSON"
+        elif (response.content_length or 0) > MAX_BODY_BYTES:
+            exchange.invalid_content = f"more than {MAX_BODY_BYTES >> 20} MB"
+        if exchange.invalid_content:
             response.close()
-            raise aiohttp.ClientPayloadError(exchange.unpromised)
+            raise aiohttp.ClientPayloadError(exchange.invalid_content)
     return response
 
 
 @dataclass(slots=True)
 class Connections:
-    """The connections of all litellm backends of one event loop.
+    """Connections of all litellm backends of one event loop.
 
-    litellm keeps its clients by provider, whoever asked for them, so they have to share.
+    litellm caches its clients by provider for the whole process, so the backends must share them.
     """
 
     session: aiohttp.ClientSession
     client: Any
-    """litellm's own client on that session, for the providers that take one."""
+    """litellm's client for this session, for the providers that accept one."""
     users: set[int] = field(default_factory=set)
 
 
 _connections: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = WeakKeyDictionary()
-TAKE_A_CLIENT = {"openrouter", "anthropic", "gemini"}
-"""Routes that take the client of a call; the others take its session."""
+ROUTES_WITH_CLIENT = {"openrouter", "anthropic", "gemini"}
+"""Routes of litellm that accept a client for each call; the others accept a session."""
 
 
 def connect(user: int) -> Connections:
-    """The connections of the running loop, opened for the first of their users."""
+    """Return the connections of the running event loop; the first user opens them."""
     loop = asyncio.get_running_loop()
-    found = _connections.get(loop)
-    if found is None or found.session.closed:
+    connections = _connections.get(loop)
+    if connections is None or connections.session.closed:
         litellm = load_litellm()
-        litellm.in_memory_llm_clients_cache.flush_cache()  # They sit on another loop's session.
-        connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)  # The service limits calls.
-        session = aiohttp.ClientSession(connector=connector, middlewares=(_watch,))
-        made = import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler
-        found = _connections[loop] = Connections(session, made(shared_session=session))
-    found.users.add(user)
-    return found
+        # The cached clients belong to the session of another event loop.
+        litellm.in_memory_llm_clients_cache.flush_cache()
+        # No limit: `LLMService` limits the number of calls.
+        connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
+        session = aiohttp.ClientSession(connector=connector, middlewares=(_observe,))
+        http_handler = import_module("litellm.llms.custom_httpx.http_handler")
+        client = http_handler.AsyncHTTPHandler(shared_session=session)
+        connections = _connections[loop] = Connections(session, client)
+    connections.users.add(user)
+    return connections
 
 
 async def disconnect(user: int) -> None:
-    """Close them after the last of their users."""
+    """Release the connections of the running event loop; the last user closes them."""
     loop = asyncio.get_running_loop()
-    found = _connections.get(loop)
-    if found is None or user not in found.users:
+    connections = _connections.get(loop)
+    if connections is None or user not in connections.users:
         return
-    found.users.discard(user)
-    if not found.users:
+    connections.users.discard(user)
+    if not connections.users:
         del _connections[loop]
         load_litellm().in_memory_llm_clients_cache.flush_cache()
-        await found.client.close()
-        await found.session.close()
+        await connections.client.close()
+        await connections.session.close()

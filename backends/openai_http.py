@@ -1,6 +1,6 @@
 """Any OpenAI-compatible server: vLLM, llama.cpp, a gateway, `arena serve`, an ART backend.
 
-http://HOST:PORT/v1#MODEL    (https too) the model is the server's first if none is named;
+http://HOST:PORT/v1#MODEL    (also https) without a model, the first one that the server lists;
                              ARENA_API_KEY is sent if it is set
 art:MODEL                    the server at ART_WRAPPER_URL; ART_API_KEY or ARENA_API_KEY
 """
@@ -12,114 +12,131 @@ import json
 import time
 
 import httpx
-from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic import BaseModel, Field, JsonValue, SecretStr, ValidationError
 
 from arena.core.errors import BackendError, UsageError
 from arena.llm.backend import Completion, Request
 from arena.llm.settings import Limits, Settings
-from backends.openai_wire import (
-    chat_request,
-    failure,
-    one_line,
-    read_completion,
-    retry_after,
-    said_in,
-    shortened,
-    versioned,
-    without,
+from backends.openai_wire import chat_request, read_completion, versioned_name
+from backends.provider_errors import (
+    extract_message,
+    parse_retry_after,
+    safe_excerpt,
+    status_error,
 )
 
-MAX_BODY = 16 << 20
-"""Bytes of an answer; a longer one is no chat completion."""
+MAX_BODY_BYTES = 16 << 20
+"""A longer response is not a chat completion."""
+MAX_ERROR_BYTES = 1 << 16
+"""Bytes of an error body that are searched for a message."""
 ONE_CONNECTION = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30)
-"""httpx looks through all of a client's connections at each request, which takes quadratic time: at
-256 in flight one client reaches thirty calls a second, a client each more than a thousand."""
+"""Limits of each client. httpx searches all connections of a client at each request, in quadratic
+time: with 256 calls in flight one client reaches thirty calls per second, one client per connection
+more than a thousand."""
 
 
 def http_backend(model: str, settings: Settings) -> HTTPBackend:
-    """`http:` in front of a SPEC; `model` is what stands behind it, `//HOST:PORT/v1#MODEL`."""
+    """Return the backend of a SPEC `http:…`; `model` is the rest, `//HOST:PORT/v1#MODEL`."""
     return _from_url("http", model, settings)
 
 
 def https_backend(model: str, settings: Settings) -> HTTPBackend:
-    """`https:` in front of a SPEC, as `http_backend`."""
+    """Return the backend of a SPEC `https:…`, like `http_backend`."""
     return _from_url("https", model, settings)
 
 
 def art(model: str, settings: Settings) -> HTTPBackend:
-    """The model of this name, or the first one, of the server at ART_WRAPPER_URL."""
+    """Return the backend of a model, or of the first model, at ART_WRAPPER_URL."""
     base = settings.art_wrapper_url.rstrip("/")
+    # ART gives the URL of the server, without the path of the API.
     base = base if base.endswith("/v1") else f"{base}/v1"
     return HTTPBackend(
-        _checked_url(base),
+        _check_url(base),
         model,
         settings.service.limits("art"),
         settings.secret("ART_API_KEY", "ARENA_API_KEY"),
-        hint="; ART_WRAPPER_URL says where to look, and `arena serve` starts a server there",
+        hint="; ART_WRAPPER_URL sets the address, and `arena serve` starts a server there",
     )
 
 
 def _from_url(scheme: str, rest: str, settings: Settings) -> HTTPBackend:
     base, _, model = rest.partition("#")
-    url = _checked_url(f"{scheme}:{base}")
+    url = _check_url(f"{scheme}:{base}")
     key = settings.secret("ARENA_API_KEY")
     return HTTPBackend(url, model, settings.service.limits(scheme), key)
 
 
-def _checked_url(url: str) -> str:
-    """The base URL. A key in it would end up in replays, so it may hold no user and no query."""
-    if "@" in url or "?" in url:
-        place = url.partition(":")[0]
-        raise UsageError(f"the {place} URL must hold no key: set ARENA_API_KEY, or put it in .env")
+def _check_url(url: str) -> str:
+    """Return the base URL. Raises UsageError.
+
+    User and query are refused: they may contain a key, and the URL is stored in replays.
+    """
+    if "@" in url or "?" in url:  # First, so that no other error quotes it.
+        scheme = url.partition(":")[0]
+        raise UsageError(
+            f"the {scheme} URL must not contain a key: set ARENA_API_KEY, in the environment or "
+            "in .env"
+        )
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise UsageError(f"'{url}' is no URL: {error}") from None
+        raise UsageError(f"'{url}' is not a URL: {error}") from None
     if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise UsageError(f"'{url}' is no URL of a server; write http://HOST:PORT/v1#MODEL")
+        raise UsageError(f"'{url}' is not the URL of a server; write http://HOST:PORT/v1#MODEL")
     return url.rstrip("/")
 
 
-class _Model(BaseModel):
+class _ModelCard(BaseModel):
     id: str
     max_model_len: int | None = None
 
 
-class _Models(BaseModel):
-    data: list[_Model] = Field(min_length=1)
+class _ServerModels(BaseModel):
+    data: list[_ModelCard] = Field(min_length=1)
 
 
 class HTTPBackend:
-    """One model of an OpenAI-compatible server."""
+    """One model of an OpenAI-compatible server.
+
+    Args:
+        url: Base URL, without a final slash.
+        model: Name of the model; empty for the first one that the server lists.
+        limits: Timeouts and the number of concurrent calls.
+        key: API key, sent as a bearer token.
+        hint: Text for the error if the server cannot be reached.
+    """
 
     def __init__(
         self, url: str, model: str, limits: Limits, key: SecretStr | None, *, hint: str = ""
     ) -> None:
         self.url = url
         self.model = model
-        """Empty until the first call, if the server is to choose."""
+        """Empty until the first call if the server chooses."""
         self.context_length: int | None = None
         self._limits = limits
         self._key = key.get_secret_value().strip() if key else ""
+        # An error of httpx could quote the key.
         if not self._key.isascii() or not self._key.isprintable():
-            raise UsageError(f"the API key for {url} has characters that no header can hold")
+            raise UsageError(f"the API key for {url} has characters that a header cannot contain")
         self._hint = hint
         self._clients = self._make_clients()
-        self._free: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
-        for client in self._clients:  # The one used last is the warmest.
-            self._free.put_nowait(client)
-        self._choosing = asyncio.Lock()
+        # Last in, first out: the client that was used last has a warm connection.
+        self._idle_clients: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
+        for client in self._clients:
+            self._idle_clients.put_nowait(client)
+        # One query at a time; all other calls wait for its result.
+        self._choosing_model = asyncio.Lock()
 
     def _make_clients(self) -> list[httpx.AsyncClient]:
         limits = self._limits
-        trusted = httpx.create_ssl_context()
+        ssl_context = httpx.create_ssl_context()
         headers = {"accept": "application/json"}
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
         return [
             httpx.AsyncClient(
                 headers=headers,
-                verify=trusted,
+                verify=ssl_context,
                 timeout=httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout),
                 limits=ONE_CONNECTION,
             )
@@ -131,58 +148,66 @@ class HTTPBackend:
             await client.aclose()
 
     async def complete(self, request: Request) -> Completion:
-        model = versioned(self.model or await self._choose_model(), request.policy_version)
+        """Answer with the model of this backend, in the version that the request names."""
+        model = versioned_name(self.model or await self._choose_model(), request.policy_version)
         return await self.complete_with(model, request)
 
     async def complete_with(self, model: str, request: Request) -> Completion:
-        """The same with another model of this server."""
+        """Answer with any model of this server."""
         started = time.perf_counter()
         raw = await self._fetch("POST", "/chat/completions", chat_request(request, model))
         seconds = time.perf_counter() - started
         return read_completion(raw, self.url, model, seconds, self._key)
 
     async def _choose_model(self) -> str:
-        """The first model that the server lists; looked up once, however many calls wait for it."""
-        async with self._choosing:
-            if not self.model:
+        """Return the first model that the server lists; concurrent calls share one query."""
+        async with self._choosing_model:
+            if not self.model:  # Another call may have set it while this one waited.
                 raw = await self._fetch("GET", "/models")
                 try:
-                    first = _Models.model_validate_json(raw).data[0]
+                    card = _ServerModels.model_validate_json(raw).data[0]
                 except ValidationError:
-                    first = None
-                if first is None:
-                    said = f"{self.url}/models lists no model; name one: {self.url}#MODEL"
-                    raise BackendError(said, "bad_response", retryable=True)
-                self.model, self.context_length = first.id, first.max_model_len
+                    card = None
+                if card is None:
+                    message = f"{self.url}/models lists no model; name one: {self.url}#MODEL"
+                    raise BackendError(message, "bad_response", retryable=True)
+                self.model, self.context_length = card.id, card.max_model_len
         return self.model
 
-    async def _fetch(self, method: str, path: str, body: object = None) -> bytes:
-        """The body of an answer with status 200. Raises BackendError for everything else."""
-        fetched = await self._try_to_fetch(method, path, body)
-        if isinstance(fetched, BackendError):
-            # Not raised inside of an `except`: what httpx raised holds the request and its key.
-            raise fetched
-        return fetched
+    async def _fetch(
+        self, method: str, path: str, body: dict[str, JsonValue] | None = None
+    ) -> bytes:
+        """Return the body of a response with status 200. Raises BackendError otherwise."""
+        result = await self._try_fetch(method, path, body)
+        if isinstance(result, BackendError):
+            # Raised outside any `except`: httpx's exceptions hold the request with its key.
+            raise result
+        return result
 
-    async def _try_to_fetch(self, method: str, path: str, body: object) -> bytes | BackendError:
+    async def _try_fetch(
+        self, method: str, path: str, body: dict[str, JsonValue] | None
+    ) -> bytes | BackendError:
         try:
+            # httpx has timeouts per read and per connection only, so a slow server could send
+            # one byte at a time; this limits the whole call.
             async with asyncio.timeout(self._limits.call_timeout):
-                client = await self._free.get()
+                client = await self._idle_clients.get()
                 try:
-                    return await self._exchange(client, method, path, body)
+                    return await self._send(client, method, path, body)
                 finally:
-                    self._free.put_nowait(client)
+                    self._idle_clients.put_nowait(client)
         except (TimeoutError, httpx.TimeoutException) as error:
-            return self._timed_out(error)
+            return self._timeout_error(error)
         except httpx.RequestError as error:
-            return self._broken(error)
+            return self._request_error(error)
 
-    async def _exchange(
-        self, client: httpx.AsyncClient, method: str, path: str, body: object
+    async def _send(
+        self, client: httpx.AsyncClient, method: str, path: str, body: dict[str, JsonValue] | None
     ) -> bytes | BackendError:
         content = None if body is None else json.dumps(body).encode()
         headers = {"content-type": "application/json"} if content else {}
         request = client.build_request(method, self.url + path, content=content, headers=headers)
+        # Streaming, so that a body over the limit is not read to its end.
         response = await client.send(request, stream=True)
         try:
             return await self._read(response)
@@ -195,40 +220,40 @@ class HTTPBackend:
         async for chunk in response.aiter_bytes():
             chunks.append(chunk)
             size += len(chunk)
-            if size > MAX_BODY:
-                return self._bad(f"answered more than {MAX_BODY >> 20} MB")
+            if size > MAX_BODY_BYTES:  # A Content-Length header may be missing or wrong.
+                return self._bad_response(f"answered more than {MAX_BODY_BYTES >> 20} MB")
         raw = b"".join(chunks)
         if response.status_code != 200:
-            said = said_in(raw[: 1 << 16].decode(errors="replace"))
-            wait = retry_after(response.headers.get("retry-after"))
-            return failure(response.status_code, said, self.url, wait, self._key)
-        kind = response.headers.get("content-type", "application/json")
-        if "json" not in kind.lower():
-            return self._bad(f"answered {kind} in place of JSON")
+            message = extract_message(raw[:MAX_ERROR_BYTES].decode(errors="replace"))
+            wait = parse_retry_after(response.headers.get("retry-after"))
+            return status_error(response.status_code, message, self.url, wait, self._key)
+        content_type = response.headers.get("content-type", "application/json")
+        if "json" not in content_type.lower():
+            return self._bad_response(f"answered {content_type} instead of JSON")
         return raw
 
-    def _bad(self, what: str) -> BackendError:
-        message = shortened(without(one_line(f"{self.url} {what}"), self._key))
+    def _bad_response(self, problem: str) -> BackendError:
+        message = safe_excerpt(f"{self.url} {problem}", self._key)
         return BackendError(message, "bad_response", retryable=True)
 
-    def _timed_out(self, error: Exception) -> BackendError:
+    def _timeout_error(self, error: Exception) -> BackendError:
         limits = self._limits
         if isinstance(error, httpx.ConnectTimeout):
-            what = f"no connection within {limits.connect_timeout:g} s"
+            problem = f"no connection within {limits.connect_timeout:g} s"
         elif isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
-            what = f"nothing came for {limits.read_timeout:g} s"
+            problem = f"no data for {limits.read_timeout:g} s"
         else:
-            what = f"no answer within {limits.call_timeout:g} s"
-        return BackendError(f"{self.url}: {what}", "timeout", retryable=True)
+            problem = f"no response within {limits.call_timeout:g} s"
+        return BackendError(f"{self.url}: {problem}", "timeout", retryable=True)
 
-    def _broken(self, error: httpx.RequestError) -> BackendError:
-        said = shortened(without(one_line(str(error)), self._key)) or type(error).__name__
+    def _request_error(self, error: httpx.RequestError) -> BackendError:
+        reason = safe_excerpt(str(error), self._key) or type(error).__name__
         if isinstance(error, httpx.ConnectError):
-            message = f"nothing answers at {self.url} ({said}){self._hint}"
+            message = f"cannot connect to {self.url} ({reason}){self._hint}"
             return BackendError(message, "connection", retryable=True)
         if isinstance(error, httpx.DecodingError):
-            return self._bad(f"answered what cannot be decoded ({said})")
+            return self._bad_response(f"answered with data that cannot be decoded ({reason})")
         if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
-            return BackendError(f"{self.url}: {said}", "bad_request")
-        message = f"the connection to {self.url} broke ({said})"
+            return BackendError(f"{self.url}: {reason}", "bad_request")
+        message = f"the connection to {self.url} broke ({reason})"
         return BackendError(message, "connection", retryable=True)

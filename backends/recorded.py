@@ -1,7 +1,7 @@
-"""Answers taken from a replay: a finished game can be run again without its provider.
+"""Answers from a replay: a finished game can be played again without its provider.
 
-`recorded:REPLAY` answers a request with what the model said to the same request in that game. A
-request that was not made there stops the run and shows where it differs.
+`recorded:REPLAY` answers each request with the model's reply to the same request in that game. A
+request that the replay does not contain stops the run, and the error shows the difference.
 """
 
 from __future__ import annotations
@@ -11,114 +11,132 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from arena.agents.model_call import Attempt, requests_of, shared, unusual
 from arena.core.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
-from arena.core.json import Json
-from arena.core.text import shortened
+from arena.core.text import shorten
 from arena.episodes.record import DecisionLine
 from arena.episodes.replay import Replay, read_replay
 from arena.llm.backend import Choice, Completion, Message, Request, Token, Usage
 from arena.llm.settings import Settings
 
-AROUND = 60
-"""Characters shown of a difference."""
+EXCERPT_LENGTH = 60
+"""Characters of a message that an error shows around a difference."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """One request of a replay and what came back."""
+class RecordedRequest:
+    """One request of a replay and its answer."""
 
     ply: int
     messages: tuple[Message, ...]
-    sampling: dict[str, Json]
+    sampling: dict[str, JsonValue]
     attempt: Attempt
 
 
-class Recorded:
-    """Gives the answers of a replay to the requests of that replay, each answer once."""
+class RecordedBackend:
+    """Answers the requests of a replay with its replies, each reply once.
+
+    Args:
+        recordings: The requests and replies of the replay.
+        model: Name for error messages.
+        setup: Description of the recorded game, for the error about a request of another game.
+    """
 
     context_length: int | None = None
 
-    def __init__(self, recordings: Iterable[Recording], model: str, setting: str = "") -> None:
-        """`setting` says how the game was played, for whoever plays another one."""
+    def __init__(self, recordings: Iterable[RecordedRequest], model: str, setup: str = "") -> None:
         self.model = model
-        self._setting = setting
+        self._setup = setup
         self._recordings = list(recordings)
-        self._waiting: defaultdict[str, deque[Recording]] = defaultdict(deque)
+        # A queue per request: equal requests of a game may have had different replies.
+        self._unused: defaultdict[str, deque[RecordedRequest]] = defaultdict(deque)
         for recording in self._recordings:
-            self._waiting[_key(recording.messages, recording.sampling)].append(recording)
+            self._unused[_request_key(recording.messages, recording.sampling)].append(recording)
 
     async def complete(self, request: Request) -> Completion:
-        sampling = _drawn_how(unusual(request.sampling))
-        same = self._waiting[_key(request.messages, sampling)]
-        if not same:
-            difference = self._difference(request.messages, sampling)
-            raise StopPlaying("; ".join(filter(None, [difference, self._setting])))
-        return _completion(same.popleft().attempt)
+        sampling = _without_seed(unusual(request.sampling))
+        # Equal requests have the answers of the recorded game in its order.
+        matches = self._unused[_request_key(request.messages, sampling)]
+        if not matches:
+            difference = self._describe_difference(request.messages, sampling)
+            raise StopPlaying("; ".join(filter(None, [difference, self._setup])))
+        return _completion(matches.popleft().attempt)
 
     async def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there are no resources."""
 
-    def _difference(self, messages: tuple[Message, ...], sampling: dict[str, Json]) -> str:
-        """Where the request leaves the recorded one that it shares the longest beginning with."""
+    def _describe_difference(
+        self, messages: tuple[Message, ...], sampling: dict[str, JsonValue]
+    ) -> str:
+        """Compare a request with the recorded one that has the longest common beginning."""
         if not self._recordings:
-            return f"{self.model}: the replay holds no model's answers"
+            return f"{self.model}: the replay has no answers of models"
         nearest = max(self._recordings, key=lambda recording: shared(recording.messages, messages))
-        number = shared(nearest.messages, messages)
+        number = shared(nearest.messages, messages)  # The first message that differs.
         place = (
-            f"{self.model}: this request was not made; the nearest was for ply {nearest.ply + 1}"
+            f"{self.model}: the replay does not contain this request; the nearest one was for ply "
+            f"{nearest.ply + 1}"
         )
         if number == len(messages) == len(nearest.messages):
             if sampling == nearest.sampling:
-                return f"{place}, and its answer has been given already"
+                return f"{place}, and its answer has already been used"
             return f"{place}, with sampling {nearest.sampling}, not {sampling}"
-        then, now = (_text(found, number) for found in (nearest.messages, messages))
-        start = max(0, shared(then, now) - AROUND // 2)
-        shown = [repr(text[start : start + AROUND]) for text in (then, now)]
-        return f"{place}; message {number + 1} had {shown[0]}, now {shown[1]}"
+        old = nearest.messages[number].content if number < len(nearest.messages) else ""
+        new = messages[number].content if number < len(messages) else ""
+        # `shared` also counts equal characters, so the excerpt starts half its length before the
+        # difference.
+        start = max(0, shared(old, new) - EXCERPT_LENGTH // 2)
+        excerpts = [text[start : start + EXCERPT_LENGTH] for text in (old, new)]
+        return f"{place}; message {number + 1} had {excerpts[0]!r}, now {excerpts[1]!r}"
 
 
-def recorded(rest: str, settings: Settings) -> Recorded:
-    """The backend of `recorded:REPLAY`. Raises UsageError for a file that is no replay."""
+def recorded(rest: str, settings: Settings) -> RecordedBackend:
+    """Return the backend of `recorded:REPLAY`. Raises UsageError for an unreadable replay."""
     if not rest:
-        raise UsageError("recorded: which game? recorded:REPLAY, the file of a finished game")
+        raise UsageError("recorded: name the replay of a finished game, recorded:REPLAY")
     try:
         replay = read_replay(rest)
-        return Recorded(read_recordings(replay), f"recorded:{rest}", setting_of(replay))
+        recordings = read_recordings(replay)
     except ReplayError as error:
         raise UsageError(f"recorded: {error}") from error
-
-
-def setting_of(replay: Replay) -> str:
-    """What decides the requests of a game, beside how models were asked."""
     header = replay.header
-    players = shortened(", ".join(header.players))
-    return f"it was played with seed {header.seed}, text level {header.text_level}, by {players}"
+    players = shorten(", ".join(header.players))
+    # The parts of the set-up that decide the requests.
+    setup = f"it was played with seed {header.seed}, text level {header.text_level}, by {players}"
+    return RecordedBackend(recordings, f"recorded:{rest}", setup)
 
 
-def read_recordings(replay: Replay) -> list[Recording]:
-    """Every request of every model in a replay. Raises ReplayError."""
+def read_recordings(replay: Replay) -> list[RecordedRequest]:
+    """Return every request to a model in a replay. Raises ReplayError."""
     seats: defaultdict[int, list[DecisionLine]] = defaultdict(list)
     for move in replay.moves:
         if isinstance(move, DecisionLine) and move.details.get("attempts"):
             seats[move.player].append(move)
-    return [recording for moves in seats.values() for recording in _of_seat(replay.path, moves)]
-
-
-def _of_seat(path: Path, moves: list[DecisionLine]) -> list[Recording]:
-    pairs = [
-        (move, _attempt(path, move, raw)) for move in moves for raw in move.details["attempts"]
+    return [
+        recording
+        for moves in seats.values()
+        for recording in _recordings_of_seat(replay.path, moves)
     ]
+
+
+def _recordings_of_seat(path: Path, moves: list[DecisionLine]) -> list[RecordedRequest]:
+    pairs = []
+    for move in moves:
+        attempts = move.details["attempts"]
+        # The replay is untrusted, so anything but a list is checked as one attempt.
+        for raw in attempts if isinstance(attempts, list) else [attempts]:
+            pairs.append((move, _parse_attempt(path, move, raw)))
+    # The replay stores only the new messages of each request; this restores the whole chats.
     requests = requests_of(attempt for _, attempt in pairs)
     return [
-        Recording(move.ply, messages, _drawn_how(attempt.sampling), attempt)
+        RecordedRequest(move.ply, messages, _without_seed(attempt.sampling), attempt)
         for (move, attempt), messages in zip(pairs, requests, strict=True)
     ]
 
 
-def _attempt(path: Path, move: DecisionLine, raw: Json) -> Attempt:
+def _parse_attempt(path: Path, move: DecisionLine, raw: JsonValue) -> Attempt:
     try:
         return Attempt.model_validate(raw)
     except ValidationError as error:
@@ -130,11 +148,13 @@ def _attempt(path: Path, move: DecisionLine, raw: Json) -> Attempt:
 
 
 def _completion(attempt: Attempt) -> Completion:
-    """What came back then, at no cost now. Raises BackendError if nothing did."""
+    """Return the recorded answer, without cost. Raises the recorded BackendError."""
     if attempt.cause == "context_length":
         raise ContextOverflow(attempt.excerpt)
     if attempt.failure == "provider_error":
+        # Not retryable: the recorded game had finished its retries by then.
         raise BackendError(attempt.excerpt, attempt.cause or "bad_response")
+    # The replay has ids and probabilities of tokens, but not their text.
     tokens = tuple(Token(id, "", logprob, sampled) for id, logprob, sampled in attempt.tokens)
     choice = Choice(
         attempt.reply, attempt.finish_reason, attempt.reasoning, attempt.refusal, tokens
@@ -149,15 +169,10 @@ def _completion(attempt: Attempt) -> Completion:
     )
 
 
-def _drawn_how(sampling: Mapping[str, Json]) -> dict[str, Json]:
-    """Without the seed: nothing is drawn, and a game that was asked for beliefs has used more."""
+def _without_seed(sampling: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Remove the seed: nothing is sampled, and belief questions shift the seeds of a game."""
     return {name: value for name, value in sampling.items() if name != "seed"}
 
 
-def _key(messages: Iterable[Message], sampling: dict[str, Json]) -> str:
+def _request_key(messages: Iterable[Message], sampling: dict[str, JsonValue]) -> str:
     return repr(([asdict(message) for message in messages], sorted(sampling.items())))
-
-
-def _text(messages: tuple[Message, ...], number: int) -> str:
-    """A message, or nothing behind the last."""
-    return messages[number].content if number < len(messages) else ""

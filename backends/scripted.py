@@ -1,9 +1,9 @@
-"""Replies given in advance: for tests, for demonstrations, and to see what a model would be told.
+"""Prepared replies: for tests, for demonstrations, and to look at the prompts of a game.
 
-    llm.add("scripted", Scripted(["I accuse Mrs White ...", Reply(error="rate_limit"), "pass"]))
+    llm.add("scripted", ScriptedBackend(["I accuse …", ScriptedReply(error="rate_limit"), "pass"]))
 
-or, from a file, `scripted:FILE`: one reply per line, or a list, in JSON. A reply is a string or an
-object with the fields of `Reply`.
+or, from a file, `scripted:FILE` in JSON: one reply per line, or a list. A reply is a string or an
+object with the fields of `ScriptedReply`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import cycle
 from pathlib import Path
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
-from arena.core.json import Json
 from arena.llm.backend import Choice, Completion, FinishReason, Request, Usage
 from arena.llm.rate_limit import CHARACTERS_PER_TOKEN
 from arena.llm.settings import Settings
@@ -27,8 +26,8 @@ RETRYABLE = frozenset({"rate_limit", "server_error", "timeout", "connection", "b
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
-class Reply:
-    """One reply: a text, or the error that the call ends with."""
+class ScriptedReply:
+    """One reply: a text, or the error of the call."""
 
     text: str = ""
     reasoning: str = ""
@@ -36,46 +35,49 @@ class Reply:
     refusal: str = ""
     error: FailureCause | None = None
     retry_after: float | None = None
-    """Seconds, of the error."""
+    """Seconds; belongs to the error."""
     seconds: float = 0.0
-    """How long the reply takes."""
+    """Duration of the call."""
     prompt_tokens: int | None = None
-    """None: a token for four characters."""
+    """None: one token per four characters."""
     completion_tokens: int | None = None
     cost: float | None = None
-    """US dollars; None if nobody knows."""
+    """US dollars; None if unknown."""
 
 
-class Scripted:
-    """Gives replies in the order of the requests, whoever sends them; keeps the requests.
+class ScriptedBackend:
+    """Returns replies in the order of the requests and stores the requests.
 
-    `replies` may be a function of the request. With `repeat` they start again at the end;
-    otherwise a request too many is a BackendError. A request for `n` answers gets one reply
-    `n` times.
+    A request for `n` choices gets one reply `n` times.
+
+    Args:
+        replies: The replies, or a function of the request.
+        repeat: Start again after the last reply. Otherwise a further request is a BackendError.
+        model: Name of the model.
     """
 
     context_length: int | None = None
 
     def __init__(
         self,
-        replies: Iterable[str | Reply] | Callable[[Request], str | Reply],
+        replies: Iterable[str | ScriptedReply] | Callable[[Request], str | ScriptedReply],
         *,
         repeat: bool = False,
         model: str = "scripted",
     ) -> None:
         self.model = model
         self.requests: list[Request] = []
-        self._given = 0
         self._reply_to = replies if callable(replies) else self._in_order(replies, repeat)
 
     async def complete(self, request: Request) -> Completion:
+        # Tests read the prompts from here.
         self.requests.append(request)
         reply = self._reply_to(request)
         if isinstance(reply, str):
-            reply = Reply(reply)
+            reply = ScriptedReply(reply)
         await asyncio.sleep(reply.seconds)
         if reply.error is not None:
-            raise _error_of(reply)
+            raise _backend_error(reply)
         choice = Choice(reply.text, reply.finish_reason, reply.reasoning, reply.refusal)
         return Completion(
             choices=(choice,) * request.sampling.n,
@@ -87,82 +89,90 @@ class Scripted:
         )
 
     async def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there are no resources."""
 
     def _in_order(
-        self, replies: Iterable[str | Reply], repeat: bool
-    ) -> Callable[[Request], str | Reply]:
-        coming: Iterator[str | Reply] = cycle(replies) if repeat else iter(replies)
+        self, replies: Iterable[str | ScriptedReply], repeat: bool
+    ) -> Callable[[Request], str | ScriptedReply]:
+        remaining: Iterator[str | ScriptedReply] = cycle(replies) if repeat else iter(replies)
+        used = 0
 
-        def next_reply(_: Request) -> str | Reply:
-            reply = next(coming, None)
+        def next_reply(_: Request) -> str | ScriptedReply:
+            nonlocal used
+            reply = next(remaining, None)
             if reply is None:
-                message = f"{self.model}: all {self._given} replies have been given; one is missing"
+                message = f"{self.model}: all {used} replies have been used; one is missing"
                 raise BackendError(message, "bad_request")
-            self._given += 1
+            used += 1
             return reply
 
         return next_reply
 
 
-def scripted(rest: str, settings: Settings) -> Scripted:
-    """The backend of `scripted:FILE`. Raises UsageError for a file that holds no replies."""
+def scripted(rest: str, settings: Settings) -> ScriptedBackend:
+    """Return the backend of `scripted:FILE`. Raises UsageError for an invalid file."""
     if not rest:
-        raise UsageError(
-            "scripted: which replies? scripted:FILE, a file with one per line, in JSON"
-        )
-    return Scripted(read_replies(Path(rest)), model=f"scripted:{rest}")
+        raise UsageError("scripted: name a file of replies, scripted:FILE, one per line in JSON")
+    return ScriptedBackend(read_replies(Path(rest)), model=f"scripted:{rest}")
 
 
-def read_replies(path: Path) -> list[str | Reply]:
-    """The replies in a file of JSON lines, or of one JSON list. Raises UsageError."""
+def read_replies(path: Path) -> list[str | ScriptedReply]:
+    """Return the replies in a file of JSON lines or with a JSON list. Raises UsageError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"scripted:{path}: cannot be read ({error})") from error
+    # JSON lines cannot start with "[": a reply is a string or an object.
     if text.lstrip().startswith("["):
-        items = _parsed(text, f"scripted:{path}")
-        replies = [_reply(item, f"scripted:{path}, reply {n}") for n, item in enumerate(items, 1)]
-    else:
+        items = _parse_json(text, f"scripted:{path}")
+        assert isinstance(items, list)
         replies = [
-            _reply(_parsed(line, f"scripted:{path}:{number}"), f"scripted:{path}:{number}")
+            _parse_reply(item, f"scripted:{path}, reply {n}") for n, item in enumerate(items, 1)
+        ]
+    else:
+        places = [
+            (line, f"scripted:{path}:{number}")
             for number, line in enumerate(text.splitlines(), 1)
             if line.strip()
         ]
+        replies = [_parse_reply(_parse_json(line, place), place) for line, place in places]
     if not replies:
-        raise UsageError(f"scripted:{path}: the file holds no replies")
+        raise UsageError(f"scripted:{path}: the file has no replies")
     return replies
 
 
-_REPLIES: TypeAdapter[str | Reply] = TypeAdapter(str | Reply)
+_REPLY: TypeAdapter[str | ScriptedReply] = TypeAdapter(str | ScriptedReply)
 
 
-def _parsed(text: str, place: str) -> Json:
+def _parse_json(text: str, place: str) -> JsonValue:
     try:
-        return json.loads(text)
+        value: JsonValue = json.loads(text)
     except json.JSONDecodeError as error:
-        raise UsageError(f"{place}: no JSON ({error})") from error
+        raise UsageError(f"{place}: not JSON ({error})") from error
+    return value
 
 
-def _reply(item: Json, place: str) -> str | Reply:
+def _parse_reply(item: JsonValue, place: str) -> str | ScriptedReply:
     try:
-        return _REPLIES.validate_python(item)
+        return _REPLY.validate_python(item)
     except ValidationError as error:
+        # Errors of the last alternative, ScriptedReply: its location ends with the field.
         fault = error.errors()[-1]
         field = fault["loc"][-1] if len(fault["loc"]) > 1 else "reply"
         raise UsageError(f"{place}: {field}: {fault['msg']}") from error
 
 
-def _error_of(reply: Reply) -> BackendError:
+def _backend_error(reply: ScriptedReply) -> BackendError:
     message = reply.text or f"scripted {reply.error}"
     if reply.error == "context_length":
+        # A class of its own: the agent shortens its chat.
         return ContextOverflow(message)
     cause = reply.error or "bad_response"
     retryable = cause in RETRYABLE
     return BackendError(message, cause, retryable=retryable, retry_after=reply.retry_after)
 
 
-def _usage(request: Request, reply: Reply) -> Usage:
+def _usage(request: Request, reply: ScriptedReply) -> Usage:
     prompt = sum(len(message.content) for message in request.messages) // CHARACTERS_PER_TOKEN
     answer = len(reply.reasoning + reply.text) // CHARACTERS_PER_TOKEN * request.sampling.n
     return Usage(

@@ -1,4 +1,4 @@
-"""The bundled games. Each is reached through the catalog, like any third party's."""
+"""Bundled games. They are registered in the catalog in the same way as third-party games."""
 
 from __future__ import annotations
 
@@ -9,25 +9,34 @@ if TYPE_CHECKING:
 
 
 def register(catalog: Catalog) -> None:
+    """Register the bundled games with their bots, reward terms, pictures and scenes."""
+    _register_cluedo(catalog)
+    catalog.add("game", "tictactoe", "games.tictactoe.game:TicTacToe", "three in a row")
+    catalog.add("scene", "tictactoe", "games.tictactoe.view:TicTacToeScene", "the board")
+    catalog.add("game", "kuhn_poker", "games.kuhn_poker.game:KuhnPoker", "poker with three cards")
+    catalog.add("scene", "kuhn_poker", "games.kuhn_poker.view:KuhnPokerScene", "cards and chips")
+    catalog.add("game", "goofspiel", "games.goofspiel.game:Goofspiel", "sealed bids for prizes")
+
+
+def _register_cluedo(catalog: Catalog) -> None:
     catalog.add("game", "cluedo", "games.cluedo.game:Cluedo", "who did it, with what, where?")
     catalog.add("picture", "cluedo", "games.cluedo.views.picture:draw", "card grid and board")
     catalog.add("scene", "cluedo", "games.cluedo.views.scene:CluedoScene", "the board or the table")
-    for rung, summary in (
-        ("random", "any legal move; accuses at random, rarely"),
-        ("novice", "crosses off only the cards it was shown"),
-        ("detective", "knows everything that logically follows; accuses when sure"),
-        ("oracle", "exact probabilities; asks for the most information, accuses when it pays"),
+    bots = "games.cluedo.bots"
+    for name, target, summary in (
+        ("random", "Random", "any legal action; rarely accuses, at random"),
+        ("novice", "Novice", "excludes only the cards that it has seen"),
+        ("detective", "Detective", "knows everything that logically follows; accuses when certain"),
+        ("oracle", "Oracle", "exact probabilities; asks for most information, accuses if it pays"),
     ):
-        catalog.add("bot", f"cluedo/{rung}", f"games.cluedo.bots:{rung.capitalize()}", summary)
+        catalog.add("bot", f"cluedo/{name}", f"{bots}:{target}", summary)
     rewards = "games.cluedo.rewards"
-    catalog.add("reward", "question", f"{rewards}:QUESTION", "own questions against the best")
-    catalog.add("reward", "accusation", f"{rewards}:ACCUSATION", "right or wrong")
-    catalog.add("reward", "premature", f"{rewards}:PREMATURE", "accusations that came too early")
-    catalog.add("reward", "missed", f"{rewards}:MISSED", "provable, and not accused")
-    catalog.add("reward", "leak", f"{rewards}:LEAK", "bits given away needlessly")
-    catalog.add("reward", "claims", f"{rewards}:CLAIMS", "stated deductions against provable ones")
-    catalog.add("game", "tictactoe", "games.tictactoe.game:TicTacToe", "three in a row")
-    catalog.add("scene", "tictactoe", "games.tictactoe.game:TicTacToeScene", "the board")
-    catalog.add("game", "kuhn_poker", "games.kuhn_poker.game:KuhnPoker", "poker with three cards")
-    catalog.add("scene", "kuhn_poker", "games.kuhn_poker.game:KuhnPokerScene", "cards and chips")
-    catalog.add("game", "goofspiel", "games.goofspiel.game:Goofspiel", "sealed bids for prizes")
+    for name, summary in (
+        ("question", "expected bits of own questions, relative to the best"),
+        ("accusation", "right or wrong accusations"),
+        ("premature", "accusations that came too early"),
+        ("missed", "provable solutions that were not accused"),
+        ("leak", "bits given away needlessly"),
+        ("claims", "stated deductions compared with provable ones"),
+    ):
+        catalog.add("reward", name, f"{rewards}:{name.upper()}", summary)

@@ -1,4 +1,4 @@
-"""Do the 95 % intervals contain the truth in 95 % of repetitions?
+"""Coverage of the 95 % intervals: share of repetitions in which they contain the truth.
 
 Real bots play a pool of games once, the same seats of the same deals by a detective and by a
 novice, among novices. The means of the pool are the truth; repetitions are games drawn from it.
@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from arena.evaluation.evaluator import Setting, available_cores, play_by_bots
+from arena.episodes.match import Match
+from arena.evaluation.evaluator import ExperimentSetup, available_cores, play_by_bots
 from arena.evaluation.records import Estimate, GameResult, Role, Slot
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence, log_capital
 from arena.evaluation.statistics.control_variate import controlled_mean
@@ -76,7 +77,9 @@ def slots(deals: int) -> Iterator[Slot]:
 def play_slot(slot: Slot) -> GameResult:
     """Only the detective's games are scored: scoring takes longer than playing."""
     game = Cluedo(variant="cards", players=PLAYERS)
-    return play_by_bots(Setting(game, scored=None if slot.role == "player" else frozenset()), slot)
+    return play_by_bots(
+        ExperimentSetup(Match(game), scored=None if slot.role == "player" else frozenset()), slot
+    )
 
 
 def play_pool(deals: int) -> Pool:
@@ -96,7 +99,10 @@ def won(result: GameResult) -> float:
 
 
 def luck(result: GameResult) -> list[float]:
-    bits = [seat.shares["luck"].total if "luck" in seat.shares else 0.0 for seat in result.seats]
+    bits = [
+        seat.measurements["luck"].total if "luck" in seat.measurements else 0.0
+        for seat in result.seats
+    ]
     own = bits.pop(result.slot.seat or 0)
     return [own, math.fsum(bits) / len(bits)]
 
@@ -180,7 +186,8 @@ def test_intervals_cover_the_truth(benchmark: Any, capsys: pytest.CaptureFixture
         )
         print(*fixed_size, *anytime, sep="\n")
         print(
-            f"control variate: gain {sample.gain:.2f}, valid {sample.valid}, luck",
+            f"control variate: variance ratio {sample.variance_ratio:.2f},",
+            f"valid {sample.valid}, luck",
             *(
                 f"{each.value:+.3f} [{each.low:+.3f}, {each.high:+.3f}]"
                 for each in sample.luck_means

@@ -1,6 +1,6 @@
-"""What an evaluation costs and what it can tell: cores, games needed, the gain of the control.
+"""Cost and power of an evaluation: cores, games needed, variance reduction by the control.
 
-Each figure compares two things in one run.
+Each figure is a comparison within one run.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import Any
 
 import pytest
 
-from arena.evaluation.aggregation import Evaluation
-from arena.evaluation.evaluator import Setting, Workers, play_slot, run_schedule
+from arena.episodes.match import Match
+from arena.evaluation.aggregation import EvaluationAggregator
+from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot, run_schedule
 from arena.evaluation.records import GameResult, Slot
+from arena.evaluation.report import Report
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import make_game
 
 
-def play_all(setting: Setting, slots: Sequence[Slot], workers: int) -> list[GameResult]:
+def play_all(setting: ExperimentSetup, slots: Sequence[Slot], workers: int) -> list[GameResult]:
     async def go() -> list[GameResult]:
         with Workers(workers) as pool:
             playing = run_schedule(
@@ -37,7 +39,7 @@ def test_a_thousand_games_on_two_cores(
     """Replays are written, 100 games are scored: what `arena eval` does by default."""
     game = make_game("cluedo", players=4)
     slots = list(evaluation_schedule(4, "bot:detective", ["bot:novice"], None, 1000, 1))
-    setting = Setting(game, replays=tmp_path, scored=frozenset(range(100)))
+    setting = ExperimentSetup(Match(game), replays=tmp_path, scored=frozenset(range(100)))
     seconds = {}
     for workers in (1, 2):
         started = time.perf_counter()
@@ -62,17 +64,17 @@ def test_ten_games_tell_a_novice_from_a_detective(
     game = make_game("cluedo", players=players)
     slots = list(evaluation_schedule(players, "bot:detective", ["bot:novice"], "bot:novice", 10, 1))
     report = benchmark.pedantic(lambda: report_of(game, slots), rounds=1)
-    found = report["comparison"]
+    paired = report.comparison
+    assert paired
     with capsys.disabled():
         print(f"\n{players} players, 10 deals, detective - novice")
         for name in ("efficiency", "bits_per_turn", "missed", "turns_to_accuse"):
-            e = found["measures"][name]
-            print(f"  {name:16} {e['value']:+.3f} [{e['low']:+.3f}, {e['high']:+.3f}]")
-        e = found["difference"]
-        print(f"  {'games won':16} {e['value']:+.3f} [{e['low']:+.3f}, {e['high']:+.3f}]")
+            e = paired.measures[name]
+            print(f"  {name:16} {e.value:+.3f} [{e.low:+.3f}, {e.high:+.3f}]")
+        e = paired.difference
+        print(f"  {'games won':16} {e.value:+.3f} [{e.low:+.3f}, {e.high:+.3f}]")
     for name in ("efficiency", "missed"):
-        interval = found["measures"][name]
-        assert interval["low"] > 0 or interval["high"] < 0
+        assert paired.measures[name].excludes_zero
 
 
 @pytest.mark.parametrize("players", [3, 4, 6])
@@ -85,30 +87,31 @@ def test_ten_games_tell_a_novice_from_a_detective(
         ("oracle", "detective"),
     ],
 )
-def test_gain_of_the_control_variate(
+def test_variance_ratio_of_the_control_variate(
     benchmark: Any, capsys: pytest.CaptureFixture[str], player: str, other: str, players: int
 ) -> None:
-    """How many games the luck that is taken out of the win rate is worth."""
+    """The number of games that removing luck from the win rate is worth."""
     game = make_game("cluedo", players=players)
     slots = list(evaluation_schedule(players, f"bot:{player}", [f"bot:{other}"], None, 200, 1))
-    found = benchmark.pedantic(lambda: report_of(game, slots), rounds=1)["controlled"]
+    adjusted = benchmark.pedantic(lambda: report_of(game, slots), rounds=1).controlled
     with capsys.disabled():
         print(
-            f"\n{players} players, {player} among {other}s, 200 games: gain {found['gain']:.2f}, "
-            f"{'valid' if found['valid'] else 'not valid'}, won {found['plain']['value']:.3f}, "
-            f"controlled {found['estimate']['value']:.3f} (± {found['possible_bias']:.3f} if the "
+            f"\n{players} players, {player} among {other}s, 200 games: variance ratio "
+            f"{adjusted.variance_ratio:.2f}, "
+            f"{'valid' if adjusted.valid else 'not valid'}, won {adjusted.plain.value:.3f}, "
+            f"controlled {adjusted.estimate.value:.3f} (± {adjusted.possible_bias:.3f} if the "
             "mean of luck is at the end of its interval)"
         )
-    assert found["gain"] >= 0.95
+    assert adjusted.variance_ratio >= 0.95
 
 
-def report_of(game: Any, slots: Sequence[Slot]) -> dict[str, Any]:
+def report_of(game: Any, slots: Sequence[Slot]) -> Report:
     baseline = slots[-1].role == "baseline"
     first, last = slots[0], slots[-1]
     assert first.seat is not None and last.seat is not None
-    evaluation = Evaluation(
+    evaluation = EvaluationAggregator(
         game, first.specs[first.seat], last.specs[last.seat] if baseline else None
     )
-    for result in play_all(Setting(game), slots, 2):
+    for result in play_all(ExperimentSetup(Match(game)), slots, 2):
         evaluation.add(result)
     return evaluation.report()

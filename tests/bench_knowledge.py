@@ -11,29 +11,29 @@ import numpy as np
 import pytest
 from test_cluedo_knowledge import random_game
 
-from arena.agents.seating import seat_agents
 from arena.core.action import CHANCE
+from arena.episodes.match import Match
 from arena.episodes.runner import play
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.constraints import Problem
-from games.cluedo.inference.counting import Count
+from games.cluedo.inference.constraints import Constraints
+from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Suggest
 
 GAMES = 12
 
 
-def positions(players: int) -> list[Problem]:
+def positions(players: int) -> list[Constraints]:
     """What the player in turn knows, at each suggestion of games between detectives."""
-    game, found = Cluedo(players=players), list[Problem]()
+    game, found = Cluedo(players=players), list[Constraints]()
     for seed in range(GAMES):
-        agents = seat_agents(game, ["bot:detective"] * players, seed)
-        episode = asyncio.run(play(game, agents, seed))
+        agents = Match(game, ["bot:detective"] * players, seed).seat()
+        episode = asyncio.run(play(Match(game, (), seed), agents))
         state = game.initial_state()
         for ply in episode.plies:
             if ply.player != CHANCE and isinstance(ply.decision.action, Suggest):
                 knowledge = CluedoKnowledge.after(game, ply.player, state.log.witnessed[ply.player])
-                found.append(knowledge.problem.copy())
+                found.append(knowledge.constraints.copy())
             state.apply(ply.player, ply.decision.action)
     return found
 
@@ -46,7 +46,7 @@ def test_posterior(benchmark: Any, capsys: pytest.CaptureFixture[str], players: 
         times = []
         for problem in problems:
             started = time.perf_counter()
-            Count(problem).marginals()
+            DealCount(problem).marginals()
             times.append(time.perf_counter() - started)
         return times
 

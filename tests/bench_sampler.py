@@ -21,7 +21,7 @@ from tiny_model import build_tiny_model
 from transformers import Qwen3ForCausalLM
 from vllm_server import vllm_server
 
-from backends.embedded.sampler import Draw, Sampler
+from backends.embedded.sampler import Sampler, SamplingParams
 
 GAMES = 32
 
@@ -72,7 +72,7 @@ async def sampler_rate(
     sampler = Sampler(folder, threads=threads)
 
     async def answer(game: int, prompt: list[int], length: int) -> list[int]:
-        draw = Draw(seed=game, max_tokens=length)
+        draw = SamplingParams(seed=game, max_tokens=length)
         return [drawn.id async for drawn in sampler.generate(prompt, draw)]
 
     try:

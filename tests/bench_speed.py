@@ -20,7 +20,7 @@ from arena.core.action import CHANCE, Action, ActionSet
 from arena.core.observation import Observation
 from arena.envs.multi_agent import MultiAgentEnv
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.events import Accuse
+from games.cluedo.rules.events import Accuse, Show
 
 SECONDS = 1.0
 """Of one round, about; each contestant plays three and the best counts."""
@@ -32,20 +32,21 @@ class Policy:
     def __init__(self, seed: int, careful: bool) -> None:
         self._random = random.Random(seed).random
         self._careful = careful
-        self._calm: dict[int, tuple[Action, ...]] = {}
+        self._calm: dict[int, tuple[ActionSet, tuple[Action, ...]]] = {}
+        """By id; the set is kept with its entry, or its id could be used again."""
 
     def choose(self, legal: ActionSet) -> Action:
         actions = legal.actions
-        if self._careful and self._random() > 0.02:
+        if self._careful and self._random() > 0.02 and not isinstance(actions[0], Show):
             actions = self._without_accusations(legal)
         return actions[int(self._random() * len(actions))]
 
     def _without_accusations(self, legal: ActionSet) -> tuple[Action, ...]:
-        calm = self._calm.get(id(legal))
-        if calm is None:
+        known = self._calm.get(id(legal))
+        if known is None:
             calm = tuple(a for a in legal if not isinstance(a, Accuse))
-            self._calm[id(legal)] = calm
-        return calm
+            known = self._calm[id(legal)] = legal, calm
+        return known[1]
 
 
 class RandomPlay:

@@ -37,11 +37,11 @@ from trainers.runs.run_files import checkpoint_of
 
 KUHN: dict[str, Any] = {
     "game": "kuhn_poker",
-    "host": "embedded",
+    "trainer_host": "embedded",
     # Two chips are won or lost by luck: a reply that is no move has to cost as much.
     "reward": "win=1,format=2",
     # An answer has two tokens. A runaway one of 256 would weigh more than all others of its step.
-    "answer_tokens": 4,
+    "max_tokens": 4,
     # Many small steps: what to do with which card is learned later than what is good on average.
     "groups_per_step": 12,
     "rollouts_per_group": 16,

@@ -34,6 +34,7 @@ from torch import Tensor
 from transformers import AutoTokenizer, Qwen3ForCausalLM, TrainerCallback
 
 from arena.agents.prompt import ChatOptions
+from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
@@ -41,16 +42,16 @@ from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from backends.embedded import find_checkpoint
 from backends.embedded.backend import SamplerBackend
-from backends.embedded.sampler import Draw, Sampler
+from backends.embedded.sampler import Sampler, SamplingParams
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
-from trainers.algorithms.sequences import TokenSequence, sampled_tokens, sequences_of
+from trainers.algorithms.sequences import TokenSequence, sampled_tokens, token_sequences
 from trainers.config.config import TrainConfig
 from trainers.grpo import train
 from trainers.hosts.art import TrajectoryGroup
 from trainers.opponents import NEWEST
-from trainers.rewards import Rewards, Rollout, Scored
-from trainers.rollouts import Deal, Rollouts, Table, training_chat
+from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
+from trainers.rollouts import GroupSetup, Rollouts, RolloutSetting, training_chat
 from trainers.runs.records import StepRecord
 
 DEALS, GAMES = 8, 8
@@ -101,23 +102,25 @@ async def play_games() -> Played:
     game = make_game("cluedo", players=4)
     rewards = Rewards.parse("win=1,information=0.5", game)
 
-    def score(episode: Episode, seat: int) -> Scored:
-        return rewards.score(Rollout(game, episode, seat))
+    def score(episode: Episode, seat: int) -> RewardBreakdown:
+        return rewards.score(SeatEpisode(game, episode, seat))
 
-    def deal(seed: int) -> Deal:
+    def deal(seed: int) -> GroupSetup:
         specs = ["bot:novice"] * 4
         specs[seed % 4] = NEWEST
-        return Deal(seed, tuple(specs), (seed % 4,))
+        return GroupSetup(seed, tuple(specs), (seed % 4,))
 
     sampler = Sampler(FOLDER, threads=THREADS)
     chat = training_chat(ChatOptions(sampling=Sampling(temperature=1.0, max_tokens=ANSWER)))
     async with LLMService(Settings.load()) as llm:
         llm.add(NEWEST, SamplerBackend(sampler))
-        rollouts = Rollouts(Table(game, "deductions", chat), llm, score)
+        rollouts = Rollouts(
+            RolloutSetting(Match(game, text_level="deductions", chat=chat)), llm, score
+        )
         started = time.perf_counter()
         groups = await rollouts.play([deal(seed) for seed in range(DEALS)], GAMES, step=0)
         seconds = time.perf_counter() - started - rollouts.counts.seconds_scoring
-    sequences = sequences_of(groups, sampler.encode)
+    sequences = token_sequences(groups, sampler.encode)
     await sampler.close()
     return Played(list(chats_of(groups)), sequences, rollouts.counts.decisions / seconds)
 
@@ -183,7 +186,7 @@ async def ask_sampler(played: Played) -> float:
 
     async def game(number: int, chat: Sequence[Decision]) -> None:
         for decision in chat:
-            draw = Draw(seed=number * 1000 + decision.number, max_tokens=ANSWER)
+            draw = SamplingParams(seed=number * 1000 + decision.number, max_tokens=ANSWER)
             async for _ in sampler.generate(decision.prompt, draw):
                 pass
 
@@ -265,7 +268,8 @@ def test_training(played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def answers_of(game: TokenSequence) -> list[int]:
     """The first token's position of each answer."""
-    return [game.sampled[0], *(b for a, b in pairwise(game.sampled) if b != a + 1)]
+    places = game.sampled_positions
+    return [places[0], *(b for a, b in pairwise(places) if b != a + 1)]
 
 
 def update(games: Sequence[TokenSequence]) -> float:
@@ -290,7 +294,7 @@ def plain_loop(games: Sequence[TokenSequence]) -> float:
         mask = padded([torch.ones(len(game.ids), dtype=torch.long) for game in batch])
         weights = torch.zeros(ids.shape)
         for row, game in enumerate(batch):
-            weights[row, game.sampled] = game.advantage * game.weight
+            weights[row, game.sampled_positions] = game.advantage * game.weight
         logits = model(input_ids=ids, attention_mask=mask).logits
         logprobs = F.log_softmax(logits[:, :-1], -1).gather(2, ids[:, 1:, None])[..., 0]
         loss = -(logprobs * weights[:, 1:]).sum() / len(batch)
@@ -381,7 +385,7 @@ def train_games_by_trl(games: Sequence[TokenSequence], folder: Path) -> float:
     """A whole game as one completion, in which only what the learner said counts."""
 
     def handed(some: Sequence[TokenSequence]) -> Handed:
-        starts = [game.sampled[0] for game in some]
+        starts = [game.sampled_positions[0] for game in some]
         pairs = list(zip(some, starts, strict=True))
         return {
             "prompt_ids": [game.ids[:start] for game, start in pairs],
@@ -399,7 +403,7 @@ def train_games_by_trl(games: Sequence[TokenSequence], folder: Path) -> float:
 
 def said_by_learner(game: TokenSequence) -> list[int]:
     """1 where a token was sampled, 0 elsewhere."""
-    said = set(game.sampled)
+    said = set(game.sampled_positions)
     return [int(place in said) for place in range(len(game.ids))]
 
 
@@ -434,7 +438,7 @@ def bound_of(games: Sequence[TokenSequence]) -> Bound:
     shape, state = learner.shape, learner.state()
     layer = {n: t for n, t in state.items() if n.startswith("model.layers.0") and t.dim() == 2}
     batches = minibatches(games, 1, TrainConfig().tokens_per_batch, 0.0, "0")[0]
-    count = max(len(batch.rows.tokens) for batch in batches)
+    count = max(len(batch.packed.tokens) for batch in batches)
     flops = seconds = 0.0
     torch.set_num_threads(THREADS)
     for weight in layer.values():
@@ -446,7 +450,7 @@ def bound_of(games: Sequence[TokenSequence]) -> Bound:
     attention = sum(6 * len(game.ids) ** 2 for game in games)
     width = shape.layers * shape.heads * shape.head_dim
     return Bound(
-        sum(len(batch.rows.tokens) for batch in batches),
+        sum(len(batch.packed.tokens) for batch in batches),
         sum(tensor.numel() for tensor in state.values()),
         attention * width,
         flops / seconds,
@@ -472,7 +476,7 @@ class Silent:
     def __init__(self) -> None:
         self.rows: list[StepRecord] = []
 
-    def begin(self, config: TrainConfig, done: int, about: str) -> None: ...
+    def start(self, config: TrainConfig, done: int, about: str) -> None: ...
     def phase(self, name: str, done: int = 0, total: int = 0) -> None: ...
     def say(self, line: str) -> None: ...
     def close(self) -> None: ...
@@ -483,7 +487,8 @@ class Silent:
 def test_shares_of_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A short run with the default rewards; scoring a game is all exact posteriors."""
     config = TrainConfig(
-        text_level="deductions", options={"players": 4}, host="embedded", base_model="clue-tiny",
+        text_level="deductions", options={"players": 4}, trainer_host="embedded",
+        base_model="clue-tiny",
         steps=3, groups_per_step=DEALS, rollouts_per_group=GAMES, threads=THREADS, eval_every=0,
         final_eval_games=0, log_dir=str(tmp_path),
     )  # fmt: skip

@@ -21,7 +21,7 @@ if find_spec("art") is None:
 import torch
 from tiny_model import build_tiny_model
 
-from backends.embedded.sampler import Draw, Sampler
+from backends.embedded.sampler import Sampler, SamplingParams
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.sequences import TokenSequence
@@ -70,7 +70,7 @@ async def decoding_rate(folder: Path, device: str) -> float:
 
     async def answer(seed: int) -> None:
         times = []
-        draw = Draw(seed=seed, max_tokens=NEW)
+        draw = SamplingParams(seed=seed, max_tokens=NEW)
         async for _ in sampler.generate(ids(PROMPT, rng), draw):
             times.append(time.perf_counter())
         begun.append(times[0])
@@ -94,7 +94,7 @@ def test_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     learner.update(games[:4], options)  # To warm up.
     seconds = timed(lambda: learner.update(games, options))
     batches = minibatches(games, 2, BATCH, 0.0, "0")
-    tokens = sum(len(batch.rows.tokens) for part in batches for batch in part)
+    tokens = sum(len(batch.packed.tokens) for part in batches for batch in part)
     parameters = sum(tensor.numel() for tensor in learner.weights().values())
     rate, bound = tokens / seconds, product_rate("cuda") / (6 * parameters)
     with capsys.disabled():
@@ -108,10 +108,10 @@ def made_up_games() -> Iterator[TokenSequence]:
     rng = random.Random(0)
     for number in range(GAMES):
         game = TokenSequence(number, number // 4, rng.choice([-1.0, 1.0]), weight=1.0)
-        game.number = number
+        game.index = number
         game.ids = ids(LENGTH, rng)
-        game.sampled = [place for place in range(64, LENGTH) if place % 64 >= 60]
-        game.logprobs = [-12.0] * len(game.sampled)
+        game.sampled_positions = [place for place in range(64, LENGTH) if place % 64 >= 60]
+        game.sampled_logprobs = [-12.0] * len(game.sampled_positions)
         yield game
 
 

@@ -1,4 +1,4 @@
-"""How well a checkpoint plays on deals that were never trained on, beside the starting policy."""
+"""Evaluation of checkpoints on held-out deals, paired with the starting policy."""
 
 from __future__ import annotations
 
@@ -6,37 +6,40 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from arena.agents.seating import seat_agents
 from arena.core.errors import ArenaError
-from arena.core.spec import shown
 from arena.episodes.files import write_whole
-from arena.episodes.record import Episode, ReplayWriter
-from arena.episodes.runner import play
-from arena.evaluation.evaluator import in_order
-from arena.evaluation.records import Estimate, Slot
+from arena.episodes.record import Episode
+from arena.evaluation.evaluator import ExperimentSetup, in_order, play_episode
+from arena.evaluation.records import Slot
+from arena.evaluation.report import Interval
 from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.statistics.intervals import clustered_mean, rate
 from arena.llm.service import LLMService
 from trainers.opponents import policy_spec
-from trainers.rollouts import Table
-from trainers.runs.records import Evaluated, Interval
-from trainers.trajectories import demand_room, endings_of
+from trainers.rollouts import RolloutSetting
+from trainers.runs.records import HeldOutResult
+from trainers.trajectories import check_context, decision_statuses
 
 PERIODIC, FINAL = 500_000_000, 600_000_000
-"""First seeds of the deals of evaluations; training deals have smaller ones. The last evaluation
-has deals of its own, so that choosing the best checkpoint does not flatter it."""
+"""First seeds of the held-out deals. Training deals have other seeds. The final evaluation has
+deals of its own, so that the selection of the best checkpoint does not bias its result."""
+RECORDED_GAMES = 5
+"""Games of the final evaluation whose replays are saved, per checkpoint."""
+
+Progress = Callable[[int, int], None]
+"""Receives the number of finished games and their total."""
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOut:
-    """A set of deals, and where the starting policy's results are kept."""
+class HeldOutEvaluation:
+    """A set of held-out deals and the folder with the starting policy's results."""
 
-    table: Table
+    setting: RolloutSetting
     against: Sequence[str]
     games: int
     first_seed: int
@@ -46,132 +49,123 @@ class HeldOut:
         self,
         step: int,
         llm: LLMService,
-        tell: Callable[[int, int], None] = lambda done, total: None,
+        progress: Progress = lambda done, total: None,
         replays: str = "",
-    ) -> Evaluated:
-        """Play the deals with the checkpoint of this step; the interval of the gain is paired.
+    ) -> HeldOutResult:
+        """Play the deals with the checkpoint of this step.
 
-        The starting policy plays them once and is remembered. With `replays`, some games are kept
-        in that folder of the run.
+        The starting policy plays them once; its results are stored. With X_i, Y_i in {0, 1} the
+        results of checkpoint and starting policy on deal i, the delta is the mean of X_i - Y_i,
+        and its interval is that of paired differences.
+
+        Args:
+            step: Step of the checkpoint.
+            llm: Answers for the policies.
+            progress: Is called after each game.
+            replays: Name of the folder for replays of some games, in `replays`. Empty: none.
+
+        Raises:
+            ArenaError: Too many requests were not answered.
         """
-        start = await self._starting(llm, tell)
-        won = start if step == 0 else await self._play(step, llm, tell, replays)
-        deals = np.arange(self.games)
-        gain = clustered_mean(
-            np.array(won, float) - np.array(start, float), deals, bounds=(-1.0, 1.0)
-        )
-        return Evaluated(
+        start = await self._starting_results(llm, progress)
+        # Step 0 is the starting policy itself: its delta is 0 on every deal.
+        won = start if step == 0 else await self._play(step, llm, progress, replays)
+        # X_i - Y_i in {-1, 0, 1}, shape [games].
+        difference = np.array(won, float) - np.array(start, float)
+        # One game per deal, so each game is a cluster of its own. Pairing removes the luck of the
+        # deal from the variance: both policies have the same cards in the same seat.
+        delta = clustered_mean(difference, np.arange(self.games), bounds=(-1.0, 1.0))
+        return HeldOutResult(
             games=self.games,
-            win_rate=as_interval(rate(sum(won), self.games)),
-            start=as_interval(rate(sum(start), self.games)),
-            gain=as_interval(gain),
+            win_rate=Interval.of(rate(sum(won), self.games)),
+            start=Interval.of(rate(sum(start), self.games)),
+            win_rate_delta=Interval.of(delta),
         )
 
-    async def _starting(self, llm: LLMService, tell: Callable[[int, int], None]) -> list[bool]:
-        """What the starting policy won, from the file if it has played before."""
+    async def _starting_results(self, llm: LLMService, progress: Progress) -> list[bool]:
+        """Return which games the starting policy won, from its file if that exists."""
         path = self.folder / f"start-{self.first_seed}-{self.games}.json"
         try:
-            kept = json.loads(path.read_text("utf-8"))
-            if isinstance(kept, list) and len(kept) == self.games:
-                return [bool(won) for won in kept]
+            # The name of the file holds what decides the deals. A broken file is played again.
+            stored = json.loads(path.read_text("utf-8"))
+            if isinstance(stored, list) and len(stored) == self.games:
+                return [bool(won) for won in stored]
         except (FileNotFoundError, ValueError):
             pass
-        won = await self._play(0, llm, tell, "before" if self.first_seed == FINAL else "")
-        write_whole(path, json.dumps(won) + "\n")
-        return won
+        replays = "before" if self.first_seed == FINAL else ""
+        results = await self._play(0, llm, progress, replays)
+        write_whole(path, json.dumps(results) + "\n")
+        return results
 
     async def _play(
-        self, step: int, llm: LLMService, tell: Callable[[int, int], None], replays: str
+        self, step: int, llm: LLMService, progress: Progress, replays: str
     ) -> list[bool]:
+        """Play all deals; returns which games the checkpoint won, in the order of the deals."""
+        num_players = self.setting.match.game.num_players
         slots = list(
             evaluation_schedule(
-                self.table.game.num_players,
-                policy_spec(step),
-                self.against,
-                None,
-                self.games,
-                self.first_seed,
+                num_players, policy_spec(step), self.against, None, self.games, self.first_seed
             )
         )
         games: list[HeldOutGame] = []
-        free = asyncio.Semaphore(self.table.concurrency)
+        semaphore = asyncio.Semaphore(self.setting.concurrency)
+        unrecorded = ExperimentSetup(self.setting.match)
+        recorded = replace(unrecorded, replays=self.folder / "replays" / replays)
 
-        async def one(slot: Slot) -> HeldOutGame:
-            folder = self.folder / "replays" / replays
-            async with free:
-                return await self._game(slot, llm, replays and slot.number < KEPT, folder)
+        async def play_one(slot: Slot) -> HeldOutGame:
+            setting = recorded if replays and slot.number < RECORDED_GAMES else unrecorded
+            async with semaphore:
+                finished = await play_episode(setting, slot, llm)
+            assert slot.seat is not None, "an evaluation has one seat under test"
+            return HeldOutGame.of(finished.episode, slot.seat)
 
-        async with aclosing(in_order(slots, one, 4 * self.table.concurrency)) as playing:
+        # The lookahead keeps the semaphore busy while results are returned in order.
+        async with aclosing(in_order(slots, play_one, 4 * self.setting.concurrency)) as playing:
             async for game in playing:
                 games.append(game)
-                tell(len(games), len(slots))
-        _demand_whole(games)
+                progress(len(games), len(slots))
+        _check_answers(games)
         return [game.won for game in games]
-
-    async def _game(self, slot: Slot, llm: LLMService, kept: object, folder: Path) -> HeldOutGame:
-        """One game; what is kept takes the place of what a killed run has left there."""
-        table, watchers = self.table, list[ReplayWriter]()
-        if kept:
-            name = f"game{slot.number:06}"
-            for stale in (folder / f"{name}.jsonl", folder / f"{name}.jsonl.part"):
-                stale.unlink(missing_ok=True)
-            watchers.append(ReplayWriter(folder, name))
-        episode = await play(
-            table.game,
-            seat_agents(table.game, slot.specs, slot.seed, table.text_level, llm, table.chat),
-            slot.seed,
-            players=[shown(spec) for spec in slot.specs],
-            max_turns=table.max_turns,
-            watchers=watchers,
-            text_level=table.text_level,
-            models=table.chat,
-        )
-        assert slot.seat is not None
-        return HeldOutGame.of(episode, slot.seat)
-
-
-KEPT = 5
-"""Games of the last evaluation that are kept as replays, before and after."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutGame:
-    """What an evaluation needs to know of one of its games."""
+    """Result of one game of an evaluation."""
 
     won: bool
     unanswered: bool
-    """Whether some seat had to move without its provider's answer."""
-    replies: int
-    """Decisions of the seat under test for which a model was asked."""
-    overflowed: int
-    """Of these, those whose chat was too long for the model."""
+    """True if a seat had to move without its provider's answer."""
+    decisions: int
+    """Decisions for which the model under test was asked."""
+    context_overflow: int
+    """Number of these whose chat exceeded the model's context."""
 
     @classmethod
     def of(cls, episode: Episode, seat: int) -> HeldOutGame:
+        """Summarise an episode; `seat` is the seat under test."""
         seats = range(len(episode.header.players))
-        own = list(endings_of(episode, seat))
+        tested = list(decision_statuses(episode, seat))
         return cls(
             episode.outcome.winner == seat,
-            any(ending.unanswered for each in seats for ending in endings_of(episode, each)),
-            len(own),
-            sum(ending.overflowed for ending in own),
+            # Of any seat: an opponent that does not answer changes the result as well.
+            any(status.unanswered for each in seats for status in decision_statuses(episode, each)),
+            len(tested),
+            sum(status.context_overflow for status in tested),
         )
 
 
-def _demand_whole(games: Sequence[HeldOutGame]) -> None:
-    """Raises ArenaError where the model was not answered too often for the numbers to be of use.
+def _check_answers(games: Sequence[HeldOutGame]) -> None:
+    """Raise ArenaError if too many requests got no answer: the numbers would be meaningless.
 
-    A chat that had to be shortened was answered in the end, and one that is too long is the
-    model's own fault: that counts as bad play.
+    A chat that exceeds the context counts as bad play, since it is the model's own fault.
     """
-    demand_room(sum(game.replies for game in games), sum(game.overflowed for game in games))
+    # An error only if no decision at all had a prompt that fits.
+    check_context(
+        sum(game.decisions for game in games), sum(game.context_overflow for game in games)
+    )
     failed = sum(game.unanswered for game in games)
-    if failed * 20 > len(games):
+    if failed * 20 > len(games):  # More than 5 %.
         raise ArenaError(
             f"in {failed} of {len(games)} held-out games a player had to move without its "
-            "provider's answer: is the server still there?"
+            "provider's answer; check whether the server is running"
         )
-
-
-def as_interval(estimate: Estimate) -> Interval:
-    return Interval.model_validate(estimate.to_json())

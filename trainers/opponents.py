@@ -1,4 +1,4 @@
-"""Who sits in the other seats: a weighted mix of SPECs, the newest weights, earlier checkpoints."""
+"""Opponents in training: a weighted mix of SPECs, the newest weights and earlier checkpoints."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from arena.agents.agent import Seat
 from arena.agents.seating import default_opponent, make_agent
 from arena.core.errors import UsageError
 from arena.core.game import Game
+from arena.core.spec import redacted, split_weighted_specs
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 
@@ -19,57 +20,55 @@ NEWEST = "policy:newest"
 
 
 def policy_spec(step: int) -> str:
-    """The SPEC of a checkpoint, within a run."""
+    """Return the SPEC of a checkpoint. It is known within the run only."""
     return f"policy:{step}"
 
 
 def policy(model: str, settings: Settings) -> NoReturn:
-    """What the catalog holds under "policy": a run adds its own backends under such SPECs."""
+    """Refuse `policy:STEP` outside of a run: a run registers its own backends of this name."""
     raise UsageError(
-        f"policy:{model} is a checkpoint of a run and known within `arena train` only; to play it, "
+        f"policy:{model} is a checkpoint that only its own `arena train` knows; to play it, "
         "name its folder: --seat 0=embedded:FOLDER"
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Mix:
-    """SPECs, `self` and `past`, with their weights."""
+class OpponentMix:
+    """Opponents and their weights: SPECs, `self` (newest weights), `past` (a checkpoint)."""
 
-    words: tuple[str, ...]
+    names: tuple[str, ...]
     weights: tuple[float, ...]
 
     @classmethod
-    def parse(cls, text: str, game: Game) -> Mix:
-        """`bot:novice=3,past=1`; a word without a weight has weight 1. Raises UsageError."""
-        words, weights = [], []
-        for item in (text or default_opponent(game.name)).split(","):
-            word, equals, number = item.strip().rpartition("=")
-            if not equals:
-                word, number = item.strip(), "1"
-            try:
-                weight = float(number)
-            except ValueError:
-                word, weight = item.strip(), 1.0  # The "=" belongs to the SPEC.
-            if not word or not 0 < weight < float("inf"):
-                raise UsageError(f"--opponents {item.strip()!r}: write SPEC=WEIGHT, a weight > 0")
-            words.append(word)
-            weights.append(weight)
-        return cls(tuple(words), tuple(weights))
+    def parse(cls, text: str, game: Game) -> OpponentMix:
+        """Parse `bot:novice=3,past=1`; the default weight is 1. Raises UsageError."""
+        text = text or default_opponent(game)
+        if not all(item.strip() for item in redacted(text).split(",")):
+            raise UsageError(f"--opponents {redacted(text)!r}: write SPEC=WEIGHT between commas")
+        try:
+            items = split_weighted_specs(text)
+        except ValueError as error:
+            item = redacted(str(error))
+            raise UsageError(f"--opponents {item!r}: write SPEC=WEIGHT, a weight > 0") from None
+        return cls(tuple(spec for spec, _ in items), tuple(weight for _, weight in items))
 
     def draw(self, seats: int, pool: Sequence[int], rng: random.Random) -> list[str]:
-        """SPECs for so many seats; `pool` are the steps that `past` means."""
-        drawn = rng.choices(self.words, self.weights, k=seats)
-        return [
-            NEWEST if word == "self" else policy_spec(rng.choice(pool)) if word == "past" else word
-            for word in drawn
-        ]
+        """Draw a SPEC for each of `seats` seats; `past` is a step of `pool`."""
+        specs = []
+        # Independent draws, so a table may hold an opponent twice.
+        for name in rng.choices(self.names, self.weights, k=seats):
+            if name == "past":
+                specs.append(policy_spec(rng.choice(pool)))
+            else:
+                specs.append(NEWEST if name == "self" else name)
+        return specs
 
     @property
-    def others(self) -> tuple[str, ...]:
-        """The SPECs among the words."""
-        return tuple(word for word in self.words if word not in ("self", "past"))
+    def specs(self) -> tuple[str, ...]:
+        """The names that are SPECs."""
+        return tuple(name for name in self.names if name not in ("self", "past"))
 
 
 def check_spec(spec: str, game: Game, llm: LLMService) -> None:
-    """Raises UsageError for a SPEC that names nobody, or a model without its key."""
+    """Raise UsageError for a SPEC of an unknown agent, or of a model without its API key."""
     make_agent(spec, Seat(game, 0, random.Random(0), llm=llm))

@@ -1,11 +1,10 @@
-"""A language model's policy as a table: how likely each legal action is, at each information set.
+"""The policy of a language model as a table of action probabilities by information set.
 
-On a small game that makes a model's strength exact: `arena.evaluation.exploitability` takes the
-table as a policy. At each information set the chat is what a `ChatAgent` would have sent, the
-model's own earlier answers included, and an action's probability is that of its text and the end of
-the answer. Other ways to name the action (a sentence around it, other tokens for the same text)
-count as illegal, and the legal actions are scaled to add up to 1, so the table says how much was
-missing.
+For a small game this makes the strength of a model exact: `arena.evaluation.exploitability` takes
+the table as a policy. At each information set the chat is the one that a `ChatAgent` would send,
+with the model's own earlier answers. The probability of an action is that of its text followed by
+the end of the answer. Other texts that name the action (a sentence around it, another tokenization)
+count as illegal. The legal actions are scaled to sum to 1; `PolicyRow.illegal` is the rest.
 """
 
 from __future__ import annotations
@@ -26,27 +25,28 @@ from arena.llm.service import LLMService
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """What the model does in one situation."""
+class PolicyRow:
+    """The policy at one information set."""
 
     probabilities: Mapping[Action, float]
-    """Of the legal actions, scaled to add up to 1."""
+    """Probabilities of the legal actions, scaled to sum to 1."""
     illegal: float
-    """The probability of everything else that it might have said."""
+    """Probability of all other answers, before scaling."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyTable:
-    """The policy of a model on every information set; call it with an observation."""
+    """The policy of a model at every information set. Call it with an observation."""
 
-    rows: Mapping[InformationSet, Row]
+    rows: Mapping[InformationSet, PolicyRow]
 
     def __call__(self, observation: Observation) -> Mapping[Action, float]:
         return self.rows[InformationSet.of(observation)].probabilities
 
     @property
     def illegal(self) -> float:
-        """The mean over information sets of what was not a legal action."""
+        """Mean probability of an illegal answer over information sets."""
+        # Each information set counts once, however often play reaches it.
         return math.fsum(row.illegal for row in self.rows.values()) / len(self.rows)
 
 
@@ -58,24 +58,30 @@ async def tabulate(
     text_level: TextLevel = "notes",
     policy_version: int | None = None,
 ) -> PolicyTable:
-    """Ask the model of SPEC for the probability of each legal action at each information set.
+    """Compute the probability of each legal action at each information set of a model.
 
     The backend must follow `guided_choice` and report log-probabilities without the mask, as the
-    embedded one does: each legal action is requested as the only choice, and its tokens'
-    log-probabilities are added up. So the table is that of sampling at temperature 1 without a
-    guide. Raises UsageError for other options and other backends, and BackendError.
+    embedded one does. Each legal action is requested as the only choice, and the log-probabilities
+    of its tokens are summed: log p(action) = sum_t log p(token_t | chat, tokens before t). This is
+    the policy of unconstrained sampling at temperature 1.
+
+    Raises:
+        UsageError: The options or the backend do not support this.
+        BackendError: A request failed.
     """
     options = options or ChatOptions()
     _check(options)
     situations = information_sets(game)
-    asking = _Asking(game, llm, spec, options, text_level, policy_version)
-    # One task per row, however many: the service limits how many calls are in flight.
-    rows = await asyncio.gather(*(asking.row(situation) for situation in situations.values()))
+    source = _RowSource(game, llm, spec, options, text_level, policy_version)
+    # One task per row: the service limits the number of concurrent calls.
+    rows = await asyncio.gather(*(source.row(situation) for situation in situations.values()))
     return PolicyTable(dict(zip(situations, rows, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _RowSource:
+    """The model and the options of all requests."""
+
     game: Game
     llm: LLMService
     spec: str
@@ -83,21 +89,22 @@ class _Asking:
     text_level: TextLevel
     policy_version: int | None
 
-    async def row(self, situation: Situation) -> Row:
+    async def row(self, situation: Situation) -> PolicyRow:
         chat = self._chat(situation)
         legal = situation.observation.legal_actions
-        found = await asyncio.gather(*(self._log_probability(chat, str(a)) for a in legal))
-        weights = [math.exp(value) for value in found]
+        # log p(action) in nats, in the order of the legal actions.
+        logs = await asyncio.gather(*(self._log_probability(chat, str(a)) for a in legal))
+        # The texts differ, so the answers exclude each other and their probabilities add up.
+        legal_mass = math.fsum(map(math.exp, logs))
+        # Softmax with the maximum subtracted: exp(logs) may underflow to 0 for all legal actions.
+        weights = [math.exp(log - max(logs)) for log in logs]
         total = math.fsum(weights)
-        # Scaled before exp, so that a model that hardly ever is legal has a policy, too.
-        scaled = [math.exp(value - max(found)) for value in found]
-        return Row(
-            {a: w / math.fsum(scaled) for a, w in zip(legal, scaled, strict=True)},
-            max(0.0, 1.0 - total),
-        )
+        probabilities = {a: weight / total for a, weight in zip(legal, weights, strict=True)}
+        # Rounding may bring the sum slightly above 1.
+        return PolicyRow(probabilities, illegal=max(0.0, 1.0 - legal_mass))
 
     def _chat(self, situation: Situation) -> tuple[Message, ...]:
-        """The chat up to the decision, with the player's own moves as its answers."""
+        """Return the chat up to the decision, with the player's own moves as answers."""
         chat = Chat(self.game, self.options.chat, self.text_level, system=self.options.system)
         for move in situation.before:
             chat.ask(move.observation)
@@ -108,6 +115,8 @@ class _Asking:
     async def _log_probability(self, chat: tuple[Message, ...], text: str) -> float:
         request = Request(
             chat,
+            # With one choice sampling has no freedom: the seed does not matter. A stop text could
+            # cut the answer before its end token, whose probability belongs to the action.
             replace(self.options.sampling, stop=(), seed=0, n=1),
             logprobs=True,
             guided_choice=(text,),
@@ -116,9 +125,9 @@ class _Asking:
         choice = (await self.llm.complete(self.spec, request)).choices[0]
         if choice.text != text or choice.finish_reason != "stop" or not choice.tokens:
             raise UsageError(
-                f"{self.spec} was given '{text}' as its only choice and answered {choice.text!r} "
-                f"({choice.finish_reason}) with {len(choice.tokens)} log-probabilities: a policy "
-                "can be tabulated only where guided_choice is followed to its end"
+                f"{self.spec} got '{text}' as its only choice and answered {choice.text!r} "
+                f"({choice.finish_reason}) with {len(choice.tokens)} log-probabilities: to "
+                "tabulate a policy, the backend must follow guided_choice to its end"
             )
         return math.fsum(token.logprob for token in choice.tokens)
 
@@ -126,6 +135,6 @@ class _Asking:
 def _check(options: ChatOptions) -> None:
     sampling = options.sampling
     if (sampling.temperature, sampling.top_p) != (1.0, 1.0) or options.guided:
-        raise UsageError("a policy is tabulated at temperature=1, top_p=1 and without a guide")
+        raise UsageError("a policy table needs temperature=1, top_p=1 and no constrained sampling")
     if options.answers != "text":
-        raise UsageError(f"answers='{options.answers}': a policy is tabulated from text answers")
+        raise UsageError(f"answers='{options.answers}': a policy table needs answers='text'")

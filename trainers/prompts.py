@@ -1,6 +1,6 @@
-"""System prompts by name: what a model is told before a game.
+"""System prompts by name.
 
-The catalog's kind `prompt`; each is a function of the game and of how the model is to answer.
+They are the catalog's kind `prompt`: functions of the game and of the form of an answer.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from arena.plugins.loader import catalog
 
 
 def system_prompt(name: str, game: Game, answers: AnswerForm = "text") -> str:
-    """The system prompt that --prompt names: a name of the catalog, or a file `….txt`.
+    """Return the system prompt of a catalog name or of a file `….txt`.
 
-    In a file, `{rules}` stands for the rules of the game and `{answer}` for how to answer. Raises
-    UsageError for an unknown name or a file that cannot be read.
+    In a file, `{rules}` is replaced by the rules of the game and `{answer}` by the answer format.
+    Raises UsageError for an unknown name or a file that cannot be read.
     """
     if name.endswith(".txt"):
         return _read(Path(name), game, answers)
@@ -32,31 +32,34 @@ def _read(path: Path, game: Game, answers: AnswerForm) -> str:
         raise UsageError(f"--prompt {path}: {error}") from error
     if not text:
         raise UsageError(f"--prompt {path}: the file is empty")
+    # Not `format`: the file may hold other braces, for example JSON.
     return text.replace("{rules}", game.rules()).replace("{answer}", HOW_TO_ANSWER[answers])
 
 
 def rules(game: Game, answers: AnswerForm) -> str:
-    """The rules, the notation of actions, and how to answer."""
+    """Return the rules, the notation of actions and the answer format."""
     return system_message(game, answers).content
 
 
-STEPS = (
+THINK_FIRST = (
     "Before you act, think step by step, in a few short lines: what is certain by now, what the "
     "last moves tell you, and which action gains most. {then}"
 )
-THEN: dict[AnswerForm, str] = {
+ANSWER_LAST: dict[AnswerForm, str] = {
     "text": "Then write your action alone on the last line.",
     "json": "These lines belong into the thoughts.",
 }
 
 
 def reason(game: Game, answers: AnswerForm) -> str:
-    """The rules, and to think in a few steps before acting."""
-    return f"{rules(game, answers)}\n{STEPS.format(then=THEN[answers])}"
+    """Return the rules with a request to think in a few steps before acting."""
+    return f"{rules(game, answers)}\n{THINK_FIRST.format(then=ANSWER_LAST[answers])}"
 
 
 def brief(game: Game, answers: AnswerForm) -> str:
-    """How actions are written, by one example of each kind, and no rules."""
+    """Return the notation only: one example of each type of action."""
+    # In reverse, so that the first action of each type is the one that stays; then reversed again
+    # for the order of the game.
     examples = {type(action): str(action) for action in reversed(game.actions)}
     forms = " | ".join(reversed(examples.values()))
     how = HOW_TO_ANSWER["json"] if answers == "json" else "Answer with one action, nothing else."

@@ -1,296 +1,329 @@
-"""Playing full games to learn from them: groups of games that share a deal and a seat."""
+"""Rollouts: full games of a training step, in groups that share a deal and the learner's seat."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from arena.agents.model_call import Attempt
 from arena.agents.prompt import ChatOptions
-from arena.agents.seating import seat_agents
 from arena.core.errors import ArenaError, StopPlaying
-from arena.core.game import Game
-from arena.core.observation import TextLevel
 from arena.core.seeds import stream
-from arena.episodes.record import Episode, ReplayWriter
+from arena.episodes.match import Match
+from arena.episodes.record import Episode
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import Watcher, play
 from arena.llm.service import LLMService
 from trainers.hosts.art import Trajectory, TrajectoryGroup
-from trainers.rewards import Scored
+from trainers.rewards import RewardBreakdown
 from trainers.trajectories import (
     attempts_of,
     belief_failures,
-    demand_room,
-    endings_of,
+    check_context,
+    decision_statuses,
     trajectory_of,
 )
 
-Score = Callable[[Episode, int], Scored]
-"""What a finished game was worth to a seat."""
+Score = Callable[[Episode, int], RewardBreakdown]
+"""Reward of a seat for a finished game."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deal:
-    """What the games of a group share."""
+class GroupSetup:
+    """The deal and the players that the games of a group share."""
 
     seed: int
     specs: tuple[str, ...]
-    """Who sits where; the learner is NEWEST."""
+    """By seat; the learner is NEWEST."""
     learners: tuple[int, ...]
-    """The seats that are trained: one, or with self-play all."""
+    """The seats that are trained: one, or all in self-play."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """How games are played."""
+class RolloutSetting:
+    """Rules and limits of the games of training steps."""
 
-    game: Game
-    text_level: TextLevel
-    chat: ChatOptions
-    max_turns: int | None = None
+    match: Match
+    """The game, text level, chat options and limits; a GroupSetup adds players and seed."""
     concurrency: int = 64
+    """Games played at the same time."""
     timeout: float = 300.0
     """Seconds for one game."""
     retries: int = 2
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Result:
-    """What one learning seat got out of one game."""
+class RolloutResult:
+    """Result of one learning seat in one game."""
 
     deal: int
-    """Its seed: games of one deal are not independent."""
+    """Seed of the deal. Games of one deal are not independent."""
     reward: float
     won: bool
 
 
 @dataclass(slots=True)
-class Counts:
-    """What was seen while a step's games were played."""
+class RolloutCounts:
+    """Statistics of the games of a step."""
 
     games: int = 0
     failed: int = 0
-    """Games that could not be played, retries included."""
+    """Failed games. Each retry counts."""
     replies: int = 0
     legal: int = 0
     decisions: int = 0
-    overflowed: int = 0
-    """Decisions whose chat was too long for the model: they count as illegal replies."""
+    context_overflow: int = 0
+    """Decisions whose chat exceeded the model's context. They count as illegal replies."""
     sampled: int = 0
+    """Tokens."""
     prompt: int = 0
+    """Tokens."""
     seconds_scoring: float = 0.0
-    results: list[Result] = field(default_factory=list)
-    """Of learning seats in finished games, also of those in groups that are dropped; in the order
-    in which they finished."""
-    judged: list[Result] = field(default_factory=list)
-    """The same after a group scorer has changed the rewards; of the groups that it was given."""
+    results: list[RolloutResult] = field(default_factory=list)
+    """Results of all learning seats in finished games, in order of completion. Groups that are
+    dropped later are included."""
+    judged: list[RolloutResult] = field(default_factory=list)
+    """Results with the rewards of a group scorer, for the groups that it was given."""
     terms: dict[str, list[float]] = field(default_factory=dict)
+    """Values of each reward term, in order of completion."""
     faults: list[str] = field(default_factory=list)
+    """The reason of each failed game."""
 
     def add_judged(self, groups: Sequence[TrajectoryGroup]) -> None:
-        """Take down what a group scorer made of these groups."""
+        """Record the rewards that a group scorer assigned to these groups."""
         for trajectory in (each for group in groups for each in group.trajectories):
-            told = trajectory.metadata
-            self.judged.append(Result(int(str(told["seed"])), trajectory.reward, bool(told["won"])))
+            facts = trajectory.metadata
+            self.judged.append(
+                RolloutResult(int(str(facts["seed"])), trajectory.reward, bool(facts["won"]))
+            )
+            # independent_reward is the reward before the group scorer changed it.
             for name in ("group_score", "independent_reward"):
                 self.terms.setdefault(name, []).append(float(trajectory.metrics[name]))
 
+    def add_game(self, episode: Episode, seat: int, deal: int, breakdown: RewardBreakdown) -> None:
+        """Add the statistics of one learning seat of a finished game."""
+        # A request without an answer is not a reply; an overflow counts as an illegal one.
+        attempts = [one for one in attempts_of(episode, seat) if one.failure != "provider_error"]
+        overflows = sum(status.context_overflow for status in decision_statuses(episode, seat))
+        self.context_overflow += overflows
+        self.replies += len(attempts) + overflows
+        self.legal += sum(attempt.failure is None for attempt in attempts)
+        self.decisions += sum(
+            ply.player == seat and bool(ply.decision.details) for ply in episode.plies
+        )
+        self.sampled += sum(len(attempt.tokens) for attempt in attempts)
+        self.prompt += sum(attempt.prompt_tokens for attempt in attempts)
+        self.results.append(RolloutResult(deal, breakdown.reward, episode.outcome.winner == seat))
+        for name, value in breakdown.terms.items():
+            self.terms.setdefault(name, []).append(value)
+
 
 class GameFailed(ArenaError):
-    """A game could not be played to its end; another try may succeed."""
+    """A game could not be played to its end. A retry may succeed."""
 
 
 class Rollouts:
-    """Plays the games of training steps."""
+    """Player of the games of training steps."""
 
     def __init__(
         self,
-        table: Table,
+        setting: RolloutSetting,
         llm: LLMService,
         score: Score,
-        tell: Callable[[int, int], None] = lambda done, total: None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        """`tell` hears how many games of a step are finished, of how many."""
-        self._table = table
+        """Prepare to play.
+
+        Args:
+            setting: How games are played.
+            llm: Answers for the learner and for models among the opponents.
+            score: Computes the reward of a learning seat.
+            progress: Is called with the number of finished games of the step, and their total.
+        """
+        self._setting = setting
         self._llm = llm
         self._score = score
-        self._tell = tell
+        self._progress = progress
         self._started: dict[int, float] = {}
+        """Start time of each running game, by its number in the step."""
         self._total = 0
-        self._free = asyncio.Semaphore(table.concurrency)
-        self.counts = Counts()
+        # One semaphore for all steps: it limits games, the service limits requests.
+        self._slots = asyncio.Semaphore(setting.concurrency)
+        self.counts = RolloutCounts()
+        """Statistics of the last step."""
 
     def ages(self) -> list[float]:
-        """Seconds since each running game began."""
+        """Return the seconds since each running game started."""
         now = time.monotonic()
         return [now - started for started in self._started.values()]
 
     async def play(
         self,
-        deals: Sequence[Deal],
+        setups: Sequence[GroupSetup],
         games: int,
         step: int,
-        keep: Callable[[int], Path | None] = lambda number: None,
+        replay_folder: Callable[[int], Path | None] = lambda number: None,
     ) -> list[TrajectoryGroup]:
-        """`games` games of each deal; a group for each learning seat, in the order of the deals.
+        """Play `games` games of each setup.
 
-        A group in which a game could not be played has exceptions and fewer trajectories than
-        games. `keep` names the folder for the replay of the game with this number in the step, or
-        None. Raises StopPlaying where nothing can be played any more.
+        Args:
+            setups: The deals and players.
+            games: Games per setup.
+            step: Number of finished steps, which is the version of the weights that play.
+            replay_folder: Returns the folder for the replay of the game with this number, or None.
+
+        Returns:
+            A group for each learning seat, in the order of the setups. If a game failed, the group
+            has fewer than `games` trajectories, and the failures as its exceptions.
+
+        Raises:
+            StopPlaying: No further game can be played.
         """
-        self.counts = Counts()
-        self._total = len(deals) * games
+        self.counts = RolloutCounts()
+        self._total = len(setups) * games
         try:
-            async with asyncio.TaskGroup() as tasks:
-                begun = [
-                    tasks.create_task(self._rollout(deals[n // games], n, step, keep(n)))
+            # Game n belongs to setup n // games. If one game raises, the others are cancelled.
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._rollout(setups[n // games], n, step, replay_folder(n)))
                     for n in range(self._total)
                 ]
-        except ExceptionGroup as errors:  # The others were cancelled.
+        except ExceptionGroup as errors:  # The other games were cancelled.
+            # One error in place of a group of them, so that callers catch it by its own class.
             raise errors.exceptions[0] from None
-        played = [task.result() for task in begun]
-        demand_room(self.counts.replies, self.counts.overflowed)
+        # By number, not by completion: the order of the groups is the same in every run.
+        results = [task.result() for task in tasks]
+        check_context(self.counts.replies, self.counts.context_overflow)
         return [
-            _group(played[n * games : (n + 1) * games], n, seat)
-            for n, deal in enumerate(deals)
-            for seat in deal.learners
+            _group(results[n * games : (n + 1) * games], n, seat)
+            for n, setup in enumerate(setups)
+            for seat in setup.learners
         ]
 
     async def _rollout(
-        self, deal: Deal, number: int, step: int, folder: Path | None
+        self, setup: GroupSetup, number: int, step: int, folder: Path | None
     ) -> dict[int, Trajectory] | GameFailed:
-        """The learning seats' trajectories of one game, tried again if it fails."""
-        tries = self._table.retries + 1
+        """Play one game with retries; returns the trajectories of the learning seats."""
+        tries = self._setting.retries + 1
         for attempt in range(tries):
-            async with self._free:
+            # A slot for each attempt: a retry waits behind the games that have not started yet.
+            async with self._slots:
                 self._started[number] = time.monotonic()
                 try:
+                    # The name seeds the agents: a retry must not repeat the draws of the failed
+                    # game.
                     name = f"{step}/{number}/{attempt}"
-                    episode = await self._game(deal, name, step, folder)
+                    episode = await self._game(setup, name, step, folder)
                     break
                 except GameFailed as fault:
                     self.counts.failed += 1
                     self.counts.faults.append(str(fault))
                     if attempt == tries - 1:
+                        # Returned, not raised: one failed game costs its group, not the step.
                         return fault
                 finally:
                     del self._started[number]
-        return {seat: self._trajectory(episode, seat, deal, step) for seat in deal.learners}
+        trajectories = {
+            seat: self._trajectory(episode, seat, setup.seed, step) for seat in setup.learners
+        }
+        self.counts.games += 1
+        self._progress(self.counts.games, self._total)
+        return trajectories
 
-    async def _game(self, deal: Deal, name: str, step: int, folder: Path | None) -> Episode:
-        """One game. Raises GameFailed if it took too long, or the learner was not answered."""
-        table = self._table
-        # The deal is the same in all games of a group; what agents draw is not.
-        agents_seed = stream(deal.seed, f"rollout {name}").getrandbits(62)
-        agents = seat_agents(
-            table.game, deal.specs, agents_seed, table.text_level, self._llm, table.chat
-        )
+    async def _game(self, setup: GroupSetup, name: str, step: int, folder: Path | None) -> Episode:
+        """Play one game. Raises GameFailed on a timeout, or if a player got no answer."""
+        setting = self._setting
+        # All games of a group share the deal. The agents' own draws differ, so that games do.
+        # 62 bits fit into a signed 64-bit integer.
+        agents_seed = stream(setup.seed, f"rollout {name}").getrandbits(62)
+        match = replace(setting.match, specs=setup.specs, seed=setup.seed, agents_seed=agents_seed)
         watchers: list[Watcher] = []
         if folder is not None:
             watchers.append(ReplayWriter(folder, f"game{name.replace('/', '-')}"))
         try:
-            async with asyncio.timeout(table.timeout):
-                episode = await play(
-                    table.game,
-                    agents,
-                    deal.seed,
-                    players=deal.specs,
-                    max_turns=table.max_turns,
-                    watchers=watchers,
-                    text_level=table.text_level,
-                    models=table.chat,
-                )
+            async with asyncio.timeout(setting.timeout):
+                episode = await play(match, llm=self._llm, watchers=watchers)
         except TimeoutError:
-            raise GameFailed(f"a game took longer than {table.timeout:g} s") from None
-        _demand_answers(episode)
-        for seat in deal.learners:
-            _demand_weights(attempts_of(episode, seat), step)
-            if table.chat.guided or table.chat.sampling.temperature != 1:
-                _demand_chances(attempts_of(episode, seat))
+            raise GameFailed(f"a game took longer than {setting.timeout:g} s") from None
+        check_answers(episode)
+        chat = match.chat or ChatOptions()
+        for seat in setup.learners:
+            # Importance ratios are relative to the weights that sampled: another step's would be
+            # off-policy without any sign of it.
+            _check_policy_version(attempts_of(episode, seat), step)
+            if chat.guided or chat.sampling.temperature != 1:
+                _check_sampling_probabilities(attempts_of(episode, seat))
         return episode
 
-    def _trajectory(self, episode: Episode, seat: int, deal: Deal, step: int) -> Trajectory:
-        counts, attempts = self.counts, list(attempts_of(episode, seat))
+    def _trajectory(self, episode: Episode, seat: int, deal: int, step: int) -> Trajectory:
         started = time.perf_counter()
-        scored = self._score(episode, seat)
-        counts.seconds_scoring += time.perf_counter() - started
-        if seat == deal.learners[0]:
-            counts.games += 1
-            self._tell(counts.games, self._total)
-        attempts = [one for one in attempts if one.failure != "provider_error"]
-        too_long = sum(ending.overflowed for ending in endings_of(episode, seat))
-        counts.overflowed += too_long
-        counts.replies += len(attempts) + too_long
-        counts.legal += sum(attempt.failure is None for attempt in attempts)
-        counts.decisions += sum(
-            ply.player == seat and bool(ply.decision.details) for ply in episode.plies
-        )
-        counts.sampled += sum(len(attempt.tokens) for attempt in attempts)
-        counts.prompt += sum(attempt.prompt_tokens for attempt in attempts)
-        won = episode.outcome.winner == seat
-        counts.results.append(Result(deal.seed, scored.reward, won))
-        for name, value in scored.terms.items():
-            counts.terms.setdefault(name, []).append(value)
+        breakdown = self._score(episode, seat)
+        self.counts.seconds_scoring += time.perf_counter() - started
+        self.counts.add_game(episode, seat, deal, breakdown)
         trajectory = trajectory_of(episode, seat)
-        trajectory.reward = scored.reward
-        trajectory.metrics = dict(scored.terms)
-        trajectory.metadata = {"seed": deal.seed, "seat": seat, "step": step, "won": won}
+        trajectory.reward = breakdown.reward
+        trajectory.metrics = dict(breakdown.terms)
+        won = episode.outcome.winner == seat
+        trajectory.metadata = {"seed": deal, "seat": seat, "step": step, "won": won}
+        # One version for the whole game: weights never change while games are played.
         trajectory.initial_policy_version = trajectory.final_policy_version = step
         return trajectory
 
 
-def _demand_answers(episode: Episode) -> None:
-    """Raises GameFailed if somebody could not answer: what was played then is nobody's move.
+def check_answers(episode: Episode) -> None:
+    """Raise GameFailed if a player got no answer: its move was not its own decision.
 
-    A chat that is too long for a model is that model's own fault, and no failure of the game.
+    A chat that exceeds the model's context is not a failure of the game: it is the model's fault.
     """
     for ply in episode.plies:
         failure, details = ply.decision.failure, ply.decision.details
+        # Without details the agent itself raised an error; a forfeit is a legal way to lose.
         if failure and not details and not failure.startswith("forfeit"):
             raise GameFailed(f"seat {ply.player} failed: {failure}")
     for seat, spec in enumerate(episode.header.players):
         for cause in belief_failures(episode, seat):
             if cause != "context_length":
-                raise GameFailed(f"seat {seat} ({spec}) was not asked what it believes: {cause}")
+                raise GameFailed(f"seat {seat} ({spec}): the belief question failed: {cause}")
         for attempt in attempts_of(episode, seat):
             if attempt.failure == "provider_error" and attempt.cause != "context_length":
-                told = attempt.excerpt or attempt.cause
-                raise GameFailed(f"seat {seat} ({spec}) was not answered: {told}")
+                reason = attempt.excerpt or attempt.cause
+                raise GameFailed(f"seat {seat} ({spec}) got no answer: {reason}")
 
 
-def _demand_weights(attempts: Iterator[Attempt], step: int) -> None:
-    """Raises StopPlaying if other weights than this step's have answered."""
+def _check_policy_version(attempts: Iterable[Attempt], step: int) -> None:
+    """Raise StopPlaying if weights of another step have answered."""
     for attempt in attempts:
+        # None: the server does not report versions.
         if attempt.policy_version not in (None, step):
             raise StopPlaying(
                 f"the weights of step {attempt.policy_version} have answered, not those of step "
-                f"{step}: what would be trained is not what was sampled"
+                f"{step}: the trained weights would not be those that sampled"
             )
 
 
-def _demand_chances(attempts: Iterator[Attempt]) -> None:
-    """Raises StopPlaying if nobody knows with which probability a token was drawn."""
+def _check_sampling_probabilities(attempts: Iterable[Attempt]) -> None:
+    """Raise StopPlaying if the probability that a token was sampled with is unknown."""
     if any(sampled is None for attempt in attempts for _, _, sampled in attempt.tokens):
         raise StopPlaying(
-            "the server does not say with which probabilities it draws, so answers at another "
+            "the server does not report the probabilities it samples with, so answers with another "
             "--temperature than 1 or with --guided cannot be trained: leave these flags out"
         )
 
 
 def _group(
-    played: Sequence[dict[int, Trajectory] | GameFailed], deal: int, seat: int
+    games: Sequence[dict[int, Trajectory] | GameFailed], deal: int, seat: int
 ) -> TrajectoryGroup:
-    """One seat's trajectories of a deal; the games that failed are its exceptions."""
+    """Return the trajectories of one seat of a deal; failed games are its exceptions."""
     return TrajectoryGroup(
-        [game[seat] for game in played if not isinstance(game, GameFailed)],
-        exceptions=[game for game in played if isinstance(game, GameFailed)],
+        [game[seat] for game in games if not isinstance(game, GameFailed)],
+        exceptions=[game for game in games if isinstance(game, GameFailed)],
         metadata={"deal": deal, "seat": seat},
     )
 
 
 def training_chat(chat: ChatOptions) -> ChatOptions:
-    """As a trained policy must be asked: with its tokens' ids, and in one growing chat."""
+    """Return the options that training needs: token ids with log-probabilities, a growing chat."""
     return replace(chat, logprobs=True, chat="append")

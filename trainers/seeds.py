@@ -1,15 +1,19 @@
-"""Which numbers are seeds of deals to learn from, so that none is one of a held-out deal."""
+"""Seeds of training deals, none of which is the seed of a held-out deal."""
 
 from __future__ import annotations
 
-SPAN = 10_000_000
-"""Deals that a run of one seed has to itself."""
+DEALS_PER_RUN = 10_000_000
+"""Consecutive seeds that belong to the runs of one --seed."""
 FIRST_RUNS = 40
-"""So many runs have the seeds below those of held-out deals."""
-BEYOND = 1_000_000_000
-"""Where the deals of further runs begin, above those of held-out deals."""
+"""Number of --seed values whose deals have seeds below those of held-out deals."""
+HIGH_SEEDS = 1_000_000_000
+"""First deal of the other runs, above the seeds of held-out deals."""
 
 
 def first_deal(seed: int) -> int:
-    """The first seed of the deals of a run with this seed."""
-    return seed * SPAN if seed < FIRST_RUNS else BEYOND + (seed - FIRST_RUNS) * SPAN
+    """Return the seed of the first deal of a run with this --seed."""
+    # Seeds 0 … 399 999 999 for the first runs. Held-out deals start at 500 000 000 (PERIODIC) and
+    # 600 000 000 (FINAL); all other runs lie above 999 999 999.
+    if seed < FIRST_RUNS:
+        return seed * DEALS_PER_RUN
+    return HIGH_SEEDS + (seed - FIRST_RUNS) * DEALS_PER_RUN

@@ -1,4 +1,4 @@
-"""From a config to what a run is made of: the host, how games are played, how it is measured."""
+"""Construction of the parts of a run from its config: host, base model, games, evaluation."""
 
 from __future__ import annotations
 
@@ -8,84 +8,92 @@ from pathlib import Path
 
 from arena.agents.prompt import ChatOptions
 from arena.core.game import Game
+from arena.episodes.match import Match
 from arena.llm.backend import Sampling
 from arena.llm.settings import Settings
 from arena.plugins.loader import catalog
 from trainers.checks import evaluation_opponents
 from trainers.config.config import TrainConfig
-from trainers.heldout_eval import FINAL, HeldOut
+from trainers.heldout_eval import FINAL, HeldOutEvaluation
 from trainers.hosts.host import HostRequest, TrainingHost
-from trainers.pretrain.random_init import scratch_model
+from trainers.pretrain.random_init import make_random_init
 from trainers.prompts import system_prompt
-from trainers.rollouts import Table, training_chat
+from trainers.rollouts import RolloutSetting, training_chat
 
-SHIPPED = {"cluedo": "clue-tiny"}
-"""Games for which a checkpoint comes with the package; for others a run begins from scratch."""
+BUNDLED = {"cluedo": "clue-tiny"}
+"""Games with a bundled checkpoint. For other games, a run starts from scratch by default."""
 BASE = "base"
-"""The folder of that model, in the run's."""
+"""Folder of a base model that is made from scratch, in the run's folder."""
 
 
 def make_host(config: TrainConfig, folder: Path, settings: Settings) -> TrainingHost:
-    """The host, after its preflight. Raises UsageError or MissingDependency."""
+    """Return the host after its preflight check. Raises UsageError or MissingDependency."""
 
     def host_from(base: str) -> TrainingHost:
         request = HostRequest(config.model_copy(update={"base_model": base}), folder, settings)
-        host: TrainingHost = catalog().load("host", config.host)(request)
+        host: TrainingHost = catalog().load("host", config.trainer_host)(request)
         return host
 
-    if not from_scratch(config):
+    if not starts_from_scratch(config):
         host = host_from(config.base_model)
         host.preflight()
         return host
-    # The base is made when nothing can be wrong any more; until then it is not looked for.
+    # The base is made after all checks. Until then the preflight must not look for its files.
     base = folder / BASE
     host = host_from(str(base))
     (host if base.exists() else host_from("")).preflight()
     return host
 
 
-def from_scratch(config: TrainConfig) -> bool:
-    """Whether the run starts from a small model that is made in its folder."""
-    wish = config.base_model or SHIPPED.get(config.game, "scratch")
-    return config.host == "embedded" and wish == "scratch"
+def starts_from_scratch(config: TrainConfig) -> bool:
+    """Return whether the run starts from a small model that is made in its folder."""
+    base = config.base_model or BUNDLED.get(config.game, "scratch")
+    return config.trainer_host == "embedded" and base == "scratch"
 
 
 def make_base(config: TrainConfig, game: Game, folder: Path, say: Callable[[str], None]) -> None:
-    """Make the model from scratch, in the run's folder; it is there entirely or not at all."""
+    """Make the base model in the run's folder if it does not exist. The folder appears complete."""
     base = folder / BASE
     if base.exists():
         return
-    say(f"making a small model that knows the notation of {config.game}, and nothing else")
-    draft = base.with_name(f".{base.name}.part")
-    shutil.rmtree(draft, ignore_errors=True)
-    scratch_model(game, draft, config.seed, config.text_level, say)
-    draft.rename(base)
+    say(f"making a small model that knows only the notation of {config.game}")
+    # The rename at the end makes the folder appear complete. A killed run leaves only the draft,
+    # which is removed here.
+    part = base.with_name(f".{base.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    make_random_init(game, part, config.seed, config.text_level, say)
+    part.rename(base)
 
 
-def table(config: TrainConfig, game: Game) -> Table:
-    """How games are played, in training and in evaluations."""
+def rollout_setting(config: TrainConfig, game: Game) -> RolloutSetting:
+    """Return how games are played, in training and in held-out evaluations."""
     chat = ChatOptions(
         guided=config.guided,
         beliefs=config.beliefs,
-        sampling=Sampling(temperature=config.temperature, max_tokens=config.answer_tokens),
+        sampling=Sampling(temperature=config.temperature, max_tokens=config.max_tokens),
         system=None if config.prompt == "rules" else system_prompt(config.prompt, game),
     )
-    return Table(
+    match = Match(
         game,
-        config.text_level,
-        training_chat(chat),
-        config.max_turns or None,
+        text_level=config.text_level,
+        chat=training_chat(chat),
+        max_turns=config.max_turns or None,
+    )
+    return RolloutSetting(
+        match,
         config.max_concurrent,
         config.rollout_timeout,
         config.rollout_retries,
     )
 
 
-def held_out(config: TrainConfig, table: Table, folder: Path, first_seed: int) -> HeldOut:
-    """The deals of an evaluation: PERIODIC ones, or the FINAL ones."""
-    return HeldOut(
-        table,
-        evaluation_opponents(config, table.game),
+def held_out_evaluation(
+    config: TrainConfig, setting: RolloutSetting, folder: Path, first_seed: int
+) -> HeldOutEvaluation:
+    """Return the evaluation on the deals from `first_seed`: PERIODIC or FINAL."""
+    return HeldOutEvaluation(
+        setting,
+        evaluation_opponents(config, setting.match.game),
         config.final_eval_games if first_seed == FINAL else config.eval_games,
         first_seed,
         folder,

@@ -1,4 +1,4 @@
-"""A step in figures: its row of metrics.jsonl, and whether the figures say that it collapsed."""
+"""Metrics of a step: its record for metrics.jsonl, and the test for a collapse."""
 
 from __future__ import annotations
 
@@ -7,107 +7,121 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
+from arena.evaluation.report import Interval
 from arena.evaluation.statistics.intervals import UNBOUNDED, clustered_mean
 from trainers.config.config import TrainConfig
-from trainers.heldout_eval import as_interval
-from trainers.rollouts import Counts
-from trainers.runs.records import Interval, StepRecord, Term, Tokens
+from trainers.rollouts import RolloutCounts
+from trainers.runs.records import StepRecord, TermMean, TokenCounts
+
+UpdateMetrics = Mapping[str, object]
+"""Metrics of a host's update. A host may report values that are not numbers."""
 
 
 @dataclass(slots=True)
 class Timer:
-    """Seconds by what they were spent on."""
+    """Stopwatch of a step's phases."""
 
-    spent: dict[str, float] = field(default_factory=dict)
-    _began: float = field(default_factory=time.perf_counter)
+    seconds: dict[str, float] = field(default_factory=dict)
+    _start: float = field(default_factory=time.perf_counter)
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
+        """Add the duration of the body to a phase."""
         started = time.perf_counter()
         try:
             yield
         finally:
-            self.spent[name] = self.spent.get(name, 0.0) + time.perf_counter() - started
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
 
     def move(self, seconds: float, source: str, target: str) -> None:
-        """Count some of the time under another name."""
-        self.spent[source] -= seconds
-        self.spent[target] = self.spent.get(target, 0.0) + seconds
+        """Move seconds from one phase to another."""
+        self.seconds[source] -= seconds
+        self.seconds[target] = self.seconds.get(target, 0.0) + seconds
 
     @property
     def total(self) -> float:
-        return time.perf_counter() - self._began
+        """Seconds since the stopwatch was created."""
+        return time.perf_counter() - self._start
 
 
-def row_of(
+def step_record(
     config: TrainConfig,
     step: int,
-    counts: Counts,
+    counts: RolloutCounts,
     weights: Mapping[str, float],
-    update: Mapping[str, Any],
+    update: UpdateMetrics,
 ) -> StepRecord:
-    """What the games and the update of a step say; `weights` are those of the reward's terms."""
+    """Return the record of a step's games and update; `weights` are those of the reward terms."""
+    # Sorted, since the order of completion differs between runs and float sums depend on order.
     results = sorted(counts.results)
     deals = [one.deal for one in results]
+    # A group scorer's rewards replace the games' own, as they are the ones trained on.
     rewarded = sorted(counts.judged) or results
-    answered = counts.replies - counts.overflowed
+    # An overflow counts as a reply but has no tokens.
+    received = counts.replies - counts.context_overflow
+    metrics = finite_metrics(update)
     return StepRecord(
         step=step,
         config_hash=config.config_hash,
         games=counts.games,
         decisions=counts.decisions,
-        overflowed=counts.overflowed,
+        context_overflow=counts.context_overflow,
         win_rate=_mean([float(one.won) for one in results], deals, (0.0, 1.0)),
         reward=_mean([one.reward for one in rewarded], [one.deal for one in rewarded]),
+        # Terms without a weight are logged only.
         terms={
             name: _term(values, weights.get(name, 0.0)) for name, values in counts.terms.items()
         },
         failed=counts.failed,
-        tokens=Tokens(
+        tokens=TokenCounts(
             prompt=counts.prompt,
             sampled=counts.sampled,
-            trained=int(update.get("tokens_trained", 0)),
-            computed=int(update.get("tokens_computed", 0)),
+            # 0 if the host does not count tokens.
+            trained=int(metrics.get("tokens_trained", 0)),
+            computed=int(metrics.get("tokens_computed", 0)),
         ),
-        legality=counts.legal / counts.replies if counts.replies else None,
-        reply_tokens=counts.sampled / answered if answered else None,
-        update=numbers(update),
+        legal_rate=counts.legal / counts.replies if counts.replies else None,
+        reply_tokens=counts.sampled / received if received else None,
+        update=metrics,
     )
 
 
-def collapse(config: TrainConfig, record: StepRecord, earlier: Sequence[StepRecord]) -> str:
-    """Why it makes no sense to go on after this step, if so; else nothing."""
+def collapse_reason(config: TrainConfig, record: StepRecord, earlier: Sequence[StepRecord]) -> str:
+    """Return the reason to stop after this step by the limits `stop_…`; empty to go on."""
     entropy, kl = record.update.get("entropy"), record.update.get("kl")
+    # A metric that the host does not report gives no reason to stop. A limit of 0 is off.
     if config.stop_entropy and entropy is not None and entropy < config.stop_entropy:
         return f"the entropy fell to {entropy:.4f} nats (--stop-entropy {config.stop_entropy})"
-    if record.legality is not None and record.legality < config.stop_legality:
-        return f"only {record.legality:.0%} of replies are legal (--stop-legality)"
+    if record.legal_rate is not None and record.legal_rate < config.stop_legal_rate:
+        return f"only {record.legal_rate:.0%} of replies are legal (--stop-legal-rate)"
     if config.stop_kl and kl is not None and kl > config.stop_kl:
         return f"the update moved {kl:.2f} nats per token (--stop-kl {config.stop_kl})"
-    return _growth(config, [row.reply_tokens for row in (*earlier, record)])
+    return _reply_growth(config, [row.reply_tokens for row in (*earlier, record)])
 
 
-SEVERAL = 3
-"""Steps over which the length of replies is averaged: that of one step is noise."""
-SHORT = 24
-"""Tokens. Replies of no more have room to vary by a large factor."""
+AVERAGED_STEPS = 3
+"""Steps over which the length of replies is averaged, since that of one step is noisy."""
+SHORT_REPLY = 24
+"""Tokens. Shorter replies may vary by a large factor without a problem."""
 
 
-def _growth(config: TrainConfig, lengths: Sequence[float | None]) -> str:
-    """Whether replies have grown too long, by their mean length in each step."""
+def _reply_growth(config: TrainConfig, lengths: Sequence[float | None]) -> str:
+    """Return the reason to stop if the mean reply length of the steps has grown too much."""
+    # Steps without replies, such as step 0, do not count.
     known = [length for length in lengths if length]
-    if not config.stop_reply or len(known) < 2 * SEVERAL:
+    if not config.stop_reply or len(known) < 2 * AVERAGED_STEPS:
         return ""
-    first, last = (math.fsum(part) / SEVERAL for part in (known[:SEVERAL], known[-SEVERAL:]))
-    if last > max(config.stop_reply * first, SHORT):
+    parts = known[:AVERAGED_STEPS], known[-AVERAGED_STEPS:]
+    first, last = (math.fsum(part) / AVERAGED_STEPS for part in parts)
+    # Stop if mean(last 3) > factor * mean(first 3), unless replies are still short.
+    if last > max(config.stop_reply * first, SHORT_REPLY):
         return f"replies grew from {first:.0f} to {last:.0f} tokens (--stop-reply)"
     return ""
 
 
-def numbers(update: Mapping[str, Any]) -> dict[str, float]:
-    """What of it can be logged as a number."""
+def finite_metrics(update: UpdateMetrics) -> dict[str, float]:
+    """Return the metrics that are finite numbers."""
     return {
         name: float(value)
         for name, value in update.items()
@@ -118,13 +132,15 @@ def numbers(update: Mapping[str, Any]) -> dict[str, float]:
 def _mean(
     values: Sequence[float], deals: Sequence[int], bounds: tuple[float, float] = UNBOUNDED
 ) -> Interval:
-    """The mean over games, of which those of one deal are not independent."""
+    """Return the mean over games with a cluster-robust interval: a cluster is a deal."""
     if not values:
-        return Interval(value=None)
-    return as_interval(clustered_mean(values, deals, bounds=bounds))
+        return Interval()
+    # Games of one deal share its luck, so the deal is the unit of the interval.
+    return Interval.of(clustered_mean(values, deals, bounds=bounds))
 
 
-def _term(values: Sequence[float], weight: float) -> Term:
+def _term(values: Sequence[float], weight: float) -> TermMean:
+    # Population standard deviation: sqrt(mean((x - mean)^2)).
     mean = math.fsum(values) / len(values)
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
-    return Term(mean=mean, sd=spread, weight=weight)
+    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+    return TermMean(mean=mean, sd=sd, weight=weight)

@@ -1,15 +1,18 @@
-"""From a finished game to ART's trajectory of one seat: what it read, and what it sampled.
+"""Conversion of a finished game to ART's trajectory of one seat.
 
-Trained are the tokens of `Choice`s with log-probabilities; everything else, the other players'
-words included, is context. A chat that was told anew begins another history of the trajectory.
+The tokens of `Choice`s with log-probabilities are trained. Everything else, e.g. the messages about
+other players' moves, is context. A chat that was restarted or shortened becomes another history of
+the trajectory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from pydantic import JsonValue
 
 from arena.agents.model_call import Attempt, ChatLine
 from arena.core.action import CHANCE
@@ -17,35 +20,45 @@ from arena.core.errors import UsageError
 from arena.episodes.record import Episode
 from trainers.hosts.art import Choice, History, Trajectory
 
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletionMessageParam
+
+HistoryItem: TypeAlias = "ChatCompletionMessageParam | Choice"
+"""A message (role and content), or an answer with its tokens."""
+
+OPENAI_FINISH_REASONS = frozenset({"stop", "length", "content_filter", "tool_calls"})
+
 
 @dataclass(slots=True)
-class Told:
-    """One history in the making."""
+class HistoryBuilder:
+    """A history under construction."""
 
-    items: list[Any] = field(default_factory=list)
+    items: list[HistoryItem] = field(default_factory=list)
     lines: list[ChatLine] = field(default_factory=list)
     """The messages of the last request."""
     pending: Attempt | None = None
-    """Its answer, whose words in the chat the next request shows."""
+    """The answer to the last request. The next request shows its wording in the chat."""
 
-    def settle(self, said: str | None = None) -> None:
-        """Take the answer down, in the words that stand in the chat."""
+    def add_answer(self, content: str | None = None) -> None:
+        """Append the pending answer, with its wording in the chat or else as it was sampled."""
         if self.pending is not None:
-            self.items.append(choice_of(self.pending, self.pending.reply if said is None else said))
+            content = self.pending.reply if content is None else content
+            self.items.append(choice_of(self.pending, content))
             self.pending = None
 
 
 def attempts_of(episode: Episode, seat: int) -> Iterator[Attempt]:
-    """Every time the seat's model was asked for a move, in order."""
+    """Yield each request for a move of the seat's model, with its answer, in order."""
     for ply in episode.plies:
         if ply.player == seat and ply.player != CHANCE:
+            # Details are JSON of any shape: an agent that is no model has no list of attempts.
             attempts = ply.decision.details.get("attempts")
             for raw in attempts if isinstance(attempts, list) else ():
                 yield Attempt.model_validate(raw)
 
 
 def belief_failures(episode: Episode, seat: int) -> Iterator[str]:
-    """Why the seat's provider gave no answer when it was asked what it believes."""
+    """Yield the causes for which the seat's provider gave no answer to a belief question."""
     for ply in episode.plies:
         stated = ply.decision.details.get("beliefs") if ply.player == seat else None
         if isinstance(stated, dict) and stated.get("failure") == "provider_error":
@@ -53,28 +66,30 @@ def belief_failures(episode: Episode, seat: int) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How asking a model for one decision ended."""
+class DecisionStatus:
+    """Result of asking a model for one decision."""
 
     unanswered: bool
-    """Its provider did not answer: what was played then is nobody's move."""
-    overflowed: bool
-    """The chat was too long, however much of it was left out: that is the model's own fault."""
+    """The provider did not answer, so the move is not the model's."""
+    context_overflow: bool
+    """The chat was too long even after shortening. This is the model's own fault."""
 
 
-def endings_of(episode: Episode, seat: int) -> Iterator[Ending]:
-    """Of each decision for which the seat's model was asked."""
+def decision_statuses(episode: Episode, seat: int) -> Iterator[DecisionStatus]:
+    """Yield the status of each decision for which the seat's model was asked."""
     for ply in episode.plies:
         attempts = ply.decision.details.get("attempts") if ply.player == seat else None
         if ply.player != CHANCE and isinstance(attempts, list) and attempts:
             last = Attempt.model_validate(attempts[-1])
+            # Only the last attempt counts: after earlier failures the chat was shortened or
+            # repeated.
             failed, too_long = last.failure == "provider_error", last.cause == "context_length"
-            yield Ending(failed and not too_long, failed and too_long)
+            yield DecisionStatus(failed and not too_long, failed and too_long)
 
 
-def demand_room(asked: int, overflowed: int) -> None:
-    """Raises UsageError if not one of the decisions that were asked for fits into the model."""
-    if asked and overflowed == asked:
+def check_context(decisions: int, overflows: int) -> None:
+    """Raise UsageError if the chat of every decision exceeded the model's context."""
+    if decisions and overflows == decisions:
         raise UsageError(
             "not even the first prompt of a game fits into the model's context: allow more with "
             "--max-context-tokens, or make it shorter with another --text-level or --prompt brief"
@@ -82,72 +97,83 @@ def demand_room(asked: int, overflowed: int) -> None:
 
 
 def trajectory_of(episode: Episode, seat: int) -> Trajectory:
-    """The seat's share of a game that was played with `logprobs`; reward 0, to be set."""
-    told = [
-        history.items for history in _histories(attempts_of(episode, seat)) if len(history.items)
+    """Return the seat's share of a game that was played with `logprobs`. Its reward is 0."""
+    histories = [
+        history.items for history in _histories(attempts_of(episode, seat)) if history.items
     ]
-    first, *others = told or [[]]
+    # ART's trajectory has one main history; a seat that never decided has an empty one.
+    first, *others = histories or [[]]
     return Trajectory(
         messages_and_choices=first,
         additional_histories=[History(messages_and_choices=items) for items in others],
     )
 
 
-def _histories(attempts: Iterator[Attempt]) -> Iterator[Told]:
+def _histories(attempts: Iterable[Attempt]) -> Iterator[HistoryBuilder]:
+    """Yield the histories of a seat. A request that extends the last one continues its history."""
     lines: list[ChatLine] = []
-    current = Told()
+    history = HistoryBuilder()
     for attempt in attempts:
+        # An attempt stores only the messages after those it shares with the previous request.
         lines = [*lines[: attempt.kept], *attempt.messages]
         if not attempt.tokens:
-            continue  # Nobody answered, or nobody knows with which tokens.
-        before = current.lines
-        goes_on = len(lines) > len(before) and lines[: len(before)] == before
-        if goes_on and current.pending and lines[len(before)].role == "assistant":
-            current.settle(lines[len(before)].content)
+            continue  # No answer, or an answer whose tokens are unknown.
+        before = history.lines
+        # The request extends the last one if it starts with all of its messages.
+        # Strictly longer: a repeated request is not an extension.
+        extends = len(lines) > len(before) and lines[: len(before)] == before
+        if extends and history.pending and lines[len(before)].role == "assistant":
+            # The chat repeats the last answer; it may have been shortened there.
+            history.add_answer(lines[len(before)].content)
             new = lines[len(before) + 1 :]
         else:
-            current.settle()
-            yield current
-            current, new = Told(), lines
-        current.items += [{"role": line.role, "content": line.content} for line in new]
-        current.lines, current.pending = lines, attempt
-    current.settle()
-    yield current
+            # Otherwise a new history starts. The very first one is empty here; `trajectory_of`
+            # drops it.
+            history.add_answer()
+            yield history
+            history, new = HistoryBuilder(), lines
+        history.items += [
+            cast("ChatCompletionMessageParam", {"role": line.role, "content": line.content})
+            for line in new
+        ]
+        history.lines, history.pending = lines, attempt
+    history.add_answer()
+    yield history
 
 
-def choice_of(attempt: Attempt, said: str) -> Choice:
-    """The answer as OpenAI's class, with what was served and what was sampled as ids.
+def choice_of(attempt: Attempt, content: str) -> Choice:
+    """Return the answer as OpenAI's class, with the ids of the prompt and of the sampled tokens.
 
-    A token's log-probability is the one it was drawn with, temperature and guide included, which
-    importance ratios need; `policy_logprob`, of the model's own distribution, stands beside it.
+    `logprob` of a token is that of the distribution it was sampled from, with temperature and
+    constraints, as importance ratios need it. `policy_logprob` is that of the model's own
+    distribution.
     """
-    tokens: Sequence[dict[str, Any]] = [
+    tokens: list[JsonValue] = [
         {
             "token": f"token_id:{number}",
-            "logprob": _as_drawn(logprob, sampled),
+            "logprob": _sampling_logprob(logprob, sampled),
             "bytes": None,
             "top_logprobs": [],
             "policy_logprob": logprob,
         }
         for number, logprob, sampled in attempt.tokens
     ]
-    finish = attempt.finish_reason if attempt.finish_reason in _KNOWN else "stop"
+    # OpenAI's class rejects reasons that it does not know.
+    known = attempt.finish_reason in OPENAI_FINISH_REASONS
     return Choice.model_validate(
         {
             "index": 0,
-            "finish_reason": finish,
-            "message": {"role": "assistant", "content": said},
+            "finish_reason": attempt.finish_reason if known else "stop",
+            "message": {"role": "assistant", "content": content},
             "logprobs": {"content": tokens},
             "prompt_token_ids": list(attempt.prompt_token_ids),
         }
     )
 
 
-def _as_drawn(logprob: float, sampled: float | None) -> float:
-    """Where both are the same but for rounding, the model's own."""
-    same = sampled is None or math.isclose(logprob, sampled, rel_tol=0, abs_tol=1e-9)
-    return logprob if same or sampled is None else sampled
-
-
-_KNOWN = frozenset({"stop", "length", "content_filter", "tool_calls"})
-"""Finish reasons of OpenAI's API."""
+def _sampling_logprob(logprob: float, sampled: float | None) -> float:
+    """Return the log-probability of sampling; the model's own one if they differ by rounding."""
+    # Equal numbers keep the two distributions the same for plain sampling at temperature 1.
+    if sampled is None or math.isclose(logprob, sampled, rel_tol=0, abs_tol=1e-9):
+        return logprob
+    return sampled

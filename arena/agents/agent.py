@@ -1,7 +1,6 @@
-"""Who decides for a seat: the Agent protocol, the SPEC that names one, and the agents of the core.
+"""The Agent protocol, and the seat that an agent is made for.
 
-A SPEC is `PREFIX` or `PREFIX:REST`, e.g. `bot:detective` or `human`. The prefix is looked up in
-the catalog; the rest belongs to what is found there. An agent lives for one seat of one game.
+An agent plays one seat of one game.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Agent(Protocol):
-    """Decides for one seat of one game."""
+    """Player of one seat of one game."""
 
     async def act(self, observation: Observation) -> Decision:
         """Choose one of `observation.legal_actions`."""
@@ -30,7 +29,7 @@ class Agent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Where an agent is to sit, and what it may use."""
+    """Seat of an agent: the game, the player number, and what the agent may use."""
 
     game: Game
     player: int
@@ -42,22 +41,25 @@ class Seat:
 
 
 async def ask(agent: Agent, observation: Observation) -> Decision:
-    """The agent's decision. A forced move is not asked for: it costs no call and no draw."""
+    """Return the agent's decision. A forced move is played without asking: no call, no draw."""
     if len(observation.legal_actions) == 1:
         return Decision(observation.legal_actions[0])
     return await agent.act(observation)
 
 
 def act_now(agent: Agent, observation: Observation) -> Decision:
-    """`ask` for an agent that never waits (a bot), without an event loop.
+    """Return the decision of an agent that never waits (a bot), without an event loop.
 
-    Raises ArenaError for an agent that does wait: play it with `arena.play`.
+    Raises ArenaError for an agent that waits: play it with `arena.play`.
     """
     thinking: Coroutine[Any, Any, Decision] = ask(agent, observation)
     try:
+        # A coroutine that never waits runs to its end at the first step and returns its result in
+        # StopIteration.
         thinking.send(None)
     except StopIteration as done:
         decision: Decision = done.value
         return decision
+    # It waits for something. Closing prevents the warning about a coroutine that was never awaited.
     thinking.close()
     raise ArenaError(f"{type(agent).__name__} waits for something; use arena.play for such agents")

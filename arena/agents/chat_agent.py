@@ -1,15 +1,15 @@
-"""A model as a player.
+"""Agent that lets a language model play.
 
-At each decision it is told what is new and its reply is read for an action (see
+At each decision the model gets the news, and its reply is searched for an action (see
 `arena.agents.reply.reader`). A reply without a legal one is answered with a short correction, up to
 `max_attempts` replies in all. Then, or if the provider gives no answer, the fallback decides:
 
 - `random`: one of the game's `fallback_actions`, drawn at random (in Cluedo never an accusation);
 - `forfeit`: the same, and the model is not asked again in this game;
-- `stop`: the run ends, and what is finished is kept.
+- `stop`: the run ends; finished games are kept.
 
-Every attempt is in the decision's details, and a fallback is named in `decision.failure`, so that
-results can be computed with and without such games.
+Every attempt is recorded in the details of the decision, and `decision.failure` names a fallback,
+so that results can be computed with and without such games.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
 from arena.agents.agent import Seat
 from arena.agents.model_call import Attempt, answered, asked, failed
 from arena.agents.prompt import ACTION_SCHEMA, Chat
 from arena.agents.reply.reader import Reading, correction, read_reply
 from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
-from arena.core.json import Json
 from arena.core.observation import Observation
 from arena.core.ply import Decision
 from arena.llm.backend import Message, Request
@@ -31,22 +32,22 @@ if TYPE_CHECKING:
     from arena.llm.service import LLMService
 
 NO_ANSWER = "(no answer)"
-"""Stands in the chat for an empty reply: some providers accept no empty message."""
+"""Replaces an empty reply in the chat: some providers refuse empty messages."""
 LONGEST_TOKEN = 16
-"""Characters. A reply of more than `max_tokens` of these is cut in the chat, where its provider
-would have it paid for again in each request; the replay keeps all of it."""
+"""Characters. A reply longer than `max_tokens` times this is cut in the chat, since every later
+request would pay for it again; the replay keeps all of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
-    """One reply, understood, and its record."""
+class ParsedReply:
+    """A parsed reply and its record."""
 
     reading: Reading
     attempt: Attempt
 
 
 class ChatAgent:
-    """Lets the model of one SPEC decide for one seat."""
+    """Plays one seat with the model of a SPEC."""
 
     def __init__(self, spec: str, seat: Seat) -> None:
         if seat.llm is None:
@@ -60,6 +61,7 @@ class ChatAgent:
         self._options = seat.models
         options = seat.models
         self._chat = Chat(seat.game, options.chat, seat.text_level, options.answers, options.system)
+        # Messages of the last request of this seat: an attempt records only what was added since.
         self._sent: tuple[Message, ...] = ()
         self._forfeited = False
 
@@ -67,29 +69,32 @@ class ChatAgent:
         if self._forfeited:
             return self._fall_back(observation, "forfeit: it had given no legal answer before", {})
         self._chat.ask(observation)
-        details: dict[str, Json] = {}
+        details: dict[str, JsonValue] = {}
         if self._options.beliefs:
             details |= await self._state_beliefs(observation)
         attempts: list[Attempt] = []
         for number in range(1, self._options.max_attempts + 1):
             answer = await self._attempt(observation, attempts)
             attempts.append(answer.attempt)
+            # Updated at each round, so that every way out of the loop has the complete record.
             details["attempts"] = [attempt.to_json() for attempt in attempts]
             if self._chat.forgotten:
                 details["forgotten"] = self._chat.forgotten
             if answer.reading.action is not None:
                 return Decision(answer.reading.action, details=details)
+            # `LLMService` has retried already; another attempt would only repeat that.
             if answer.attempt.failure == "provider_error":
                 break
+            # After the last attempt there is no request that could carry the correction.
             if number < self._options.max_attempts:
                 self._chat.correct(correction(answer.reading, observation))
         return self._give_up(observation, attempts, details)
 
-    async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> Understood:
-        """Ask once, and take the reply down.
+    async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> ParsedReply:
+        """Ask once and record the reply.
 
-        A chat that is too long for the model is shortened; the requests that were too long are
-        added to `attempts`.
+        A chat that is too long for the model is shortened; the failed requests are added to
+        `attempts`.
         """
         request = self._request(observation)
         while True:
@@ -99,37 +104,45 @@ class ChatAgent:
                 too_long = isinstance(error, ContextOverflow)
                 attempt = failed(asked(request, self._sent), error)
                 self._sent = request.messages
+                # Shortening costs no attempt: the model has not seen the question. Each round
+                # removes text, so the loop ends.
                 if too_long and self._chat.shorten(observation):
                     attempts.append(attempt)
                     request = replace(request, messages=tuple(self._chat.messages))
                     continue
-                return Understood(Reading(None, None, str(error)), attempt)
+                return ParsedReply(Reading(None, None, str(error)), attempt)
             attempt = asked(request, self._sent)
             self._sent = request.messages
             choice = completion.choices[0]
-            said = choice.text or choice.refusal or NO_ANSWER
-            self._chat.answered(said[-LONGEST_TOKEN * request.sampling.max_tokens :])
+            reply = choice.text or choice.refusal or NO_ANSWER
+            # The end is kept, because the action is usually last.
+            self._chat.answered(reply[-LONGEST_TOKEN * request.sampling.max_tokens :])
             reading = read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
-            return Understood(reading, answered(attempt, completion, reading))
+            return ParsedReply(reading, answered(attempt, completion, reading))
 
     def _request(self, observation: Observation) -> Request:
         options = self._options
         guided = tuple(map(str, observation.legal_actions)) if options.guided else ()
         return Request(
             tuple(self._chat.messages),
+            # A new seed for each request, from the stream of this seat: equal prompts may get
+            # different replies, and the game stays reproducible. 31 bits fit a signed 32-bit
+            # integer.
             replace(options.sampling, seed=self._seat.rng.getrandbits(31)),
             logprobs=options.logprobs,
             guided_choice=guided,
+            # At most one form of guidance may be set, see `Request`.
             guided_json=ACTION_SCHEMA if options.answers == "json" and not guided else None,
         )
 
-    async def _state_beliefs(self, observation: Observation) -> dict[str, Json]:
-        """What the model says it knows, off the move path: the chat does not keep it."""
+    async def _state_beliefs(self, observation: Observation) -> dict[str, JsonValue]:
+        """Ask for beliefs about hidden facts; neither question nor answer enters the chat."""
         question = observation.game.belief_question(observation)
         if question is None:
             return {}
         request = self._request(observation)
         messages = (*request.messages, Message("user", question))
+        # The answer is free text, not an action, so no guidance.
         request = replace(request, messages=messages, guided_choice=(), guided_json=None)
         try:
             completion = await self._llm.complete(self._spec, request)
@@ -144,7 +157,7 @@ class ChatAgent:
         return {"beliefs": {"reply": completion.text, **spent, **scores}}
 
     def _give_up(
-        self, observation: Observation, attempts: list[Attempt], details: dict[str, Json]
+        self, observation: Observation, attempts: list[Attempt], details: dict[str, JsonValue]
     ) -> Decision:
         last = attempts[-1]
         why = f"{last.failure} in attempt {len(attempts)}: {last.excerpt or last.reply[:80]!r}"
@@ -153,6 +166,8 @@ class ChatAgent:
         self._forfeited = self._options.fallback == "forfeit"
         return self._fall_back(observation, why, details)
 
-    def _fall_back(self, observation: Observation, why: str, details: dict[str, Json]) -> Decision:
+    def _fall_back(
+        self, observation: Observation, why: str, details: dict[str, JsonValue]
+    ) -> Decision:
         choices = observation.game.fallback_actions(observation)
         return Decision(self._seat.rng.choice(choices), why, details)

@@ -1,4 +1,4 @@
-"""A person at this terminal: reads what its seat may know, and types an action."""
+"""Agent for a person at this terminal, who reads the observation and types an action."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from arena.core.ply import Decision
 from arena.plugins.loader import catalog
 
 HELP = (
-    "Type an action; Tab completes it. Also: 'table' draws the table, 'all' tells everything so "
+    "Type an action; Tab completes it. Also: 'table' draws the table, 'all' repeats everything so "
     "far, 'help' gives the rules, Ctrl-D leaves."
 )
 
@@ -34,6 +34,7 @@ class HumanAgent:
         if rest:
             raise UsageError(f"seat {seat.player}: 'human' takes no name, not 'human:{rest}'")
         self._seat = seat
+        # Number of events that were printed already.
         self._read = 0
         self._console = Console()
 
@@ -44,25 +45,26 @@ class HumanAgent:
         self._read = observation.num_events
         while True:
             answer = (await self._ask(observation)).strip()
+            # An empty line asks again without a message.
             if answer and not self._answered(answer, observation):
                 try:
                     return Decision(parse(answer, observation))
                 except ActionError as error:
                     self._say(f"{error}. {HELP}")
 
-    def tell_the_end(self, state: State) -> None:
-        """What the seat has witnessed since it was last asked."""
+    def print_rest_of_game(self, state: State) -> None:
+        """Print the events that the seat has witnessed since its last decision."""
         game = self._seat.game
         for event in state.log.witnessed[self._seat.player][self._read :]:
             self._say(game.narrate(event))
 
     def _say(self, text: str) -> None:
-        """Wrapped between words on a terminal; as it is on a pipe."""
+        """Print text, wrapped between words on a terminal and unchanged on a pipe."""
         wrap = not self._console.is_terminal
         self._console.print(text, markup=False, highlight=False, soft_wrap=wrap)
 
     def _answered(self, answer: str, observation: Observation) -> bool:
-        """Carry out the words that are no action."""
+        """Carry out a command (`help`, `all`, `table`); return False for anything else."""
         if answer in ("help", "?"):
             self._say(observation.game.rules())
         elif answer == "all":
@@ -83,9 +85,11 @@ class HumanAgent:
 
     async def _ask(self, observation: Observation) -> str:
         prompt = f"{observation.game.seat_names[observation.player]}> "
-        # A person who closes the input leaves the game, and the game cannot go on without.
+        # A person who closes the input leaves, and the game cannot go on without that seat.
         if sys.stdin is None:
             raise KeyboardInterrupt
+        # Completion needs a terminal. On a pipe, plain lines are read in a thread, so that other
+        # players go on.
         if sys.stdin.isatty():
             return await _prompt(prompt, observation)
         print(prompt, end="", flush=True)
@@ -96,9 +100,9 @@ class HumanAgent:
 
 
 def parse(answer: str, observation: Observation) -> Action:
-    """The action meant: a beginning will do if it fits one legal action only.
+    """Return the action of this text; a prefix is enough if it fits one legal action only.
 
-    Raises an ActionError that names the nearest legal action, if there is one near.
+    Raises an ActionError, which names the nearest legal action if one is near.
     """
     wanted = normalise(answer)
     legal = {normalise(str(action)): action for action in observation.legal_actions}
@@ -121,12 +125,13 @@ class ActionCompleter(Completer):
         self._texts = [*map(str, actions), "table", "all", "help"]
 
     def pieces(self, typed: str) -> Iterator[str]:
-        """The beginnings of actions that go one piece further than `typed`, each once."""
+        """Yield the prefixes of actions that extend `typed` by one piece, each once."""
         seen = set()
         for text in self._texts:
             if not text.casefold().startswith(typed.casefold()):
                 continue
             # A piece ends after a comma, or after the verb if commas follow.
+            # The lookahead requires a later comma: without one, the action is a single piece.
             end = re.compile(r", " if " " in typed else r" (?=.*, )").search(text, len(typed))
             piece = text[: end.end()] if end else text
             if piece not in seen:

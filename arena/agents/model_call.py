@@ -1,4 +1,4 @@
-"""What a replay keeps of each time a model was asked: prompt, reply, and what became of it."""
+"""Record of each request to a model in a replay: prompt, reply, and the result of parsing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from arena.agents.reply.reader import Reading, ReplyFailure
 from arena.core.errors import BackendError, FailureCause
-from arena.core.json import Json
 from arena.llm.backend import Completion, FinishReason, Message, Request, Role, Sampling
 
 AttemptFailure = ReplyFailure | Literal["provider_error"]
@@ -19,7 +18,7 @@ DEFAULTS = Sampling().to_json()
 
 
 class ChatLine(BaseModel):
-    """A message, as it was sent."""
+    """Message of a request."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     role: Role
@@ -31,15 +30,15 @@ class Attempt(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kept: int = Field(default=0, ge=0, description="Messages of the request before that stand.")
+    kept: int = Field(default=0, ge=0, description="Messages shared with the previous request.")
     messages: tuple[ChatLine, ...] = Field(description="The messages after those.")
-    sampling: dict[str, Json] = Field(default_factory=dict, description="If not default.")
+    sampling: dict[str, JsonValue] = Field(default_factory=dict, description="If not default.")
     reply: str = ""
     reasoning: str = ""
     refusal: str = ""
     finish_reason: FinishReason = "stop"
     failure: AttemptFailure | None = None
-    excerpt: str = Field(default="", description="Where the failure is seen.")
+    excerpt: str = Field(default="", description="Text that shows the failure.")
     cause: FailureCause | None = Field(default=None, description="Of a provider_error.")
     model: str = ""
     policy_version: int | None = None
@@ -55,13 +54,13 @@ class Attempt(BaseModel):
         description="Id, log-probability, the same as sampled (temperature, mask).",
     )
 
-    def to_json(self) -> dict[str, Json]:
-        """Without what is as it usually is."""
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the record as JSON. Fields that have their default value are omitted."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
 def asked(request: Request, before: Sequence[Message]) -> Attempt:
-    """An attempt that has no answer yet; `before` are the messages of the seat's last request."""
+    """Return an attempt without an answer; `before` are the messages of the last request."""
     kept = shared(before, request.messages)
     return Attempt(
         kept=kept,
@@ -70,20 +69,20 @@ def asked(request: Request, before: Sequence[Message]) -> Attempt:
     )
 
 
-def unusual(sampling: Sampling) -> dict[str, Json]:
-    """The fields that differ from the default, as JSON holds them."""
+def unusual(sampling: Sampling) -> dict[str, JsonValue]:
+    """Return the fields that differ from the default."""
     fields = sampling.to_json()
     return {name: value for name, value in fields.items() if value != DEFAULTS[name]}
 
 
 def shared(first: Iterable[object], second: Iterable[object]) -> int:
-    """How many items the two have in common at their beginning."""
+    """Return the length of the common prefix."""
     pairs = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def answered(attempt: Attempt, completion: Completion, reading: Reading) -> Attempt:
-    """The attempt with its answer and how it was understood."""
+    """Return the attempt with its answer and the parsed action or failure."""
     choice = completion.choices[0]
     return attempt.model_copy(
         update={
@@ -97,10 +96,12 @@ def answered(attempt: Attempt, completion: Completion, reading: Reading) -> Atte
             "policy_version": completion.policy_version,
             "prompt_tokens": completion.usage.prompt_tokens,
             "completion_tokens": completion.usage.completion_tokens,
+            # An answer from the cache is not paid for again.
             "cost": 0.0 if completion.cached else completion.cost,
             "cached": completion.cached,
             "seconds": round(completion.seconds, 6),
             "seconds_to_first_token": completion.seconds_to_first_token,
+            # Prompt ids are only of use together with the tokens of the answer, e.g. for training.
             "prompt_token_ids": completion.prompt_token_ids if choice.tokens else (),
             "tokens": tuple((t.id, t.logprob, t.sampled_logprob) for t in choice.tokens),
         }
@@ -108,17 +109,18 @@ def answered(attempt: Attempt, completion: Completion, reading: Reading) -> Atte
 
 
 def failed(attempt: Attempt, error: BackendError) -> Attempt:
-    """The attempt that the provider did not answer."""
+    """Return the attempt with the error of the provider."""
     update = {"failure": "provider_error", "cause": error.cause, "excerpt": str(error)}
     return attempt.model_copy(update=update)
 
 
 def requests_of(attempts: Iterable[Attempt]) -> list[tuple[Message, ...]]:
-    """The messages of each request in full, from one seat's attempts in order."""
+    """Return the complete messages of each request, from the attempts of one seat in order."""
     last: tuple[Message, ...] = ()
-    found = []
+    requests = []
     for attempt in attempts:
         new = tuple(Message(line.role, line.content) for line in attempt.messages)
+        # Inverse of `asked`: the shared prefix, then the recorded rest.
         last = last[: attempt.kept] + new
-        found.append(last)
-    return found
+        requests.append(last)
+    return requests

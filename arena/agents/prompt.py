@@ -1,9 +1,9 @@
-"""What a model reads: the system message, and the chat of one seat of one game.
+"""Prompts: the system message, and the chat of one seat of one game.
 
-The system message holds the rules and how to answer. After it the chat grows by what is new at each
-decision (`append`: cheap, since everything before was read already), or is rebuilt each time from
-the whole situation (`fresh`). A chat that has become too long is rebuilt too; if even that is too
-long, the oldest table talk is left out and the notebook that follows from it stands in its place.
+The system message holds the rules and the form of an answer. After it, the chat grows by the news
+of each decision (`append`: cheap, since a provider caches what it has read), or is rebuilt at each
+decision from the whole observation (`fresh`). A chat that exceeds the context is rebuilt too; if
+that is not enough, the oldest events are left out and the notebook replaces them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from pydantic import JsonValue
+
 from arena.core.game import Game
-from arena.core.json import Json
 from arena.core.observation import Observation, TextLevel
 from arena.llm.backend import Message, Sampling
 
@@ -23,7 +24,7 @@ Fallback = Literal["random", "forfeit", "stop"]
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """How models are spoken to, and what happens when they give no legal answer."""
+    """Options of the chat with a model, and the fallback for a missing legal answer."""
 
     chat: ChatMode = "append"
     answers: AnswerForm = "text"
@@ -32,21 +33,22 @@ class ChatOptions:
     max_attempts: int = 3
     fallback: Fallback = "random"
     beliefs: bool = False
-    """At each decision, ask what the model thinks that is hidden."""
+    """At each decision, also ask for beliefs about hidden facts."""
     logprobs: bool = False
     """Keep token ids and log-probabilities in the replay."""
     sampling: Sampling = Sampling()
     system: str | None = None
-    """The system message, where it is not the game's rules and how to answer."""
+    """Replaces the system message of the game."""
 
-    def to_json(self) -> dict[str, Json]:
-        told = {**asdict(self), "sampling": self.sampling.to_json()}
+    def to_json(self) -> dict[str, JsonValue]:
+        fields = {**asdict(self), "sampling": self.sampling.to_json()}
         if self.system is None:
-            del told["system"]
-        return told
+            # The key appears only if the message was replaced.
+            del fields["system"]
+        return fields
 
 
-ACTION_SCHEMA: dict[str, Json] = {
+ACTION_SCHEMA: dict[str, JsonValue] = {
     "type": "object",
     "properties": {"thoughts": {"type": "string"}, "action": {"type": "string"}},
     "required": ["thoughts", "action"],
@@ -58,7 +60,7 @@ HOW_TO_ANSWER: dict[AnswerForm, str] = {
     "text": "You may think first. The last action that you write is the one that counts.",
     "json": 'Answer with JSON: {"thoughts": "…", "action": "your action"}.',
 }
-"""What the system message adds to the rules."""
+"""Instructions that the system message adds to the rules."""
 
 
 def system_message(game: Game, answers: AnswerForm = "text") -> Message:
@@ -82,31 +84,35 @@ class Chat:
             system_message(game, answers) if system is None else Message("system", system)
         ]
         self.forgotten = 0
-        """Events whose telling was left out to save space."""
+        """Number of the oldest events that were left out to save space."""
+        # Number of events that the chat holds already.
         self._read = 0
 
     def ask(self, observation: Observation) -> None:
-        """Ask for a decision: tell what is new, or everything anew."""
+        """Ask for a decision, with the news or the whole observation."""
+        # One message is the system message: the first question of a game.
         if self.mode == "fresh" or len(self.messages) == 1:
             self._rebuild(observation)
         else:
-            self._say(observation.text(self.level, self._read))
+            self._add(observation.text(self.level, self._read))
         self._read = observation.num_events
 
     def answered(self, reply: str) -> None:
-        """Take down what the model said."""
+        """Record the reply of the model."""
         self.messages.append(Message("assistant", reply))
 
     def correct(self, text: str) -> None:
-        """Tell the model what was wrong with its reply."""
-        self._say(text)
+        """Answer a reply with a correction."""
+        self._add(text)
 
     def shorten(self, observation: Observation) -> bool:
-        """Ask the same in fewer words; False if nothing is left to save.
+        """Ask the same in fewer words; return False if nothing can be left out any more.
 
-        At first the chat is told anew in one message, which says nothing twice; each further time
-        half of the talk that is left is left out.
+        The first call rebuilds the chat as one message, without repetitions. Each further call
+        leaves out half of the remaining events.
         """
+        # System message and one question: the chat was rebuilt already, so events must go. Halving
+        # reaches the end after log2(events) calls.
         if len(self.messages) <= 2:
             if observation.num_events - self.forgotten < 2:
                 return False
@@ -116,10 +122,10 @@ class Chat:
 
     def _rebuild(self, observation: Observation) -> None:
         del self.messages[1:]
-        self._say(observation.text(self.level, forget=self.forgotten))
+        self._add(observation.text(self.level, forget=self.forgotten))
 
-    def _say(self, text: str) -> None:
-        """Speak to the model; roles must alternate, so what was not answered is added to."""
+    def _add(self, text: str) -> None:
+        """Add user text. Roles must alternate, so it extends a message without an answer."""
         last = self.messages[-1]
         if last.role == "user":
             self.messages[-1] = Message("user", f"{last.content}\n{text}")

@@ -1,6 +1,6 @@
-"""The command line. One file per command, wiring only.
+"""Command line of arena: one file for each command.
 
-Every fault ends in one line on stderr: exit code 2 for wrong usage, 1 otherwise, 130 for Ctrl-C.
+Every error is one line on stderr. Exit codes: 2 wrong usage, 130 Ctrl-C, 1 any other error.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from arena.cli import (
     doctor,
     evaluate,
     games,
+    init,
     play,
     pretrain,
     replay,
@@ -24,36 +25,45 @@ from arena.cli import (
     tournament,
     train,
 )
+from arena.cli.common.help import ArenaCommand
 from arena.core.errors import ArenaError, UsageError
-from arena.core.text import shortened
+from arena.core.text import shorten
 
-LONGEST = 3000
-"""Characters of a complaint: the longest that says something lists names."""
+MAX_ERROR_LENGTH = 3000
+"""Characters of an error message; the longest useful ones list names."""
 
 app = typer.Typer(
     name="arena",
-    help="Language models, bots and people play games that hide things. Cluedo first.",
+    help="Language models, bots and people play games of hidden information. Cluedo first.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
+    rich_markup_mode=None,
     # Every flag can also be set in the environment: --out of play is ARENA_PLAY_OUT.
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "ARENA"},
 )
-app.command("play")(play.play_command)
-app.command("replay")(replay.replay_command)
-app.command("eval")(evaluate.eval_command)
-app.command("tournament")(tournament.tournament_command)
-app.command("analyze")(analyze.analyze_command)
-app.command("serve")(serve.serve_command)
-app.command("pretrain")(pretrain.pretrain_command)
-app.command("train", cls=train.TrainCommand)(train.train_without_flags)
+for name, function, summary in (
+    ("play", play.play_command, "Play games and write a replay of each."),
+    ("replay", replay.replay_command, "View, verify, branch or export replays."),
+    ("eval", evaluate.eval_command, "Measure a player against a baseline."),
+    ("tournament", tournament.tournament_command, "Rate players against each other."),
+    ("analyze", analyze.analyze_command, "Measure finished games."),
+    ("train", train.train_without_flags, "Train a model by GRPO over full games."),
+    ("pretrain", pretrain.pretrain_command, "Make a small model that imitates bots."),
+    ("serve", serve.serve_command, "Serve a model to OpenAI-compatible clients."),
+    ("games", games.games_command, "List the games and their options."),
+    ("agents", agents.agents_command, "List bots, agents and backends."),
+    ("init", init.init_command, "Write a commented arena.toml."),
+    ("doctor", doctor.doctor_command, "Check what is installed."),
+):
+    command_class = train.TrainCommand if name == "train" else ArenaCommand
+    app.command(name, cls=command_class, short_help=summary)(function)
 app.add_typer(runs.app, name="runs")
-app.command("games")(games.games_command)
-app.command("agents")(agents.agents_command)
-app.command("doctor")(doctor.doctor_command)
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+def _root(
+    version: bool = typer.Option(False, "--version", show_envvar=False, help="Print the version."),
+) -> None:
     if version:
         from arena.core.version import __version__
 
@@ -67,28 +77,28 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command; the exit code."""
+    """Run one command and return its exit code."""
     try:
         code = app(arguments, standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except typer.TyperException as error:
-        told = error.format_message().rstrip(".")
-        return _complain("; ".join(filter(None, [told, _origin(error)])), error.exit_code)
+        message = error.format_message().rstrip(".")
+        return _fail("; ".join(filter(None, [message, _origin(error)])), error.exit_code)
     except ArenaError as error:
-        return _complain(str(error), 2 if isinstance(error, UsageError) else 1)
+        return _fail(str(error), 2 if isinstance(error, UsageError) else 1)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted", 130)
+        return _fail("interrupted", 130)
     except OSError as error:
-        # What is left in the buffer must not be tried again on exit.
+        # The interpreter must not write the rest of the buffer on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        reader_has_gone = isinstance(error, BrokenPipeError)
-        return _complain("" if reader_has_gone else f"cannot write the output: {error.strerror}", 1)
+        pipe_is_closed = isinstance(error, BrokenPipeError)
+        return _fail("" if pipe_is_closed else f"cannot write the output: {error.strerror}", 1)
     return code if isinstance(code, int) else 0
 
 
 def _origin(error: typer.TyperException) -> str:
-    """Where a bad value stands if it does not stand in the command line."""
+    """Return the source of a bad value that is not in the command line."""
     ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
     if ctx is None or param is None or param.name is None:
         return ""
@@ -99,8 +109,8 @@ def _origin(error: typer.TyperException) -> str:
     return f"it comes from the environment variable {variable}"
 
 
-def _complain(message: str, code: int) -> int:
+def _fail(message: str, code: int) -> int:
     if message:
         # It may quote a file, which must neither steer the terminal nor fill it.
-        print(f"arena: {shortened(' '.join(message.split()), LONGEST)}", file=sys.stderr)
+        print(f"arena: {shorten(' '.join(message.split()), MAX_ERROR_LENGTH)}", file=sys.stderr)
     return code

@@ -1,4 +1,4 @@
-"""`arena analyze`: the measures of games that were played already."""
+"""`arena analyze`: measure games that were played earlier."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from arena.cli.common.flags import Flag, flag_groups
 from arena.cli.common.report import ReportFlags, check_file, write_csv
 from arena.cli.replaying.export import tell_copies
 from arena.core.errors import ArenaError
-from arena.core.text import clean, counted
+from arena.core.text import pluralize, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arena.cli.common.report import Report
-    from arena.evaluation.analysis import Analyses
+    from arena.evaluation.analysis import GroupedAnalyses
+    from arena.evaluation.report import Report
 
 
 @flag_groups
@@ -30,41 +30,43 @@ def analyze_command(
     csv: Annotated[Path | None, Flag(help="Also write the measures to this file.")] = None,
     score: Annotated[
         bool,
-        Flag("--score/--no-score", help="Ask the exact posterior; without it it is much faster."),
+        Flag("--score/--no-score", help="Score by the exact posterior; without, much faster."),
     ] = True,
     workers: Annotated[int | None, Flag(min=1, max=1024, help="Processes. Default: cores.")] = None,
-    report: ReportFlags = ReportFlags(),  # noqa: B008 - frozen.
+    report_flags: ReportFlags = ReportFlags(),  # noqa: B008 - frozen.
 ) -> int:
     """Measure finished games: wins, deductions, replies, by player."""
     import asyncio
 
-    from arena.evaluation.analysis import Analyses, find
+    from arena.evaluation.analysis import GroupedAnalyses, find_files
 
-    report.check()
+    report_flags.check()
     if csv is not None:
         check_file("--csv", csv)
-    files, analysis = find(paths), Analyses()
+    files, analyses = find_files(paths), GroupedAnalyses()
     try:
-        asyncio.run(_analyse(files, analysis, score, workers))
+        asyncio.run(_analyze(files, analyses, score, workers))
     except KeyboardInterrupt:
-        print("interrupted; these are the games that were read", file=sys.stderr)
-        _tell(analysis, report, csv)
+        print("interrupted; this is the result of the games read so far", file=sys.stderr)
+        _output(analyses, report_flags, csv)
         return 130
-    for skipped in analysis.skipped:
-        print(clean(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
-    if analysis.copies:
-        tell_copies(analysis.copies)
-    _tell(analysis, report, csv)
+    for skipped in analyses.skipped:
+        print(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
+    if analyses.copies:
+        tell_copies(analyses.copies)
+    _output(analyses, report_flags, csv)
     return 0
 
 
-async def _analyse(files: list[Path], analysis: Analyses, score: bool, workers: int | None) -> None:
+async def _analyze(
+    files: list[Path], analyses: GroupedAnalyses, score: bool, workers: int | None
+) -> None:
     from contextlib import aclosing
 
     from rich.console import Console
     from rich.progress import Progress
 
-    from arena.evaluation.analysis import analyse
+    from arena.evaluation.analysis import analyze
     from arena.evaluation.evaluator import Workers, available_cores
 
     number = min(workers or available_cores(), len(files))
@@ -74,44 +76,47 @@ async def _analyse(files: list[Path], analysis: Analyses, score: bool, workers: 
         Progress(console=console, disable=not sys.stderr.isatty()) as progress,
     ):
         bar = progress.add_task("games", total=len(files))
-        async with aclosing(analyse(files, pool, score)) as found:
-            async for each in found:
-                analysis.add(each)
+        async with aclosing(analyze(files, pool, score)) as items:
+            async for item in items:
+                analyses.add(item)
                 progress.advance(bar)
 
 
-def told_apart(reports: Sequence[Report]) -> list[str]:
-    """A heading for each: its game, and where others are of the same name, what is not the same."""
-    from arena.evaluation.output.tables import name_of
+def headings(reports: Sequence[Report]) -> list[str]:
+    """Return a heading for each report: its game, and the options in which it differs.
 
-    facts = [{**report["options"], "text level": _level(report)} for report in reports]
-    headings = []
-    for report, own in zip(reports, facts, strict=True):
-        name = name_of(report)
-        same = [f for other, f in zip(reports, facts, strict=True) if name_of(other) == name]
-        apart = [key for key in own if any(other.get(key) != own[key] for other in same)]
-        words = [f"{key.replace('_', ' ')}: {own[key]}" for key in apart]
-        headings.append("; ".join([f"{name}, {counted(report['games'], 'game')}", *words]))
-    return headings
+    Only options that differ between reports of the same name are listed.
+    """
+    from arena.evaluation.output.tables import game_name
+
+    options = [
+        {**report.options, "text level": report.settings["text_level"] or "none, only bots played"}
+        for report in reports
+    ]
+    texts = []
+    for report, own in zip(reports, options, strict=True):
+        name = game_name(report)
+        same = [o for r, o in zip(reports, options, strict=True) if game_name(r) == name]
+        differing = [key for key in own if any(other.get(key) != own[key] for other in same)]
+        words = [f"{key.replace('_', ' ')}: {own[key]}" for key in differing]
+        texts.append("; ".join([f"{name}, {pluralize(report.games or 0, 'game')}", *words]))
+    return texts
 
 
-def _level(report: Report) -> str:
-    return report["settings"]["text_level"] or "none, only bots played"
-
-
-def _tell(analysis: Analyses, report: ReportFlags, csv: Path | None) -> None:
-    reports = analysis.reports()
+def _output(analyses: GroupedAnalyses, report_flags: ReportFlags, csv: Path | None) -> None:
+    reports = analyses.reports()
     if not reports:
-        number = len(analysis.skipped)
-        which = "the file is no" if number == 1 else f"none of the {number} files is a"
-        raise ArenaError(f"{which} finished game")
+        number = len(analyses.skipped)
+        files = "the file is not a" if number == 1 else f"none of the {number} files is a"
+        raise ArenaError(f"{files} finished game")
     if csv is not None:
         write_csv(reports, csv)
-    report.write_html(*reports)
-    if report.as_json:
-        skipped = [{"path": str(s.path), "reason": s.reason} for s in analysis.skipped]
-        print(json.dumps({"reports": reports, "skipped": skipped}, allow_nan=False))
+    report_flags.write_html(*reports)
+    if report_flags.as_json:
+        skipped = [{"path": str(s.path), "reason": s.reason} for s in analyses.skipped]
+        documents = [report.to_json() for report in reports]
+        print(json.dumps({"reports": documents, "skipped": skipped}, allow_nan=False))
     else:
-        headings = told_apart(reports) if len(reports) > 1 else [""]
-        for each, heading in zip(reports, headings, strict=True):
-            report.show(each, heading)
+        titles = headings(reports) if len(reports) > 1 else [""]
+        for report, title in zip(reports, titles, strict=True):
+            report_flags.show(report, title)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from arena.cli.common import models
+from arena.cli.common.completion import complete_seat
 from arena.cli.common.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
 
 
@@ -18,10 +19,11 @@ def play_command(
     seat: Annotated[
         list[str],
         Flag(
-            help="I=SPEC: who sits there, e.g. 0=bot:oracle or 1=human ('arena agents' lists "
-            "them). Default: bot:detective, or bot:random in games that have none."
+            autocompletion=complete_seat,
+            help="I=SPEC: the agent of a seat, e.g. 0=bot:oracle or 1=human; 'arena agents' lists "
+            "them. Default: the default bot of the game.",
         ),
-    ] = [],  # noqa: B006 - typer reads the default, nobody changes it.
+    ] = [],  # noqa: B006 - typer reads the default and never changes it.
     seed: SeedFlag = None,
     games: Annotated[
         int, Flag(min=1, max=10**9, help="Games to play, on seeds SEED, SEED+1, …")
@@ -32,28 +34,31 @@ def play_command(
         bool | None, Flag("--watch/--no-watch", help="Show the game. Default: one game.")
     ] = None,
     as_json: JsonFlag = False,
-    at_once: models.AtOnceFlag = 16,
+    max_concurrent: models.MaxConcurrentFlag = 16,
     backend: models.BackendFlag = None,
 ) -> int:
     """Play games and write a replay of each."""
     from arena.cli.common.options import specs_from_flags, unnamed_seats
     from arena.cli.common.table import Table, check, run
     from arena.cli.replaying.rerun import check_recordings
+    from arena.episodes.match import Match
 
     played = which.make(game)
     specs = models.seat_model(backend, specs_from_flags(played, seat), unnamed_seats(played, seat))
     first = seed if seed is not None else random.SystemRandom().randrange(2**31)
     table = Table(
-        game=played,
-        specs=specs,
+        match=Match(
+            played,
+            specs,
+            text_level=which.level,
+            chat=asking.options(),
+            max_turns=which.max_turns,
+        ),
         seeds=range(first, first + games),
         out=out,
-        text_level=which.level,
-        max_turns=which.max_turns,
         delay=delay,
         watch=(games == 1 and not as_json) if watch is None else watch,
-        at_once=at_once,
-        chat=asking.options(),
+        max_concurrent=max_concurrent,
         llm=asking.service() if models.has_models(specs) else None,
     )
     check_recordings(table)

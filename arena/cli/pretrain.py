@@ -31,13 +31,17 @@ def pretrain_command(
     of machine. Play it with --seat 0=embedded:FOLDER.
     """
     from trainers.pretrain.pretrain import pretrain
-    from trainers.pretrain.recipe import recipe_of
+    from trainers.pretrain.recipe import make_recipe
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: there is something already; name a new folder")
-    recipe = recipe_of(game=game, games=games, epochs=epochs, seed=seed)
+    recipe = make_recipe(game=game, games=games, epochs=epochs, seed=seed)
     figures = pretrain(recipe, out, _say)
-    print(json.dumps(figures) if as_json else f"Play it: arena play {game} --seat 0=embedded:{out}")
+    print(
+        json.dumps(figures.to_json())
+        if as_json
+        else f"Play it: arena play {game} --seat 0=embedded:{out}"
+    )
     return 0
 
 

@@ -30,7 +30,7 @@ def replay_command(
 ) -> int:
     """Step through a replay, in the terminal or a browser; check it; ask what if; export it.
 
-    Look: arena replay FILE --ply 20 --seat 0
+    Look: arena replay FILE --position 20 --seat 0
 
     Page: arena replay FOLDER --web
 

@@ -1,4 +1,4 @@
-"""`arena runs`: look at training runs, finished and going on, and compare them."""
+"""`arena runs`: list, show and compare training runs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from arena.core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from arena.cli.training.stored_run import StoredRun
-    from arena.core.json import Json
+    from pydantic import JsonValue
+
     from arena.evaluation.output.tables import Grid
+    from trainers.runs.training_run import TrainingRun
 
 app = typer.Typer(help="List, show and compare training runs.", no_args_is_help=True)
 
 
 @dataclass(frozen=True, slots=True)
 class RunsFlags:
-    """Which runs, and how they are told."""
+    """The folder of the runs, and the output format."""
 
     log_dir: Annotated[
         Path | None,
@@ -38,24 +39,25 @@ class RunsFlags:
 
     @property
     def home(self) -> Path:
-        """Where `arena train` puts its experiments unless it is told otherwise."""
+        """The folder of all runs: --log-dir, or log_dir in arena.toml, or TrainConfig's default."""
         from arena.llm.settings import config_table
         from trainers.config.config import TrainConfig
 
         default = TrainConfig.model_fields["log_dir"].default
         return self.log_dir or Path(str(config_table("train").get("log_dir", default)))
 
-    def find(self, name: str) -> StoredRun:
-        """The run of this name, or in this folder. Raises UsageError if there is none."""
-        from arena.cli.training.stored_run import StoredRun, stored_runs
+    def find(self, name: str) -> TrainingRun:
+        """Return the run with this name or folder. Raises UsageError if there is none."""
+        from trainers.runs.training_run import TrainingRun, stored_runs
 
         for folder in (self.home / name, Path(name)):
             if folder.is_dir():
-                return StoredRun.read(folder)
+                return TrainingRun.read(folder)
         known = ", ".join(run.name for run in stored_runs(self.home)) or "none"
         raise UsageError(f"there is no run '{name}' in {self.home}; known: {known}")
 
-    def tell(self, report: Mapping[str, Json], grids: Iterable[Grid]) -> int:
+    def show(self, report: Mapping[str, JsonValue], grids: Iterable[Grid]) -> int:
+        """Print the report as JSON, or the tables."""
         if self.as_json:
             print(json.dumps(report, allow_nan=False))
             return 0
@@ -74,15 +76,18 @@ class RunsFlags:
 @app.command("list")
 @flag_groups
 def list_command(flags: RunsFlags) -> int:
-    """List the training runs: how far they are, and what they have gained."""
+    """List the training runs with their progress and results."""
     from arena.cli.training.run_tables import overview
-    from arena.cli.training.stored_run import stored_runs
+    from trainers.runs.records import as_json
+    from trainers.runs.training_run import stored_runs
 
     runs = stored_runs(flags.home)
     if not runs and not flags.as_json:
-        print(f"There are no runs in {flags.home}; arena train makes them.")
+        print(f"There are no runs in {flags.home}; start one with arena train.")
         return 0
-    return flags.tell({"runs": [run.summary() for run in runs]}, [overview(runs, flags.home)])
+    return flags.show(
+        {"runs": [as_json(run.summary()) for run in runs]}, [overview(runs, flags.home)]
+    )
 
 
 @app.command("show")
@@ -91,31 +96,38 @@ def show_command(
     name: Annotated[str, typer.Argument(help="Name or folder of the run.")],
     flags: RunsFlags,
     every: Annotated[
-        int | None, Flag(min=1, help="Show every so many steps. Default: some twenty in all.")
+        int | None, Flag(min=1, help="Show every N-th step. Default: about 20 steps.")
     ] = None,
 ) -> int:
-    """Show a run: its settings, its steps, its rewards, where the time went."""
+    """Show a run: settings, steps, rewards, time and evaluations."""
     from arena.cli.training.run_tables import pages
 
     run = flags.find(name)
-    return flags.tell(run.everything(), pages(run, every))
+    return flags.show(run.to_json(), pages(run, every))
 
 
 @app.command("compare")
 @flag_groups
 def compare_command(
-    names: Annotated[list[str], typer.Argument(help="Names or folders of two runs or more.")],
+    names: Annotated[list[str], typer.Argument(help="Names or folders of at least two runs.")],
     flags: RunsFlags,
 ) -> int:
-    """Compare runs: what differs in their settings, and how fast they have learned."""
+    """Compare runs: different settings, learning curves and costs."""
     from arena.cli.training.run_tables import comparison
-    from arena.cli.training.stored_run import settings_that_differ
+    from trainers.runs.records import as_json
+    from trainers.runs.settings_table import differing_settings
 
     if len(names) < 2:
-        raise UsageError(f"compare {names[0]}: name two runs or more")
+        raise UsageError(f"compare {names[0]}: name at least two runs")
     runs = [flags.find(name) for name in names]
-    report = {
-        "runs": [{**run.summary(), "evaluations": run.evaluations()} for run in runs],
-        "differences": settings_that_differ(runs),
+    report: dict[str, JsonValue] = {
+        "runs": [
+            {
+                **as_json(run.summary()),
+                "evaluations": [as_json(point) for point in run.learning_curve()],
+            }
+            for run in runs
+        ],
+        "differences": {name: list(row) for name, row in differing_settings(runs).items()},
     }
-    return flags.tell(report, comparison(runs))
+    return flags.show(report, comparison(runs))

@@ -22,10 +22,10 @@ def serve_command(
         Path | None, Flag(help="Let clients load LoRA adapters from below this folder.")
     ] = None,
     max_queue: Annotated[
-        int, Flag(min=1, help="Answers that may wait for a slot; more are told 429.")
+        int, Flag(min=1, help="Requests that may wait for a slot; more get status 429.")
     ] = 1024,
     max_body_bytes: Annotated[
-        int, Flag(min=1, help="The largest body; a larger one is told 413.")
+        int, Flag(min=1, help="Largest body in bytes; a larger one gets status 413.")
     ] = 2_000_000,
     context: Annotated[
         int | None, Flag(min=1, help="Tokens of prompt and answer. Default: the model's.")
@@ -46,20 +46,22 @@ def serve_command(
 
     With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
     """
-    from backends.server import serve
+    from backends.server.process import ServeOptions, serve
 
     return serve(
-        model,
-        host=host,
-        port=port,
-        lora_root=lora_root,
-        max_queue=max_queue,
-        max_body_bytes=max_body_bytes,
-        context=context,
-        slots=slots,
-        device=device,
-        threads=threads,
-        drain_seconds=drain_seconds,
-        tokens_as_ids=tokens_as_ids,
-        verbose=verbose,
+        ServeOptions(
+            model,
+            host=host,
+            port=port,
+            lora_root=lora_root,
+            max_queue=max_queue,
+            max_body_bytes=max_body_bytes,
+            context=context,
+            slots=slots,
+            device=device,
+            threads=threads,
+            drain_seconds=drain_seconds,
+            tokens_as_ids=tokens_as_ids,
+            verbose=verbose,
+        )
     )

@@ -1,48 +1,61 @@
-"""`arena train`: make a model better at a game, by letting it play."""
+"""`arena train`: train a model by playing games."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperOption
+
+from arena.cli.common.help import ArenaCommand
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter, Parameter
 
 
-class TrainCommand(TyperCommand):
-    """The command with flags that are made when they are needed.
+class TrainCommand(ArenaCommand):
+    """Command that creates its flags when they are needed.
 
-    They are the fields of TrainConfig, and whoever asks for `arena --help` should not wait for it.
+    The flags are the fields of TrainConfig, whose import would slow down `arena --help`.
     """
 
     def get_params(self, ctx: Context) -> list[Parameter]:
+        """Return the parameters; at the first call, create them."""
         if not self.params:
             import typer
 
             from arena.cli.training.command import train_command
 
-            made = typer.Typer(add_completion=False)
-            made.command()(train_command)
-            command = typer.main.get_command(made)
+            app = typer.Typer(add_completion=False)
+            app.command()(train_command)
+            command = typer.main.get_command(app)
             self.params, self.callback = command.params, command.callback
         return super().get_params(ctx)
 
-    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Help says what holds here and now, which files decide too."""
-        from arena.cli.training.flags import defaults
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Parse the command line. Former names of flags are accepted."""
+        from arena.cli.training.flags import OLD_FLAGS
 
-        told = defaults()
-        for each in self.get_params(ctx):
-            if isinstance(each, TyperOption) and told.get(each.name or ""):
-                each.help = f"{each.help} {told[each.name or '']}"
+        renamed = []
+        for argument in args:
+            flag, equals, value = argument.partition("=")
+            renamed.append(f"{OLD_FLAGS.get(flag, flag)}{equals}{value}")
+        return super().parse_args(ctx, renamed)
+
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the help with the defaults that hold in this folder."""
+        from arena.cli.training.flags import default_texts
+
+        defaults = default_texts()
+        for param in self.get_params(ctx):
+            if isinstance(param, TyperOption) and param.name in defaults:
+                param.help = f"{param.help} {defaults[param.name]}"
         super().format_help(ctx, formatter)
 
 
 def train_without_flags() -> None:
-    """Train a model by GRPO over full games; the same command goes on with what was interrupted.
+    """Train a model by GRPO over full games. The same command resumes an interrupted run.
 
     Each flag is also an environment variable (--steps: ARENA_TRAIN_STEPS), a
-    key of the table `train` in arena.toml, and a key of presets. What comes
-    first in this list decides.
+    key of the table `train` in arena.toml, and a key of presets. The first
+    source in this list that has a setting decides.
     """

@@ -1,11 +1,11 @@
-"""Actions: what a player does, how it is written, and which are legal."""
+"""Actions, their text codec, and the sets of actions that are legal."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, overload
 
 from arena.core.errors import AmbiguousAction, InvalidAction
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHANCE = -1
-"""The player who deals and throws dice."""
+"""The player number of chance, which deals cards and rolls dice."""
+
+FEW = 4
+"""Actions of a set that is searched one by one."""
 
 
 class Action:
@@ -35,12 +38,13 @@ class Step:
 
 
 def normalise(text: str) -> str:
-    """Text as the action codec compares it: case, punctuation and spacing do not matter."""
+    """Return text as the action codec compares it: case, punctuation and spacing are ignored."""
+    # Case-folded, so that letters such as "ß" compare equal in both cases.
     return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
 
 
 class ActionTable:
-    """Every action that any state of a game may offer a player, in a fixed order.
+    """All actions that a game may offer to its players, in a fixed order.
 
     The position in the table is the number of the action in `action_space` and `action_mask`.
     """
@@ -48,6 +52,9 @@ class ActionTable:
     def __init__(self, actions: Iterable[Action]) -> None:
         self.actions = tuple(actions)
         self.index = {action: number for number, action in enumerate(self.actions)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ActionTable, (self.actions,)  # Without caches: the bytes depend on the value only.
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -63,35 +70,60 @@ class ActionTable:
         return {normalise(str(action)): action for action in self.actions}
 
     def parse(self, text: str) -> Action:
-        """The action that `text` names; a beginning that fits one action only will do.
+        """Return the action that `text` names; a prefix is enough if it fits one action only.
 
-        Raises InvalidAction or AmbiguousAction.
+        Raises:
+            InvalidAction: No action fits.
+            AmbiguousAction: Several actions fit.
         """
-        wanted = normalise(text)
-        if wanted in self._by_text:
-            return self._by_text[wanted]
-        fitting = [a for t, a in self._by_text.items() if wanted and t.startswith(wanted)]
-        if len(fitting) == 1:
-            return fitting[0]
-        if fitting:
-            examples = "', '".join(str(action) for action in fitting[:3])
-            raise AmbiguousAction(f"'{text}' fits {len(fitting)} actions, e.g. '{examples}'")
-        raise InvalidAction(f"'{text}' is no action of this game")
+        key = normalise(text)
+        # A whole text outweighs a prefix: "mark 1" is not ambiguous beside "mark 12".
+        if key in self._by_text:
+            return self._by_text[key]
+        # An empty key would be a prefix of every action.
+        matches = [a for known, a in self._by_text.items() if key and known.startswith(key)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            examples = "', '".join(str(action) for action in matches[:3])
+            raise AmbiguousAction(f"'{text}' fits {len(matches)} actions, e.g. '{examples}'")
+        raise InvalidAction(f"'{text}' is not an action of this game")
 
     def subset(self, actions: Iterable[Action]) -> ActionSet:
+        """Return a set of legal actions, in the given order."""
         return ActionSet(self, tuple(actions))
 
 
 class ActionSet(Sequence[Action]):
     """The legal actions of one decision, in a fixed order.
 
-    Immutable, so a game may hand out the same set many times; membership and mask are made once.
+    Immutable, so one object can serve many decisions. Members, kinds and mask are computed on
+    first use. A set that several players share should be `complete`, or its caches show how the
+    others have used it.
     """
 
+    table: ActionTable
+    actions: tuple[Action, ...]
+
     def __init__(self, table: ActionTable, actions: tuple[Action, ...]) -> None:
-        self.table = table
-        self.actions = actions
-        self._by_kind: dict[type[Action], tuple[Action, ...]] = {}
+        fields = self.__dict__  # Assignment is blocked, see `__setattr__`.
+        fields["table"] = table
+        fields["actions"] = actions
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"an ActionSet is immutable: cannot set '{name}'")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"an ActionSet is immutable: cannot delete '{name}'")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ActionSet, (self.table, self.actions)  # Without caches, as above.
+
+    def complete(self) -> Self:
+        """Compute all caches now, and return the set itself."""
+        for name in ("_members", "_by_type", "mask"):
+            getattr(self, name)
+        return self
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -110,7 +142,17 @@ class ActionSet(Sequence[Action]):
     def _members(self) -> frozenset[Action]:
         return frozenset(self.actions)
 
+    @cached_property
+    def _by_type(self) -> dict[type[Action], tuple[Action, ...]]:
+        groups: dict[type[Action], list[Action]] = {}
+        for action in self.actions:
+            # The order of the set is kept within each kind.
+            groups.setdefault(type(action), []).append(action)
+        return {kind: tuple(group) for kind, group in groups.items()}
+
     def __contains__(self, action: object) -> bool:
+        if len(self.actions) <= FEW:  # Faster than to build the set of members first.
+            return action in self.actions
         return action in self._members
 
     def __eq__(self, other: object) -> bool:
@@ -123,19 +165,21 @@ class ActionSet(Sequence[Action]):
         return f"ActionSet({', '.join(map(str, self.actions))})"
 
     def of(self, kind: type[A]) -> tuple[A, ...]:
-        """Those of one kind, e.g. `legal.of(Suggest)`, in the same order."""
-        found = self._by_kind.get(kind)
-        if found is None:
-            found = tuple(action for action in self.actions if isinstance(action, kind))
-            self._by_kind[kind] = found
-        return found  # type: ignore[return-value]
+        """Return the actions of one class, e.g. `legal.of(Suggest)`, in the same order."""
+        # `kind` may be a base class of several kinds; then the order of the set is kept by a scan.
+        types = [found for found in self._by_type if issubclass(found, kind)]
+        if len(types) == 1:
+            return self._by_type[types[0]]  # type: ignore[return-value]
+        return tuple(action for action in self.actions if isinstance(action, kind)) if types else ()
 
     @cached_property
     def mask(self) -> NDArray[np.int8]:
-        """Shape (number of actions of the game,): 1 where legal. Read-only."""
+        """Legality by action number: shape (number of actions,), 1 is legal. Read-only."""
         import numpy as np
 
-        mask = np.zeros(len(self.table), dtype=np.int8)
-        mask[[self.table.index[action] for action in self.actions]] = 1
-        mask.setflags(write=False)
-        return mask
+        index = self.table.index
+        # Bytes are filled faster than elements of an array.
+        mask = bytearray(len(index))
+        for action in self.actions:
+            mask[index[action]] = 1
+        return np.frombuffer(bytes(mask), dtype=np.int8)  # Read-only, because bytes are.

@@ -1,8 +1,8 @@
-"""What exact knowledge says of play: the seam between a game's analysis and whoever measures.
+"""Judgements of play by exact knowledge: the interface between a game's analysis and its readers.
 
-A game that can compute what a perfect reasoner would know gives an `Assessor`. It reads a game ply
-by ply, sees everything (all hands, all showings), and judges each seat by what that seat could
-know. Evaluation sums the shares of its assessments; a viewer shows their facts.
+A game that can compute the knowledge of a perfect reasoner provides an `Assessor`. It reads a game
+ply by ply, with all hidden information (hands, shown cards), and judges each seat by what that
+seat could know. Evaluation sums the measurements of its assessments; a viewer shows their facts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from arena.core.json import Json
+from pydantic import JsonValue
 
 if TYPE_CHECKING:
     from arena.core.action import Action
@@ -21,88 +21,99 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something that is measured of a player. Its value is a ratio of sums, see `Share`."""
+    """Definition of a measured quantity. Its value is a ratio of sums, see `WeightedSum`."""
 
     name: str
-    """A word of the code: `efficiency`. `NAME/NUMBER` is a point of a series, for plots."""
+    """Identifier: `efficiency`. `NAME/NUMBER` is a point of a series, for plots."""
     title: str
-    """A few words for a table's heading."""
+    """A few words for the heading of a table."""
     unit: str
-    """What the value is counted in: `bits per question`, `share`, `turns`."""
+    """Unit of the value: `bits per question`, `share`, `turns`."""
     better: Literal["higher", "lower"] | None
-    """Which way is good play; None where neither is."""
+    """Direction of good play; None if there is none."""
     about: str
-    """One sentence: what is summed over what."""
+    """One sentence: the quantity that is summed, and the weights."""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """What one moment, or one game, adds to a measure: the value is sum(total) / sum(weight)."""
+class WeightedSum:
+    """Contribution of a moment, or of a game, to a measure: value = sum(total) / sum(weight)."""
 
     total: float
     weight: float = 1.0
 
-    def __add__(self, other: Share) -> Share:
-        return Share(self.total + other.total, self.weight + other.weight)
+    def __add__(self, other: WeightedSum) -> WeightedSum:
+        return WeightedSum(self.total + other.total, self.weight + other.weight)
 
 
-Shares = Mapping[str, Share]
+Measurements = Mapping[str, WeightedSum]
+"""Contributions by the name of the measure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What is to be said of one ply and one seat."""
+    """Judgement of one ply of one seat."""
 
     ply: int
-    """The number of the ply that it judges; it may be found out some plies later."""
+    """The number of the ply that is judged; the judgement may come some plies later."""
     player: int
-    """Whose play is judged."""
+    """The seat that is judged."""
     kind: str
     """A word of the game, e.g. `suggestion`, `accusation`, `refutation`, `missed accusation`."""
-    facts: Mapping[str, Json] = field(default_factory=dict)
-    """For whoever looks at this ply, e.g. `{"expected": 1.31, "best": 1.42, "gained": 2.0}`."""
-    shares: Shares = field(default_factory=dict)
-    """By the name of the measure."""
+    facts: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Figures for viewers of this ply, e.g. `{"expected": 1.31, "best": 1.42, "gained": 2.0}`."""
+    measurements: Measurements = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Description of one fact of an assessment, for tables and legends."""
+
+    unit: str
+    about: str
+    of_position: bool = False
+    """True if the fact does not depend on the move that is played."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """An assessment in words, for whoever looks at the ply."""
+    """An assessment as text, for viewers of the ply."""
 
     text: str
     """One or two sentences, with the figures."""
     mistake: bool = False
-    """Whether a perfect reasoner in this seat would have known better."""
+    """True if a perfect reasoner in this seat would have known better."""
     omniscient: bool = False
-    """Whether it says more than the seat itself could know when it was found out: then it is shown
-    only where everything is open."""
+    """True if the text reveals more than the seat could know at that time. Such a comment is shown
+    only to viewers who see everything."""
 
 
 class Assessor(Protocol):
-    """Judges one game, as it goes or afterwards."""
+    """Judge of one game, during the game or afterwards."""
 
     def ply(self, ply: Ply) -> list[Assessment]:
-        """Take in the next ply; what can be said now, of this ply or of earlier ones."""
+        """Add the next ply; return the assessments that are possible now, of any ply so far."""
 
     def end(self, outcome: Outcome) -> list[Assessment]:
-        """The game is over: what can be said only now."""
+        """Return the assessments that are possible only at the end of the game."""
 
 
 @runtime_checkable
 class Appraiser(Assessor, Protocol):
-    """An assessor that can say what moves would be worth that nobody has made."""
+    """An assessor that can also judge moves that were not played."""
 
-    def appraise(self, player: int, action: Action) -> Mapping[str, Json]:
-        """What is known of a move that `player` may make now; {} where there is nothing to say.
+    def appraise(self, player: int, action: Action) -> Mapping[str, JsonValue]:
+        """Return the facts of a move that `player` may play now; {} if there are none.
 
-        The names are those of the facts of an assessment. Nothing changes by it.
+        The names are those of the facts of an assessment. The assessor does not change.
         """
 
 
-def add_up(shares: Iterable[Shares]) -> dict[str, Share]:
-    """The sum of each measure."""
-    total: dict[str, Share] = {}
-    for each in shares:
-        for name, share in each.items():
-            total[name] = total[name] + share if name in total else share
+def sum_measurements(parts: Iterable[Measurements]) -> dict[str, WeightedSum]:
+    """Return the sum of each measure."""
+    total: dict[str, WeightedSum] = {}
+    for measurements in parts:
+        for name, value in measurements.items():
+            # Sums of totals and of weights stay separate; the ratio is taken only once, at the end.
+            total[name] = total[name] + value if name in total else value
     return total

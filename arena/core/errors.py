@@ -1,7 +1,7 @@
-"""Every error that arena raises on purpose.
+"""Errors that arena raises on purpose.
 
-A class exists because some caller does something different with it. `str(error)` is one line for
-a person: the input, the place and what to do.
+There is a class for each error that some caller handles in its own way. `str(error)` is one line
+for a person: the input, the place and the remedy.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ FailureCause = Literal[
     "rate_limit",  # 429
     "server_error",  # 5xx
     "timeout",
-    "connection",  # refused, reset, cut off in the middle
-    "bad_response",  # not what the protocol promises
-    "bad_request",  # 4xx: our fault, the same again would fail again
-    "authentication",  # 401, 403, 402: a key that is wrong or spent
+    "connection",  # refused, reset, or closed during the answer
+    "bad_response",  # violates the protocol
+    "bad_request",  # 4xx: our error; a repeated request would fail again
+    "authentication",  # 401, 403, 402: the key is wrong or has no credit
     "context_length",
-    "refused",  # a provider's filter
+    "refused",  # by a provider's content filter
 ]
 
 
 class ArenaError(Exception):
-    """The base of all of them; the command line prints the message and exits with 1."""
+    """Base class of all errors; the command line prints the message and exits with code 1."""
 
 
 class UsageError(ArenaError, ValueError):
-    """The request itself is wrong (a name, an option, a seat); the command line exits with 2."""
+    """A wrong request (a name, an option, a seat); the command line exits with code 2."""
 
 
 class ActionError(ArenaError, ValueError):
-    """A move that cannot be played; an agent is told why and may try again."""
+    """A move that cannot be played; the agent gets the reason and may try again."""
 
 
 class InvalidAction(ActionError):
-    """The text, or the value, is no action of this game at all."""
+    """The text, or the value, is not an action of this game."""
 
 
 class AmbiguousAction(ActionError):
@@ -46,11 +46,11 @@ class IllegalAction(ActionError):
 
 
 class ReplayError(ArenaError):
-    """A replay that cannot be read: not a replay, tampered with, or of another version."""
+    """A replay that cannot be read: not a replay, modified, or of another version."""
 
 
 class NameTaken(ArenaError):
-    """Two plugins claim one name; the one fault of a plugin that stops everything."""
+    """A plugin registers a name that another plugin has already."""
 
 
 class MissingDependency(ArenaError, ImportError):
@@ -58,9 +58,9 @@ class MissingDependency(ArenaError, ImportError):
 
 
 class StopPlaying(ArenaError):
-    """Nothing can be played any more (a spent budget, a dead provider): what is finished is kept.
+    """No more games can be played, for example because the budget is spent or a provider failed.
 
-    The one error of an agent that ends the game, and the run.
+    Finished games are kept. This is the only error of an agent that ends the game and the run.
     """
 
 
@@ -69,10 +69,10 @@ class BudgetSpent(StopPlaying):
 
 
 class BackendError(ArenaError):
-    """A call to a model that failed; `cause` is the word under which the ledger counts it.
+    """A failed call to a model.
 
-    `retryable` says whether the same request may succeed later, and `retry_after` after how many
-    seconds, if the provider has said so.
+    The ledger counts it under `cause`. `retryable` is True if the same request may succeed later;
+    `retry_after` is the delay in seconds that the provider asks for, or None.
     """
 
     def __init__(
@@ -90,9 +90,10 @@ class BackendError(ArenaError):
 
 
 class ContextOverflow(BackendError):
-    """The chat is too long for the model; the player shortens it and asks again."""
+    """The chat is too long for the model; the agent shortens it and tries again."""
 
     def __init__(self, message: str) -> None:
+        # Not retryable: the same request would fail again.
         super().__init__(message, "context_length")
 
 

@@ -1,16 +1,16 @@
-"""Events and the log of what each player has witnessed."""
+"""Events, and the log of the events that each player has witnessed."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from arena.core.json import Json
+from pydantic import JsonValue
 
 
 class Event:
-    """Something that happened; a frozen dataclass per kind.
+    """Something that happened; a game has a frozen dataclass for each kind of event.
 
-    `audience` is None when everybody witnesses it, else the seats that do.
+    `audience` holds the seats that witness the event; None is all of them.
     """
 
     __slots__ = ()
@@ -20,39 +20,45 @@ class Event:
         return None
 
     def seen_by(self, player: int) -> bool:
-        """Whether this seat witnesses it."""
+        """Return True if this seat witnesses the event."""
         return self.audience is None or player in self.audience
 
-    def to_json(self) -> dict[str, Json]:
-        """`{"event": kind, "audience": seats or None, **fields}`."""
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return `{"event": class name, "audience": seats or None, **fields}`."""
         fields = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)  # type: ignore[arg-type]
         }
-        return {"event": type(self).__name__, "audience": self.audience, **fields}
+        audience = None if self.audience is None else list[JsonValue](self.audience)
+        return {"event": type(self).__name__, "audience": audience, **fields}
 
 
 class EventLog:
-    """All events of a game so far, and beside it what each player has witnessed of them."""
+    """All events of a game so far, and the part of them that each player has witnessed."""
 
     __slots__ = ("events", "witnessed")
 
     def __init__(self, num_players: int) -> None:
         self.events: list[Event] = []
         self.witnessed: list[list[Event]] = [[] for _ in range(num_players)]
+        """Events by player. Invariant: each list is `events`, filtered by audience."""
 
     def append(self, event: Event) -> None:
+        """Add an event to the log and to the list of each player in its audience."""
         self.events.append(event)
         audience = event.audience
         if audience is None:
-            for seen in self.witnessed:
-                seen.append(event)
+            for events in self.witnessed:
+                events.append(event)
         else:
             for player in audience:
+                # The same object in all lists: events are immutable.
                 self.witnessed[player].append(event)
 
     def copy(self) -> EventLog:
+        """Return an independent log of the same events."""
+        # Without players, since the lists are replaced next.
         twin = EventLog(0)
         twin.events = self.events.copy()
-        twin.witnessed = [seen.copy() for seen in self.witnessed]
+        twin.witnessed = [events.copy() for events in self.witnessed]
         return twin

@@ -1,17 +1,17 @@
-"""The words that every game speaks: Game, State, Action, Event, Observation, Outcome.
+"""Base classes of a game: its rules (`Game`) and its positions (`State`).
 
-A `Game` holds the rules with their options and makes the first `State`. A state says who must act
-(`to_act`), what they may do (`legal_actions`), and moves on by `apply`. Chance is explicit: when
-`to_act` is `(CHANCE,)`, somebody draws with `sample_chance` and applies the draw like any other
-move, so a finished game is a list of actions.
+A `Game` holds the rules with their options and creates the first `State`. A state names the
+players who must act (`to_act`) and their legal actions (`legal_actions`); `apply` changes it to
+the next position. Chance is explicit: when `to_act` is `(CHANCE,)`, the caller draws with
+`sample_chance` and applies the draw like any other move. So a finished game is a list of actions.
 
-Whatever happens is an `Event` with an audience, and the event log is the one truth. An
-`Observation` is made of nothing but the events that its player has witnessed and the actions that
-are legal for it now; text and arrays are renderings of those two. A game that keeps to this
-cannot leak what it hides.
+Everything that happens is an `Event` with an audience, and the event log is the single source of
+truth. An `Observation` consists only of the events that its player has witnessed and of its legal
+actions; text and arrays are renderings of these two. A game that follows this rule cannot leak
+hidden information.
 
-Simultaneous moves: `to_act` names all players who still have to commit. They are applied one by
-one, and nobody may witness an event of it before the last one has committed.
+Simultaneous moves: `to_act` names all players who still have to commit. Their actions are applied
+one by one, and no player may witness an event of these moves before the last one has committed.
 """
 
 from __future__ import annotations
@@ -24,59 +24,59 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from arena.core.action import CHANCE, Action, ActionSet, ActionTable, Step
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.event import Event, EventLog
-from arena.core.json import Json
 from arena.core.knowledge import Knowledge
-from arena.core.observation import ArraySpec, Notes, NotesCell, Observation, TextLevel
+from arena.core.observation import ArraySpec, Notes, NotesCache, Observation, TextLevel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from arena.core.assessment import Assessment, Assessor, Comment, Measure
+    from arena.core.assessment import Assessment, Assessor, Comment, Fact, Measure
 
 
 @dataclass(frozen=True, slots=True)
 class ChanceOutcome:
-    """One result of chance and its probability."""
+    """One possible result of chance and its probability."""
 
     action: Action
     probability: float
 
 
 class State(ABC):
-    """A position. Mutable: `apply` moves on; `clone` makes an independent copy."""
+    """A position. Mutable: `apply` changes it; `clone` makes an independent copy."""
 
     game: Game
     log: EventLog
     to_act: tuple[int, ...]
-    """Who must act: one player, several at once, `(CHANCE,)`, or `()` at the end."""
+    """Players who must act: one, several at once, `(CHANCE,)`, or `()` at the end."""
     turn: int
-    """How many turns have begun, as the game counts turns."""
+    """Number of turns that have started, as the game counts turns."""
 
     def __init__(self, game: Game) -> None:
         self.game = game
         self.log = EventLog(game.num_players)
         self.turn = 0
-        self._cells: dict[int, NotesCell] = {}
+        # One cache per player. Notes of one player must never serve another.
+        self._notes_caches: dict[int, NotesCache] = {}
 
     @abstractmethod
     def _legal_actions(self, player: int) -> ActionSet:
-        """What `player`, who is one of `to_act`, may do."""
+        """Return the legal actions of `player`, who is one of `to_act`."""
 
     @abstractmethod
     def _apply(self, player: int, action: Action) -> None:
-        """Carry out an action that is known to be legal."""
+        """Apply an action that is known to be legal."""
 
     @abstractmethod
     def returns(self) -> tuple[float, ...]:
-        """What each player has earned so far; the result of the game once it is over."""
+        """Return what each player has earned so far: finite, one number per player."""
 
     def reason(self) -> str:
-        """Why the game is over, in words."""
+        """Return the reason why the game is over, as text."""
         return "the game is over"
 
     @property
@@ -84,15 +84,17 @@ class State(ABC):
         return not self.to_act
 
     def legal_actions(self, player: int) -> ActionSet:
-        """What `player` may do now; empty if it is not to act."""
+        """Return the legal actions of `player` now: none if it is not to act."""
+        # Chance has no legal actions; its results are `chance_outcomes`.
         if player == CHANCE or player not in self.to_act:
             return self.game.no_actions
         return self._legal_actions(player)
 
     def apply(self, player: int, action: Action) -> None:
-        """Carry out `action`; raises IllegalAction, and changes nothing, if it is not allowed."""
+        """Apply `action`. Raises IllegalAction, and changes nothing, if it is not legal."""
         if player not in self.to_act:
             raise IllegalAction(f"player {player} is not to act; {list(self.to_act)} are")
+        # All checks come before `_apply`, so that a refused action leaves no partial change.
         if player == CHANCE:
             possible = self._is_possible(action)
         else:
@@ -102,71 +104,98 @@ class State(ABC):
         self._apply(player, action)
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
-        """All results of chance here; games with too many of them only offer `sample_chance`."""
+        """Return all results of chance here; their probabilities add up to 1.
+
+        A game with too many of them implements only `sample_chance` and `_is_possible`.
+        """
         raise NotImplementedError(f"{self.game.name} does not list its chance outcomes")
 
     def _is_possible(self, action: Action) -> bool:
-        """Whether chance can bring this about here."""
+        """Return True if this is a possible result of chance here."""
         return any(outcome.action == action for outcome in self.chance_outcomes())
 
     def sample_chance(self, rng: random.Random) -> Action:
-        """Draw one result of chance."""
+        """Draw one result of chance, by probability."""
         outcomes = self.chance_outcomes()
         weights = [outcome.probability for outcome in outcomes]
+        # One draw from `rng` per chance move: a replay repeats the draws in the same order.
         return rng.choices(outcomes, weights)[0].action
 
     def parse(self, text: str) -> Action:
-        """Undo `str(action)` for the actions of this position, chance's own included."""
+        """Return the action whose `str()` is `text`; results of chance are included.
+
+        Raises InvalidAction or AmbiguousAction.
+        """
+        # Results of chance are not in the table of actions, and only their exact text counts.
         if self.to_act == (CHANCE,):
             for outcome in self.chance_outcomes():
                 if str(outcome.action) == text:
                     return outcome.action
-            raise InvalidAction(f"'{text}' is no result of chance here")
+            raise InvalidAction(f"'{text}' is not a possible result of chance here")
         return self.game.actions.parse(text)
 
     def observe(self, player: int) -> Observation:
-        """What `player` may know now."""
-        cell = self._cells.get(player)
-        if cell is None:
-            cell = self._cells[player] = NotesCell(self.game.new_notes(player))
-        legal = self.legal_actions(player)
-        return Observation(self.game, player, self.log.witnessed[player], legal, cell)
+        """Return what `player` may know now."""
+        cache = self._notes_caches.get(player)
+        if cache is None:
+            # Made on first use: most copies of a state are never observed.
+            cache = self._notes_caches[player] = NotesCache(self.game.new_notes(player))
+        # A copy of the events: the live list would let an agent change the log of the game.
+        events = tuple(self.log.witnessed[player])
+        return Observation(self.game, player, events, self.legal_actions(player), cache)
 
     def clone(self) -> Self:
-        """An independent copy. A game whose states hold mutable values of its own extends it."""
+        """Return an independent copy.
+
+        A game extends it if its states hold mutable values of their own.
+        """
+        # Immutable values of a game's state may be shared; the log is the mutable value of every
+        # game.
         twin = copy.copy(self)
         twin.log = self.log.copy()
-        twin._cells = {}  # Notes are cheap to make again and must not be shared.
+        twin._notes_caches = {}  # Notes are mutable, so they are not shared but computed again.
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cells": {}}
+        # Notes are derived from the events, so a pickle leaves them out.
+        return {**self.__dict__, "_notes_caches": {}}
 
 
 class GameOptions(BaseModel):
-    """Options of a game: validated and immutable. A game with options subclasses it."""
+    """Options of a game: validated and immutable. A game with options has a subclass."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Game(ABC):
-    """The rules with their options. Immutable and hashable; equal options make equal games."""
+    """The rules of a game with their options. Immutable; equal options make equal games.
+
+    Every observation refers to its game. So a game must not keep values, for example in a cache,
+    that depend on hidden information: other players could read them.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     Options: ClassVar[type[GameOptions]] = GameOptions
     default_max_turns: ClassVar[int | None] = None
-    """Turns after which `play` cuts a game off, unless told otherwise."""
-    left_out: ClassVar[str] = "What was said before is left out."
-    """Told to a reader whose text had to be shortened."""
+    """Turns after which `play` cuts a game off if the caller gives no limit."""
+    default_opponent: ClassVar[str | None] = None
+    """Name of the bot that other players are measured against; None: the game's first bot."""
+    default_bot: ClassVar[str | None] = None
+    """Name of the bot that takes seats for which no agent is given; None: `random`."""
+    omission_notice: ClassVar[str] = "What was said before is left out."
+    """Text for a reader whose earlier messages had to be removed."""
+    facts: ClassVar[Mapping[str, Fact]] = {}
+    """Descriptions of the facts of its assessments, by name."""
     measures: ClassVar[tuple[Measure, ...]] = ()
-    """What the `assessor` measures beyond wins and returns."""
+    """Measures of the `assessor`, beyond wins and returns."""
     luck: ClassVar[str | None] = None
-    """The measure, if any, that says how lucky a seat was, summed over a game. What is used is a
-    seat's luck less the others' mean: it should have mean 0, whoever plays, and is checked to."""
+    """Name of the measure, if any, of how lucky a seat was, summed over a game. Evaluation uses a
+    seat's luck minus the mean of the others: its expectation should be 0 for any players. This
+    assumption is tested on the results."""
     options: GameOptions
 
-    def __init__(self, /, **options: Json) -> None:
+    def __init__(self, /, **options: JsonValue) -> None:
         try:
             self.options = self.Options(**options)
         except ValidationError as error:
@@ -181,107 +210,122 @@ class Game(ABC):
         return hash((self.name, self.options))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickle must not carry what a game has cached: other players' choices may be in it.
-        return remake, (type(self), self.options.model_dump())
+        # Without caches: the bytes depend on the options only.
+        return _unpickle, (type(self), self.options.model_dump())
 
     def __repr__(self) -> str:
-        given = self.options.model_dump(exclude_defaults=True)
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+        changed = self.options.model_dump(exclude_defaults=True)
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
     @property
     @abstractmethod
     def num_players(self) -> int:
-        """Seats; a game with a fixed number says `num_players = 2`."""
+        """Number of seats; a game with a fixed number sets `num_players = 2`."""
 
     @abstractmethod
     def _all_actions(self) -> Iterable[Action]:
-        """Every action that any state may offer a player."""
+        """Return all actions that any state may offer to a player."""
 
     @abstractmethod
     def initial_state(self) -> State:
-        """The position before anything has happened."""
+        """Return the position before the first move."""
 
     @abstractmethod
     def rules(self) -> str:
-        """The rules and the notation of actions, for a player who has never heard of them."""
+        """Return the rules and the notation of actions, for a player who does not know the game."""
 
     def narrate(self, event: Event) -> str:
-        """One event as a sentence of table talk, as its audience hears it."""
+        """Return one event as a sentence, for its audience."""
         return str(event)
 
     @property
     def array_specs(self) -> Mapping[str, ArraySpec]:
-        """The arrays of an observation; a game without any can be played, but not by a network."""
+        """Arrays of an observation by name. Without any, a network cannot play the game."""
         return {}
 
     def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """An observation as arrays, shaped as `array_specs` says."""
+        """Return an observation as arrays, with the shapes and dtypes of `array_specs`."""
         return {}
 
     @cached_property
     def actions(self) -> ActionTable:
+        """All actions of the game, numbered."""
         return ActionTable(self._all_actions())
 
     @cached_property
     def no_actions(self) -> ActionSet:
-        return self.actions.subset(())
+        """The empty set of legal actions."""
+        return self.actions.subset(()).complete()
 
     @property
     def seat_names(self) -> tuple[str, ...]:
-        """What the table calls each player; numbered like seats, from 0."""
+        """Display names of the players, by seat."""
         return tuple(f"Player {seat}" for seat in range(self.num_players))
 
+    def turn_limit(self, max_turns: int | None = None) -> int | None:
+        """Return the number of turns after which a game is truncated; None for no limit.
+
+        Without `max_turns`, it is the game's default. Raises UsageError for a wrong value.
+        """
+        if max_turns is None:
+            return self.default_max_turns
+        # `type`, not `isinstance`: True is an int too, but no limit.
+        if type(max_turns) is not int or max_turns < 1:
+            raise UsageError(f"max_turns={max_turns!r}: give a whole number from 1, or None")
+        return max_turns
+
     def new_notes(self, player: int) -> Notes:
+        """Return empty notes for `player`."""
         return Notes(self, player)
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
-        """What may be played for a player who gives no legal answer; one is drawn at random.
+        """Return the actions of which one is drawn for a player that gives no legal answer.
 
-        The default is any legal action. A game in which some of those lose outright leaves them
-        out: a fault of the line should not decide the game.
+        The default is all legal actions. A game leaves out actions that may lose at once, so that
+        a failed connection does not decide the game.
         """
         return observation.legal_actions
 
     def synonyms(self) -> Mapping[str, str]:
-        """Other words that a model's reply may use for the game's own, e.g. `{"knife": "dagger"}`.
+        """Return other words for the game's own in replies of models, e.g. `{"knife": "dagger"}`.
 
-        Each phrase is replaced by the words of the game, which stand so in `str(action)`. Case and
-        punctuation do not matter, and the longest phrase goes first. A single word that stands for
-        a whole action (`{"done": "end turn"}`) counts only where it is the whole answer.
+        The reader replaces each key by its value, which is a part of some `str(action)`. Case and
+        punctuation are ignored, and longer keys are replaced first. A single word that means a
+        whole action (`{"done": "end turn"}`) counts only if it is the whole answer.
         """
         return {}
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
-        """Another history that `player` cannot tell from this one, drawn at random.
+        """Draw another history that `player` cannot distinguish from this one.
 
-        None, the default, says that the game hides nothing. A game that has secrets implements it
-        from its rules, so that the conformance kit can look for leaks.
+        The default, None, means that the game hides nothing. A game with hidden information
+        implements it from its rules, so that the conformance kit can search for leaks.
         """
         return None
 
     def knowledge(self, player: int) -> Knowledge | None:
-        """Exact knowledge for a fresh view of `player`; None where a game has no such thing."""
+        """Return exact knowledge of `player` before the first event; None if not implemented."""
         return None
 
     def assessor(
         self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
     ) -> Assessor | None:
-        """A fresh judge of one game by exact knowledge; None where a game has no such thing.
+        """Return a new assessor of one game by exact knowledge; None if not implemented.
 
-        It judges these players, by assessments of these kinds; None stands for all. It computes
-        nothing that is not needed for them, so that a reward is cheap. Its `end` changes nothing:
-        called before the game is over, it says how things stand. The kind `knowledge`, for each
-        player at the end, has the facts `entropy_dealt` and `entropy_end`: how uncertain the player
-        was about what is hidden after the deal, and when it last had a say, in bits.
+        It computes only what these players and kinds of assessments need, so that a reward is
+        cheap; None means all. Its `end` changes nothing and may be called before the game is over.
+        The kind `knowledge`, for each player at the end, has the facts `entropy_dealt` and
+        `entropy_end`: the player's uncertainty about the hidden information, in bits, after the
+        deal and at its last decision.
         """
         return None
 
     def comment(self, assessment: Assessment) -> Comment | None:
-        """What a viewer says of an assessment; None where there is nothing to say.
+        """Return an assessment as text for a viewer; None if there is nothing to report.
 
-        The default names the kind and the facts, and shows them only where everything is open.
+        The default lists the kind and the facts, for viewers that see everything only.
         """
         from arena.core.assessment import Comment
 
@@ -289,7 +333,7 @@ class Game(ABC):
         return Comment(f"{assessment.kind}: {facts}" if facts else assessment.kind, omniscient=True)
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        """An observation in words. The default tells the events and names the legal actions."""
+        """Return an observation as text. The default: the events, then the legal actions."""
         lines = [] if since else [f"You are {self.seat_names[observation.player]}."]
         lines += [self.narrate(event) for event in observation.events_since(since)]
         if observation.legal_actions:
@@ -297,39 +341,41 @@ class Game(ABC):
         return "\n".join(lines)
 
     def belief_question(self, observation: Observation) -> str | None:
-        """What to ask a player about what is hidden from it; None, the default, is no question."""
+        """Return a question to a player about hidden information; the default is None."""
         return None
 
-    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, Json]:
-        """The answer to `belief_question`, understood, and scored against the exact knowledge."""
+    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
+        """Parse an answer to `belief_question` and score it against the exact knowledge."""
         return {}
 
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
-        """An observation in fewer words: the first `forget` events are not told one by one.
+        """Return an observation as shorter text, without a list of the first `forget` events.
 
-        The default tells the rest as news. A game that keeps a notebook gives all of it here, at
-        the level "events" too: it stands for what is left out.
+        The default describes the later events only. A game with a notebook includes all of it, at
+        the level "events" too, because it replaces the omitted events.
         """
         name = self.seat_names[observation.player]
-        return f"You are {name}. {self.left_out}\n{self.describe(observation, level, forget)}"
+        return (
+            f"You are {name}. {self.omission_notice}\n{self.describe(observation, level, forget)}"
+        )
 
     def diagram(self, events: Sequence[Event]) -> str:
-        """The table as plain text, drawn from the events that its viewer has witnessed."""
+        """Return the table as plain text, from the events that its viewer has witnessed."""
         return ""
 
 
-def remake(game: type[Game], options: dict[str, Json]) -> Game:
-    """Undo the pickling of a game."""
+def _unpickle(game: type[Game], options: dict[str, JsonValue]) -> Game:
     return game(**options)
 
 
 def explain_options(name: str, options: type[BaseModel], error: ValidationError) -> str:
-    """The first fault of `error` in one line, with what is allowed instead."""
-    fault = error.errors()[0]
-    field = ".".join(str(part) for part in fault["loc"])
-    if fault["type"] == "extra_forbidden":
+    """Return the first error in one line, with the allowed values."""
+    # One fault is enough for one line.
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
         known = ", ".join(options.model_fields) or "none"
         return f"{name} has no option '{field}'; its options are: {known}"
-    message = fault["msg"].removeprefix("Value error, ")
-    prefix = f"{name}: option {field}={fault['input']!r}: " if field else f"{name}: "
+    message = first["msg"].removeprefix("Value error, ")
+    prefix = f"{name}: option {field}={first['input']!r}: " if field else f"{name}: "
     return prefix + message[0].lower() + message[1:]

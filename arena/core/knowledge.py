@@ -1,4 +1,4 @@
-"""Exact knowledge of one player: the protocols, and the table of placements."""
+"""Exact knowledge of one player: its protocols, and the table of possible placements."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from arena.core.event import Event
 
 
 class Knowledge(Protocol):
-    """What one player's view implies, computed exactly, where a game can do that."""
+    """Everything that follows from one player's events, computed exactly."""
 
     def update(self, event: Event) -> None:
-        """Take in one more event that the player witnessed."""
+        """Add one more event that the player witnessed."""
 
     def entropy(self) -> float:
-        """Uncertainty about what the game hides, in bits."""
+        """Return the uncertainty about the hidden information, in bits."""
 
     def world_count(self) -> int:
-        """How many hidden worlds are consistent with the view."""
+        """Return the number of hidden worlds that are consistent with the player's events."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placement:
-    """Where each hidden thing may be: one row per thing, one column per place."""
+    """Probabilities of the places of hidden things: one row per thing, one column per place."""
 
     things: tuple[str, ...]
     kinds: tuple[str, ...]
-    """Of each thing, the heading that it stands under."""
+    """The heading of each thing."""
     places: tuple[str, ...]
+    # Each other row adds up to 1.
     probabilities: tuple[tuple[float, ...], ...]
-    """Exact; a thing that lies open to everybody has a row of zeros."""
+    """Exact. The row of a thing that all players can see is all zeros."""
 
 
 @runtime_checkable
 class PlacedKnowledge(Knowledge, Protocol):
-    """Knowledge of a game that hides things in places: cards in hands, for example."""
+    """Knowledge of a game that hides things in places, for example cards in hands."""
 
     def placement(self) -> Placement:
-        """How probable each place of each thing is."""
+        """Return the probability of each place of each thing."""

@@ -1,4 +1,4 @@
-"""Events, and what one player may know of a game: its observation."""
+"""Observations: the part of a game that one player may know, as events, text and arrays."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from pydantic import JsonValue
+
 from arena.core.action import Action, ActionSet, ActionTable
 from arena.core.errors import IllegalAction
 from arena.core.event import Event
-from arena.core.json import Json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 TextLevel = Literal["events", "notes", "deductions"]
-"""How much help a text gives: what was said at the table, plus a notebook of what certainly
-follows from what the player saw itself, plus everything that logically follows."""
+"""Amount of help that a text gives. "events": the public and private events. "notes": also a
+notebook of facts that follow directly from the player's own events. "deductions": also everything
+that follows logically."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,13 +59,13 @@ class ObservedGame(Protocol):
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str: ...
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str: ...
     def belief_question(self, observation: Observation) -> str | None: ...
-    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, Json]: ...
+    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]: ...
 
 
 class Notes:
-    """What a player can keep while events go by; a game subclasses it to render its observations.
+    """Facts that a player derives from its events; a game subclasses it to render observations.
 
-    Only `update` changes it, so cost per decision is that of the new events.
+    Only `update` changes it, so a decision costs only as much as the new events.
     """
 
     def __init__(self, game: ObservedGame, player: int) -> None:
@@ -71,80 +73,84 @@ class Notes:
         self.player = player
 
     def update(self, event: Event) -> None:
-        """Take in one more event that the player witnessed."""
+        """Add one more event that the player witnessed."""
 
 
-class NotesCell:
-    """One player's notes and how many events they have taken in."""
+class NotesCache:
+    """The notes of one player, and the number of events that they include."""
 
-    __slots__ = ("notes", "read")
+    __slots__ = ("notes", "num_events")
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
-        self.read = 0
+        self.num_events = 0
 
-    def catch_up(self, seen: list[Event], length: int) -> Notes:
-        for event in seen[self.read : length]:
+    def advance(self, events: tuple[Event, ...]) -> Notes:
+        """Add the events that the notes do not include yet."""
+        # Only new events: the notes are incremental, so a game costs linear time, not quadratic.
+        for event in events[self.num_events :]:
             self.notes.update(event)
-        self.read = length
+        self.num_events = len(events)
         return self.notes
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Observation:
-    """What one player may know now: the events it witnessed and its legal actions.
+    """The knowledge of one player now: the events that it witnessed and its legal actions.
 
-    A snapshot: later moves do not change it. Text, notes and arrays are made when asked for.
+    An immutable snapshot: later moves do not change it, and nothing in it depends on what is
+    hidden from the player. Text, notes and arrays are computed on request.
     """
 
-    __slots__ = ("_cell", "_seen", "game", "legal_actions", "num_events", "player")
-
-    def __init__(
-        self,
-        game: ObservedGame,
-        player: int,
-        seen: list[Event],
-        legal_actions: ActionSet,
-        cell: NotesCell | None = None,
-    ) -> None:
-        self.game = game
-        self.player = player
-        self.legal_actions = legal_actions
-        self.num_events = len(seen)
-        self._seen = seen
-        self._cell = cell
+    game: ObservedGame
+    player: int
+    events: tuple[Event, ...]
+    """All events that the player has witnessed, oldest first."""
+    legal_actions: ActionSet
+    _notes_cache: NotesCache | None = None
 
     @property
-    def events(self) -> tuple[Event, ...]:
-        """Everything the player has witnessed, oldest first."""
-        return tuple(self._seen[: self.num_events])
+    def num_events(self) -> int:
+        """The number of events that the player has witnessed."""
+        return len(self.events)
 
-    def events_since(self, count: int) -> list[Event]:
-        """The events after the first `count`: what is new to a reader who has read that many."""
-        return self._seen[count : self.num_events]
+    def events_since(self, count: int) -> tuple[Event, ...]:
+        """Return the events after the first `count`, for a reader who knows those already."""
+        return self.events[count:]
 
     @property
     def notes(self) -> Notes:
-        """The game's notes up to this observation; read them, do not change them."""
-        cell = self._cell
-        if cell is None or cell.read > self.num_events:
-            cell = NotesCell(self.game.new_notes(self.player))
-        return cell.catch_up(self._seen, self.num_events)
+        """The game's notes up to this observation. Read-only: do not change them."""
+        cache = self._notes_cache
+        # The shared cache may be ahead of an old observation.
+        if cache is None or cache.num_events > len(self.events):
+            cache = NotesCache(self.game.new_notes(self.player))
+        return cache.advance(self.events)
 
     def text(self, level: TextLevel = "notes", since: int = 0, forget: int = 0) -> str:
-        """The situation in words; with `since`, only what is new after that many events.
+        """Return the situation in words.
 
-        With `forget`, the whole situation, but the first so many events are not told one by one.
+        Args:
+            level: Amount of help, see `TextLevel`.
+            since: Return only what is new after this number of events.
+            forget: Return the whole situation, with the first events (this many) summarised.
         """
+        # Omitted events are summarised, so the text starts from the beginning and `since` has no
+        # meaning.
         if forget:
             return self.game.summarise(self, level, forget)
         return self.game.describe(self, level, since)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The situation as arrays, shaped as `game.array_specs` says."""
+        """Return the situation as arrays, with the shapes of `game.array_specs`."""
         return self.game.arrays(self)
 
     def parse(self, text: str) -> Action:
-        """The legal action that `text` names; raises an ActionError that says what is wrong."""
+        """Return the legal action that `text` names.
+
+        Raises:
+            ActionError: The text names no action, several, or one that is not legal now.
+        """
         action = self.game.actions.parse(text)
         if action not in self.legal_actions:
             raise IllegalAction(f"'{action}' is not allowed now")
@@ -160,18 +166,18 @@ class Observation:
             and self.events == other.events
         )
 
+    # Equality compares all events; a hash would have to read all of them too.
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<Observation of player {self.player}: {self.num_events} events>"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            "game": self.game,
-            "player": self.player,
-            "seen": self._seen[: self.num_events],
-            "legal_actions": self.legal_actions,
-        }
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without notes and the table of actions: both are made again from the game.
+        return _unpickle, (self.game, self.player, self.events, self.legal_actions.actions)
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__init__(**kept)  # type: ignore[misc]
+
+def _unpickle(
+    game: ObservedGame, player: int, events: tuple[Event, ...], actions: tuple[Action, ...]
+) -> Observation:
+    return Observation(game, player, events, game.actions.subset(actions))

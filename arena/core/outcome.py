@@ -8,15 +8,16 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Why a game ended and what each seat gets."""
+    """The end of a game, and the return of each seat."""
 
     status: Literal["terminated", "truncated"]
-    """Ended by a rule, or cut off by a limit."""
+    """Ended by a rule, or stopped at a limit."""
     reason: str
     returns: tuple[float, ...]
 
     @property
     def winner(self) -> int | None:
-        """The one seat with the highest return, if there is just one."""
+        """The seat with the highest return; None if several seats have it."""
         best = max(self.returns)
+        # Equal highest returns are a draw, which has no winner.
         return self.returns.index(best) if self.returns.count(best) == 1 else None

@@ -1,37 +1,40 @@
-"""Decisions and plies: what an agent chose and what came of it."""
+"""Decisions and plies: the choice of an agent, and the events that followed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pydantic import JsonValue
+
 from arena.core.action import CHANCE, Action
 from arena.core.event import Event
-from arena.core.json import Json
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an agent chose, and what the replay should keep of how it came to it."""
+    """The choice of an agent, with details for the replay."""
 
     action: Action
     failure: str | None = None
-    """Why the action is a fallback and not the agent's own choice; None if it is its own."""
-    details: Mapping[str, Json] = field(default_factory=dict)
+    """Reason why a fallback was played instead of the agent's own choice; None if it was not."""
+    details: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Data about how the agent came to its choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ply:
-    """One applied action and what it brought about."""
+    """One applied action and the events that it caused."""
 
     number: int
     player: int
     decision: Decision
     events: tuple[Event, ...]
     seconds: float | None = None
+    """Time of the decision; None for chance."""
 
-    def lines(self) -> Iterator[dict[str, Json]]:
-        """The lines of a replay for this ply."""
+    def lines(self) -> Iterator[dict[str, JsonValue]]:
+        """Yield the lines of a replay for this ply."""
         action = str(self.decision.action)
         if self.player == CHANCE:
             yield {"type": "chance", "ply": self.number, "action": action}
@@ -43,7 +46,9 @@ class Ply:
                 "action": action,
                 "failure": self.decision.failure,
                 "details": dict(self.decision.details),
+                # Microseconds are the resolution of a replay.
                 "seconds": round(self.seconds or 0.0, 6),
             }
+        # After the move, since a reader assigns events to the last move.
         for event in self.events:
             yield {"type": "event", "ply": self.number, **event.to_json()}

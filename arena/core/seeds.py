@@ -1,13 +1,31 @@
-"""Independent random generators from one seed."""
+"""Seeds: their check, and independent random generators that are derived from one seed."""
 
 from __future__ import annotations
 
 import random
 
+from arena.core.errors import UsageError
+
+SMALLEST_SEED, LARGEST_SEED = -(2**63), 2**63 - 1
+"""A seed fits a signed 64-bit integer, as replays and results databases store it."""
+
+
+def check_seed(seed: object, name: str = "seed") -> int:
+    """Return the seed if it is an integer of 64 bits.
+
+    Raises UsageError for any other type (a bool, float or text is not a seed) or size.
+    """
+    # `type`, not `isinstance`: a bool is an int too.
+    if type(seed) is not int or not SMALLEST_SEED <= seed <= LARGEST_SEED:
+        raise UsageError(f"{name}={seed!r}: give a whole number from -2**63 to 2**63 - 1")
+    return seed
+
 
 def stream(seed: int, purpose: str) -> random.Random:
-    """An independent generator per purpose, so that nobody's draws disturb another's.
+    """Return a generator for one purpose, independent of those for other purposes.
 
     The deal of a seed is the same whoever plays: that is what makes paired comparisons possible.
     """
+    # A string seed is hashed with SHA-512, so streams of neighbouring seeds are not correlated, and
+    # the result does not depend on PYTHONHASHSEED.
     return random.Random(f"{seed}/{purpose}")

@@ -1,36 +1,43 @@
-"""Text that came from outside, as it may be written to a file or a terminal."""
+"""Sanitizing and shortening of text that came from outside, before it is written or shown."""
 
 from __future__ import annotations
 
 LONGEST_QUOTE = 200
-"""Characters of a message that quotes what came from outside."""
+"""Characters of a quotation of external text in a message."""
 
 
-def whole(text: str) -> str:
-    """Text without half characters (lone surrogates), which no file can hold."""
+def encodable(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot encode, by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
-def clean(text: str) -> str:
-    """Text that can be written and shown: no half characters, no control characters."""
-    return "".join(c if c.isprintable() else " " for c in whole(text))
+def printable(text: str) -> str:
+    """Make text safe for a file or a terminal: no lone surrogates, no control characters."""
+    # Escape sequences could move the cursor or change the title of a terminal.
+    return "".join(c if c.isprintable() else " " for c in encodable(text))
 
 
-def shortened(text: str, most: int = LONGEST_QUOTE) -> str:
-    """The text, clean and with at most `most` characters: what is left out is in its middle.
+def shorten(text: str, most: int = LONGEST_QUOTE) -> str:
+    """Return printable text of at most `most` characters; an ellipsis replaces the middle.
 
-    A message quotes first and judges last ("'…' is no action of this game"): both ends matter.
+    A message starts with the quotation and ends with the finding ("'…' is not an action of this
+    game"), so both ends are kept.
     """
     if len(text) > most:
+        # Two thirds for the beginning, one third for the end, and one character for the ellipsis.
         tail = most // 3
         text = f"{text[: most - tail - 1]}…{text[-tail:]}"
-    return clean(text)
+    return printable(text)
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 game`, `2 games`, `3 plies`; of several words the last one is the noun."""
+def pluralize(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 game`, `2 games`, `3 plies`.
+
+    If `noun` has several words, the last one takes the plural.
+    """
     if number == 1:
         return f"1 {noun}"
+    # "ply" becomes "plies", but "day" becomes "days".
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{number} {noun[:-1]}ies"
     return f"{number} {noun}s"

@@ -1,19 +1,19 @@
-"""What a viewer's page draws of a game's table: the seam between a game and a browser.
+"""Views of a game for people: scenes for a web page, pictures for a terminal.
 
-A game registers its scene as `catalog.add("scene", GAME, "module:Class")`; a class that is called
-with the game and the seat that looks on (None: everything is open) and is a `Scene`. It is made
-from events only, those that the seat has witnessed, so that it cannot show what the seat does not
-know. Games without a scene are shown by their `diagram` and their events.
+A game registers its scene with `catalog.add("scene", GAME, "module:Class")`. The class is called
+with the game and the viewer's seat (None: the viewer sees everything) and is a `Scene`. It is made
+only from the events that the seat has witnessed, so it cannot show hidden information. Games
+without a scene are shown by their `diagram` and their events.
 
-Its ES module has one function:
+The ES module of a scene has one function:
 
     export function draw(scene, context)
 
-`scene` is what `to_json` gave, `context` has `game` (name), `options`, `seats` (their names),
-`specs`, `seat` (number or null), `before` (the scene one ply earlier, or null: what has changed may
-be marked), and `h(tag, attributes, ...children)` and `s(...)`, which make HTML and SVG elements;
-strings become text, never markup. It returns one element, with a text form for who cannot see it.
-It imports nothing and asks for nothing: the page's policy would refuse it.
+`scene` is the value of `to_json`. `context` has `game` (name), `options`, `seats` (their names),
+`specs`, `seat` (number or null), `before` (the scene one ply earlier, or null: a scene may mark
+changes), and `h(tag, attributes, ...children)` and `s(...)`, which create HTML and SVG elements;
+strings become text, never markup. The function returns one element, with a text alternative for
+people who cannot see it. It imports and requests nothing: the page's policy would block that.
 """
 
 from __future__ import annotations
@@ -24,32 +24,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from arena.core.event import Event
-from arena.core.json import Json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
 class Scene(Protocol):
-    """The table as one viewer sees it; it grows event by event."""
+    """The table as one viewer sees it; it is updated event by event."""
 
     module: ClassVar[Path]
     """The file of the ES module that draws it."""
 
     def update(self, event: Event) -> None:
-        """Take in one more event that the viewer witnessed."""
+        """Add one more event that the viewer witnessed."""
 
-    def to_json(self) -> Json:
-        """The table now, as the module expects it; a value that does not change later."""
+    def to_json(self) -> Mapping[str, object]:
+        """Return the table now, as the module expects it; the value does not change later.
+
+        A JSON object: a dict or a `TypedDict` of values that the json module can write.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A rich renderable and its height. At most 80 columns by 14 lines, to fit beside the talk."""
+    """A rich renderable and its height: at most 80 columns by 14 lines."""
 
     renderable: RenderableType
     lines: int
     seat_notes: Mapping[int, str] = field(default_factory=dict)
-    """A word on a seat that its line should show, for example that it is out."""
+    """A short note about a seat for its line, for example that it is out of the game."""
     legend: Mapping[str, str] = field(default_factory=dict)
-    """The picture's signs and what they mean; at most seven, of a few words each."""
+    """Signs of the picture and their meanings; at most seven, of a few words each."""

@@ -1,1 +1,1 @@
-"""The games behind the interfaces of Gymnasium and PettingZoo."""
+"""Games behind the interfaces of Gymnasium, PettingZoo and Stable-Baselines3."""

@@ -1,4 +1,4 @@
-"""One seat of any game as a Gymnasium environment; agents named by SPEC play the others.
+"""Gymnasium environment of one seat of any game; agents named by SPEC play the other seats.
 
 Importing arena registers ids for the bundled games (`arena.envs.registration`):
 
@@ -12,30 +12,37 @@ from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex
 
 import gymnasium
+from pydantic import JsonValue
 
 from arena.agents.agent import act_now
-from arena.agents.seating import seat_agents
+from arena.agents.seating import default_bot
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
-from arena.core.json import Json
-from arena.core.observation import Observation
-from arena.envs.multi_agent import ArrayObservation, Info, MultiAgentEnv, StepResult
+from arena.envs.multi_agent import (
+    ArrayObservation,
+    MultiAgentEnv,
+    PlayerInfo,
+    StepResult,
+    environment_seed,
+    without_actions,
+)
+from arena.episodes.match import Match
 from arena.plugins.loader import make_game
 
 
 class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
-    """The game as one seat lives it; the same seed gives the same game as `arena.play`.
+    """One seat of a game; the same seed gives the same game as `arena.play`.
 
     Observations and actions are those of `MultiAgentEnv` for that seat. The reward is what the
     seat has earned since its last move. Three conventions:
 
     - An illegal action forfeits: the reward is -1, the episode has terminated, and
-      `info["illegal_action"]` says why. So a sampler that ignores the mask raises nothing.
-    - If the others end the game before the learner's first move, `reset` returns the final
-      observation, whose mask is all 0, and the first `step` ends the episode, whatever its action.
+      `info["illegal_action"]` gives the reason. So a sampler that ignores the mask raises no error.
+    - If the opponents end the game before the learner's first move, `reset` returns the final
+      observation, whose mask is all 0, and the first `step` ends the episode for any action.
     - A `reset` without a seed draws one from `np_random`, which the last given seed has set.
 
-    `info` has the `action_mask` once more, and the `observation` that renders text when asked:
+    `info` also has the `action_mask`, and the `observation` that renders text on request:
     `info["observation"].text(level, since)`.
     """
 
@@ -45,14 +52,24 @@ class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
         self,
         game: str | Game,
         player: int = 0,
-        opponents: str | Sequence[str] = "bot:random",
+        opponents: str | Sequence[str] | None = None,
         max_turns: int | None = None,
         render_mode: str | None = None,
-        **options: Json,
+        **options: JsonValue,
     ) -> None:
-        """`opponents`: one SPEC for all other seats, or one for each of them in seat order.
+        """Create the environment of one seat.
 
-        `options` are the game's own. Raises UsageError for what does not fit the game.
+        Args:
+            game: A game, or the name of one.
+            player: The learner's seat, from 0.
+            opponents: One SPEC for all other seats, or one for each of them in seat order. By
+                default the game's `default_bot`, or else `bot:random`.
+            max_turns: Turns after which a game is truncated; by default the game's own limit.
+            render_mode: "ansi" or None.
+            options: Options of the game, if it is given by name.
+
+        Raises:
+            UsageError: An argument does not fit the game.
         """
         if isinstance(game, str):
             game = make_game(game, **options)
@@ -62,57 +79,66 @@ class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
         if player not in self.env.possible_agents:
             raise UsageError(f"player={player}: the seats go from 0 to {game.num_players - 1}")
         self.player = player
-        self.specs = _specs(game, player, opponents)
-        seat_agents(game, self.specs, seed=0)  # A SPEC that names nobody should fail here.
+        self.specs = _seat_specs(
+            game, player, default_bot(game) if opponents is None else opponents
+        )
+        Match(game, self.specs).seat()  # Raises UsageError now for a SPEC that names no agent.
         self.render_mode = render_mode
         self.observation_space = self.env.observation_space(player)  # type: ignore[assignment]
         self.action_space = self.env.action_space(player)  # type: ignore[assignment]
         self._playing = False
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Json] | None = None
+        self, *, seed: int | None = None, options: Mapping[str, object] | None = None
     ) -> tuple[ArrayObservation, dict[str, Any]]:
-        """Begin a game and play it up to the learner's first move. `options` is not used."""
-        super().reset(seed=seed)
+        """Start a game and play it up to the learner's first move. `options` is not used.
+
+        Raises UsageError for a seed that is not an integer of 64 bits.
+        """
+        seed = environment_seed(seed)
+        # Gymnasium's generators take no negative numbers: shift those by 2**64.
+        super().reset(seed=None if seed is None else seed % 2**64)
         seed = int(self.np_random.integers(2**31)) if seed is None else seed
-        self._agents = seat_agents(self.env.game, self.specs, seed)
-        going: dict[int | str, bool] = {"__all__": False}
+        # The same streams as in `arena.play`: opponents of a seed play alike.
+        self._agents = Match(self.env.game, self.specs, seed).seat()
+        not_over: dict[int | str, bool] = {"__all__": False}
         observations, infos = self.env.reset(seed=seed)
-        self._last = self._until_my_move((observations, {}, going, going, infos))
+        self._last = self._play_opponents((observations, {}, not_over, not_over, infos))
+        self._observation = self._last[4][self.player]["observation"]
         self._playing = True
         return self._arrays(), self._info()
 
     def step(
         self, action: SupportsIndex
     ) -> tuple[ArrayObservation, float, bool, bool, dict[str, Any]]:
-        """Carry out the learner's action, then those of the others up to its next move.
+        """Apply the learner's action, then those of the opponents up to its next move.
 
         Raises UsageError before the first `reset` and after the end.
         """
         if not self._playing:
-            raise UsageError("no game is on: call reset()")
+            raise UsageError("there is no game in progress: call reset()")
+        # No agents: the opponents ended the game within `reset`, and this step only reports it.
         if self.env.agents:
             try:
+                # Checked before the opponents choose, so that a forfeit draws nothing from their
+                # streams.
                 self.env.action(self.player, action)
             except IllegalAction as error:
                 return self._forfeit(str(error))
             chosen = self._choose(self._last[4])
-            self._last = self._until_my_move(self.env.step({**chosen, self.player: action}))
+            self._last = self._play_opponents(self.env.step({**chosen, self.player: action}))
+            self._observation = self._last[4][self.player]["observation"]
         _, rewards, terminations, truncations, _ = self._last
         terminated, truncated = terminations["__all__"], truncations["__all__"]
         self._playing = not (terminated or truncated)
         return self._arrays(), rewards[self.player], terminated, truncated, self._info()
 
     def render(self) -> str | None:
-        """The learner's observation in words, if `render_mode` is "ansi"."""
+        """Return the learner's observation as text if `render_mode` is "ansi"."""
         return self._observation.text() if self.render_mode == "ansi" else None
 
-    @property
-    def _observation(self) -> Observation:
-        return self._last[4][self.player]["observation"]
-
-    def _choose(self, infos: Mapping[int, Info]) -> dict[int, int]:
-        """The others' action numbers, of those who must act."""
+    def _choose(self, infos: Mapping[int, PlayerInfo]) -> dict[int, int]:
+        """Return the action numbers of the opponents who must act."""
         index = self.env.game.actions.index
         return {
             player: index[act_now(self._agents[player], info["observation"]).action]
@@ -120,34 +146,35 @@ class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
             if player != self.player
         }
 
-    def _until_my_move(self, step: StepResult) -> StepResult:
+    def _play_opponents(self, step: StepResult) -> StepResult:
+        # The infos have a key for each player who must act; at the end, for all. So the loop ends.
         while self.player not in step[4]:
             step = self.env.step(self._choose(step[4]))
         return step
 
-    def _forfeit(self, why: str) -> tuple[ArrayObservation, float, bool, bool, dict[str, Any]]:
+    def _forfeit(self, reason: str) -> tuple[ArrayObservation, float, bool, bool, dict[str, Any]]:
         self._playing = False
-        self._observation.legal_actions = self.env.game.no_actions
-        return self._arrays(), -1.0, True, False, {**self._info(), "illegal_action": why}
+        self._observation = without_actions(self._observation)
+        return self._arrays(), -1.0, True, False, {**self._info(), "illegal_action": reason}
 
     def _arrays(self) -> ArrayObservation:
-        """Fresh ones, the mask too: Gymnasium's users may write into what they are given."""
-        observation = self._observation
+        """Return fresh arrays, also of the mask: users of Gymnasium may write into them."""
         return {
-            "observation": observation.arrays(),
-            "action_mask": observation.legal_actions.mask.copy(),
+            "observation": self._observation.arrays(),
+            "action_mask": self._observation.legal_actions.mask.copy(),
         }
 
     def _info(self) -> dict[str, Any]:
-        observation = self._observation
-        return {"observation": observation, "action_mask": observation.legal_actions.mask.copy()}
+        mask = self._observation.legal_actions.mask.copy()
+        return {"observation": self._observation, "action_mask": mask}
 
 
-def _specs(game: Game, player: int, opponents: str | Sequence[str]) -> list[str]:
-    """A SPEC per seat; the learner's own is never asked."""
+def _seat_specs(game: Game, player: int, opponents: str | Sequence[str]) -> list[str]:
+    """Return one SPEC per seat; the one of the learner's seat is a placeholder."""
     others = game.num_players - 1
     specs = [opponents] * others if isinstance(opponents, str) else list(opponents)
     if len(specs) != others:
         raise UsageError(f"opponents names {len(specs)} players; {game!r} needs {others}")
+    # A name for the seat; the agent made from it is never asked.
     specs.insert(player, "bot:random")
     return specs

@@ -1,11 +1,12 @@
-"""Any game as an environment with Gymnasium's signatures, for several players."""
+"""Multi-agent environment of any game, with the signatures of Gymnasium."""
 
 from __future__ import annotations
 
 import math
 import operator
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict
 
@@ -15,27 +16,27 @@ from gymnasium import spaces
 from arena.core.action import CHANCE, Action
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game, State
-from arena.core.json import Json
 from arena.core.observation import Observation
-from arena.core.seeds import stream
+from arena.core.seeds import check_seed, stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 class ArrayObservation(TypedDict):
-    """What a network reads of one observation; a member of `observation_space`."""
+    """One observation as arrays; a member of `observation_space`."""
 
     observation: dict[str, NDArray[Any]]
-    """Shaped as `game.array_specs` says. Fresh copies."""
+    """Arrays with the shapes of `game.array_specs`. Fresh copies."""
     action_mask: NDArray[np.int8]
     """Shape (number of actions,): 1 where legal. Shared and read-only."""
 
 
-class Info(TypedDict):
-    """What comes beside the arrays."""
+class PlayerInfo(TypedDict):
+    """The `info` of one player."""
 
     observation: Observation
+    """Renders text on request."""
 
 
 StepResult = tuple[
@@ -43,27 +44,36 @@ StepResult = tuple[
     dict[int, float],
     dict[int | str, bool],
     dict[int | str, bool],
-    dict[int, Info],
+    dict[int, PlayerInfo],
 ]
 """Observations, rewards, terminations, truncations, infos."""
 
 
 def as_arrays(observation: Observation) -> ArrayObservation:
+    """Return the arrays and the action mask of an observation."""
     return {
         "observation": observation.arrays(),
         "action_mask": observation.legal_actions.mask,
     }
 
 
-def _as_index(player: int, number: SupportsIndex) -> int:
-    try:
-        return operator.index(number)
-    except TypeError:
-        raise IllegalAction(f"player {player}: {number!r} is no action number") from None
+def without_actions(observation: Observation) -> Observation:
+    """Return the observation of a player that may not act any more."""
+    return replace(observation, legal_actions=observation.game.actions.subset(()))
+
+
+def environment_seed(seed: object) -> int | None:
+    """Return the seed of a `reset`; None stays None. Integers of numpy are accepted.
+
+    Raises UsageError for any other type, or a number that does not fit 64 bits.
+    """
+    if seed is None:
+        return None
+    return check_seed(int(seed) if isinstance(seed, np.integer) else seed)
 
 
 def make_space(game: Game) -> spaces.Dict:
-    """The space of `as_arrays` of any observation of this game."""
+    """Return the space of `as_arrays` for all observations of this game."""
     arrays: dict[str, spaces.Space[Any]] = {
         name: spaces.Box(spec.low, spec.high, spec.shape, np.dtype(spec.dtype).type)
         for name, spec in game.array_specs.items()
@@ -75,9 +85,9 @@ def make_space(game: Game) -> spaces.Dict:
 class MultiAgentEnv:
     """Gymnasium's `reset` and `step` with dictionaries keyed by the players who must act.
 
-    That is RLlib's convention: one key when players take turns, several when they move at once,
-    and every player at the end. Actions are numbers in `game.actions`. Chance is drawn inside,
-    as `arena.play` draws it: the same seed deals the same cards.
+    This is RLlib's convention: one key when players take turns, several keys when they move
+    simultaneously, and all players at the end. Actions are numbers in `game.actions`. Chance is
+    drawn inside, as in `arena.play`: the same seed gives the same deal.
 
         env = MultiAgentEnv(make_game("cluedo", players=3))
         observations, infos = env.reset(seed=7)
@@ -85,25 +95,33 @@ class MultiAgentEnv:
             actions = {player: choose(seen) for player, seen in observations.items()}
             observations, rewards, terminations, truncations, infos = env.step(actions)
 
-    A player with just one legal action is asked for it too, unlike in `arena.play`.
+    Unlike in `arena.play`, a player with just one legal action must act too.
 
-    Text is no part of the observations: a space needs a fixed shape, and most readers of arrays
-    never read the text, which costs more than the move. `infos[player]["observation"]` is the
-    `Observation` that renders it when asked: `.text(level, since)`.
+    Text is not part of the observations: a space needs a fixed shape, and rendering text takes
+    longer than the move. `infos[player]["observation"]` is the `Observation`, which renders text on
+    request: `.text(level, since)`.
     """
 
     def __init__(self, game: Game, max_turns: int | None = None) -> None:
-        """Cut a game off after `max_turns` turns (default: the game's own limit)."""
-        if max_turns is not None and max_turns < 1:
-            raise UsageError(f"max_turns={max_turns}: a game needs at least one turn")
+        """Create the environment of `game`.
+
+        Args:
+            game: The rules.
+            max_turns: Turns after which a game is truncated; by default the game's own limit.
+
+        Raises:
+            UsageError: `max_turns` is not a whole number from 1.
+        """
         self.game = game
-        self.max_turns = game.default_max_turns if max_turns is None else max_turns
+        self.max_turns = game.turn_limit(max_turns)
         self.possible_agents = list(range(game.num_players))
         self.agents: list[int] = []
-        """Who is in the game: every player until it ends, then nobody."""
+        """Players in the game: all of them until it ends, then none."""
         self.seed: int | None = None
-        """The seed of this game. No player may know it: it gives the deal away."""
+        """The seed of this game. Do not show it to a player: it reveals the deal."""
+        # Infinity for no limit, so that one comparison with the turn covers both cases.
         self._limit = math.inf if self.max_turns is None else self.max_turns
+        # Seeded by the operating system until a `reset` gives a seed.
         self._seeds = random.Random()
         self._state: State | None = None
 
@@ -120,27 +138,36 @@ class MultiAgentEnv:
         return self.observation_spaces[player]
 
     def action_space(self, player: int) -> spaces.Discrete:
-        """The numbers of `game.actions`."""
+        """Action numbers: indices of `game.actions`."""
         return self.action_spaces[player]
 
     @property
     def state(self) -> State:
-        """The position, with all that it hides. Raises UsageError before the first `reset`."""
+        """The position, with all hidden information.
+
+        Raises UsageError before the first `reset`.
+        """
         if self._state is None:
-            raise UsageError("call reset() first: there is no game yet")
+            raise UsageError("there is no game yet: call reset()")
         return self._state
 
     def observe(self, player: int) -> Observation:
-        """What `player` may know now, whether it must act or not."""
+        """Return what `player` may know now, even if it is not to act."""
         observation = self.state.observe(player)
-        if not self.agents:
-            observation.legal_actions = self.game.no_actions
-        return observation
+        return observation if self.agents else without_actions(observation)
 
     def action(self, player: int, number: SupportsIndex) -> Action:
-        """The action with this number. Raises IllegalAction if `player` may not play it now."""
+        """Return the action with this number.
+
+        Raises IllegalAction if there is no such action, or if `player` may not play it now.
+        """
+        # Looked up by the mask: one index instead of a search in the set.
         mask = self.state.legal_actions(player).mask
-        index = _as_index(player, number)
+        try:
+            # Accepts integers of numpy; a float or a text is no action number.
+            index = operator.index(number)
+        except TypeError:
+            raise IllegalAction(f"player {player}: {number!r} is not an action number") from None
         if not 0 <= index < len(mask):
             raise IllegalAction(
                 f"player {player}: there is no action {index}; they go from 0 to {len(mask) - 1}"
@@ -151,54 +178,65 @@ class MultiAgentEnv:
         return action
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Json] | None = None
-    ) -> tuple[dict[int, ArrayObservation], dict[int, Info]]:
-        """Begin a game; returns `(observations, infos)` of those who must act.
+        self, *, seed: int | None = None, options: Mapping[str, object] | None = None
+    ) -> tuple[dict[int, ArrayObservation], dict[int, PlayerInfo]]:
+        """Start a game; return `(observations, infos)` of the players who must act.
 
-        Without a seed, the next of the series that the last given seed began; a random series if
-        none was given. `options` belongs to Gymnasium's signature and is not used.
+        Without a seed, the next one is drawn from a series that the last given seed determines; if
+        none was given, the series is random. `options` is part of Gymnasium's signature and not
+        used.
+
+        Raises:
+            UsageError: The seed is not an integer of 64 bits.
         """
-        if seed is not None:
-            self._seeds = stream(seed, "seeds")
-        self.seed = self._seeds.getrandbits(31) if seed is None else int(seed)
+        checked = environment_seed(seed)
+        if checked is not None:
+            self._seeds = stream(checked, "seeds")
+        self.seed = self._seeds.getrandbits(31) if checked is None else checked
         self._chance = stream(self.seed, "chance")
+        # What each player has been paid so far, see `_pay`.
         self._paid = [0.0] * self.game.num_players
         self._state = self.game.initial_state()
         self.agents = self.possible_agents.copy()
         self._draw_chance()
-        return self._keyed(self._state.to_act)
+        return self._observe_all(self._state.to_act)
 
     def step(self, actions: Mapping[int, SupportsIndex]) -> StepResult:
-        """Carry out one action number of each player who must act.
+        """Apply one action number of each player who must act.
 
-        Returns `(observations, rewards, terminations, truncations, infos)`; the two in the middle
-        also have the key "__all__". A reward is what the player has earned since it was last
-        keyed, so its rewards add up to its return.
+        Return `(observations, rewards, terminations, truncations, infos)`; terminations and
+        truncations also have the key "__all__". A reward is what the player has earned since its
+        last key, so the rewards of a player add up to its return.
 
-        Raises IllegalAction for an action that is not legal or a player who is not to act, and
-        UsageError when a player is missing or no game is on; then nothing has changed.
+        Nothing has changed if an error is raised:
+
+        Raises:
+            IllegalAction: An action is not legal, or a player is not to act.
+            UsageError: A player is missing, or the game is over.
         """
         state = self.state
         for player, action in self._decode(actions).items():
-            state._apply(player, action)  # `_decode` has checked it as `apply` would.
+            state._apply(player, action)  # `_decode` has checked the action like `apply` does.
         self._draw_chance()
         terminated = not state.to_act
+        # As in `play`: a turn that starts after the limit truncates the game.
         truncated = not terminated and state.turn > self._limit
-        keyed = state.to_act
+        players: Sequence[int] = state.to_act
         if terminated or truncated:
-            self.agents, keyed = [], tuple(self.possible_agents)
-        observations, infos = self._keyed(keyed)
-        flagged: tuple[int | str, ...] = (*keyed, "__all__")
+            # At the end all players get a last observation and reward, also those not to act.
+            self.agents, players = [], self.possible_agents
+        observations, infos = self._observe_all(players)
+        keys: list[int | str] = [*players, "__all__"]
         return (
             observations,
-            self._pay(keyed),
-            dict.fromkeys(flagged, terminated),
-            dict.fromkeys(flagged, truncated),
+            self._pay(players),
+            dict.fromkeys(keys, terminated),
+            dict.fromkeys(keys, truncated),
             infos,
         )
 
     def _decode(self, actions: Mapping[int, SupportsIndex]) -> dict[int, Action]:
-        """The actions in the order of `to_act`; all are checked before one is played."""
+        """Return the actions in the order of `to_act`; check all before one is applied."""
         acting = self.state.to_act
         if not self.agents:
             raise UsageError("the game is over: call reset()")
@@ -208,25 +246,28 @@ class MultiAgentEnv:
         for player in acting:
             if player not in actions:
                 raise UsageError(f"player {player} has no action; {list(acting)} must act")
+        # The order of `to_act`, not of the caller's dict: the game must not depend on the latter.
         return {player: self.action(player, actions[player]) for player in acting}
 
     def _draw_chance(self) -> None:
         state = self.state
+        # Chance is not drawn after the limit, since the game is truncated there.
         while state.to_act == (CHANCE,) and state.turn <= self._limit:
             state.apply(CHANCE, state.sample_chance(self._chance))
 
-    def _keyed(
-        self, players: tuple[int, ...]
-    ) -> tuple[dict[int, ArrayObservation], dict[int, Info]]:
-        infos: dict[int, Info] = {
+    def _observe_all(
+        self, players: Sequence[int]
+    ) -> tuple[dict[int, ArrayObservation], dict[int, PlayerInfo]]:
+        infos: dict[int, PlayerInfo] = {
             player: {"observation": self.observe(player)} for player in players
         }
         return {player: as_arrays(info["observation"]) for player, info in infos.items()}, infos
 
-    def _pay(self, players: tuple[int, ...]) -> dict[int, float]:
-        """What each of `players` has earned since it was last paid."""
+    def _pay(self, players: Sequence[int]) -> dict[int, float]:
+        """Return the rewards of `players`: their returns minus what they have been paid before."""
         earned, rewards = self.state.returns(), {}
         for player in players:
             rewards[player] = earned[player] - self._paid[player]
+            # A player without a key in this step is paid later, with its next key.
             self._paid[player] = earned[player]
         return rewards

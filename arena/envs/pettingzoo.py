@@ -1,7 +1,8 @@
-"""Any game as a PettingZoo environment: one agent at a time commits an action."""
+"""PettingZoo environments of any game: one agent at a time (AEC), or all agents in parallel."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, SupportsIndex, TypedDict
 
 import numpy as np
@@ -10,11 +11,12 @@ from numpy.typing import NDArray
 
 from arena.core.errors import IllegalAction, MissingDependency
 from arena.core.game import Game
-from arena.core.json import Json
-from arena.envs.multi_agent import MultiAgentEnv, as_arrays
+from arena.core.observation import Observation
+from arena.envs.flat import flat_bounds, flatten
+from arena.envs.multi_agent import MultiAgentEnv, PlayerInfo, as_arrays
 
 try:
-    from pettingzoo import AECEnv
+    from pettingzoo import AECEnv, ParallelEnv
     from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 except ModuleNotFoundError as error:
     raise MissingDependency(
@@ -24,7 +26,7 @@ except ModuleNotFoundError as error:
 
 
 class FlatObservation(TypedDict):
-    """What PettingZoo's libraries read of one observation."""
+    """One observation in the form that PettingZoo's libraries expect."""
 
     observation: NDArray[Any]
     """Shape (sum of all sizes,): the arrays of `game.array_specs`, joined in that order."""
@@ -33,21 +35,39 @@ class FlatObservation(TypedDict):
 
 
 def to_pettingzoo(game: Game, max_turns: int | None = None) -> AECEnv:
-    """The game as an `AECEnv` with agents "player_0", "player_1", ...
+    """Return the game as an `AECEnv` with agents "player_0", "player_1", ...
 
-    Observations are `FlatObservation`s, as PettingZoo's libraries expect one array. Actions are
-    numbers in `game.actions`; an illegal one raises IllegalAction and changes nothing. Those who
-    move at once commit one after the other and see nothing of it before the last has committed.
-    `infos[agent]["observation"]` renders text when asked: `.text(level, since)`.
+    Observations are `FlatObservation`s, because PettingZoo's libraries expect one array. Actions
+    are numbers in `game.actions`; an illegal one raises IllegalAction and changes nothing. Players
+    who move simultaneously commit one after the other and see no action before the last one has
+    committed. `infos[agent]["observation"]` renders text on request: `.text(level, since)`.
+
+    Raises:
+        UsageError: `max_turns` is not a whole number from 1.
     """
-    return OrderEnforcingWrapper(_GameEnv(game, max_turns))
+    return OrderEnforcingWrapper(_SequentialEnv(game, max_turns))
+
+
+def to_parallel_pettingzoo(game: Game, max_turns: int | None = None) -> ParallelEnv:
+    """Return the game as a `ParallelEnv` with agents "player_0", "player_1", ...
+
+    Made for games with simultaneous moves. In a game in which players take turns, every agent
+    still gets an observation at every step: an agent that is not to act has an `action_mask` of
+    zeros, and `step` ignores its action. All agents are done at the same step.
+
+    Observations, actions and infos are those of `to_pettingzoo`. `step` raises IllegalAction for
+    an illegal action and UsageError if an agent that must act has no action; nothing has changed
+    then.
+
+    Raises:
+        UsageError: `max_turns` is not a whole number from 1.
+    """
+    return _SimultaneousEnv(game, max_turns)
 
 
 def make_flat_space(game: Game) -> spaces.Dict:
-    """The space of the `FlatObservation`s of this game."""
-    specs = game.array_specs.values()
-    low = _join([np.full(spec.shape, spec.low, spec.dtype) for spec in specs])
-    high = _join([np.full(spec.shape, spec.high, spec.dtype) for spec in specs])
+    """Return the space of the `FlatObservation`s of this game."""
+    low, high = flat_bounds(game)
     return spaces.Dict(
         {
             "observation": spaces.Box(low, high, dtype=low.dtype.type),
@@ -56,23 +76,26 @@ def make_flat_space(game: Game) -> spaces.Dict:
     )
 
 
-def _join(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    """All in one vector; a game without arrays has a single 0, as no space may be empty."""
-    return np.concatenate([array.ravel() for array in arrays] or [np.zeros(1, np.int8)])
+def flat_observation(game: Game, observation: Observation) -> FlatObservation:
+    """Return an observation as one vector and an action mask."""
+    arrays = as_arrays(observation)
+    vector = flatten(game, arrays["observation"])
+    return {"observation": vector, "action_mask": arrays["action_mask"]}
 
 
-class _GameEnv(AECEnv):  # type: ignore[misc]
-    """`MultiAgentEnv`, with one commitment after the other."""
+class _Seats:
+    """Agents, spaces and observations, which both environments have in common."""
 
-    agent_selection: str
+    arena: MultiAgentEnv
 
-    def __init__(self, game: Game, max_turns: int | None) -> None:
-        super().__init__()
+    def _set_up(self, game: Game, max_turns: int | None) -> None:
         self.arena = MultiAgentEnv(game, max_turns)
         self.metadata = {"name": f"{game.name}_v0", "render_modes": ["ansi"]}
         self.render_mode = "ansi"
         self.possible_agents = [f"player_{player}" for player in self.arena.possible_agents]
+        self.agents: list[str] = []
         self._player = {agent: player for player, agent in enumerate(self.possible_agents)}
+        # One object per agent: users seed a space and expect to get the same one again.
         self.observation_spaces = {agent: make_flat_space(game) for agent in self.possible_agents}
         self.action_spaces = {
             agent: self.arena.action_space(player) for agent, player in self._player.items()
@@ -84,17 +107,40 @@ class _GameEnv(AECEnv):  # type: ignore[misc]
     def action_space(self, agent: str) -> spaces.Discrete:
         return self.action_spaces[agent]
 
-    def reset(self, seed: int | None = None, options: dict[str, Json] | None = None) -> None:
-        """Begin a game; `options` belongs to the signature and is not used."""
+    def observe(self, agent: str) -> FlatObservation:
+        """Return what this agent may know now."""
+        return flat_observation(self.arena.game, self.arena.observe(self._player[agent]))
+
+    def close(self) -> None:
+        """Do nothing: the environment holds no resources."""
+
+    def _infos(self) -> dict[str, PlayerInfo]:
+        return {
+            agent: {"observation": self.arena.observe(player)}
+            for agent, player in self._player.items()
+        }
+
+
+class _SequentialEnv(_Seats, AECEnv):  # type: ignore[misc]
+    """`MultiAgentEnv` in which one agent at a time commits its action."""
+
+    agent_selection: str
+
+    def __init__(self, game: Game, max_turns: int | None) -> None:
+        super().__init__()
+        self._set_up(game, max_turns)
+
+    def reset(self, seed: int | None = None, options: Mapping[str, object] | None = None) -> None:
+        """Start a game; `options` is part of the signature and not used."""
         self.arena.reset(seed=seed)
         self.agents = self.possible_agents.copy()
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self._skip_agent_selection = None
-        self._begin_round(terminated=False, truncated=False)
+        self._start_round(terminated=False, truncated=False)
 
     def step(self, action: SupportsIndex | None) -> None:
-        """Commit the action of `agent_selection`; None takes an agent that is done off the list.
+        """Commit the action of `agent_selection`; None removes an agent that is done.
 
         Raises IllegalAction, and changes nothing, for an action that is not legal.
         """
@@ -105,8 +151,11 @@ class _GameEnv(AECEnv):  # type: ignore[misc]
         if action is None:
             raise IllegalAction(f"{agent} must act: None is for agents that are done")
         player = self._player[agent]
-        self.arena.action(player, action)
+        self.arena.action(player, action)  # Raises IllegalAction.
+        # Kept until all have committed: applied earlier, it could be seen by those who still
+        # choose.
         self._committed[player] = action
+        # PettingZoo's rule: the reward since this agent's last step was delivered by `last()`.
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
         waiting = [p for p in self.arena.state.to_act if p not in self._committed]
@@ -116,32 +165,72 @@ class _GameEnv(AECEnv):  # type: ignore[misc]
             self._play_round()
         self._accumulate_rewards()
 
-    def observe(self, agent: str) -> FlatObservation:
-        arrays = as_arrays(self.arena.observe(self._player[agent]))
-        vector = _join([arrays["observation"][name] for name in self.arena.game.array_specs])
-        return {"observation": vector, "action_mask": arrays["action_mask"]}
-
     def render(self) -> str:
-        """The observation of `agent_selection` in words."""
+        """Return the observation of `agent_selection` as text."""
         return self.arena.observe(self._player[self.agent_selection]).text()
 
-    def close(self) -> None:
-        """Nothing is held open."""
-
-    def _begin_round(self, *, terminated: bool, truncated: bool) -> None:
+    def _start_round(self, *, terminated: bool, truncated: bool) -> None:
         self.terminations = dict.fromkeys(self.agents, terminated)
         self.truncations = dict.fromkeys(self.agents, truncated)
-        self.infos = {
-            agent: {"observation": self.arena.observe(self._player[agent])} for agent in self.agents
-        }
+        self.infos = self._infos()
         self._committed: dict[int, SupportsIndex] = {}
         over = terminated or truncated
+        # At the end each agent is stepped once with None, which removes it.
         self.agent_selection = self.possible_agents[0 if over else self.arena.state.to_act[0]]
 
     def _play_round(self) -> None:
+        # The reward of a round is the difference of the returns, for all agents, not only those who
+        # moved.
         before = self.arena.state.returns()
         _, _, terminations, truncations, _ = self.arena.step(self._committed)
         after = self.arena.state.returns()
         for agent, player in self._player.items():
             self.rewards[agent] = after[player] - before[player]
-        self._begin_round(terminated=terminations["__all__"], truncated=truncations["__all__"])
+        self._start_round(terminated=terminations["__all__"], truncated=truncations["__all__"])
+
+
+class _SimultaneousEnv(_Seats, ParallelEnv):  # type: ignore[misc]
+    """`MultiAgentEnv` in which all agents get an observation and give an action at every step."""
+
+    def __init__(self, game: Game, max_turns: int | None) -> None:
+        self._set_up(game, max_turns)
+
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, object] | None = None
+    ) -> tuple[dict[str, FlatObservation], dict[str, PlayerInfo]]:
+        """Start a game; `options` is part of the signature and not used."""
+        self.arena.reset(seed=seed)
+        self.agents = self.possible_agents.copy()
+        return {agent: self.observe(agent) for agent in self.agents}, self._infos()
+
+    def step(
+        self, actions: Mapping[str, SupportsIndex]
+    ) -> tuple[
+        dict[str, FlatObservation],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, PlayerInfo],
+    ]:
+        """Apply the actions of the agents who must act; the actions of others are ignored."""
+        acting = self.arena.state.to_act
+        # As in `_play_round`: all agents are rewarded at each step.
+        before = self.arena.state.returns()
+        chosen = {self._player[agent]: action for agent, action in actions.items()}
+        _, _, terminations, truncations, _ = self.arena.step(
+            {player: action for player, action in chosen.items() if player in acting}
+        )
+        after = self.arena.state.returns()
+        agents = self.possible_agents
+        self.agents = agents.copy() if self.arena.agents else []
+        return (
+            {agent: self.observe(agent) for agent in agents},
+            {agent: after[player] - before[player] for agent, player in self._player.items()},
+            dict.fromkeys(agents, terminations["__all__"]),
+            dict.fromkeys(agents, truncations["__all__"]),
+            self._infos(),
+        )
+
+    def render(self) -> str:
+        """Return the observation of the first player as text."""
+        return self.arena.observe(0).text()

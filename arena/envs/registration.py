@@ -1,7 +1,7 @@
-"""`gymnasium.make("arena/Cluedo-v0")`, at no cost to those who do not use Gymnasium.
+"""Registration of `gymnasium.make("arena/Cluedo-v0")` without importing Gymnasium.
 
-Gymnasium knows only ids that somebody has registered with it, and importing it takes longer than
-importing arena. So arena registers its ids when Gymnasium is imported, before or after arena.
+Gymnasium knows only ids that are registered with it, and importing it takes longer than importing
+arena. So arena registers its ids when Gymnasium is imported, before or after arena.
 
 A game of your own gets an id in the same way, with your values:
 
@@ -19,19 +19,20 @@ from importlib.util import find_spec
 from types import ModuleType
 
 IDS = {
-    "arena/Cluedo-v0": {"game": "cluedo", "opponents": "bot:detective"},
+    "arena/Cluedo-v0": {"game": "cluedo"},
     "arena/TicTacToe-v0": {"game": "tictactoe"},
     "arena/KuhnPoker-v0": {"game": "kuhn_poker"},
     "arena/Goofspiel-v0": {"game": "goofspiel"},
 }
-"""Gymnasium's ids of the bundled games, and how `SingleAgentEnv` is made for each."""
+"""Gymnasium's ids of the bundled games, and the arguments of `SingleAgentEnv` for each."""
 
 
 def register() -> None:
-    """Tell Gymnasium of `IDS`; the environment itself is imported by the first `make`."""
+    """Register `IDS` with Gymnasium; the first `make` imports the environment itself."""
     from gymnasium.envs import registration
 
     for name, kwargs in IDS.items():
+        # A second registration would make Gymnasium warn.
         if name not in registration.registry:
             registration.register(name, "arena.envs.gymnasium:SingleAgentEnv", kwargs=dict(kwargs))
 
@@ -40,14 +41,16 @@ def register_when_gymnasium_is_imported() -> None:
     """Register now if Gymnasium is already imported, else as soon as it is."""
     if "gymnasium" in sys.modules:
         register()
-    elif not any(isinstance(finder, _Doorbell) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Doorbell())
+    elif not any(isinstance(finder, _ImportHook) for finder in sys.meta_path):
+        # Gymnasium takes long to import, so arena does not import it for a registration only.
+        sys.meta_path.insert(0, _ImportHook())
 
 
-class _Doorbell(MetaPathFinder):
-    """Rings once, when Gymnasium has been imported. It finds nothing itself.
+class _ImportHook(MetaPathFinder):
+    """Import hook that registers the ids once, after Gymnasium has been imported.
 
-    It stays until the module is executed: to look for a module is not yet to import it.
+    It finds no module itself. It stays installed until the module is executed, because a search
+    for a module (`importlib.util.find_spec`) does not import it.
     """
 
     def find_spec(
@@ -55,20 +58,21 @@ class _Doorbell(MetaPathFinder):
     ) -> ModuleSpec | None:
         if name != "gymnasium":
             return None
-        spec = self._ask_the_others(name)
+        spec = self._find_with_other_finders(name)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
-            spec.loader.exec_module = partial(self._ring_after, execute)  # type: ignore[method-assign]
+            spec.loader.exec_module = partial(self._execute, execute)  # type: ignore[method-assign]
         return spec
 
-    def _ask_the_others(self, name: str) -> ModuleSpec | None:
+    def _find_with_other_finders(self, name: str) -> ModuleSpec | None:
         sys.meta_path.remove(self)
         try:
+            # Without this finder in the list, or the search would call it again without end.
             return find_spec(name)
         finally:
             sys.meta_path.insert(0, self)
 
-    def _ring_after(self, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+    def _execute(self, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         execute(module)

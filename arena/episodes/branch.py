@@ -1,4 +1,4 @@
-"""Where a recorded game can be left, so that others play on from there (`play`'s `start`)."""
+"""Branches: positions of a replay from which a new game can start (`play(start=…)`)."""
 
 from __future__ import annotations
 
@@ -11,71 +11,80 @@ from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
 from arena.core.game import Game, State
 from arena.core.ply import Ply
-from arena.core.text import clean, counted, shortened
+from arena.core.text import pluralize, printable, shorten
 from arena.episodes.record import ChanceLine, Position, dump
 from arena.episodes.replay import Replay, Walked
 
-MOST_ATTEMPTS = 20
+MAX_ATTEMPTS = 20
 """Replies per decision that --max-attempts allows."""
-LONGEST_SYSTEM = 20_000
+MAX_SYSTEM_LENGTH = 20_000
 """Characters of a system message, which is sent with every request."""
 
 _CHAT_OPTIONS = TypeAdapter(ChatOptions)
 
 
 def turn_limit(replay: Replay, game: Game) -> int | None:
-    """Turns after which the game is cut off, whoever plays on."""
+    """Return the turn limit of the replay, or the game's own."""
     given = replay.header.max_turns
     return game.default_max_turns if given is None else given
 
 
 def turns_left(replay: Replay, start: Position, game: Game) -> int | None:
-    """The limit of a branch: the replay's, but no more turns than a game of its own would have.
+    """Return the turn limit of a branch.
 
-    A replay may come from anywhere, and every turn of a model costs.
+    It is that of the replay, but allows no more further turns than a new game has: a replay is
+    untrusted, and every turn of a model costs.
     """
     limit, usual, turn = turn_limit(replay, game), game.default_max_turns, 0
     if limit is None or usual is None:
         return limit
     for walked in replay.walk():
+        # `turn` is then the turn that is reached at the start of the branch.
         if walked.ply.number >= len(start.plies):
             break
         turn = walked.state.turn
+    # A forged header may allow a million turns; the sum bounds what a branch can cost.
     return min(limit, turn + usual)
 
 
 def position(replay: Replay, ply: int) -> Position:
-    """The position after `ply` plies of a replay, which may be unfinished.
+    """Return the position after `ply` plies of a replay, which may be unfinished.
 
-    Raises UsageError where nobody can play on, and ReplayError where the replay does not fit the
-    rules or its own seeds: what grows out of it could not be verified.
+    Raises UsageError if the game is over there, and ReplayError if the replay does not fit the
+    rules or its own seeds: a branch of it could not be verified.
     """
     plies, last = list[Ply](), 0
     limit = turn_limit(replay, replay.make_game())
     for walked in replay.walk():
+        # The walk goes on after the wanted ply, because the error message names the last possible
+        # one.
         if len(plies) < ply:
             plies.append(_checked(replay, walked))
         if _goes_on(walked.state, limit):
             last = walked.ply.number + 1
     if not 0 <= ply <= last:
+        # More moves than playable positions: the game ends before the file does.
         over = last < len(replay.moves)
-        why = "the game is over there" if over else f"{replay.path} has {counted(last, 'ply')}"
+        why = "the game is over there" if over else f"{replay.path} has {pluralize(last, 'ply')}"
         raise UsageError(f"--branch {ply}: {why}; choose --branch 0 to {last}")
-    return Position(clean(replay.path.name), _sha256(replay), replay.header, tuple(plies))
+    return Position(printable(replay.path.name), _sha256(replay), replay.header, tuple(plies))
 
 
 def deals_anew(replay: Replay, start: Position) -> bool:
-    """Whether nobody has moved yet, and what chance has dealt from here on is drawn again: then
-    hidden cards may be others than in the replay."""
+    """Return whether chance moves before the first decision are drawn again.
+
+    The deal of the branch then differs from that of the replay.
+    """
+    # The next move of the replay, as a list that is empty at its end.
     ahead = replay.moves[len(start.plies) : len(start.plies) + 1]
-    nobody_moved = all(ply.player == CHANCE for ply in start.plies)
-    return nobody_moved and any(isinstance(move, ChanceLine) for move in ahead)
+    before_first_move = all(ply.player == CHANCE for ply in start.plies)
+    return before_first_move and any(isinstance(move, ChanceLine) for move in ahead)
 
 
 def models_of(replay: Replay) -> ChatOptions | None:
-    """How models were asked in the replay; None if there were none.
+    """Return the chat options of the replay; None if no model played.
 
-    Raises ReplayError for what no run of ours has written: it could make requests expensive.
+    Raises ReplayError for values out of range: a forged replay could make requests expensive.
     """
     if replay.header.models is None:
         return None
@@ -85,16 +94,17 @@ def models_of(replay: Replay) -> ChatOptions | None:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"]))
         raise ReplayError(
-            f"{replay.path}: line 1: models.{shortened(where, 80)}: {shortened(fault['msg'])}"
+            f"{replay.path}: line 1: models.{shorten(where, 80)}: {shorten(fault['msg'])}"
         ) from None
     sampling, system = options.sampling, options.system or ""
+    # The replay is untrusted: these are the values that decide the cost of a request.
     limits = (
-        ("max_attempts", options.max_attempts, 1, MOST_ATTEMPTS),
+        ("max_attempts", options.max_attempts, 1, MAX_ATTEMPTS),
         ("sampling.temperature", sampling.temperature, 0, 2),
         ("sampling.top_p", sampling.top_p, 0, 1),
         ("sampling.max_tokens", sampling.max_tokens, 1, 10**6),
         ("sampling.n", sampling.n, 1, 1),
-        ("the length of system", len(system), 0, LONGEST_SYSTEM),
+        ("the length of system", len(system), 0, MAX_SYSTEM_LENGTH),
     )
     for name, value, least, most in limits:
         if not least <= value <= most:
@@ -109,20 +119,20 @@ def _goes_on(state: State, limit: int | None) -> bool:
 
 
 def _checked(replay: Replay, walked: Walked) -> Ply:
-    """The ply, if a branch that begins with it can be written and verified."""
+    """Return the ply. Raises ReplayError if a branch with it could not be written or verified."""
     ply = walked.ply
     if walked.drawn not in (None, ply.decision.action):
         raise ReplayError(
             f"{replay.path}: ply {ply.number + 1}: the seed draws '{walked.drawn}', the replay has "
-            f"'{ply.decision.action}': it was changed, and nobody can play on from it"
+            f"'{ply.decision.action}': the replay was changed and cannot be continued"
         )
     try:
         for line in ply.lines():
+            # A dry run: what cannot be written as JSON must fail here, not in the middle of the new
+            # game.
             dump(line)
-    except ValueError as error:  # For example NaN, which is no JSON.
-        raise ReplayError(
-            f"{replay.path}: ply {ply.number + 1}: {shortened(str(error))}"
-        ) from error
+    except ValueError as error:  # For example NaN, which is not JSON.
+        raise ReplayError(f"{replay.path}: ply {ply.number + 1}: {shorten(str(error))}") from error
     return ply
 
 

@@ -1,4 +1,4 @@
-"""Writing files that others read, or that must survive a crash."""
+"""Files that other processes read while they are written, or that must survive a crash."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ if sys.platform != "win32":
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace the file at once: whoever reads it finds the old text or the new one, never a part.
+    """Replace a file atomically: a reader finds the old text or the new one, never a part.
 
-    Raises OSError, and leaves the old file and no draft.
+    Raises OSError and then leaves the old file unchanged.
     """
+    # In the same folder: a rename is atomic only within one file system.
     draft = path.with_name(f".{path.name}.part")
     try:
         with draft.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
+            # The data must be on disk before the name is, or a crash could leave an empty file.
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError:
@@ -31,19 +33,20 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def mark_as_written(file: IO[Any]) -> None:
-    """Until it is closed, however its process ends, `is_written` says that somebody writes it."""
+    """Lock the file, so that `is_written` is True until it is closed or its process ends."""
     if sys.platform != "win32":
         with suppress(OSError):  # Not every file system has locks.
             fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def is_written(path: Path) -> bool | None:
-    """Whether somebody writes this file; None if that cannot be known here."""
+    """Return whether a process is writing this file; None where locks are not available."""
     if sys.platform == "win32":
         return None
     try:
         with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # Readers hinder nobody but a writer.
+            # A shared lock: readers do not exclude each other.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:

@@ -1,23 +1,24 @@
-"""Asking somebody else for its move at the decisions of a recorded game; nothing is played on.
+"""Agreement of a policy with a recorded game: what would it have played at each decision?
 
-Each decision is put to a fresh agent, which knows what the player could know then, and nothing of
-what it was asked before. A forced move is no decision.
+Each decision of the replay is put to a fresh agent, which gets the observation of that moment and
+nothing else. No game is played on. A position with one legal action is not a decision.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
+
+from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat
 from arena.agents.prompt import ChatOptions
 from arena.agents.seating import make_agent
 from arena.core.assessment import Appraiser
 from arena.core.game import Game
-from arena.core.json import Json
 from arena.core.observation import Observation
 from arena.core.ply import Decision, Ply
 from arena.core.seeds import stream
@@ -25,195 +26,175 @@ from arena.episodes.replay import Replay
 from arena.episodes.runner import decide
 from arena.llm.service import LLMService
 
-Facts = Mapping[str, Json]
+Facts = Mapping[str, JsonValue]
+"""Facts of exact knowledge about a move, by name; `Game.facts` describes them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """How a fact of a move is told."""
-
-    unit: str
-    about: str
-
-
-FACTS = {
-    "expected": Fact("bits", "what the question could be expected to bring"),
-    "best": Fact("bits", "what the best question there could be expected to bring"),
-    "leaked": Fact("bits", "what the card that was shown told the player who asked"),
-    "least": Fact("bits", "what the card that tells least would have told"),
-    "choices": Fact("", "cards that could be shown"),
-    "probability": Fact("%", "that the accusation is right, as far as the seat can know"),
-    "break_even": Fact("%", "probability from which on an accusation pays"),
-}
-"""By the names that assessors give them; others are shown as plain numbers."""
-CONTEXT = frozenset({"best", "least", "choices", "break_even"})
-"""Facts of the position, whatever is played in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A decision of the replay."""
+class RecordedDecision:
+    """A decision of the replay: the observation of the player, and what it played."""
 
     ply: int
-    seen: Observation
+    observation: Observation
     played: Decision
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
-    """What was played, what somebody else would have played, and what exact knowledge says."""
+class Comparison:
+    """One decision: the move of the replay and that of the policy, with the facts of both."""
 
     ply: int
     player: int
     played: Decision
-    said: Decision
-    """With a `failure` if it gave no legal reply; the action then means nothing."""
-    of_played: Facts
-    of_said: Facts
-    """Empty for no legal reply, and where the game has nothing to say."""
+    proposed: Decision
+    """Its action has no meaning if it has a `failure` (the policy gave no legal action)."""
+    facts_of_played: Facts
+    facts_of_proposed: Facts
+    """Empty for a failure, and for a game without exact knowledge."""
 
     @property
-    def same(self) -> bool:
-        return self.said.failure is None and self.said.action == self.played.action
-
-    @property
-    def shown_of_played(self) -> Facts:
-        """What to tell beside the move. The best is the best of those that were compared, and what
-        was said is one of them: so it is one number, the larger."""
-        played, said = self.of_played, self.of_said.get("best")
-        best = played.get("best")
-        if is_number(best) and is_number(said):
-            return {**played, "best": max(best, said)}
-        return played
-
-    @property
-    def shown_of_said(self) -> Facts:
-        """The same without what has been told of the position already."""
-        told = CONTEXT & self.of_played.keys()
-        return {name: value for name, value in self.of_said.items() if name not in told}
+    def is_same(self) -> bool:
+        return self.proposed.failure is None and self.proposed.action == self.played.action
 
 
 @dataclass(slots=True)
-class SecondOpinion:
-    """One SPEC, asked at the decisions of these seats."""
+class PolicyAgreement:
+    """One SPEC, asked at the decisions of some seats of a replay."""
 
     replay: Replay
     spec: str
     seats: Collection[int]
     seed: int
-    """Of whatever the agent draws."""
+    """Seeds the draws of the agent."""
     llm: LLMService | None = None
-    models: ChatOptions = ChatOptions()
-    forced: int = 0
-    """Decisions of these seats that were none; known after `questions`."""
+    chat: ChatOptions = ChatOptions()
+    forced_moves: int = 0
+    """Positions of these seats with one legal action; counted by `recorded_decisions`."""
     answers: dict[int, Decision] = field(default_factory=dict)
-    """By ply, as far as they have come."""
+    """Decisions of the policy so far, by ply."""
 
-    def questions(self) -> list[Question]:
-        """The decisions of these seats. Raises ReplayError where a move does not fit the rules."""
-        found, self.forced = list[Question](), 0
+    def recorded_decisions(self) -> list[RecordedDecision]:
+        """Return the decisions of these seats. Raises ReplayError for a move against the rules."""
+        decisions, self.forced_moves = list[RecordedDecision](), 0
         for walked in self.replay.walk():
-            if walked.seen is None or walked.ply.player not in self.seats:
+            if walked.observation is None or walked.ply.player not in self.seats:
                 continue
-            if len(walked.seen.legal_actions) == 1:
-                self.forced += 1
+            # A forced move shows no agreement: every policy would play it.
+            if len(walked.observation.legal_actions) == 1:
+                self.forced_moves += 1
             else:
-                found.append(Question(walked.ply.number, walked.seen, walked.ply.decision))
-        return found
+                number, played = walked.ply.number, walked.ply.decision
+                decisions.append(RecordedDecision(number, walked.observation, played))
+        return decisions
 
     def check(self) -> None:
-        """Raises UsageError for a bad SPEC."""
+        """Raise UsageError for a SPEC that does not name an agent."""
         game = self.replay.make_game()
         for player in self.seats:
-            self._agent(Seat(game, player, stream(self.seed, "check")))
+            self._make_agent(Seat(game, player, stream(self.seed, "check")))
 
     async def ask(
-        self, questions: Collection[Question], at_once: int, told: Callable[[], None]
+        self,
+        decisions: Collection[RecordedDecision],
+        max_concurrent: int,
+        on_answer: Callable[[], None],
     ) -> None:
-        """Put the questions, at most so many at once, and call `told` after each answer.
+        """Ask the policy at these decisions and call `on_answer` after each answer.
 
-        Raises StopPlaying if an agent does; what was answered before stays.
+        Raises StopPlaying if an agent does; earlier answers are kept.
         """
-        waiting, game = iter(questions), self.replay.make_game()
+        queue, game = iter(decisions), self.replay.make_game()
 
         async def work() -> None:
-            for question in waiting:
-                self.answers[question.ply] = await self._put(question, game)
-                told()
+            # All workers share one iterator, so each decision is taken once.
+            for decision in queue:
+                self.answers[decision.ply] = await self._decide(decision, game)
+                on_answer()
                 await asyncio.sleep(0)  # Lets Ctrl-C in between the moves of bots.
 
-        workers = [asyncio.ensure_future(work()) for _ in range(min(at_once, len(questions)))]
+        count = min(max_concurrent, len(decisions))
+        workers = [asyncio.ensure_future(work()) for _ in range(count)]
         try:
             await asyncio.gather(*workers)
         finally:
+            # After an error or a cancellation the other workers must end too, before the caller
+            # goes on.
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _put(self, question: Question, game: Game) -> Decision:
-        seen, ply = question.seen, question.ply
-        agent = self._agent(Seat(game, seen.player, stream(self.seed, f"ask {ply}")))
-        answer = await decide(agent, seen, stream(self.seed, f"fallback {ply}"))
+    async def _decide(self, decision: RecordedDecision, game: Game) -> Decision:
+        observation, ply = decision.observation, decision.ply
+        # A stream per ply: the answer does not depend on the order in which workers get there.
+        rng = stream(self.seed, f"ask {ply}")
+        agent = self._make_agent(Seat(game, observation.player, rng))
+        answer = await decide(agent, observation, stream(self.seed, f"fallback {ply}"))
         return answer.decision
 
-    def _agent(self, seat: Seat) -> Agent:
-        # A decision without a legal reply is an answer too: it must not end the asking.
-        models = replace(self.models, fallback="random")
+    def _make_agent(self, seat: Seat) -> Agent:
+        # A reply without a legal action is an answer too: it must not end the run.
+        chat = replace(self.chat, fallback="random")
         level = self.replay.header.text_level
-        return make_agent(self.spec, replace(seat, text_level=level, llm=self.llm, models=models))
+        return make_agent(self.spec, replace(seat, text_level=level, llm=self.llm, models=chat))
 
-    def opinions(self) -> Iterator[Opinion]:
-        """The answers so far, beside what was played, in the order of the plies."""
+    def comparisons(self) -> Iterator[Comparison]:
+        """Yield the answers so far beside the moves of the replay, in the order of the plies."""
         assessor = self.replay.make_game().assessor(self.seats)
-        judge = assessor if isinstance(assessor, Appraiser) else None
+        appraiser = assessor if isinstance(assessor, Appraiser) else None
         last = max(self.answers, default=-1)
         for walked in self.replay.walk():
             ply = walked.ply
+            # No answers come later, so the rest of the game needs no replay.
             if ply.number > last:
                 return
-            said = self.answers.get(ply.number)
-            if said is not None:
-                yield _opinion(ply, said, judge)
-            if judge:  # Without the details, which a forged replay may fill with anything.
-                judge.ply(replace(ply, decision=Decision(ply.decision.action)))
+            proposed = self.answers.get(ply.number)
+            if proposed is not None:
+                yield _compared(ply, proposed, appraiser)
+            if appraiser:  # Without the details: a forged replay may hold anything there.
+                appraiser.ply(replace(ply, decision=Decision(ply.decision.action)))
 
 
-def _opinion(ply: Ply, said: Decision, judge: Appraiser | None) -> Opinion:
-    """`judge` has seen everything before this ply."""
+def _compared(ply: Ply, proposed: Decision, appraiser: Appraiser | None) -> Comparison:
+    """Return the comparison; the appraiser has taken in all earlier plies."""
 
     def facts(decision: Decision) -> Facts:
-        return judge.appraise(ply.player, decision.action) if judge else {}
+        return appraiser.appraise(ply.player, decision.action) if appraiser else {}
 
-    of_said = {} if said.failure else facts(said)
-    return Opinion(ply.number, ply.player, ply.decision, said, facts(ply.decision), of_said)
+    of_proposed = {} if proposed.failure else facts(proposed)
+    return Comparison(
+        ply.number, ply.player, ply.decision, proposed, facts(ply.decision), of_proposed
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """The mean of a fact over the decisions at which it is known of both moves."""
+class MeanFact:
+    """Means of one fact over the `n` decisions at which it is known of both moves."""
 
     played: float
-    said: float
+    proposed: float
     n: int
 
 
-def compare(opinions: Collection[Opinion]) -> dict[str, Compared]:
-    """By their names, the facts that are numbers and depend on the move."""
+def mean_facts(comparisons: Collection[Comparison], context: Set[str]) -> dict[str, MeanFact]:
+    """Return the mean of each numeric fact by name.
+
+    Facts in `context` describe the position, not the move, and are left out.
+    """
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for opinion in opinions:
-        for name, value in opinion.of_played.items():
-            other = opinion.of_said.get(name)
-            if name not in CONTEXT and is_number(value) and is_number(other):
+    for comparison in comparisons:
+        for name, value in comparison.facts_of_played.items():
+            other = comparison.facts_of_proposed.get(name)
+            if name not in context and is_number(value) and is_number(other):
                 pairs[name].append((value, other))
     return {
-        name: Compared(
+        name: MeanFact(
             sum(played for played, _ in values) / len(values),
-            sum(said for _, said in values) / len(values),
+            sum(proposed for _, proposed in values) / len(values),
             len(values),
         )
         for name, values in pairs.items()
     }
 
 
-def is_number(value: Json) -> TypeGuard[float]:
+def is_number(value: JsonValue) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)

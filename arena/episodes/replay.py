@@ -17,11 +17,10 @@ from pydantic import ValidationError
 from arena.core.action import CHANCE, Action
 from arena.core.errors import ActionError, ReplayError, UsageError
 from arena.core.game import Game, State
-from arena.core.json import Json
 from arena.core.observation import Observation
 from arena.core.ply import Decision, Ply
 from arena.core.seeds import stream
-from arena.core.text import counted, shortened
+from arena.core.text import pluralize, shorten
 from arena.core.version import __version__
 from arena.episodes.record import (
     LINE,
@@ -32,18 +31,15 @@ from arena.episodes.record import (
     Header,
     OutcomeLine,
     ReplayLine,
-    dump,
-    turns_played,
 )
-from arena.episodes.runner import outcome_of
 from arena.plugins.loader import make_game
 
-NO_HEADER = "line 1 is no replay header; this is no replay"
+NO_HEADER = "line 1 is not a replay header; this is not a replay"
 
 
 @dataclass(slots=True)
 class Replay:
-    """A replay as read from disk: its lines, checked one by one but not yet played."""
+    """A replay as read from disk: its lines, checked one by one but not yet played again."""
 
     path: Path
     header: Header
@@ -51,18 +47,18 @@ class Replay:
     events: list[EventLine] = field(default_factory=list)
     outcome: OutcomeLine | None = None
     notice: str | None = None
-    """What a reader should know about the file: that it is unfinished, or cut off."""
+    """Message for people if the file is unfinished or cut off."""
 
     def make_game(self) -> Game:
-        """The game of this replay.
+        """Make the game of this replay.
 
-        Raises ReplayError if there is no such game here, and where the header or the outcome is
-        not about as many players as it has.
+        Raises ReplayError for an unknown game, and if the header or the outcome has another number
+        of players than the game.
         """
         try:
             game = make_game(self.header.game, **self.header.options)
         except UsageError as error:
-            raise ReplayError(f"{self.path}: line 1: {shortened(str(error))}") from error
+            raise ReplayError(f"{self.path}: line 1: {shorten(str(error))}") from error
         if len(self.header.players) != game.num_players:
             raise ReplayError(
                 f"{self.path}: line 1: {len(self.header.players)} players in a game for "
@@ -78,38 +74,44 @@ class Replay:
         return game
 
     def _check_outcome(self, players: int) -> None:
-        """Whoever reads the returns or the winner finds one of each seat, and a seat."""
+        """Check that there is a finite return for each seat, and that the winner is a seat."""
         line = self.outcome
         if line is None:
             return
+        # The header is line 1, and the outcome follows all moves and events.
         where = f"{self.path}: line {2 + len(self.moves) + len(self.events)}"
         if len(line.returns) != players:
             raise ReplayError(f"{where}: {len(line.returns)} returns in a game for {players}")
         if not all(map(math.isfinite, line.returns)):
-            raise ReplayError(f"{where}: a return that is no finite number")
+            raise ReplayError(f"{where}: a return that is not a finite number")
         if line.winner is not None and not 0 <= line.winner < players:
             raise ReplayError(f"{where}: the winner is seat {line.winner} of {players}")
 
     def walk(self) -> Iterator[Walked]:
-        """Play the game again; yields the state after each ply. The state goes on changing.
+        """Play the game again; yield each ply with the state after it, which is not copied.
 
-        Raises ReplayError where a move does not fit the rules.
+        Raises ReplayError for a move against the rules.
         """
         state, seeds = self.make_game().initial_state(), self.header.chance_seeds()
         for number, move in enumerate(self.moves):
             if number in seeds:  # As 0 always is.
                 chance = stream(seeds[number], "chance")
             player = move.player if isinstance(move, DecisionLine) else CHANCE
+            # All of this is read before the move, because `apply` changes the state in place.
             before, turn = len(state.log.events), state.turn
             moves = player != CHANCE and player in state.to_act
             seen = state.observe(player) if moves else None
+            # Drawn even if the replay has another result, so that the stream stays in step with the
+            # game.
             drawn = state.sample_chance(chance) if state.to_act == (CHANCE,) else None
             try:
+                # The text is untrusted: `parse` and `apply` accept only actions that the rules
+                # allow here.
                 action = state.parse(move.action)
                 state.apply(player, action)
             except ActionError as error:
                 where = f"{self.path}: ply {number + 1}"
-                raise ReplayError(f"{where}: {shortened(str(error))}") from error
+                raise ReplayError(f"{where}: {shorten(str(error))}") from error
             decision, seconds = Decision(action), None
             if isinstance(move, DecisionLine):
                 decision = Decision(action, move.failure, move.details)
@@ -120,28 +122,30 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """One ply of a replay that is played again, and the position after it."""
+    """Ply of a replay that is played again, and the position after it."""
 
     state: State
     ply: Ply
     turn_before: int
     """The turn in which the move was made."""
     drawn: Action | None
-    """What the replay's seed draws here; None where a player moves."""
-    seen: Observation | None
-    """What the player could know when it moved; None for chance."""
+    """Action that the seed of the replay draws here; None for the move of a player."""
+    observation: Observation | None
+    """Observation of the player before its move; None for chance."""
 
 
 def read_replay(path: Path | str) -> Replay:
     """Read a replay. Raises ReplayError with the line at fault; a cut-off end is a notice."""
     path = Path(path)
+    # Line ends are kept, to detect a last line that was cut off. Bytes, because a cut may split a
+    # character.
     raw = _read(path).splitlines(keepends=True)
     notice = None
     if raw and not raw[-1].endswith(b"\n"):
         notice = f"the last line is cut off; the replay is read up to line {len(raw) - 1}"
         raw.pop()
     if not raw:
-        raise ReplayError(f"{path}: empty, no replay")
+        raise ReplayError(f"{path}: the file is empty, not a replay")
     try:
         header = read_header(raw[0])
     except ReplayError as error:
@@ -152,7 +156,9 @@ def read_replay(path: Path | str) -> Replay:
     for number, line in enumerate(raw[1:], start=2):
         _add_line(replay, number, line)
     if replay.outcome is None and notice is None:
-        replay.notice = f"the game is unfinished; it has {counted(len(replay.moves), 'ply')} so far"
+        replay.notice = (
+            f"the game is unfinished; it has {pluralize(len(replay.moves), 'ply')} so far"
+        )
     return replay
 
 
@@ -165,31 +171,31 @@ def _read(path: Path) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Opening a pipe would wait for its writer, and a device may never end.
+    """Raise ReplayError for a pipe or a device, which could be read for ever.
 
-    Raises ReplayError for these, and OSError for what is not there. A folder is left to whoever
-    opens it, which says what it is.
+    Raises OSError for a missing file. A folder passes: opening it gives a clear error.
     """
     mode = path.stat().st_mode
     if not (S_ISREG(mode) or path.is_dir()):
-        raise ReplayError(f"cannot read {path}: it is no regular file")
+        raise ReplayError(f"cannot read {path}: it is not a regular file")
 
 
 def read_header(line: bytes) -> Header | None:
-    """The header that a file's first line holds; None for JSON that is no header of a replay.
+    """Return the header in the first line of a file; None for other JSON.
 
-    Raises ReplayError, which does not name the file, for a header that is none of ours.
+    Raises ReplayError, which does not name the file, for a header of another version.
     """
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):  # The latter for brackets nested thousands deep.
-        raise ReplayError("line 1 is not JSON; this is no replay") from None
+        raise ReplayError("line 1 is not JSON; this is not a replay") from None
     if not isinstance(fields, dict) or fields.get("type") != "header":
         return None
+    # Checked before the fields: a header of another version may have other fields.
     version = fields.get("schema_version")
     if version != SCHEMA_VERSION:
         raise ReplayError(
-            f"written with replay schema {shortened(repr(version), 40)}; this arena "
+            f"written with replay schema {shorten(repr(version), 40)}; this arena "
             f"({__version__}) reads schema {SCHEMA_VERSION}"
         )
     try:
@@ -206,10 +212,10 @@ def _parse_line(path: Path, number: int, line: bytes) -> ReplayLine:
 
 
 def _fault(error: ValidationError) -> str:
-    """The first fault, and in which field; both may quote the line."""
+    """Return the first error and its field; both may quote the line."""
     fault = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, fault["loc"])) or "line"
-    return f"{shortened(where, 80)}: {shortened(fault['msg'])}"
+    return f"{shorten(where, 80)}: {shorten(fault['msg'])}"
 
 
 def _add_line(replay: Replay, number: int, raw: bytes) -> None:
@@ -221,6 +227,7 @@ def _add_line(replay: Replay, number: int, raw: bytes) -> None:
     if isinstance(line, OutcomeLine):
         replay.outcome = line
         return
+    # A move starts the next ply; an event belongs to the ply of the last move.
     expected = len(replay.moves) - isinstance(line, EventLine)
     if line.ply != expected:
         raise ReplayError(
@@ -230,96 +237,3 @@ def _add_line(replay: Replay, number: int, raw: bytes) -> None:
         replay.events.append(line)
     else:
         replay.moves.append(line)
-
-
-def verify(replay: Replay) -> str | None:
-    """Play the replay again; the first difference in words, or None if there is none.
-
-    Chance is drawn again from the seed, and from the ply at which a branch begins from the seed of
-    the branch; every move must be written as the rules write it, every event be what the rules
-    give, and the outcome be the one that was reached.
-    """
-    latest = max(replay.header.chance_seeds())
-    if replay.outcome is not None and 0 < latest >= len(replay.moves):
-        return f"ply {len(replay.moves)} is the last, before the branch at position {latest} begins"
-    recorded = iter(replay.events)
-    state = None
-    for walked in replay.walk():
-        difference = (
-            _verify_move(replay, walked)
-            or _verify_chance(walked)
-            or _verify_events(walked, recorded, cut_off=replay.outcome is None)
-        )
-        if difference:
-            return difference
-        state = walked.state
-    surplus = next(recorded, None)
-    if surplus is not None:
-        event = shortened(surplus.event)
-        return f"ply {surplus.ply + 1}: an event '{event}' that the rules do not give"
-    return _verify_outcome(replay, state)
-
-
-def _verify_move(replay: Replay, walked: Walked) -> str | None:
-    number, action = walked.ply.number, str(walked.ply.decision.action)
-    found = replay.moves[number].action
-    if found != action:
-        return f"ply {number + 1}: the move is written '{shortened(found)}' for '{action}'"
-    limit = replay.header.max_turns
-    if limit is not None and walked.turn_before > limit:
-        return f"ply {number + 1} ({action}): a move after the limit of {limit} turns"
-    return None
-
-
-def _verify_chance(walked: Walked) -> str | None:
-    action = walked.ply.decision.action
-    if walked.drawn in (None, action):
-        return None
-    number = walked.ply.number + 1
-    return f"ply {number}: the seed draws '{walked.drawn}', the replay has '{action}'"
-
-
-def _verify_events(walked: Walked, recorded: Iterator[EventLine], cut_off: bool) -> str | None:
-    """Compare event by event; what is `cut_off` may end anywhere in its last ply."""
-    number = walked.ply.number
-    for event in walked.ply.events:
-        expected = json.loads(dump({"type": "event", "ply": number, **event.to_json()}))
-        line = next(recorded, None)
-        if line is None and cut_off:
-            return None
-        found = line.model_dump(mode="json") if line else None
-        if found != expected:
-            return (
-                f"ply {number + 1} ({walked.ply.decision.action}): "
-                f"the rules give {dump(expected).strip()}, the replay has {_written(found)}"
-            )
-    return None
-
-
-def _written(event: Json) -> str:
-    """As it stands in the file, which need not be JSON by the letter: it may hold NaN."""
-    return shortened(json.dumps(event, separators=(",", ":"))) if event else "no such event"
-
-
-def _verify_outcome(replay: Replay, state: State | None) -> str | None:
-    line, limit = replay.outcome, replay.header.max_turns
-    if line is None:
-        return None
-    if state is None:
-        return "an outcome without any move"
-    if not state.is_terminal and (limit is None or state.turn <= limit):
-        return f"the replay ends at turn {state.turn}, where the game goes on"
-    outcome = outcome_of(state, limit)
-    facts: list[tuple[str, Json, Json]] = [
-        ("status", line.status, outcome.status),
-        ("reason", line.reason, outcome.reason),
-        ("returns", line.returns, outcome.returns),
-        ("winner", line.winner, outcome.winner),
-        ("turns", line.turns, turns_played(state, limit)),
-        ("decisions", line.decisions, sum(isinstance(m, DecisionLine) for m in replay.moves)),
-    ]
-    for name, found, expected in facts:
-        if found != expected:
-            read = shortened(repr(found))
-            return f"outcome: {name} is {read} in the replay, {expected!r} by the rules"
-    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from arena.core.assessment import Assessment, Share, add_up
+from arena.core.assessment import Assessment, WeightedSum, sum_measurements
 from arena.core.game import Game
 from arena.episodes.record import Episode
 
@@ -13,7 +13,7 @@ NO_KINDS = frozenset[str]()
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class SeatEpisode:
     """A finished game, seen from the seat that learns."""
 
     game: Game
@@ -22,45 +22,50 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """A named number that a rollout is worth."""
+class RewardTerm:
+    """A named number for one seat of one finished game."""
 
     name: str
     about: str
     """One sentence, with the unit and the range."""
-    value: Callable[[Rollout, Sequence[Assessment]], float]
-    """Of a rollout and the seat's assessments of `kinds`, in the order of the game."""
+    value: Callable[[SeatEpisode, Sequence[Assessment]], float]
+    """Compute the number from the game and the seat's assessments of `kinds`, in game order."""
     kinds: frozenset[str] | None = NO_KINDS
-    """The kinds of assessments that it needs; None: all of them; none: no exact knowledge."""
+    """The kinds of assessments that it reads. None: all kinds. Empty: no exact knowledge."""
     measures: frozenset[str] = NO_KINDS
-    """The measures that it is made of; it is no term of a game that lacks one of them."""
+    """The measures that it reads. A game that lacks one of them does not have this term."""
+    cheap: bool = False
+    """The assessments of `kinds` take a few milliseconds per game, so they are always computed."""
 
-    def is_of(self, game: Game) -> bool:
-        """Whether this game can say what the term needs."""
+    def available_in(self, game: Game) -> bool:
+        """Return whether this game computes the exact knowledge that the term reads."""
         if self.kinds == NO_KINDS:
             return True
+        # No players and no kinds: this only asks whether the game has an assessor.
         exact = game.assessor((), ()) is not None
         return exact and self.measures <= {measure.name for measure in game.measures}
 
 
-def function_term(name: str, about: str, function: Callable[[Rollout], float]) -> Term:
-    """A term that is computed by a function of the rollout alone."""
-    return Term(name, about, lambda rollout, _: function(rollout))
+def function_term(name: str, about: str, function: Callable[[SeatEpisode], float]) -> RewardTerm:
+    """Return a term that needs no assessments, only the game itself."""
+    return RewardTerm(name, about, lambda seat_episode, _: function(seat_episode))
 
 
-def measured(measure: str, assessments: Sequence[Assessment]) -> Share:
-    """A measure over a game; `Share(0, 0)` if it never came up."""
-    return add_up(each.shares for each in assessments).get(measure, Share(0.0, 0.0))
+def measure_sum(measure: str, assessments: Sequence[Assessment]) -> WeightedSum:
+    """Add a measure up over one game; `WeightedSum(0, 0)` if the game never measured it."""
+    sums = sum_measurements(assessment.measurements for assessment in assessments)
+    return sums.get(measure, WeightedSum(0.0, 0.0))
 
 
-def measure_term(measure: str, about: str) -> Term:
-    """Any measure of the game's assessor, as it is."""
+def measure_term(measure: str, about: str) -> RewardTerm:
+    """Return a term `measure:NAME` with the value of a measure of the game's assessor."""
 
-    def value(_: Rollout, assessments: Sequence[Assessment]) -> float:
-        return ratio(measured(measure, assessments))
+    def value(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
+        return ratio(measure_sum(measure, assessments))
 
-    return Term(f"measure:{measure}", about, value, None, frozenset((measure,)))
+    return RewardTerm(f"measure:{measure}", about, value, None, frozenset((measure,)))
 
 
-def ratio(share: Share) -> float:
-    return share.total / share.weight if share.weight else 0.0
+def ratio(weighted: WeightedSum) -> float:
+    """Return sum(total) / sum(weight), and 0 for a measure without weight."""
+    return weighted.total / weighted.weight if weighted.weight else 0.0

@@ -12,64 +12,66 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from arena.agents.agent import Agent, ask
-from arena.agents.prompt import ChatOptions
-from arena.core.action import CHANCE
-from arena.core.errors import IllegalAction, StopPlaying, UsageError
-from arena.core.game import Game, State
-from arena.core.observation import Observation, TextLevel
+from arena.core.action import CHANCE, ActionSet
+from arena.core.errors import IllegalAction, StopPlaying
+from arena.core.game import State
+from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.ply import Decision, Ply
 from arena.core.seeds import stream
-from arena.core.text import clean, whole
+from arena.core.text import encodable, printable
+from arena.episodes.match import Match
 from arena.episodes.record import Episode, Header, Position, turns_played
 
 if TYPE_CHECKING:
-    pass
+    from arena.llm.service import LLMService
 
 
 class Watcher(Protocol):
-    """Is told of a game as it goes: a replay's writer, a live view."""
+    """Follows a game as it is played: the writer of a replay, a live view."""
 
     def begin(self, header: Header, state: State) -> None: ...
     def ply(self, ply: Ply, state: State) -> None: ...
     def end(self, outcome: Outcome) -> None: ...
     def close(self) -> None:
-        """The game is over, or was given up. Called whatever happened; twice does no harm."""
+        """Release what is held. Called at the end of every game, also of a failed one."""
 
 
 async def play(
-    game: Game,
-    agents: Sequence[Agent],
-    seed: int,
+    match: Match,
+    agents: Sequence[Agent] | None = None,
     *,
-    players: Sequence[str] = (),
-    max_turns: int | None = None,
+    llm: LLMService | None = None,
     watchers: Sequence[Watcher] = (),
     delay: float = 0.0,
-    text_level: TextLevel = "notes",
-    models: ChatOptions | None = None,
     start: Position | None = None,
 ) -> Episode:
     """Play one game to its end, from its beginning or from a position of another game.
 
-    `players` are the agents' names, `text_level` the help they read and `models` how models among
-    them are asked, for the record; `delay` is the seconds to wait between moves. A game still going
-    after `max_turns` turns (default: the game's own limit) is truncated. For an agent that fails,
-    or whose answer is no legal action, one of the game's `fallback_actions` is played, which the
-    record says; it never ends the game. What was played before `start` is copied; `seed` is for
-    what is drawn from there on. Raises UsageError for a wrong number of agents, whatever a watcher
-    raises, and StopPlaying if an agent does.
+    An agent that fails, or answers with an action that is not legal, never ends the game: one of
+    the game's `fallback_actions` is played for it, and the record names the failure.
+
+    Args:
+        match: The game, its players, the seed and the limits.
+        agents: One agent for each seat; by default those that the SPECs of the match name.
+        llm: Answers for the models among the agents that the match seats.
+        watchers: Follow the game, for example a `ReplayWriter`.
+        delay: Seconds to wait after each move.
+        start: Position of a recorded game; its plies are copied, and the seed of the match is for
+            what is drawn from there on.
+
+    Raises:
+        UsageError: The SPECs or the number of agents do not fit the game.
+        StopPlaying: An agent has ended the run, for example because the budget is spent.
     """
-    limit = _turn_limit(game, max_turns)
-    names = tuple(players) or tuple(type(agent).__name__ for agent in agents)
-    if not len(agents) == len(names) == game.num_players:
-        raise UsageError(f"{game!r} needs {game.num_players} agents, not {len(agents)}")
-    header = Header.of(game, seed, names, limit, text_level, models, start)
-    state, chance = game.initial_state(), stream(seed, "chance")
-    fallbacks = [stream(seed, f"fallback {player}") for player in range(game.num_players)]
+    agents = match.seat(llm) if agents is None else agents
+    header, limit, seed = match.header(agents, start), match.turn_limit, match.seed
+    state, chance = match.game.initial_state(), stream(seed, "chance")
+    # A stream of its own: a fallback draws nothing from the agent's or the deal's stream.
+    fallbacks = [stream(seed, f"fallback {player}") for player in range(match.game.num_players)]
     plies: list[Ply] = []
 
-    def carry_out(player: int, answer: Answer) -> None:
+    def apply(player: int, answer: Answer) -> None:
         before = len(state.log.events)
         state.apply(player, answer.decision.action)
         events = tuple(state.log.events[before:])
@@ -80,14 +82,19 @@ async def play(
     try:
         for watcher in watchers:
             watcher.begin(header, state)
+        # Copied plies are applied, not asked for. They draw nothing from `chance`, whose stream
+        # starts here.
         for ply in start.plies if start else ():
-            carry_out(ply.player, Answer(ply.decision, ply.seconds))
+            apply(ply.player, Answer(ply.decision, ply.seconds))
+        # `turn` counts started turns, so the turn number `limit` is played to its end.
         while state.to_act and (limit is None or state.turn <= limit):
             if state.to_act == (CHANCE,):
-                carry_out(CHANCE, Answer(Decision(state.sample_chance(chance))))
+                apply(CHANCE, Answer(Decision(state.sample_chance(chance))))
                 continue
-            for player, answer in (await _ask_everybody(agents, state, fallbacks)).items():
-                carry_out(player, answer)
+            # All answers are in before the first is applied: simultaneous moves cannot react to
+            # each other.
+            for player, answer in (await _ask_all(agents, state, fallbacks)).items():
+                apply(player, answer)
             await asyncio.sleep(delay)  # Also lets Ctrl-C in between the moves of bots.
         outcome = outcome_of(state, limit)
         for watcher in watchers:
@@ -99,28 +106,22 @@ async def play(
     return Episode(header, tuple(plies), outcome, turns_played(state, limit))
 
 
-def _turn_limit(game: Game, max_turns: int | None) -> int | None:
-    limit = max_turns if max_turns is not None else game.default_max_turns
-    if limit is not None and limit < 1:
-        raise UsageError(f"max_turns={limit}: a game needs at least one turn")
-    return limit
-
-
 def act_out(state: State, rng: random.Random, plies: int | None = None) -> None:
-    """Play on at random, in place: to the end, or for so many plies."""
+    """Play on at random, in place: to the end, or for this number of plies."""
     while state.to_act and plies != 0:
         player = state.to_act[0]
         if player == CHANCE:
             action = state.sample_chance(rng)
         else:
             legal = state.legal_actions(player)
+            # Faster than `rng.choice`; the bias is negligible for so few actions.
             action = legal[int(rng.random() * len(legal))]
         state.apply(player, action)
         plies = None if plies is None else plies - 1
 
 
 def outcome_of(state: State, max_turns: int | None) -> Outcome:
-    """How a game that is not played on stands."""
+    """Return the outcome of a game that ends here, by its rules or by the limit."""
     if state.is_terminal:
         return Outcome("terminated", state.reason(), state.returns())
     return Outcome("truncated", f"stopped after {max_turns} turns", state.returns())
@@ -128,79 +129,87 @@ def outcome_of(state: State, max_turns: int | None) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A decision and the seconds it took; chance takes none."""
+    """A decision and the seconds it took; None for chance."""
 
     decision: Decision
     seconds: float | None = None
 
 
-async def _ask_everybody(
+async def _ask_all(
     agents: Sequence[Agent], state: State, fallbacks: Sequence[random.Random]
 ) -> dict[int, Answer]:
-    """The answers of all who must act, asked at the same time."""
-    seen = [state.observe(player) for player in state.to_act]
+    """Ask all players who must act, at the same time; return their answers by player."""
+    observations = {player: state.observe(player) for player in state.to_act}
+    legal = {player: seen.legal_actions for player, seen in observations.items()}
     answers = await asyncio.gather(
-        *(decide(agents[o.player], o, fallbacks[o.player]) for o in seen),
+        *(decide(agents[player], seen, fallbacks[player]) for player, seen in observations.items()),
+        # All agents finish, even if one fails: otherwise their calls would go on unobserved.
         return_exceptions=True,
     )
-    return {
-        observation.player: _settled(answer, observation, fallbacks[observation.player])
-        for observation, answer in zip(seen, answers, strict=True)
-    }
+    settled: dict[int, Answer] = {}
+    for (player, seen), answer in zip(observations.items(), answers, strict=True):
+        if isinstance(answer, asyncio.CancelledError):
+            # The agent has cancelled itself. If the game is cancelled, `gather` has raised that.
+            failure = "the agent was cancelled"
+            move = _fall_back(seen, legal[player], fallbacks[player], failure)
+            settled[player] = Answer(move, 0.0)
+        # StopPlaying, for example; `decide` turns ordinary errors into moves.
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            settled[player] = answer
+    return settled
 
 
 async def decide(agent: Agent, observation: Observation, fallback: random.Random) -> Answer:
-    """One player's turn: whatever goes wrong in it stays in it, but for StopPlaying.
+    """Return one player's decision; a failure of its agent becomes a fallback move.
 
-    A fallback, drawn with the generator of this name, stands for an answer that cannot be played.
+    The fallback is drawn with the generator of this name. StopPlaying is passed on.
     """
-    started = time.perf_counter()
+    legal = observation.legal_actions  # Kept here: an agent may do anything to its observation.
+    start = time.perf_counter()
     try:
-        decision = _checked(await ask(agent, observation), observation)
+        decision = _checked(await ask(agent, observation), legal)
     except StopPlaying:
         raise
     except Exception as error:  # The edge of one player's turn: the others' game goes on.
-        decision = _fall_back(observation, fallback, f"{type(agent).__name__}: {_told(error)}")
-    return Answer(decision, time.perf_counter() - started)
+        failure = f"{type(agent).__name__}: {_describe(error)}"
+        decision = _fall_back(observation, legal, fallback, failure)
+    return Answer(decision, time.perf_counter() - start)
 
 
-def _settled(
-    answer: Answer | BaseException, observation: Observation, fallback: random.Random
-) -> Answer:
-    """The answer, or a fallback for an agent that has cancelled itself.
-
-    If it is the game that is cancelled, that is raised where the game waits, and not seen here.
-    """
-    if isinstance(answer, asyncio.CancelledError):
-        return Answer(_fall_back(observation, fallback, "the agent was cancelled"), 0.0)
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
-
-
-def _checked(decision: Decision, observation: Observation) -> Decision:
-    """The decision, if it is one and can be played and recorded."""
+def _checked(decision: Decision, legal: ActionSet) -> Decision:
+    """Return a copy of the decision. Raises an error if it cannot be played or recorded."""
     if not isinstance(decision, Decision):
-        raise TypeError(f"{decision!r} is no Decision")
-    if decision.action not in observation.legal_actions:
+        raise TypeError(f"{decision!r} is not a Decision")
+    if decision.action not in legal:
         raise IllegalAction(f"'{decision.action}' is not allowed now")
     if not isinstance(decision.failure, str | None):
-        raise TypeError(f"failure={decision.failure!r} is no text")
-    # A copy, as it will stand on disk: the agent may go on changing its own.
+        raise TypeError(f"failure={decision.failure!r} is not a text")
+    # A copy, as the replay will hold it: the agent may go on changing its own.
     details = json.dumps(dict(decision.details), allow_nan=False, ensure_ascii=False)
-    failure = decision.failure if decision.failure is None else clean(decision.failure)
-    return Decision(decision.action, failure, json.loads(whole(details)))
+    failure = decision.failure if decision.failure is None else printable(decision.failure)
+    return Decision(decision.action, failure, json.loads(encodable(details)))
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     try:
-        return clean(f"{type(error).__name__}: {error}")
-    except Exception:  # Its own text may be what fails.
+        return printable(f"{type(error).__name__}: {error}")
+    except Exception:  # The error's own text may be what fails.
         return type(error).__name__
 
 
-def _fall_back(observation: Observation, rng: random.Random, failure: str) -> Decision:
-    return Decision(rng.choice(observation.game.fallback_actions(observation)), failure)
+def _fall_back(
+    observation: Observation, legal: ActionSet, rng: random.Random, failure: str
+) -> Decision:
+    try:
+        harmless = observation.game.fallback_actions(observation)
+        # The observation may have been changed by the agent, so `legal`, kept before, decides.
+        allowed = [action for action in harmless if action in legal]
+    except Exception:  # The agent may have damaged its observation.
+        allowed = []
+    # Also if the game excludes all legal actions: some move must be played.
+    return Decision(rng.choice(allowed or legal), failure)
 
 
 async def play_many(
@@ -227,6 +236,7 @@ async def play_many(
             running = pending
             start_more()
             finished = [task for task in done if not task.exception()]
+            # By seed, so that games that finish at the same time come in a fixed order.
             for task in sorted(finished, key=lambda task: task.result().header.played_with):
                 yield task.result()
             for task in done:

@@ -1,4 +1,7 @@
-"""What is learned of games that come one by one: an evaluation, a tournament, an analysis."""
+"""Aggregation of finished games into a report: an evaluation, a tournament, an analysis.
+
+Each class takes in results one by one, in the order of the schedule, and can report at any moment.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from arena.core.assessment import Share
+from arena.core.assessment import WeightedSum
 from arena.core.game import Game
-from arena.core.json import Json
-from arena.evaluation.records import Estimate, GameResult, finite
-from arena.evaluation.schedule import balance, design_text
+from arena.evaluation.records import GameResult
+from arena.evaluation.report import (
+    Interval,
+    LuckAdjusted,
+    PairedComparison,
+    PairResult,
+    Report,
+    SeatEffect,
+    SequentialResult,
+)
+from arena.evaluation.schedule import design_text
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.control_variate import controlled_mean
 from arena.evaluation.statistics.intervals import (
@@ -23,14 +34,16 @@ from arena.evaluation.statistics.intervals import (
 )
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.statistics.samples import Sample
-from arena.evaluation.summary import bounds_of, head_of, player_report, table_names
+from arena.evaluation.summary import bounds_of, intervals_by_name, report_head, table_names
+from arena.evaluation.tournament_schedule import balance
 
-FEWEST = 20
-"""Scored games from which luck is taken out of the win rate: before, its coefficient is a guess."""
+MIN_CONTROLLED_GAMES = 20
+"""Scored games from which luck is removed from the win rate; with fewer, the regression
+coefficient is a guess."""
 
 
-class Evaluation:
-    """The games of `arena eval`, taken in one by one in the order of the schedule."""
+class EvaluationAggregator:
+    """Results of `arena eval`: one player, and perhaps a baseline on the same deals."""
 
     def __init__(
         self,
@@ -45,15 +58,18 @@ class Evaluation:
         self.baseline = Sample(baseline) if baseline else None
         self.against = list(against)
         self.target = target
-        """Half width at which the confidence sequence is narrow enough."""
+        """Half width of the confidence sequence at which the run may stop."""
+        # A win is 0 or 1; a difference of two wins is -1, 0 or 1.
         self.sequence = ConfidenceSequence(-1.0 if baseline else 0.0, 1.0)
         self.games = 0
         self.scored = 0
+        # For each scored game of the player: its own bits of luck, the opponents' mean, and 1 for
+        # a win.
         self._luck: list[tuple[float, float]] = []
-        self._lucky_wins: list[float] = []
+        self._wins_with_luck: list[float] = []
 
     def add(self, result: GameResult) -> None:
-        """Take in the next game. The two games of a deal come one after the other."""
+        """Add the next game. The game of the player comes before the baseline's on its deal."""
         tested = result.slot.seat
         assert tested is not None
         self.games += 1
@@ -62,175 +78,191 @@ class Evaluation:
         sample = self.player if result.slot.role == "player" else self.baseline
         assert sample is not None
         sample.games += 1
-        sample.add(result.slot.seed, seat, result.clean)
+        sample.add(result.slot.seed, seat, result.no_fallback)
         if sample is self.player:
-            self._note_luck(result, tested)
+            self._add_luck(result, tested)
+        # The sequence counts deals: each adds a win (0 or 1), or a difference of two wins.
         if self.baseline is None:
             self.sequence.add(float(seat.won))
         elif sample is self.baseline:
             self.sequence.add(float(self.player.won[-1]) - float(seat.won))
 
-    def _note_luck(self, result: GameResult, tested: int) -> None:
+    def _add_luck(self, result: GameResult, tested: int) -> None:
         if not (result.scored and self.game.luck):
             return
-        nothing = Share(0.0)
-        bits = [seat.shares.get(self.game.luck, nothing).total for seat in result.seats]
+        nothing = WeightedSum(0.0)
+        bits = [seat.measurements.get(self.game.luck, nothing).total for seat in result.seats]
+        # What remains are the opponents' bits.
         own = bits.pop(tested)
         self._luck.append((own, sum(bits) / max(1, len(bits))))
-        self._lucky_wins.append(float(result.seats[tested].won))
+        self._wins_with_luck.append(float(result.seats[tested].won))
 
     def status(self) -> str:
-        """The result so far."""
+        """Return the result so far in a few words."""
         won = sum(self.player.won) / max(1, len(self.player))
         return f"{self.player.player} won {won:.0%}"
 
     @property
     def enough(self) -> bool:
-        """Whether the interval is as narrow as was asked for."""
+        """True if the interval has reached the target width."""
+        # One observation has no variance, so the width says nothing yet.
         if self.target is None or len(self.player) < 2:
             return False
         return self.sequence.interval().half_width <= self.target
 
-    def report(self) -> dict[str, Json]:
+    def report(self) -> Report:
         samples = [self.player, *([self.baseline] if self.baseline else [])]
-        return {
-            "kind": "eval",
-            **head_of(self.game, self.games, self.scored, samples),
-            "players": [player_report(sample, self.game) for sample in samples],
-            "against": self.against,
-            "design": design_text(self.game.num_players, paired=self.baseline is not None),
-            "comparison": self._comparison(),
-            "controlled": self._controlled(),
-            "sequential": self._sequential(),
-        }
+        head = report_head("eval", self.game, self.games, self.scored, samples)
+        return head.model_copy(
+            update={
+                "against": self.against,
+                "design": design_text(paired=self.baseline is not None),
+                "comparison": self._comparison(),
+                "controlled": self._luck_adjusted(),
+                "sequential": self._sequential(),
+            }
+        )
 
-    def _comparison(self) -> dict[str, Json] | None:
+    def _comparison(self) -> PairedComparison | None:
         if self.baseline is None or not len(self.baseline):
             return None
+        # The last deal may still lack the baseline's game: only complete pairs count.
         deals = len(self.baseline)
         first, second = self.player, self.baseline
         differences = np.array(first.won[:deals], float) - np.array(second.won, float)
-        clean = np.array(first.clean[:deals], bool) & np.array(second.clean, bool)
+        no_fallback = np.array(first.no_fallback[:deals], bool) & np.array(second.no_fallback, bool)
         sd = float(differences.std(ddof=1)) if deals > 1 else float("nan")
-        mean = float(differences.mean())
-        return {
-            "player": first.player,
-            "baseline": second.player,
-            "deals": deals,
-            "difference": _paired(differences, second.deals),
-            "games_needed": games_needed(mean, sd),
-            "games_needed_unpaired": games_needed_for_rates(_rate(first), _rate(second)),
-            "clean_difference": _paired(differences[clean], np.array(second.deals)[clean]),
-            "measures": self._measure_differences(),
-        }
+        return PairedComparison(
+            player=first.player,
+            baseline=second.player,
+            deals=deals,
+            difference=_paired(differences, second.deals),
+            games_needed=games_needed(float(differences.mean()), sd),
+            games_needed_unpaired=games_needed_for_rates(
+                sum(first.won) / len(first), sum(second.won) / len(second)
+            ),
+            no_fallback_difference=_paired(
+                differences[no_fallback], np.array(second.deals)[no_fallback]
+            ),
+            measures=self._measure_differences(),
+        )
 
-    def _measure_differences(self) -> dict[str, Json]:
+    def _measure_differences(self) -> dict[str, Interval]:
         assert self.baseline is not None
         first, second = self.player, self.baseline
-        both = [name for name in table_names(first) if name in second.names]
-        both = [name for name in both if name != self.game.luck]  # What it tells is no skill.
+        # Luck is left out: a difference in luck is not a difference in skill.
+        both = [
+            name for name in table_names(first) if name in second.names and name != self.game.luck
+        ]
         low, high = bounds_of(self.game, both).T
+        # The difference of two values in [low, high] lies in [low - high, high - low].
         bounds = np.stack([low - high, high - low], axis=1)
-        estimates = difference_of_ratios(first.sums(both), second.sums(both), bounds=bounds)
-        return {name: e.to_json() for name, e in zip(both, estimates, strict=True)}
+        return intervals_by_name(
+            both, difference_of_ratios(first.sums(both), second.sums(both), bounds=bounds)
+        )
 
-    def _controlled(self) -> dict[str, Json] | None:
-        if len(self._luck) < FEWEST:
+    def _luck_adjusted(self) -> LuckAdjusted | None:
+        if len(self._luck) < MIN_CONTROLLED_GAMES:
             return None
-        found = controlled_mean(np.array(self._lucky_wins), np.array(self._luck))
-        return {
-            "estimate": _as_share(found.estimate).to_json(),
-            "plain": found.plain.to_json(),
-            "gain": found.gain,
-            "possible_bias": finite(found.possible_bias),
-            "valid": found.valid,
-            "luck": [mean.to_json() for mean in found.luck_means],
-        }
+        controlled = controlled_mean(np.array(self._wins_with_luck), np.array(self._luck))
+        estimate = controlled.estimate
+        # The regression does not know that a win rate lies between 0 and 1.
+        share = replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
+        return LuckAdjusted(
+            estimate=Interval.of(share),
+            plain=Interval.of(controlled.plain),
+            variance_ratio=controlled.variance_ratio,
+            possible_bias=round(controlled.possible_bias, 6),
+            valid=controlled.valid,
+            luck=[Interval.of(mean) for mean in controlled.luck_means],
+        )
 
-    def _sequential(self) -> dict[str, Json] | None:
+    def _sequential(self) -> SequentialResult | None:
         if self.target is None:
             return None
-        return {
-            "of": "difference" if self.baseline else "win rate",
-            "estimate": self.sequence.interval().to_json(),
-            "target": self.target,
-            "reached": self.enough,
-        }
+        return SequentialResult(
+            of="difference" if self.baseline else "win rate",
+            estimate=Interval.of(self.sequence.interval()),
+            target=self.target,
+            reached=self.enough,
+        )
 
 
-def _as_share(estimate: Estimate) -> Estimate:
-    """With ends that a share can have."""
-    return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
+def _paired(differences: ArrayLike, deals: ArrayLike) -> Interval:
+    return Interval.of(clustered_mean(differences, deals, bounds=(-1.0, 1.0)))
 
 
-def _rate(sample: Sample) -> float:
-    return sum(sample.won) / len(sample)
+class TournamentAggregator:
+    """Results of `arena tournament`: ratings, ranks, seats and pairs."""
 
-
-def _paired(differences: ArrayLike, deals: ArrayLike) -> dict[str, Json]:
-    return clustered_mean(differences, deals, bounds=(-1.0, 1.0)).to_json()
-
-
-class Tournament:
-    """The games of `arena tournament`: ratings, ranks, seats and pairs."""
+    enough = False
+    """A tournament always plays its whole schedule."""
 
     def __init__(self, game: Game, players: Sequence[str]) -> None:
         self.game = game
         self._samples = {player: Sample(player) for player in players}
-        self._outcomes: list[GameResult] = []
+        self._results: list[GameResult] = []
 
     @property
     def games(self) -> int:
-        return len(self._outcomes)
-
-    @property
-    def enough(self) -> bool:
-        return False
+        return len(self._results)
 
     def add(self, result: GameResult) -> None:
         add_seats(self._samples, result)
-        bare = tuple(replace(seat, shares={}) for seat in result.seats)
-        # Who plays is called here as it may be shown, which is how `players` are named.
+        # Ratings need no measurements: without them a long tournament fits into memory.
+        seats = tuple(replace(seat, measurements={}) for seat in result.seats)
+        # `players` are SPECs without secrets; the slot may have them.
         slot = replace(result.slot, specs=tuple(seat.player for seat in result.seats))
-        self._outcomes.append(replace(result, slot=slot, seats=bare))
+        self._results.append(replace(result, slot=slot, seats=seats))
 
     def status(self) -> str:
         return self.game.name
 
-    def report(self) -> dict[str, Json]:
-        played, players = self._outcomes, list(self._samples)
-        ratings = rate_players(played, players)
-        clean = [result for result in played if result.clean]
-        clean_ratings = rate_players(clean, players) if len(clean) < len(played) else ratings
-        rows = [
-            {
-                **player_report(sample, self.game),
-                "rating": ratings.ratings[player].to_json(),
-                "rank": ratings.ranks[player].to_json(),
-                "clean_rating": clean_ratings.ratings[player].to_json(),
-            }
-            for player, sample in self._samples.items()
+    def report(self) -> Report:
+        results, players = self._results, list(self._samples)
+        ratings = rate_players(results, players)
+        no_fallback = [result for result in results if result.no_fallback]
+        # Equal ratings if no game had a fallback; a second fit would give the same.
+        without = ratings
+        if len(no_fallback) < len(results):
+            without = rate_players(no_fallback, players)
+        scored = sum(result.scored for result in results)
+        samples = list(self._samples.values())
+        head = report_head("tournament", self.game, len(results), scored, samples)
+        rated = [
+            row.model_copy(
+                update={
+                    "rating": Interval.of(ratings.ratings[row.player]),
+                    "rank": Interval.of(ratings.ranks[row.player]),
+                    "no_fallback_rating": Interval.of(without.ratings[row.player]),
+                }
+            )
+            for row in head.players
         ]
-        rows.sort(key=lambda row: -row["rating"]["value"])
-        scored = sum(result.scored for result in played)
-        slots = [result.slot for result in played]
-        evenness = balance(slots, players, self.game.num_players)
-        return {
-            "kind": "tournament",
-            **head_of(self.game, len(played), scored, list(self._samples.values())),
-            "players": rows,
-            "seats": [
-                {"seat": seat, "effect": effect.to_json()}
-                for seat, effect in enumerate(ratings.seats)
-            ],
-            "pairs": [meeting.to_json() for meeting in ratings.beats],
-            "balance": evenness.to_json(),
-            "design": f"Tables by a balanced draw: {evenness}. Each game is a deal of its own.",
-        }
+        evenness = balance([result.slot for result in results], players, self.game.num_players)
+        seats = enumerate(ratings.seats)
+        report = head.model_copy(
+            update={
+                "players": rated,
+                "seats": [SeatEffect(seat=n, effect=Interval.of(effect)) for n, effect in seats],
+                "pairs": [
+                    PairResult(
+                        first=meeting.first,
+                        second=meeting.second,
+                        games=meeting.games,
+                        ahead=Interval.of(meeting.ahead),
+                    )
+                    for meeting in ratings.meetings
+                ],
+                "balance": evenness,
+                "design": f"Tables by a balanced draw: {evenness}. Each game has its own deal.",
+            }
+        )
+        return report.model_copy(update={"players": report.ranked})
 
 
-class Analysis:
-    """Games of one kind that had been played already."""
+class AnalysisAggregator:
+    """Results of games that were played earlier and have the same set-up."""
 
     def __init__(self, game: Game) -> None:
         self.game = game
@@ -243,17 +275,17 @@ class Analysis:
         self.scored += result.scored
         add_seats(self._samples, result)
 
-    def report(self) -> dict[str, Json]:
+    def report(self) -> Report:
         samples = list(self._samples.values())
-        rows = [player_report(sample, self.game) for sample in samples]
-        rows.sort(key=lambda row: -row["win_rate"]["value"])
-        head = head_of(self.game, self.games, self.scored, samples)
-        return {"kind": "analysis", **head, "players": rows}
+        head = report_head("analysis", self.game, self.games, self.scored, samples)
+        return head.model_copy(update={"players": head.ranked})
 
 
 def add_seats(samples: dict[str, Sample], result: GameResult) -> None:
+    """Add each seat of a game to the sample of its player."""
     for seat in result.seats:
         sample = samples.setdefault(seat.player, Sample(seat.player))
-        sample.add(result.slot.seed, seat, result.clean)
+        sample.add(result.slot.seed, seat, result.no_fallback)
+    # A player may have several seats of a game, but the game counts once.
     for player in {seat.player for seat in result.seats}:
         samples[player].games += 1

@@ -1,7 +1,7 @@
-"""Measuring games that were played already: replays, folders of them, results files.
+"""Measurement of games that were played earlier: replays, folders of them, results files.
 
-Each replay is read, played again by the rules and scored in a worker; what is kept of it is a row
-of numbers, so memory does not grow with the size of replays.
+A worker reads each replay, plays it again by the rules and scores it. Only a row of numbers is kept
+of a game, so memory does not grow with the size of replays.
 """
 
 from __future__ import annotations
@@ -14,134 +14,134 @@ from pathlib import Path
 
 from arena.core.errors import ArenaError, ReplayError, UsageError
 from arena.core.game import Game
-from arena.core.json import Json
 from arena.core.outcome import Outcome
 from arena.episodes.replay import Replay, read_replay
-from arena.evaluation.aggregation import Analysis
-from arena.evaluation.evaluator import Workers, in_order, kept, sha256
+from arena.evaluation.aggregation import AnalysisAggregator
+from arena.evaluation.evaluator import Workers, cached_game, in_order, sha256
 from arena.evaluation.records import GameResult, Slot
-from arena.evaluation.scoring import Played, measure
+from arena.evaluation.report import Report
+from arena.evaluation.scoring import FinishedGame, measure_game
 from arena.evaluation.store.results import Results
 from arena.plugins.loader import make_game
 
-AHEAD = 8
-"""Replays that are begun, for each worker, before an earlier one is done."""
+REPLAYS_AHEAD = 8
+"""Replays per worker that are started before an earlier one is finished."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
-    """What games that can be measured together have in common."""
+class AnalysisGroup:
+    """Common properties of games that are measured together."""
 
     game: str
     options: str
     """As JSON."""
     text_level: str
-    """The help that models read; "" where only bots played."""
+    """The text level of the models; "" where only bots played."""
 
     @staticmethod
-    def of(game: Game, text_level: str) -> Setup:
+    def of(game: Game, text_level: str) -> AnalysisGroup:
         options = game.options.model_dump(mode="json")
-        return Setup(game.name, json.dumps(options, sort_keys=True), text_level)
+        return AnalysisGroup(game.name, json.dumps(options, sort_keys=True), text_level)
 
     def make(self) -> Game:
         return make_game(self.game, **json.loads(self.options))
 
 
 @dataclass(frozen=True, slots=True)
-class Analysed:
-    """A game that was measured."""
+class AnalyzedGame:
+    """A measured game."""
 
-    setup: Setup
+    group: AnalysisGroup
     result: GameResult
     """Its `sha256` is that of the replay, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file that was not, and why."""
+class SkippedFile:
+    """A file that was not measured, with the reason."""
 
     path: Path
     reason: str
 
 
-def find(paths: Sequence[Path]) -> list[Path]:
-    """Replays and results files: those that are named, and all replays below named folders.
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the named replays and results files, and all replays in the named folders.
 
-    Raises UsageError for a path that does not exist, or if there is nothing at all.
+    Raises UsageError for a path that does not exist, or if there is no file at all.
     """
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path}: there is no such file or folder")
-        files = sorted(filter(_may_be_read, path.rglob("*.jsonl"))) if path.is_dir() else [path]
-        found |= dict.fromkeys(files)
-    if not found:
+        # Reading a pipe could wait for ever. A broken link is reported when it is read.
+        replays = (p for p in path.rglob("*.jsonl") if p.is_file() or not p.exists())
+        files |= dict.fromkeys(sorted(replays) if path.is_dir() else [path])
+    if not files:
         raise UsageError(f"no replays (*.jsonl) in {', '.join(map(str, paths))}")
-    return list(found)
+    return list(files)
 
 
-def _may_be_read(path: Path) -> bool:
-    """Not a pipe, which nobody may be writing to; a broken link is told of when it is read."""
-    return path.is_file() or not path.exists()
-
-
-def measure_replay(path: Path, scored: bool) -> Analysed | Skipped:
-    """Read one replay and measure it; whatever is wrong with it stays in it."""
+def measure_replay(path: Path, scored: bool) -> AnalyzedGame | SkippedFile:
+    """Read one replay and measure it; a fault of the file becomes a `SkippedFile`."""
     try:
         replay = read_replay(path)
         if replay.outcome is None:
-            return Skipped(path, replay.notice or "the game is unfinished")
+            return SkippedFile(path, replay.notice or "the game is unfinished")
+        # The first plies were played by other agents, and one result cannot tell them apart.
         if replay.header.branches:
             first = replay.header.first_own_ply
-            return Skipped(path, f"a branch: it is a game of its own only from ply {first + 1} on")
+            return SkippedFile(path, f"a branch: its own moves start only from ply {first + 1} on")
         return _measured(replay, scored)
     except ReplayError as error:
-        return Skipped(path, str(error).removeprefix(f"{path}: "))
+        return SkippedFile(path, str(error).removeprefix(f"{path}: "))
     except (ArithmeticError, TypeError, ValueError) as error:
-        # A forged file may hold what no check has foreseen; it must not take the others with it.
-        return Skipped(path, f"cannot be measured: {error}")
+        # A forged file may cause errors that no check foresees; other files must not suffer.
+        return SkippedFile(path, f"cannot be measured: {error}")
 
 
-def _measured(replay: Replay, scored: bool) -> Analysed:
+def _measured(replay: Replay, scored: bool) -> AnalyzedGame:
     header, line = replay.header, replay.outcome
     assert line is not None
-    game = kept(replay.make_game())
+    game = cached_game(replay.make_game())
     if len(line.returns) != game.num_players:
         raise ReplayError(f"{replay.path}: {len(line.returns)} returns for {game.num_players}")
+    # Walking checks each action by the rules.
     plies = [walked.ply for walked in replay.walk()]
     outcome = Outcome(line.status, line.reason, line.returns)
-    played = Played(game, header.players, plies, outcome, line.turns)
+    finished = FinishedGame(game, header.players, plies, outcome, line.turns)
+    # The seed identifies the deal, so games of one deal form a cluster.
     slot = Slot(0, header.seed, header.players)
     seconds = sum(ply.seconds or 0.0 for ply in plies)
-    result = replace(measure(slot, played, scored, seconds), sha256=sha256(replay.path))
-    return Analysed(Setup.of(game, header.text_level if header.models else ""), result)
+    result = replace(measure_game(slot, finished, scored, seconds), sha256=sha256(replay.path))
+    return AnalyzedGame(AnalysisGroup.of(game, header.text_level if header.models else ""), result)
 
 
 def score(result: GameResult, folder: Path) -> GameResult | None:
-    """A finished game scored by its replay in `folder`; None if that is not its replay any more."""
+    """Score a finished game by its replay in `folder`; None if the file has changed or is gone."""
     if result.replay is None:
         return None
-    found = measure_replay(folder / result.replay, scored=True)
-    if isinstance(found, Skipped) or found.result.sha256 != result.sha256:
+    measured = measure_replay(folder / result.replay, scored=True)
+    # A replay with other bytes is not the game that was stored.
+    if isinstance(measured, SkippedFile) or measured.result.sha256 != result.sha256:
         return None
-    return replace(result, seats=found.result.seats, scored=found.result.scored)
+    return replace(result, seats=measured.result.seats, scored=measured.result.scored)
 
 
-def stored_games(path: Path) -> Iterator[Analysed]:
-    """The games of a results file, as they were measured when they were played."""
+def stored_games(path: Path) -> Iterator[AnalyzedGame]:
+    """Yield the games of a results file with the measurements that it holds."""
     with Results.read(path) as results:
         experiment = results.experiment
         game = make_game(experiment.game, **experiment.options)
         level = experiment.settings.get("text_level") if experiment.settings.get("models") else ""
-        setup = Setup.of(game, str(level))
+        group = AnalysisGroup.of(game, str(level))
         for result in results.games():
-            yield Analysed(setup, result)
+            yield AnalyzedGame(group, result)
 
 
-async def analyse(
+async def analyze(
     paths: Sequence[Path], workers: Workers, scored: bool
-) -> AsyncGenerator[Analysed | Skipped, None]:
-    """Measure all files on all workers; yields in the order of `paths`."""
+) -> AsyncGenerator[AnalyzedGame | SkippedFile, None]:
+    """Measure all files on all workers; yield results files first, then replays in order."""
     replays = [path for path in paths if not is_results(path)]
     for path in paths:
         if is_results(path):
@@ -149,17 +149,17 @@ async def analyse(
                 for analysed in stored_games(path):
                     yield analysed
             except ArenaError as error:
-                yield Skipped(path, str(error))
+                yield SkippedFile(path, str(error))
 
-    async def one(path: Path) -> Analysed | Skipped:
+    async def measure_one(path: Path) -> AnalyzedGame | SkippedFile:
         return await workers.run(partial(measure_replay, path, scored))
 
-    async for found in in_order(replays, one, AHEAD * workers.number):
-        yield found
+    async for measured in in_order(replays, measure_one, REPLAYS_AHEAD * workers.number):
+        yield measured
 
 
 def is_results(path: Path) -> bool:
-    """Whether this is a results file, by its first bytes."""
+    """Check whether a file is a results file, by its first bytes."""
     try:
         with path.open("rb") as file:
             return file.read(16) == b"SQLite format 3\0"
@@ -167,33 +167,36 @@ def is_results(path: Path) -> bool:
         return False
 
 
-class Analyses:
-    """What is learned of games of any setups."""
+class GroupedAnalyses:
+    """Results of games of any groups, kept apart by group."""
 
     def __init__(self) -> None:
-        self.skipped: list[Skipped] = []
+        self.skipped: list[SkippedFile] = []
         self.copies = 0
-        """Games that were there already: the same replay in another place, or by a results file."""
-        self._seen: set[str] = set()
-        self._by_setup: dict[Setup, Analysis] = {}
+        """Games that occurred before: the same replay elsewhere, or in a results file."""
+        self._hashes: set[str] = set()
+        self._by_group: dict[AnalysisGroup, AnalysisAggregator] = {}
 
-    def add(self, found: Analysed | Skipped) -> None:
-        if isinstance(found, Skipped):
-            self.skipped.append(found)
+    def add(self, item: AnalyzedGame | SkippedFile) -> None:
+        if isinstance(item, SkippedFile):
+            self.skipped.append(item)
             return
-        digest = found.result.sha256
-        if digest in self._seen:
+        digest = item.result.sha256
+        if digest in self._hashes:
             self.copies += 1
             return
+        # Games without a replay have no hash and cannot be recognised as copies.
         if digest:
-            self._seen.add(digest)
-        if found.setup not in self._by_setup:
-            self._by_setup[found.setup] = Analysis(found.setup.make())
-        self._by_setup[found.setup].add(found.result)
+            self._hashes.add(digest)
+        if item.group not in self._by_group:
+            self._by_group[item.group] = AnalysisAggregator(item.group.make())
+        self._by_group[item.group].add(item.result)
 
-    def reports(self) -> list[dict[str, Json]]:
-        """A report for each setup."""
+    def reports(self) -> list[Report]:
+        """Return a report for each group."""
         return [
-            {**analysis.report(), "settings": {"text_level": setup.text_level or None}}
-            for setup, analysis in self._by_setup.items()
+            analysis.report().model_copy(
+                update={"settings": {"text_level": group.text_level or None}}
+            )
+            for group, analysis in self._by_group.items()
         ]

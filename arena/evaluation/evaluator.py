@@ -1,7 +1,7 @@
-"""Playing a schedule: bots on all cores, models many games at once in this process.
+"""Play a schedule: bots on all cores, models in this process with many games at the same time.
 
-Results are kept as they come and told in the order of the schedule, so that what is concluded from
-the first games of a schedule does not depend on how many were played at once.
+Results are stored as they come and yielded in the order of the schedule. So a conclusion from the
+first games of a schedule does not depend on the number of concurrent games.
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from arena.agents.prompt import ChatOptions
-from arena.agents.seating import seat_agents
 from arena.core.errors import ArenaError
 from arena.core.game import Game
-from arena.core.observation import TextLevel
-from arena.core.spec import shown
-from arena.episodes.record import Episode, ReplayWriter
+from arena.episodes.match import Match
+from arena.episodes.record import Episode
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.evaluation.records import GameResult, Slot
-from arena.evaluation.scoring import Played, measure
+from arena.evaluation.scoring import FinishedGame, measure_game
 
 if TYPE_CHECKING:
     from arena.llm.service import LLMService
@@ -44,27 +42,24 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 LOOKAHEAD = 4
-"""Games that may be begun, for each one that is played at once, before an earlier one ends."""
+"""Games per concurrent game that may be started before an earlier one is finished."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """How all games of an experiment are played."""
+class ExperimentSetup:
+    """Common set-up of all games of an experiment."""
 
-    game: Game
-    text_level: TextLevel = "notes"
-    max_turns: int | None = None
-    models: ChatOptions | None = None
-    """How models are asked; None if only bots play."""
+    match: Match
+    """The game, text level, chat options and limits; a slot adds players and seed."""
     replays: Path | None = None
     """Folder for the replays, beside the results file; None writes none."""
     scored: frozenset[int] | None = None
-    """Numbers of the slots whose games are scored by the exact posterior; None is all."""
+    """Numbers of the slots whose games are scored by the exact posterior; None means all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """A game that was just played."""
+class PlayedEpisode:
+    """An episode with its replay file."""
 
     episode: Episode
     seconds: float
@@ -73,7 +68,7 @@ class Finished:
 
 
 class Workers:
-    """Processes for what takes a core: bots' games, exact posteriors. One is a thread instead."""
+    """Processes for bots' games and exact posteriors; a single one is a thread instead."""
 
     def __init__(self, number: int | None = None) -> None:
         self.number = number or available_cores()
@@ -81,11 +76,12 @@ class Workers:
 
     def __enter__(self) -> Self:
         if self.number == 1:
+            # One process more would only cost its start and the transfer of results.
             self._pool = ThreadPoolExecutor(1)
         else:
-            # "spawn": a fork would copy locks that other threads hold.
+            # "spawn", since a fork would copy locks that other threads hold.
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.number, context, initializer=_begin_work)
+            self._pool = ProcessPoolExecutor(self.number, context, initializer=_init_worker)
         return self
 
     def __exit__(
@@ -95,85 +91,84 @@ class Workers:
         trace: TracebackType | None,
     ) -> None:
         assert self._pool is not None
+        # Work that waits is dropped; work that runs is waited for.
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do `work`, which must be picklable, and wait for it."""
+        """Run `work`, which must be picklable, in a worker. Raises ArenaError if that dies."""
         assert self._pool is not None, "use it in a `with` block"
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
         except BrokenProcessPool as error:
             raise ArenaError(
-                "a worker process was killed (out of memory?); what was finished is kept: "
-                "go on with --resume, perhaps with fewer --workers"
+                "a worker process was killed (out of memory?); finished games are kept: "
+                "continue with --resume, perhaps with fewer --workers"
             ) from error
 
 
 def available_cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _begin_work() -> None:
-    """A worker leaves Ctrl-C to its parent, and ends when its parent does, however that ends."""
+def _init_worker() -> None:
+    """Leave Ctrl-C to the parent, and end when the parent ends for any reason."""
+    # A terminal sends Ctrl-C to all processes of the group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
 
-    def follow() -> None:
+    def exit_with_parent() -> None:
+        # The sentinel becomes ready when the parent ends, even if it is killed.
         wait([parent.sentinel])
+        # `sys.exit` would end only this thread.
         os._exit(1)
 
-    threading.Thread(target=follow, daemon=True).start()
+    threading.Thread(target=exit_with_parent, daemon=True).start()
 
 
 async def play_slot(
-    setting: Setting, slot: Slot, workers: Workers, llm: LLMService | None = None
+    setup: ExperimentSetup, slot: Slot, workers: Workers, llm: LLMService | None = None
 ) -> GameResult:
     """Play one game of a schedule, write its replay, and measure it.
 
-    Without `llm` the game is played in a worker; with it here, where all games share its limits.
+    Without `llm` the game is played in a worker. With it, the game is played in this process,
+    where all games share its limits.
     """
     if llm is None:
-        return await workers.run(partial(play_by_bots, setting, slot))
-    finished = await _play(setting, slot, llm)
-    return await workers.run(partial(_measured, setting, slot, finished))
+        return await workers.run(partial(play_by_bots, setup, slot))
+    # The exact posterior is slow, so it is computed in a worker: the event loop serves all games.
+    played = await play_episode(setup, slot, llm)
+    return await workers.run(partial(_measure, setup, slot, played))
 
 
-def play_by_bots(setting: Setting, slot: Slot) -> GameResult:
-    """One game without models, from its deal to its measures."""
-    return _measured(setting, slot, asyncio.run(_play(setting, slot, None)))
+def play_by_bots(setup: ExperimentSetup, slot: Slot) -> GameResult:
+    """Play and measure one game without models."""
+    return _measure(setup, slot, asyncio.run(play_episode(setup, slot, None)))
 
 
 @cache
-def kept(game: Game) -> Game:
-    """One instance for all equal games of a process: it keeps its tables."""
+def cached_game(game: Game) -> Game:
+    """Return one instance for all equal games of a process, so its tables are computed once."""
     return game
 
 
-async def _play(setting: Setting, slot: Slot, llm: LLMService | None) -> Finished:
-    writer = None if setting.replays is None else _writer(setting.replays, slot)
+async def play_episode(setup: ExperimentSetup, slot: Slot, llm: LLMService | None) -> PlayedEpisode:
+    """Play one game of a schedule, and write its replay if the set-up names a folder."""
+    writer = None if setup.replays is None else _writer(setup.replays, slot)
     started = time.perf_counter()
-    game, level, chat = kept(setting.game), setting.text_level, setting.models
-    episode = await play(
-        game,
-        seat_agents(game, slot.specs, slot.seed, level, llm, chat),
-        slot.seed,
-        players=[shown(spec) for spec in slot.specs],
-        max_turns=setting.max_turns,
-        watchers=[writer] if writer else [],
-        text_level=level,
-        models=chat,
-    )
+    game = cached_game(setup.match.game)
+    match = replace(setup.match, game=game, specs=slot.specs, seed=slot.seed)
+    episode = await play(match, llm=llm, watchers=[writer] if writer else [])
     seconds = time.perf_counter() - started
     path = writer.path if writer else None
-    return Finished(episode, seconds, path, sha256(path) if path else None)
+    return PlayedEpisode(episode, seconds, path, sha256(path) if path else None)
 
 
 def _writer(folder: Path, slot: Slot) -> ReplayWriter:
-    """Writes the replay of a slot, in place of what an earlier run that was killed has left."""
+    """Return the writer of a slot's replay; files of an earlier, killed run are deleted."""
     stem = f"game{slot.number:06}"
     for stale in (folder / f"{stem}.jsonl", folder / f"{stem}.jsonl.part"):
         with suppress(FileNotFoundError):
@@ -182,52 +177,62 @@ def _writer(folder: Path, slot: Slot) -> ReplayWriter:
 
 
 def sha256(path: Path) -> str:
+    """Return the hash of a file's bytes as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _measured(setting: Setting, slot: Slot, finished: Finished) -> GameResult:
-    episode = finished.episode
-    played = Played(
-        kept(setting.game),
+def _measure(setup: ExperimentSetup, slot: Slot, played: PlayedEpisode) -> GameResult:
+    episode = played.episode
+    finished = FinishedGame(
+        cached_game(setup.match.game),
         episode.header.players,
         episode.plies,
         episode.outcome,
         episode.turns,
     )
-    scored = setting.scored is None or slot.number in setting.scored
-    result = measure(slot, played, scored, finished.seconds)
-    if finished.replay is None:
+    scored = setup.scored is None or slot.number in setup.scored
+    result = measure_game(slot, finished, scored, played.seconds)
+    if played.replay is None:
         return result
-    # The folder may be moved: what is in it is named from within.
-    path = Path(finished.replay.parent.name, finished.replay.name).as_posix()
-    return replace(result, replay=path, sha256=finished.sha256)
+    # The path is relative, so the folder of the experiment may be moved.
+    path = Path(played.replay.parent.name, played.replay.name).as_posix()
+    return replace(result, replay=path, sha256=played.sha256)
 
 
 async def run_schedule(
     slots: Iterable[Slot],
     play_one: Callable[[Slot], Awaitable[GameResult]],
-    keep: Callable[[GameResult], None],
-    at_once: int,
+    store: Callable[[GameResult], None],
+    max_concurrent: int,
     done: Iterable[GameResult] = (),
 ) -> AsyncGenerator[GameResult, None]:
-    """Play a schedule, at most `at_once` games together; yields results in its order.
+    """Play a schedule and yield its results in order.
 
-    Each result is handed to `keep` as soon as there is one. Games that are `done`, in the order
-    of the schedule, are not played again. Closing the iterator, or an error of one game, drops the
-    games in flight.
+    Closing the iterator, or an error of one game, cancels the unfinished games.
+
+    Args:
+        slots: The schedule.
+        play_one: Plays one game.
+        store: Called with each new result as soon as it exists.
+        max_concurrent: Games that are played at the same time, at most.
+        done: Results of an earlier run in the order of the schedule; they are not played again.
     """
-    free = asyncio.Semaphore(at_once)
+    free = asyncio.Semaphore(max_concurrent)
 
-    async def one(item: Slot | GameResult) -> GameResult:
+    async def result_of(item: Slot | GameResult) -> GameResult:
         if isinstance(item, GameResult):
             return item
+        # Started tasks may wait here: `in_order` starts more than can play, so that a long game
+        # does not leave others idle.
         async with free:
             result = await play_one(item)
-        keep(result)
+        # Before its turn in the order comes: a killed run keeps all finished games.
+        store(result)
         return result
 
-    async with aclosing(in_order(matched(slots, done), one, LOOKAHEAD * at_once)) as results:
+    items = replace_finished(slots, done)
+    async with aclosing(in_order(items, result_of, LOOKAHEAD * max_concurrent)) as results:
         async for result in results:
             yield result
 
@@ -235,36 +240,41 @@ async def run_schedule(
 async def in_order(
     items: Iterable[S], work: Callable[[S], Awaitable[T]], ahead: int
 ) -> AsyncGenerator[T, None]:
-    """What `work` makes of each item, in their order; at most `ahead` of them are begun.
+    """Yield the result of `work` for each item, in order, with at most `ahead` of them started.
 
-    An error ends all at once, not only when its turn comes.
+    An error of any started item is raised at once, not only at its turn.
     """
-    waiting = iter(items)
+    remaining = iter(items)
     window: deque[asyncio.Future[T]] = deque()
     try:
         while True:
-            more = islice(waiting, ahead - len(window))
+            # The window bounds the memory: results that wait for an earlier one.
+            more = islice(remaining, ahead - len(window))
             window.extend(asyncio.ensure_future(work(item)) for item in more)
             if not window:
                 return
             if window[0].done():
                 yield window.popleft().result()
                 continue
+            # The first task is not done; others may be, and a wait on those would return at once.
             unfinished = [task for task in window if not task.done()]
             finished, _ = await asyncio.wait(unfinished, return_when=asyncio.FIRST_COMPLETED)
             for task in finished:
-                task.result()
+                task.result()  # Raises the error of a task that failed.
     finally:
         for task in window:
             task.cancel()
         await asyncio.gather(*window, return_exceptions=True)
 
 
-def matched(slots: Iterable[Slot], done: Iterable[GameResult]) -> Iterator[Slot | GameResult]:
-    """For each slot its result if it is `done`, else the slot; both come in order of numbers."""
+def replace_finished(
+    slots: Iterable[Slot], done: Iterable[GameResult]
+) -> Iterator[Slot | GameResult]:
+    """Yield each slot, or its result if it is `done`; both come in order of numbers."""
     results = iter(done)
     result = next(results, None)
     for slot in slots:
+        # A result without a slot in this schedule is left out.
         while result and result.slot.number < slot.number:
             result = next(results, None)
         yield result if result and result.slot.number == slot.number else slot

@@ -1,4 +1,4 @@
-"""The records that evaluation passes on: a game to be played, its result, an estimate."""
+"""The records of evaluation: a game of a schedule, its result, an estimate."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from arena.core.assessment import Share
-from arena.core.json import Json
+from pydantic import JsonValue
+
+from arena.core.assessment import WeightedSum
 
 Role = Literal["player", "baseline", "table"]
-"""Why a game is played: for the player of an evaluation, its baseline, or a tournament's table."""
+"""Purpose of a game: the player of an evaluation, its baseline, or a table of a tournament."""
+
+LEGAL_RATE = "legal_rate"
+FORMER_MEASURES = {"legal": LEGAL_RATE}
+"""Names of measures in files of earlier versions, with their present names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,27 +25,27 @@ class Slot:
     number: int
     """Its place in the schedule, from 0."""
     seed: int
-    """The deal, and the seed of the bots. Games with one seed are one cluster of a bootstrap."""
+    """Seed of the deal and of the bots. Games with one seed are one cluster of a bootstrap."""
     specs: tuple[str, ...]
-    """Who sits where."""
+    """SPEC of the player in each seat."""
     role: Role = "table"
     seat: int | None = None
-    """The seat that is under test; None where all are."""
+    """The seat under test; None if all are."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeatResult:
-    """What one seat did in one game."""
+    """Result of one seat in one game."""
 
     player: str
-    """Its SPEC, as it may be shown."""
+    """Its SPEC without secrets."""
     returns: float
     won: bool
     """Whether it alone has the highest return."""
     fallbacks: int = 0
-    """Decisions that were played for it, since its agent gave no legal answer."""
-    shares: Mapping[str, Share] = field(default_factory=dict)
-    """What this game adds to each measure of this player."""
+    """Moves that were played for it because its agent gave no legal action."""
+    measurements: Mapping[str, WeightedSum] = field(default_factory=dict)
+    """Contribution of this game to each measure of this player."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,44 +58,41 @@ class GameResult:
     turns: int
     decisions: int
     seconds: float
-    """Time that it took to play."""
+    """Time to play it."""
     seats: tuple[SeatResult, ...]
     scored: bool = False
-    """Whether the exact posterior was asked about it."""
+    """Whether the exact posterior has scored it."""
     replay: str | None = None
-    """Path, relative to the results file where it can be."""
+    """Path of the replay, relative to the folder of the results file."""
     sha256: str | None = None
-    """Of the replay's bytes."""
+    """Hash of the replay's bytes."""
 
     @property
-    def clean(self) -> bool:
-        """Whether nobody's move was a fallback."""
+    def no_fallback(self) -> bool:
+        """True if no move of any player was a fallback."""
         return not any(seat.fallbacks for seat in self.seats)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and its interval, of 95 % unless it says otherwise."""
+    """A value and its interval, of 95 % unless stated otherwise.
+
+    A value that is unknown is NaN; an end that is unknown is infinite. `report.Interval` is the
+    same for people and files.
+    """
 
     value: float
     low: float
     high: float
     n: int
-    """Independent units that it rests on (deals)."""
+    """Independent units (deals) that it is computed from."""
 
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
 
-    def to_json(self) -> dict[str, Json]:
-        """Numbers that are not finite become null, as JSON has none."""
-        return {
-            "value": finite(self.value),
-            "low": finite(self.low),
-            "high": finite(self.high),
-            "n": self.n,
-        }
-
-
-def finite(value: float) -> float | None:
-    return round(value, 6) if abs(value) < float("inf") else None
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return its fields with six decimals; numbers that are not finite become null."""
+        ends = {"value": self.value, "low": self.low, "high": self.high}
+        numbers = {k: round(x, 6) if abs(x) < float("inf") else None for k, x in ends.items()}
+        return {**numbers, "n": self.n}

@@ -1,38 +1,43 @@
-"""From a finished game to numbers: who won, what models' replies were like, what the assessor says.
+"""Measurement of a finished game: wins, replies of models, and the assessor's measures.
 
-The measures that every game has are about models; a game adds its own (`Game.measures`).
+The measures that all games share are about models; a game adds its own (`Game.measures`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from arena.agents.model_call import Attempt
 from arena.core.action import CHANCE
-from arena.core.assessment import Assessment, Assessor, Measure, Share, Shares, add_up
+from arena.core.assessment import (
+    Assessment,
+    Assessor,
+    Measure,
+    Measurements,
+    WeightedSum,
+    sum_measurements,
+)
 from arena.core.game import Game
-from arena.core.json import Json
 from arena.core.outcome import Outcome
 from arena.core.ply import Ply
-from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.records import LEGAL_RATE, GameResult, SeatResult, Slot
 
 MODEL_MEASURES = (
-    Measure("legal", "legal replies", "share", "higher", "Replies with a legal action, of all."),
-    Measure("prompt_tokens", "tokens read", "per game", None, "As the provider counts them."),
-    Measure("completion_tokens", "tokens written", "per game", None, "Thinking included."),
-    Measure("cost", "cost", "US dollars per game", "lower", "Where the provider's price is known."),
-    Measure("latency", "latency", "seconds per reply", "lower", "Waiting for the provider."),
+    Measure(LEGAL_RATE, "legal replies", "share", "higher", "Replies with a legal action."),
+    Measure("prompt_tokens", "prompt tokens", "per game", None, "As the provider counts them."),
+    Measure("completion_tokens", "completion tokens", "per game", None, "Including reasoning."),
+    Measure("cost", "cost", "US dollars per game", "lower", "If the provider's price is known."),
+    Measure("latency", "latency", "seconds per reply", "lower", "Time until the reply arrived."),
 )
-"""Measures of seats that a model holds. `failure:CLASS` counts its other replies by class."""
+"""Measures of seats that a model plays. `failure:CLASS` counts its other replies by class."""
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """A finished game, just played or read from a replay."""
+class FinishedGame:
+    """A finished game, played now or read from a replay."""
 
     game: Game
     players: Sequence[str]
@@ -41,98 +46,112 @@ class Played:
     turns: int
 
 
-def measure(slot: Slot, played: Played, scored: bool, seconds: float = 0.0) -> GameResult:
-    """The result of one game; `scored` asks the exact posterior too, which takes its time."""
-    shares: list[list[Shares]] = [[] for _ in played.players]
-    for ply in played.plies:
+def measure_game(
+    slot: Slot, finished: FinishedGame, scored: bool, seconds: float = 0.0
+) -> GameResult:
+    """Return the result of one game; `scored` computes the exact posterior too, which is slow."""
+    # By seat: the contributions of its decisions and of its assessments.
+    measurements: list[list[Measurements]] = [[] for _ in finished.players]
+    for ply in finished.plies:
         if ply.player != CHANCE:
-            shares[ply.player].append(_of_replies(ply.decision.details))
-    assessor = played.game.assessor() if scored else None
+            measurements[ply.player].append(_of_replies(ply.decision.details))
+    assessor = finished.game.assessor() if scored else None
     if assessor is not None:
-        for assessment in assessments(assessor, played):
-            shares[assessment.player].append(assessment.shares)
-    outcome = played.outcome
+        for assessment in assessments(assessor, finished):
+            measurements[assessment.player].append(assessment.measurements)
+    outcome = finished.outcome
     return GameResult(
         slot=slot,
         status=outcome.status,
         reason=outcome.reason,
-        turns=played.turns,
-        decisions=sum(ply.player != CHANCE for ply in played.plies),
+        turns=finished.turns,
+        decisions=sum(ply.player != CHANCE for ply in finished.plies),
         seconds=seconds,
         seats=tuple(
             SeatResult(
                 player=player,
                 returns=outcome.returns[seat],
+                # A draw has no winner, so all its seats count as not won.
                 won=outcome.winner == seat,
                 fallbacks=sum(
-                    ply.player == seat and ply.decision.failure is not None for ply in played.plies
+                    ply.player == seat and ply.decision.failure is not None
+                    for ply in finished.plies
                 ),
-                shares=_per_game(add_up(shares[seat])),
+                measurements=_per_game(sum_measurements(measurements[seat])),
             )
-            for seat, player in enumerate(played.players)
+            for seat, player in enumerate(finished.players)
         ),
         scored=assessor is not None,
     )
 
 
-def assessments(assessor: Assessor, played: Played) -> Iterator[Assessment]:
-    """Everything that is to be said of a game."""
-    for ply in played.plies:
+def assessments(assessor: Assessor, finished: FinishedGame) -> Iterator[Assessment]:
+    """Yield all assessments of a game, in the order in which the assessor makes them."""
+    for ply in finished.plies:
         yield from assessor.ply(ply)
-    yield from assessor.end(played.outcome)
+    # Last, because some assessments judge what did not happen until the end.
+    yield from assessor.end(finished.outcome)
 
 
-MOST = 1e12
-"""No game costs more, in whatever it is counted; greater numbers are a forger's."""
+MAX_AMOUNT = 1e12
+"""No game uses more tokens, dollars or seconds; larger numbers are forged."""
 PER_GAME = frozenset({"prompt_tokens", "completion_tokens", "cost"})
+"""Measures whose unit is one game, although they are summed over replies."""
 
 
-def _per_game(shares: dict[str, Share]) -> dict[str, Share]:
-    """Weigh once what is counted per game and was summed per reply."""
+def _per_game(measurements: dict[str, WeightedSum]) -> dict[str, WeightedSum]:
+    """Give sums over replies the weight of one game if their unit is a game."""
     return {
-        name: Share(share.total, 1.0) if name in PER_GAME else share
-        for name, share in shares.items()
+        name: WeightedSum(value.total, 1.0) if name in PER_GAME else value
+        for name, value in measurements.items()
     }
 
 
-def _of_replies(details: Mapping[str, Json]) -> dict[str, Share]:
-    """What a decision's attempts add; what is malformed, in a stranger's replay, is left out."""
-    attempts = details.get("attempts")
-    found = [_share_of(raw) for raw in attempts] if isinstance(attempts, list) else []
-    beliefs = details.get("beliefs")
+def _of_replies(details: Mapping[str, JsonValue]) -> dict[str, WeightedSum]:
+    """Return the measurements of a decision's replies.
+
+    A replay may come from an unknown source: malformed parts are left out.
+    """
+    attempts, beliefs = details.get("attempts"), details.get("beliefs")
+    parts = [_of_reply(raw) for raw in attempts] if isinstance(attempts, list) else []
     if isinstance(beliefs, dict):
+        # Replies to belief questions cost tokens but are not attempts to act.
         amounts = {name: _amount(beliefs.get(name)) for name in PER_GAME}
-        found.append({name: Share(value) for name, value in amounts.items() if value})
-    return add_up(found)
+        parts.append({name: WeightedSum(value) for name, value in amounts.items() if value})
+    return sum_measurements(parts)
 
 
-def _amount(value: Json) -> float:
-    """A cost, a number of tokens, seconds; 0 for what can be none."""
+def _amount(value: JsonValue) -> float:
+    """Return a cost, a number of tokens or seconds; 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
-    return float(value) if 0 <= value <= MOST else 0.0
+    # NaN fails both comparisons and becomes 0.
+    return float(value) if 0 <= value <= MAX_AMOUNT else 0.0
 
 
-def _share_of(raw: Any) -> dict[str, Share]:
+def _of_reply(raw: JsonValue) -> dict[str, WeightedSum]:
     try:
         attempt = Attempt.model_validate(raw)
     except ValidationError:
         return {}
-    shares = {
-        "legal": Share(float(attempt.failure is None)),
-        "prompt_tokens": Share(_amount(attempt.prompt_tokens)),
-        "completion_tokens": Share(_amount(attempt.completion_tokens)),
+    measurements = {
+        # Weight 1 per reply: the measure is the share of legal replies.
+        LEGAL_RATE: WeightedSum(float(attempt.failure is None)),
+        "prompt_tokens": WeightedSum(_amount(attempt.prompt_tokens)),
+        "completion_tokens": WeightedSum(_amount(attempt.completion_tokens)),
     }
     if attempt.failure:
-        shares[f"failure:{attempt.failure}"] = Share(1.0)
+        # The total counts the failures of this class.
+        measurements[f"failure:{attempt.failure}"] = WeightedSum(1.0)
     if attempt.cost is not None:
-        shares["cost"] = Share(_amount(attempt.cost))
+        measurements["cost"] = WeightedSum(_amount(attempt.cost))
+    # A cached reply took no time of the provider.
     if attempt.seconds and not attempt.cached:
-        shares["latency"] = Share(_amount(attempt.seconds))
-    return shares
+        measurements["latency"] = WeightedSum(_amount(attempt.seconds))
+    return measurements
 
 
 def measures_of(game: Game, names: Iterable[str]) -> list[Measure]:
-    """The measures, of all that there are, that have these names; in the order of tables."""
+    """Return the measures with these names, in the order of tables."""
     wanted = set(names)
     return [m for m in (*game.measures, *MODEL_MEASURES) if m.name in wanted]

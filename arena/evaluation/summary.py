@@ -1,172 +1,189 @@
-"""Results put together: what `--json` prints, tables show and sheets draw.
-
-A report is JSON. An estimate in it is `{"value", "low", "high", "n"}`: a 95 % interval, and the
-number of independent deals that it rests on.
-"""
+"""From samples to the parts of a report: the results of one player, notes, calibration."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from arena.core.assessment import Measure
 from arena.core.game import Game
-from arena.core.json import Json
-from arena.evaluation.records import Estimate
-from arena.evaluation.scoring import measures_of
-from arena.evaluation.statistics.intervals import (
-    UNBOUNDED,
-    clustered_mean,
-    rate,
-    ratio_of_sums,
+from arena.evaluation.records import LEGAL_RATE, Estimate
+from arena.evaluation.report import (
+    CalibrationBin,
+    Interval,
+    ModelUsage,
+    NoFallback,
+    PlayerReport,
+    ReplyCounts,
+    Report,
+    TurnSeries,
 )
+from arena.evaluation.scoring import measures_of
+from arena.evaluation.statistics.intervals import UNBOUNDED, clustered_mean, rate, ratio_of_sums
 from arena.evaluation.statistics.samples import Sample
 
 CALIBRATION_BINS = 10
 
 
-def head_of(game: Game, games: int, scored: int, samples: Sequence[Sample]) -> dict[str, Json]:
-    """What all kinds of reports begin with."""
+def report_head(
+    kind: Literal["tournament", "eval", "analysis"],
+    game: Game,
+    games: int,
+    scored: int,
+    samples: Sequence[Sample],
+) -> Report:
+    """Return the fields that all kinds of reports have, with one player for each sample."""
     names = {name for sample in samples for name in sample.names}
-    return {
-        "game": game.name,
-        "options": game.options.model_dump(mode="json"),
-        "games": games,
-        "scored": scored,
-        "measures": [_measure_json(measure) for measure in measures_of(game, names)],
-        "notes": [note for sample in samples for note in _notes(sample)],
-    }
+    return Report(
+        kind=kind,
+        game=game.name,
+        options=game.options.model_dump(mode="json"),
+        games=games,
+        scored=scored,
+        measures=measures_of(game, names),
+        notes=[note for sample in samples for note in _notes(sample)],
+        players=[player_report(sample, game) for sample in samples],
+    )
 
 
-def _measure_json(measure: Measure) -> dict[str, Json]:
-    return {name: getattr(measure, name) for name in measure.__slots__}
-
-
-def _notes(sample: Sample) -> Iterable[str]:
-    unclean = len(sample) - sum(sample.clean)
-    if unclean:
+def _notes(sample: Sample) -> Iterator[str]:
+    with_fallback = len(sample) - sum(sample.no_fallback)
+    if with_fallback:
         yield (
-            f"{sample.player}: {unclean} of {len(sample)} seats were in games with a fallback "
-            f"move ({sample.fallbacks} its own); 'clean' leaves these games out."
+            f"{sample.player}: {with_fallback} of {len(sample)} seats were in games with a "
+            f"fallback move ({sample.fallbacks} its own); results without fallback leave these "
+            "games out."
         )
 
 
-def player_report(sample: Sample, game: Game) -> dict[str, Json]:
-    """Everything that is told of one player."""
-    clean = np.array(sample.clean, bool)
+def player_report(sample: Sample, game: Game) -> PlayerReport:
+    """Return the results of one player, without a rating."""
+    no_fallback = np.array(sample.no_fallback, bool)
     names = table_names(sample)
-    estimates = _ratios(sample, names, bounds_of(game, names))
+    estimates = ratio_of_sums(sample.sums(names), bounds=bounds_of(game, names))
     calibration = calibration_of(sample)
-    return {
-        "player": sample.player,
-        "games": sample.games,
-        "seats": len(sample),
-        "wins": sum(sample.won),
-        "win_rate": _win_rate(sample, np.ones(len(sample), bool)),
-        "mean_return": clustered_mean(np.array(sample.returns), sample.deals).to_json(),
-        "clean": {"seats": int(clean.sum()), "win_rate": _win_rate(sample, clean)},
-        "measures": {name: e.to_json() for name, e in zip(names, estimates, strict=True)},
-        "series": {"entropy": _series(sample, "entropy"), "calibration": calibration},
-        "calibration_error": calibration_error(calibration),
-        "replies": _replies(sample),
-        "usage": _usage(sample),
-    }
+    return PlayerReport(
+        player=sample.player,
+        games=sample.games,
+        seats=len(sample),
+        wins=sum(sample.won),
+        win_rate=_win_rate(sample, np.ones(len(sample), bool)),
+        mean_return=Interval.of(clustered_mean(np.array(sample.returns), sample.deals)),
+        no_fallback=NoFallback(
+            seats=int(no_fallback.sum()), win_rate=_win_rate(sample, no_fallback)
+        ),
+        measures=intervals_by_name(names, estimates),
+        series={"entropy": _series(sample, "entropy"), "calibration": calibration},
+        calibration_error=calibration_error(calibration),
+        replies=_reply_counts(sample),
+        usage=_model_usage(sample),
+    )
 
 
-def _win_rate(sample: Sample, chosen: NDArray[np.bool_]) -> dict[str, Json]:
-    """The share of the chosen seats that won; seats of one deal are not independent."""
+def intervals_by_name(names: Iterable[str], estimates: Iterable[Estimate]) -> dict[str, Interval]:
+    return {name: Interval.of(e) for name, e in zip(names, estimates, strict=True)}
+
+
+def _win_rate(sample: Sample, chosen: NDArray[np.bool_]) -> Interval:
+    """Return the share of the chosen seats that won.
+
+    Wilson's interval needs independent seats. Several seats of one deal are not independent, and
+    then the deal is the cluster.
+    """
     won, deals = np.array(sample.won)[chosen], np.array(sample.deals)[chosen]
+    # One seat per deal: the seats are independent.
     if len(won) == len(np.unique(deals)):
-        return rate(int(won.sum()), len(won)).to_json()
-    return clustered_mean(won, deals, bounds=(0.0, 1.0)).to_json()
+        return Interval.of(rate(int(won.sum()), len(won)))
+    return Interval.of(clustered_mean(won, deals, bounds=(0.0, 1.0)))
 
 
 def table_names(sample: Sample) -> list[str]:
-    """The measures that are no points of a series and no counts of failures."""
+    """Return the measures for tables: without points of a series and counts of failures."""
+    # "/" marks a point of a series, ":" a class of failures.
     return [name for name in sample.names if "/" not in name and ":" not in name]
 
 
-def _ratios(sample: Sample, names: Sequence[str], bounds: ArrayLike = UNBOUNDED) -> list[Estimate]:
-    return ratio_of_sums(sample.sums(names), bounds=bounds)
-
-
 def bounds_of(game: Game, names: Sequence[str]) -> NDArray[np.float64]:
-    """What each measure can be at all; shape (measures, 2)."""
+    """Return the least and the greatest possible value of each measure; shape (measures, 2)."""
     units = {measure.name: measure.unit for measure in measures_of(game, names)}
 
     def bounds(unit: str) -> tuple[float, float]:
         if unit in ("share", "probability"):
             return (0.0, 1.0)
-        # An answer may leave more to be found out than there seemed to be; nothing else is below 0.
+        # An answer may raise the entropy, so a gain of bits may be negative; nothing else may.
         return UNBOUNDED if unit.startswith("bits") else (0.0, math.inf)
 
     return np.array([bounds(units.get(name, "bits")) for name in names]).reshape(-1, 2)
 
 
-def _series(sample: Sample, prefix: str) -> dict[str, Json]:
-    """A measure's points by their number."""
-    points = sorted(
-        (int(name.partition("/")[2]), name)
+def _series(sample: Sample, prefix: str) -> TurnSeries:
+    """Return the points `PREFIX/NUMBER` of an entropy, which is never negative, by number."""
+    numbers = sorted(
+        int(name.partition("/")[2])
         for name in sample.names
+        # At most four digits: names may come from a stored file, and `int` should stay small.
         if re.fullmatch(rf"{prefix}/\d{{1,4}}", name)
     )
-    # A series is of an entropy, which is never negative.
-    estimates = _ratios(sample, [name for _, name in points], (0.0, math.inf))
-    return {
-        str(number): estimate.to_json()
-        for (number, _), estimate in zip(points, estimates, strict=True)
-    }
+    sums = sample.sums([f"{prefix}/{number}" for number in numbers])
+    estimates = ratio_of_sums(sums, bounds=(0.0, math.inf))
+    return {n: Interval.of(estimate) for n, estimate in zip(numbers, estimates, strict=True)}
 
 
-def calibration_of(sample: Sample) -> list[dict[str, Json]]:
-    """Per bin of stated probabilities: their mean, and the mean of the exact ones."""
-    found = []
+def calibration_of(sample: Sample) -> list[CalibrationBin]:
+    """Return per bin of stated probabilities their mean and the mean of the exact ones.
+
+    The game sums stated probabilities as `stated/BIN` and exact ones as `calibration/BIN`, with
+    the number of claims as weight. Empty bins are left out.
+    """
+    bins = []
     for number in range(CALIBRATION_BINS):
         count = sample.weight(f"stated/{number}")
         if count:
             stated, exact = sample.total(f"stated/{number}"), sample.total(f"calibration/{number}")
-            found.append(
-                {"stated": stated / count, "posterior": exact / count, "count": round(count)}
+            bins.append(
+                CalibrationBin(stated=stated / count, posterior=exact / count, count=round(count))
             )
-    return found
+    return bins
 
 
-def calibration_error(bins: Sequence[Mapping[str, Json]]) -> float | None:
-    """The mean distance of stated from exact probability, over bins weighted by their counts.
+def calibration_error(bins: Sequence[CalibrationBin]) -> float | None:
+    """Return the mean distance of stated from exact probability, with claims as weights.
 
-    The expected calibration error (Naeini, Cooper & Hauskrecht 2015) with the exact posterior in
-    place of observed frequencies, which it is the expectation of.
+    This is the expected calibration error (Naeini, Cooper and Hauskrecht 2015, "Obtaining well
+    calibrated probabilities using Bayesian binning", AAAI), sum(n[b] |stated[b] - exact[b]|) / n,
+    with the exact posterior in place of observed frequencies, whose expectation it is.
     """
-    count = sum(each["count"] for each in bins)
+    count = sum(b.count for b in bins)
     if not count:
         return None
-    error = sum(abs(b["stated"] - b["posterior"]) * b["count"] for b in bins)
-    return float(error / count)
+    errors = (abs((b.stated or 0.0) - (b.posterior or 0.0)) * b.count for b in bins)
+    return float(sum(errors) / count)
 
 
-def _replies(sample: Sample) -> dict[str, Json]:
+def _reply_counts(sample: Sample) -> ReplyCounts:
     failures = {
         name.partition(":")[2]: round(sample.total(name))
         for name in sample.names
         if name.startswith("failure:")
     }
-    return {
-        "attempts": round(sample.weight("legal")),
-        "legal": round(sample.total("legal")),
-        "failures": failures,
-        "fallbacks": sample.fallbacks,
-    }
+    return ReplyCounts(
+        attempts=round(sample.weight(LEGAL_RATE)),
+        legal=round(sample.total(LEGAL_RATE)),
+        failures=failures,
+        fallbacks=sample.fallbacks,
+    )
 
 
-def _usage(sample: Sample) -> dict[str, Json]:
+def _model_usage(sample: Sample) -> ModelUsage:
+    # Amounts are per seat and game; the maximum avoids a division by zero.
     games = max(1, len(sample))
-    return {
-        "prompt_tokens": sample.total("prompt_tokens") / games,
-        "completion_tokens": sample.total("completion_tokens") / games,
-        "cost": sample.total("cost") / games if "cost" in sample.names else None,
-        "seconds_per_reply": sample.total("latency") / max(1.0, sample.weight("latency")),
-    }
+    return ModelUsage(
+        prompt_tokens=sample.total("prompt_tokens") / games,
+        completion_tokens=sample.total("completion_tokens") / games,
+        cost=sample.total("cost") / games if "cost" in sample.names else None,
+        seconds_per_reply=sample.total("latency") / max(1.0, sample.weight("latency")),
+    )

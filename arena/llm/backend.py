@@ -1,8 +1,8 @@
-"""The seam between players and models: a chat request, its completion, and who answers it.
+"""Chat requests, completions, and the Backend protocol that answers them.
 
-A `Backend` answers requests for one model. It does nothing else: retries, limits, budget, cache and
-ledger belong to `LLMService`. Whatever goes wrong is a `BackendError` that says whether it is worth
-another try.
+A `Backend` answers requests for one model and does nothing else: retries, limits, budget, cache and
+ledger belong to `LLMService`. Every failure is a `BackendError`, which states whether another try
+may succeed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from arena.core.json import Json
+from pydantic import JsonValue
 
 if TYPE_CHECKING:
     from arena.llm.settings import Settings
@@ -29,7 +29,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How answers are drawn; names and meanings are OpenAI's."""
+    """Sampling parameters of a request, with the names and meanings of OpenAI's API."""
 
     temperature: float = 1.0
     top_p: float = 1.0
@@ -38,7 +38,7 @@ class Sampling:
     seed: int | None = None
     n: int = 1
 
-    def to_json(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, JsonValue]:
         return {**asdict(self), "stop": list(self.stop)}
 
 
@@ -56,7 +56,7 @@ class Request:
     """Wanted: token ids and log-probabilities of the answer."""
     guided_choice: tuple[str, ...] = ()
     guided_regex: str = ""
-    guided_json: dict[str, Json] | None = None
+    guided_json: dict[str, JsonValue] | None = None
     policy_version: int | None = None
     """The training step whose weights must answer, where the backend hosts several."""
 
@@ -106,7 +106,7 @@ class Completion:
     """The model that answered, as the provider names it."""
     usage: Usage = Usage()
     cost: float | None = None
-    """In US dollars; None if nobody knows."""
+    """US dollars; None if unknown."""
     policy_version: int | None = None
     prompt_token_ids: tuple[int, ...] = ()
     seconds: float = 0.0
@@ -136,7 +136,7 @@ class Backend(Protocol):
 
 
 class BackendFactory(Protocol):
-    """What the catalog's kind "backend" holds, under the prefix of the SPEC.
+    """Factory of a backend: an entry of the catalog's kind "backend", under the prefix of a SPEC.
 
     `LLMService` calls it with the part of the SPEC behind the prefix. It raises UsageError, in one
     line, for a missing key or a model that cannot be, before anything is played.

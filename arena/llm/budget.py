@@ -10,29 +10,29 @@ from arena.llm.backend import Completion
 from arena.llm.rate_limit import Signal
 
 ROUNDING = 1e-9
-"""Sums of prices are not exact; a budget is not refused for their last digit."""
+"""Relative tolerance: sums of prices are not exact in their last digit."""
 
 
 @dataclass(slots=True)
 class _Price:
-    """What is known of the price of one SPEC."""
+    """Price of one SPEC, as far as it is known."""
 
     tokens: int = 0
     cost: float = 0.0
-    being_found: bool = False
-    """A first call is in flight; the others wait for what it costs."""
-    unknowable: bool = False
-    """Its provider tells no cost."""
+    is_pending: bool = False
+    """A first call is in flight; the others wait for its cost."""
+    is_unknown: bool = False
+    """Its provider reports no cost."""
 
     @property
     def per_token(self) -> float | None:
-        """Dollars per token, prompt and answer together, as the mean so far."""
+        """Mean dollars per token so far, prompt and reply together."""
         return self.cost / self.tokens if self.tokens else None
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What is set aside for a call in flight."""
+    """Tokens and dollars that are set aside for a call in flight."""
 
     spec: str
     tokens: int
@@ -41,7 +41,7 @@ class Reservation:
 
 
 class Budget:
-    """Refuses the call that could exceed `max_cost` dollars or `max_tokens` tokens.
+    """Budget of a run: refuses a call that could exceed `max_cost` dollars or `token_limit` tokens.
 
     Each call in flight has its estimate set aside: tokens as `estimate_tokens` has them, dollars as
     the SPEC's mean price per token times that. A call whose estimate exceeds what is left is
@@ -51,13 +51,13 @@ class Budget:
     """
 
     def __init__(
-        self, max_cost: float | None, max_tokens: int | None, say: Callable[[str], None]
+        self, max_cost: float | None, token_limit: int | None, say: Callable[[str], None]
     ) -> None:
-        for flag, limit in (("--max-cost", max_cost), ("--max-tokens", max_tokens)):
+        for flag, limit in (("--max-cost", max_cost), ("--token-limit", token_limit)):
             if limit is not None and not limit >= 0:
                 raise UsageError(f"{flag} {limit}: a budget is 0 or more")
         self.max_cost = max_cost
-        self.max_tokens = max_tokens
+        self.token_limit = token_limit
         self.spent_cost = 0.0
         self.spent_tokens = 0
         self._say = say
@@ -68,21 +68,24 @@ class Budget:
 
     @property
     def is_limited(self) -> bool:
-        return self.max_cost is not None or self.max_tokens is not None
+        return self.max_cost is not None or self.token_limit is not None
 
     async def reserve(self, spec: str, tokens: int) -> Reservation:
-        """Set aside what a call may need; `settle` must follow. Raises BudgetSpent."""
+        """Set aside the estimate of a call; `settle` must follow. Raises BudgetSpent."""
+        # Every settled call changes what is left, so each waiting call looks again.
         while (reservation := self._reserved(spec, tokens)) is None:
             await self._changed.wait()
         return reservation
 
     def settle(self, reservation: Reservation, completion: Completion | None) -> None:
-        """Replace what was set aside by what was used; None: nothing was."""
+        """Replace the estimate of a call by its use; `None` for a call without an answer."""
         price = self._prices[reservation.spec]
+        # The estimate is released even if the call failed; only real use is spent.
         self._held_tokens -= reservation.tokens
         self._held_cost -= reservation.cost or 0.0
+        # This call was to find out the price; without an answer the next one may try.
         if reservation.cost is None:
-            price.being_found = False
+            price.is_pending = False
         if completion:
             tokens = completion.usage.prompt_tokens + completion.usage.completion_tokens
             self.spent_tokens += tokens
@@ -90,34 +93,40 @@ class Budget:
         self._changed.send()
 
     def _reserved(self, spec: str, tokens: int) -> Reservation | None:
-        """The reservation, or None while it has to wait for calls in flight."""
+        """Return the reservation, or None while it has to wait for calls in flight."""
         price = self._prices.setdefault(spec, _Price())
         cost = self._estimated_cost(price, tokens)
-        self._refuse_what_cannot_fit(spec, tokens, cost)
-        if cost is None and price.being_found:
+        # Without the sums that are held: a call that cannot fit even alone is refused, others wait.
+        self._raise_if_spent(spec, tokens, cost)
+        # The price is being found out by another call.
+        if cost is None and price.is_pending:
             return None
-        if _exceeds(self.spent_tokens + self._held_tokens + tokens, self.max_tokens):
+        if _exceeds(self.spent_tokens + self._held_tokens + tokens, self.token_limit):
             return None
         if _exceeds(self.spent_cost + self._held_cost + (cost or 0.0), self.max_cost):
             return None
-        price.being_found = cost is None
+        # No `await` lies between the checks and these lines, so two calls cannot take the same
+        # rest.
+        price.is_pending = cost is None
         self._held_tokens += tokens
         self._held_cost += cost or 0.0
         return Reservation(spec, tokens, cost)
 
     def _estimated_cost(self, price: _Price, tokens: int) -> float | None:
-        if self.max_cost is None or price.unknowable:
+        # 0 means that dollars do not limit this call.
+        if self.max_cost is None or price.is_unknown:
             return 0.0
         per_token = price.per_token
         return None if per_token is None else per_token * tokens
 
-    def _refuse_what_cannot_fit(self, spec: str, tokens: int, cost: float | None) -> None:
-        if _exceeds(self.spent_tokens + tokens, self.max_tokens):
+    def _raise_if_spent(self, spec: str, tokens: int, cost: float | None) -> None:
+        if _exceeds(self.spent_tokens + tokens, self.token_limit):
             raise BudgetSpent(
                 f"the budget is spent: {self.spent_tokens:,} tokens so far, and the next call of "
-                f"{spec} may need {tokens:,}, more than --max-tokens {self.max_tokens} leaves; "
+                f"{spec} may need {tokens:,}, more than --token-limit {self.token_limit} leaves; "
                 "finished games are kept"
             )
+        # A call of unknown price is allowed as long as any part of the budget is left.
         nothing_left = cost is None and self.spent_cost >= (self.max_cost or 0.0)
         if nothing_left or _exceeds(self.spent_cost + (cost or 0.0), self.max_cost):
             needed = "an unknown sum" if cost is None else f"${cost:.6f}"
@@ -132,10 +141,10 @@ class Budget:
             self.spent_cost += cost
             price.cost += cost
             price.tokens += tokens
-            price.unknowable = False
-        elif self.max_cost is not None and not price.tokens and not price.unknowable:
-            price.unknowable = True
-            self._say(f"{spec}: its provider tells no cost, so --max-cost cannot limit it")
+            price.is_unknown = False
+        elif self.max_cost is not None and not price.tokens and not price.is_unknown:
+            price.is_unknown = True
+            self._say(f"{spec}: its provider reports no cost, so --max-cost cannot limit it")
 
 
 def _exceeds(total: float, limit: float | None) -> bool:

@@ -1,4 +1,4 @@
-"""A circuit breaker: a backend that is down is waited for once, by one probe, not by every call."""
+"""Circuit breaker: one probe waits for a backend that is down, not every call."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from arena.llm.rate_limit import Signal
 from arena.llm.settings import Limits
 
 DOWN = frozenset({"connection", "timeout", "server_error"})
-"""What a backend that is down answers, if anything."""
+"""Causes of failure that mean that the backend is down."""
 ANSWERED = frozenset({"rate_limit", "bad_request", "context_length", "refused"})
-"""Refusals of a backend that is there."""
+"""Causes of failure that a running backend gives."""
 
 
 class CircuitBreaker:
-    """Lets tries through while its backend answers, and probes while it does not.
+    """Circuit breaker of one backend.
 
-    Closed: every try goes through, until `breaker_failures` have failed in a row with a cause that
-    means "down", or one where there was no connection and never has been an answer. Open: all
-    wait, but for one probe at a time, with back-off; a success closes it, and so does any refusal
-    by a backend that is there. Stopped: `patience` seconds have passed without either; all who
-    wait and all who come raise StopPlaying.
+    Closed: every try goes through. It opens after `breaker_failures` failures in a row with a cause
+    in `DOWN`, or after the first failed connection to a backend that has never answered.
+    Open: all calls wait, except for one probe at a time, with back-off. A success closes it, and so
+    does any refusal by a running backend.
+    Stopped: `patience` seconds have passed without either; every call raises StopPlaying.
 
-    `say` hears one line when it opens and one when it closes.
+    `say` gets one line when it opens and one when it closes.
     """
 
     def __init__(self, name: str, limits: Limits, say: Callable[[str], None]) -> None:
@@ -55,12 +55,13 @@ class CircuitBreaker:
             raise StopPlaying(self._verdict)
 
     async def admit(self) -> bool:
-        """Wait until a try may be made. True: it is the probe, which `end_probe` must end.
+        """Wait until a try may be made; return True for the probe, which `end_probe` must end.
 
         Raises StopPlaying.
         """
         while self._state != "closed":
             self.raise_if_stopped()
+            # Another call is the probe; its result will wake this one.
             if self._probing:
                 await self._changed.wait()
             elif await self._probe_is_due():
@@ -68,14 +69,15 @@ class CircuitBreaker:
         return False
 
     def longest_try(self) -> float:
-        """Seconds that a try may take: no probe goes on when patience has run out."""
+        """Return the deadline of a try in seconds: no probe outlasts the patience."""
         if self._state != "open":
             return self._limits.call_timeout
+        # Monotonic time: a change of the system clock must not end the patience.
         left = self._opened + self._limits.patience - time.monotonic()
         return min(self._limits.call_timeout, max(left, 0.0))
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep so long, or until nobody gets through any more."""
+        """Sleep for this time, or until the breaker is stopped."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._state != "stopped":
@@ -92,19 +94,21 @@ class CircuitBreaker:
             self._close()
 
     def failed(self, error: BackendError) -> None:
+        # A refusal shows that the backend runs, although this call failed.
         if error.cause in ANSWERED:
             self.succeeded()
         if error.cause not in DOWN:
             return
         self._last_error = error
         self._failures += 1
-        # Who was never there has not faltered: nobody's call is to be given up for it.
+        # A backend that never answered is not flaky but absent: wait for it at once, so that no
+        # call uses up its retries.
         absent = error.cause == "connection" and not self._has_answered
         if self._state == "closed" and (absent or self._failures >= self._limits.breaker_failures):
             self._open(error)
 
     def stop(self, verdict: str) -> StopPlaying:
-        """From now on nobody gets through; returns what to raise."""
+        """Stop all calls from now on; return the exception to raise."""
         if self._state != "stopped":
             self._state, self._verdict = "stopped", f"{verdict}; finished games are kept"
             self.cancel_timer()
@@ -118,6 +122,7 @@ class CircuitBreaker:
 
     def _open(self, error: BackendError) -> None:
         self._state, self._opened, self._probes = "open", time.monotonic(), 0
+        # A timer, because all calls may be asleep when the patience ends.
         self._patience = asyncio.get_running_loop().call_later(self._limits.patience, self._give_up)
         self._say(
             f"{self._name}: no answer ({error}); waiting up to {self._limits.patience:g} s "
@@ -137,11 +142,14 @@ class CircuitBreaker:
 
     async def _probe_is_due(self) -> bool:
         """Claim the probe and back off; False if the breaker is no longer open by then."""
+        # Set before the first `await`, so that no second call can become the probe.
         self._probing = True
         due = False
         try:
             async with asyncio.timeout(self._seconds_to_probe()):
                 await self._changed.wait()
+        # The time to wait is over without a signal. A signal ends the wait early and means that the
+        # state may have changed.
         except TimeoutError:
             due = self._state == "open"
         finally:
@@ -150,9 +158,14 @@ class CircuitBreaker:
         return due
 
     def _seconds_to_probe(self) -> float:
-        """Doubles with each probe, up to a tenth of the patience; Retry-After is a minimum."""
+        """Return the wait before a probe.
+
+        It doubles with each probe, up to a tenth of the patience; Retry-After is a minimum.
+        """
+        # A tenth of the patience: several probes fit before the breaker gives up.
         longest = min(self._limits.max_backoff, self._limits.patience / 10)
         seconds = min(longest, self._limits.backoff * 2.0 ** min(self._probes, 60))
         self._probes += 1
-        told = self._last_error.retry_after if self._last_error else None
-        return max(0.01, seconds * random.uniform(0.5, 1), told or 0.0)
+        retry_after = self._last_error.retry_after if self._last_error else None
+        # Jitter keeps several processes from probing at the same time.
+        return max(0.01, seconds * random.uniform(0.5, 1), retry_after or 0.0)

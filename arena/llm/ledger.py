@@ -1,4 +1,4 @@
-"""The ledger of a run: what was asked of each model, what came of it, and what it cost."""
+"""Ledger of a run: calls, tokens, failures and cost of each model."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
 from arena.core.errors import BackendError, BudgetSpent, StopPlaying
-from arena.core.json import Json
 from arena.llm.backend import Completion
 
 if TYPE_CHECKING:
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 class Tally:
     """The counts of one SPEC.
 
-    A call is what a player asked for; a try is one request to the backend. With no call under way:
+    A call is one request of a player; a try is one request to the backend. With no call in flight:
 
         calls == answered + cached + sum(failures.values())
         tries == answered + sum(failed_tries.values())
         tries == calls - cached - untried + sum(retries.values())
 
-    Failures go by the cause of the BackendError, or by one of these words: `cancelled`, `budget`
-    (BudgetSpent), `stopped` (StopPlaying: a backend that stayed down, a wrong key) and `crash` (an
-    error that is no BackendError, a fault of the backend's program). Tokens and cost are those of
-    the answered calls, as their providers counted them; answers from the cache add nothing.
+    Failures are counted by the cause of the BackendError, or as `cancelled`, `budget`
+    (BudgetSpent), `stopped` (StopPlaying: a backend that stayed down, a wrong key) or `crash` (any
+    other error, a fault of the backend's program). Tokens and cost are those of the answered calls,
+    as their providers counted them; answers from the cache add nothing.
     """
 
     calls: int = 0
@@ -52,11 +53,11 @@ class Tally:
     cost: float = 0.0
     """US dollars, of the answers whose cost is known."""
     unknown_cost: int = 0
-    """Answers whose cost nobody knows."""
+    """Answers of unknown cost."""
     seconds: list[float] = field(default_factory=list)
     """Of each successful try."""
     seconds_to_first_token: list[float] = field(default_factory=list)
-    """Of those that tell."""
+    """Of the tries whose backend reports it."""
 
     @property
     def failed(self) -> int:
@@ -77,12 +78,13 @@ class Tally:
             self.seconds_to_first_token.append(completion.seconds_to_first_token)
 
     def add(self, other: Tally) -> None:
-        """Take over another's counts, for a sum over several SPECs."""
+        """Add the counts of another SPEC."""
+        # Numbers, counters and lists all have "+".
         for name in self.__slots__:
             ours, theirs = getattr(self, name), getattr(other, name)
             setattr(self, name, ours + theirs)
 
-    def to_json(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, JsonValue]:
         """Times are seconds; a percentile of nothing is null."""
         counts = {name: getattr(self, name) for name in self.__slots__ if "seconds" not in name}
         return {
@@ -113,14 +115,14 @@ class Ledger:
             total.add(tally)
         return total
 
-    def to_json(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, JsonValue]:
         return {
             "total": self.total().to_json(),
             "backends": {spec: tally.to_json() for spec, tally in self.tallies.items()},
         }
 
     def table(self) -> Table:
-        """For a terminal: a line for each SPEC, and their sum if there are several."""
+        """Return a table for the terminal: a row for each SPEC, and the sum of several."""
         from rich.table import Table
         from rich.text import Text
 
@@ -131,7 +133,7 @@ class Ledger:
         table.add_column("model", overflow="fold")
         kept = [0]
         for place, heading in enumerate(_HEADINGS, start=1):
-            # What never happened only takes room from the names.
+            # A column of zeros would only take room from the names.
             if heading not in _RARE or any(row[place] != "0" for row in rows):
                 table.add_column(heading, justify="right", no_wrap=True)
                 kept.append(place)
@@ -140,9 +142,9 @@ class Ledger:
             table.add_row(*(Text(row[place]) for place in kept), style=bold)
         total = self.total()
         causes = {"failed": _by_cause(total.failures), "retries": _by_cause(total.retries)}
-        told = [f"{heading}: {cause}" for heading, cause in causes.items() if cause]
-        if told:
-            table.caption, table.caption_justify = Text("; ".join(told)), "left"
+        caption = "; ".join(f"{heading}: {cause}" for heading, cause in causes.items() if cause)
+        if caption:
+            table.caption, table.caption_justify = Text(caption), "left"
         return table
 
 
@@ -158,6 +160,7 @@ def _cells(tally: Tally) -> Iterable[str]:
     yield f"{tally.retries.total():,}"
     yield f"{tally.prompt_tokens:,}"
     yield f"{tally.completion_tokens:,}"
+    # A sum of which only a part is known is shown as a number; "unknown" means that no cost is.
     yield "unknown" if tally.unknown_cost and not tally.cost else f"${tally.cost:.4f}"
     for percent in (50, 95):
         seconds = percentile(tally.seconds, percent)
@@ -169,18 +172,22 @@ def _by_cause(counts: Counter[str]) -> str:
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """The nearest-rank percentile: the least value that `percent` % of all do not exceed."""
+    """Return the nearest-rank percentile: the least value that `percent` % of all do not exceed."""
     if not values:
         return None
+    # Ceiling of n * percent / 100: the rank counts from 1.
     rank = -(-len(values) * percent // 100)
+    # Rank 0, for 0 %, means the least value.
     return sorted(values)[max(int(rank), 1) - 1]
 
 
 def failure_word(error: BaseException) -> str:
-    """The word under which an error is counted."""
+    """Return the word under which an error is counted."""
+    # CancelledError is a BaseException, so a cancelled call is not a crash.
     match error:
         case BackendError():
             return error.cause
+        # Before StopPlaying, its base class.
         case BudgetSpent():
             return "budget"
         case StopPlaying():

@@ -1,4 +1,4 @@
-"""Answers kept on disk, so that the same request need not be paid for twice."""
+"""Cache of completions on disk, so that equal requests are paid for once."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from arena.core.errors import ArenaError
 from arena.llm.backend import Completion, Request
 
 VERSION = 1
-"""Of the key: whoever changes Request or Completion raises it."""
+"""Version of the key; raise it when Request or Completion change."""
 PATIENCE = 1.0
-"""Seconds to wait for another process that is writing; the event loop stands still meanwhile."""
+"""Seconds to wait for another process that writes; they block the event loop."""
 OPENING_TRIES = 50
 
 _COMPLETIONS = TypeAdapter(Completion)
@@ -27,16 +27,16 @@ _COMPLETIONS = TypeAdapter(Completion)
 class ResponseCache:
     """An SQLite file from the digest of (SPEC, request) to the completion, for several processes.
 
-    It holds answers and digests: no prompt, no SPEC, no key. A request that is drawn at random
-    (temperature above 0) and names no seed gets the answer that the first such request got: do not
-    use a cache where several answers to one request are wanted, or where weights change under the
-    same name and no policy version is given.
+    It holds completions and digests: no prompt, no SPEC, no API key. A request with a temperature
+    above 0 and without a seed gets the completion of the first such request. So do not use a cache
+    to draw several completions of one request, or where weights change under the same name without
+    a policy version.
 
-    A file that fails while it is used costs one line through `say`; the run goes on without it.
+    If the file fails during the run, `say` gets one line and the run goes on without the cache.
     """
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
-        """Raises ArenaError if there cannot be a cache at `path`."""
+        """Open or create the file. Raises ArenaError if that fails."""
         self._path = path
         self._say = say
         self._is_sound = True
@@ -45,12 +45,12 @@ class ResponseCache:
             self._database = _opened(path)
         except (sqlite3.Error, OSError) as error:
             raise ArenaError(
-                f"response cache {path}: {error}; if it is no cache of arena, name another file, "
-                "otherwise delete it"
+                f"response cache {path}: {error}; if it is not a cache of arena, name another "
+                "file, otherwise delete it"
             ) from error
 
     def get(self, spec: str, request: Request) -> Completion | None:
-        """The kept completion, marked `cached`; None if there is none."""
+        """Return the stored completion, marked `cached`, or None."""
         if not self._is_sound:
             return None
         select = "SELECT completion FROM completions WHERE key = ?"
@@ -65,7 +65,7 @@ class ResponseCache:
             return None
 
     def put(self, spec: str, request: Request, completion: Completion) -> None:
-        """Keep a completion; of two for one request the later one stays."""
+        """Store a completion; the latest one for a request stays."""
         if not self._is_sound:
             return
         text = json.dumps(asdict(completion), separators=(",", ":"))
@@ -87,9 +87,11 @@ class ResponseCache:
 
 
 def key_of(spec: str, request: Request) -> str:
-    """SHA-256 of the canonical JSON of the SPEC and of the whole request."""
+    """Return the SHA-256 of the canonical JSON of the SPEC and the request."""
+    # The whole request: each field may change the answer.
     whole = [VERSION, spec, asdict(request)]
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # Replies may hold lone surrogates, which plain UTF-8 refuses.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -112,11 +114,14 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(database: sqlite3.Connection) -> None:
+    # Readers and one writer do not block each other, so several processes can share the file.
     database.execute("PRAGMA journal_mode = WAL")
+    # A power failure may lose the last entries but not damage the file; that is enough for a cache.
     database.execute("PRAGMA synchronous = NORMAL")
     with database:
         database.execute(
             "CREATE TABLE IF NOT EXISTS completions "
             "(key TEXT PRIMARY KEY, completion TEXT NOT NULL)"
         )
+    # Fails now, not in the middle of a run, for an SQLite file with another table of that name.
     database.execute("SELECT key, completion FROM completions LIMIT 0")

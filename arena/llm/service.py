@@ -1,6 +1,6 @@
-"""The LLMService: routes requests to backends, and owns all that is not the backends' business.
+"""The LLMService: routes requests to backends.
 
-Retries, limits, deadlines, budget, response cache and ledger are here, once, for every backend.
+It owns retries, limits, deadlines, the budget, the response cache and the ledger of all backends.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from arena.core.errors import UsageError
-from arena.core.spec import shown
+from arena.core.spec import Spec, redacted
 from arena.llm.backend import Backend, BackendFactory, Completion, Request
 from arena.llm.budget import Budget
 from arena.llm.ledger import Ledger
@@ -27,15 +27,15 @@ def say_on_stderr(line: str) -> None:
 
 
 class LLMService:
-    """Answers requests by SPEC; made anywhere, used in one event loop.
+    """Answers requests by SPEC. It may be made anywhere and is used in one event loop.
 
         async with LLMService(max_cost=0.50) as llm:
             completion = await llm.complete("openrouter:openai/gpt-4o-mini", request)
 
     A SPEC is `PREFIX` or `PREFIX:REST`: the prefix names a backend in the catalog, whose factory
-    gets the rest. `max_cost` (US dollars) and `max_tokens` (prompts and answers together) limit
-    the whole run; see `Budget`. `cache` is the file of a `ResponseCache`. `say` hears what a person
-    should know meanwhile: a backend that is down, one that is back.
+    gets the rest. `max_cost` (US dollars) and `token_limit` (prompts and answers together) limit
+    the whole run; see `Budget`. `cache` is the file of a `ResponseCache`. `say` gets messages for
+    people, for example about a backend that is down.
     """
 
     def __init__(
@@ -43,39 +43,40 @@ class LLMService:
         settings: Settings | None = None,
         *,
         max_cost: float | None = None,
-        max_tokens: int | None = None,
+        token_limit: int | None = None,
         cache: Path | None = None,
         say: Callable[[str], None] = say_on_stderr,
     ) -> None:
-        """Raises UsageError for bad settings or limits, ArenaError for a cache that cannot be."""
+        """Raises UsageError for bad settings or limits, ArenaError for a cache that fails."""
         self.settings = settings if settings is not None else Settings.load()
         self.ledger = Ledger()
         known = catalog().names("backend")
         for name in self.settings.service.tables:
             if name not in known:
-                raise UsageError(f"settings: [service.{name}]: no backend; {', '.join(known)} are")
+                names = ", ".join(known)
+                raise UsageError(f"settings: [service.{name}] is not a backend; known: {names}")
         self._say = say
-        self._budget = Budget(max_cost, max_tokens, say)
+        self._budget = Budget(max_cost, token_limit, say)
         self._cache = ResponseCache(cache, say) if cache is not None else None
         self._routes: dict[str, Route] = {}
 
     def backend(self, spec: str) -> Backend:
-        """The backend of this SPEC, made on first use.
+        """Return the backend of this SPEC, which is made on first use.
 
-        Raises UsageError, in one line, for an unknown prefix, a missing key or a model that cannot
-        be: call it before anything is played.
+        Raises UsageError, in one line, for an unknown prefix, a missing key or an unknown model:
+        call it before a game starts.
         """
         return self._route(spec).backend
 
     def add(self, spec: str, backend: Backend) -> None:
-        """Answer this SPEC by a backend of one's own; the service closes it."""
+        """Register a backend for this SPEC; the service closes it."""
         if spec in self._routes:
-            raise UsageError(f"{shown(spec)} has a backend already")
+            raise UsageError(f"{redacted(spec)} has a backend already")
         self._routes[spec] = Route(
-            shown(spec),
+            redacted(spec),
             backend,
-            self.settings.service.limits(_prefix(spec)),
-            self.ledger.tally(shown(spec)),
+            self.settings.service.limits(Spec.parse(spec).prefix),
+            self.ledger.tally(redacted(spec)),
             self._budget,
             self._say,
         )
@@ -83,14 +84,16 @@ class LLMService:
     async def complete(self, spec: str, request: Request) -> Completion:
         """Answer a request.
 
-        Raises BackendError when the call has failed for good, and StopPlaying when no call can
-        succeed any more: the budget is spent, the key is wrong, the backend stayed down.
+        Raises BackendError if the call has failed for good, and StopPlaying if no call can succeed
+        any more: the budget is spent, the key is wrong, the backend stayed down.
         """
         route = self._route(spec)
         if self._cache is None:
             return await route.complete(request)
         kept = self._cache.get(spec, request)
         if kept is not None:
+            # Counted here, because the route does not see this call; this keeps the ledger's
+            # equations.
             route.tally.calls += 1
             route.tally.cached += 1
             return kept
@@ -99,9 +102,10 @@ class LLMService:
         return completion
 
     async def close(self) -> None:
-        """Close every backend and the cache, each of them even if another cannot be closed."""
+        """Close all backends and the cache, each even if closing another fails."""
         async with AsyncExitStack() as stack:
             if self._cache is not None:
+                # The stack runs in reverse order: routes close first, the cache last.
                 stack.callback(self._cache.close)
             for route in self._routes.values():
                 stack.push_async_callback(route.close)
@@ -119,10 +123,6 @@ class LLMService:
 
     def _route(self, spec: str) -> Route:
         if spec not in self._routes:
-            factory: BackendFactory = catalog().load("backend", _prefix(spec))
-            self.add(spec, factory(spec.partition(":")[2], self.settings))
+            factory: BackendFactory = catalog().load("backend", Spec.parse(spec).prefix)
+            self.add(spec, factory(Spec.parse(spec).rest, self.settings))
         return self._routes[spec]
-
-
-def _prefix(spec: str) -> str:
-    return spec.partition(":")[0]

@@ -1,4 +1,4 @@
-"""Settings of the calls to models: from flags, then the environment (and `.env`), then a TOML file.
+"""Settings of model calls: from flags, then the environment (and `.env`), then a TOML file.
 
 `arena.toml` in the working directory, or the file that ARENA_CONFIG names:
 
@@ -13,7 +13,7 @@
     [train]                         # what `arena train` does unless flags say otherwise
     log_dir = "/data/runs"
 
-Keys never stand in the file: they come from the environment or from `.env`, and are `SecretStr`.
+API keys are never in the file: they come from the environment or from `.env`, as `SecretStr`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     SecretStr,
     ValidationError,
     model_validator,
@@ -43,14 +44,13 @@ from pydantic_settings import (
 )
 
 from arena.core.errors import UsageError
-from arena.core.json import Json
 
 CONFIG_FILE = "arena.toml"
 DOTENV_FILE = ".env"
 
 
 class Limits(BaseModel):
-    """How a backend may be called. Times are seconds."""
+    """Limits of the calls to a backend. Times are seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -79,6 +79,7 @@ class ServiceSettings(Limits):
     @model_validator(mode="after")
     def _has_only_tables_beside_limits(self) -> Self:
         for name, value in (self.__pydantic_extra__ or {}).items():
+            # An unknown plain value is a misspelt limit; a table belongs to a backend.
             if not isinstance(value, dict):
                 known = ", ".join(Limits.model_fields)
                 raise ValueError(
@@ -88,20 +89,21 @@ class ServiceSettings(Limits):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The backends that have limits of their own."""
+        """Names of the backends with a table of their own."""
         return tuple(self.__pydantic_extra__ or ())
 
     def limits(self, backend: str) -> Limits:
-        """The limits of the backend with this prefix. Raises UsageError for a bad sub-table."""
+        """Return the limits of a backend. Raises UsageError for a bad table."""
         general = {name: getattr(self, name) for name in Limits.model_fields}
         try:
+            # The table of the backend comes second and overrides the general limits.
             return Limits(**general | (self.__pydantic_extra__ or {}).get(backend, {}))
         except (ValidationError, TypeError) as error:
-            raise UsageError(f"settings, [service.{backend}]: {_first_fault(error)}") from None
+            raise UsageError(f"settings, [service.{backend}]: {_first_error(error)}") from None
 
 
 class Settings(BaseSettings):
-    """What a run needs to know to call models."""
+    """Settings of a run that concern its models."""
 
     model_config = SettingsConfigDict(
         frozen=True, extra="ignore", populate_by_name=True, case_sensitive=True
@@ -120,16 +122,16 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
-        """The settings as flags (`given`), environment and file say. Raises UsageError."""
+        """Return the settings of flags (`given`), environment and file. Raises UsageError."""
         named = os.environ.get("ARENA_CONFIG")
         if named and not Path(named).is_file():
-            raise UsageError(f"ARENA_CONFIG={named}: there is no such file")
+            raise UsageError(f"ARENA_CONFIG={named}: this file does not exist")
         try:
             return cls(**given)
         except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"{named or CONFIG_FILE} is no TOML: {error}") from None
+            raise UsageError(f"{named or CONFIG_FILE} is not TOML: {error}") from None
         except (ValidationError, SettingsError) as error:
-            raise UsageError(f"settings: {_first_fault(error)}") from None
+            raise UsageError(f"settings: {_first_error(error)}") from None
         except (OSError, UnicodeDecodeError) as error:
             files = f"{named or CONFIG_FILE} or {DOTENV_FILE}"
             raise UsageError(f"settings: {files} cannot be read: {error}") from None
@@ -147,6 +149,7 @@ class Settings(BaseSettings):
         toml = TomlConfigSettingsSource(
             settings_cls, toml_file=Path(os.environ.get("ARENA_CONFIG", CONFIG_FILE))
         )
+        # The first source with a value wins.
         return init_settings, env_settings, dotenv, toml
 
     @cached_property
@@ -156,8 +159,9 @@ class Settings(BaseSettings):
         return dict(dotenv_values(DOTENV_FILE))
 
     def secret(self, *names: str) -> SecretStr | None:
-        """The first of these variables that is set, in the environment or in `.env`."""
+        """Return the first of these variables that is set in the environment or in `.env`."""
         for name in names:
+            # The environment outweighs `.env`, and an empty variable counts as unset.
             for source in (os.environ, self._dotenv):
                 if source.get(name):
                     return SecretStr(str(source[name]))
@@ -165,12 +169,12 @@ class Settings(BaseSettings):
 
 
 def config_path() -> Path:
-    """The settings' file, whether it is there or not."""
+    """Return the path of the settings file, which need not exist."""
     return Path(os.environ.get("ARENA_CONFIG") or CONFIG_FILE)
 
 
-def config_table(name: str) -> dict[str, Json]:
-    """A table of the settings' file as it stands there, empty if there is none.
+def config_table(name: str) -> dict[str, JsonValue]:
+    """Return a table of the settings file, or an empty one.
 
     Raises UsageError for a file that cannot be read.
     """
@@ -179,10 +183,10 @@ def config_table(name: str) -> dict[str, Json]:
         table = tomllib.loads(path.read_text("utf-8")).get(name, {})
     except FileNotFoundError:
         if os.environ.get("ARENA_CONFIG"):
-            raise UsageError(f"ARENA_CONFIG={path}: there is no such file") from None
+            raise UsageError(f"ARENA_CONFIG={path}: this file does not exist") from None
         return {}
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from None
+        raise UsageError(f"{path} is not TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"settings: {path} cannot be read: {error}") from None
     if not isinstance(table, dict):
@@ -190,10 +194,11 @@ def config_table(name: str) -> dict[str, Json]:
     return table
 
 
-def _first_fault(error: Exception) -> str:
-    """The first fault in one line, without the value: it may be a key in the wrong place."""
+def _first_error(error: Exception) -> str:
+    """Return the first error in one line, without the value, which may be a misplaced key."""
     if not isinstance(error, ValidationError):
         return str(error).splitlines()[0]
+    # The input is left out: a key in the wrong place must not reach a log.
     fault = error.errors(include_input=False)[0]
     place = ".".join("service" if part == "ARENA_SERVICE" else str(part) for part in fault["loc"])
     return f"{place}: {fault['msg']}"

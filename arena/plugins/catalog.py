@@ -1,7 +1,7 @@
-"""The catalog: names of games, bots, agents and viewers, and where to import each from.
+"""Catalog of the names that plugins register, and the code that each name stands for.
 
-It is filled on the first look-up, never on import, and what a name stands for is imported on
-first use. Every plugin, the bundled packages included, fills it by the same function,
+The catalog is filled on the first look-up, never on import; the code behind a name is imported on
+first use. All plugins, the bundled packages included, fill it by the same function,
 `register(catalog)`.
 """
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from arena.core.errors import MissingDependency, NameTaken, UsageError
+from arena.core.errors import ArenaError, MissingDependency, NameTaken, UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogEntry:
     """One name of the catalog."""
 
     kind: str
@@ -25,35 +25,43 @@ class Entry:
     """`"module:attribute"`."""
     summary: str
     plugin: str
-    """Who registered it."""
+    """Name of the plugin that registered it."""
 
 
 class Catalog:
     """Names by kind: `game`, `bot` (`GAME/BOT`; `*/BOT` plays any), `agent`, `backend`, …"""
 
     def __init__(self) -> None:
-        self._entries: dict[str, dict[str, Entry]] = {}
+        self._entries: dict[str, dict[str, CatalogEntry]] = {}
         self.plugin = "arena"
-        """Who is registering now; set by the loader."""
+        """Name of the plugin that registers now; set by the loader."""
 
     def add(self, kind: str, name: str, target: str, summary: str = "") -> None:
-        """Claim `name`. Raises NameTaken when somebody else already has it."""
+        """Register `name`. Raises NameTaken if it is registered already."""
         taken = self._entries.setdefault(kind, {}).get(name)
         if taken:
             raise NameTaken(
                 f"two plugins claim the {kind} '{name}': {taken.plugin} ({taken.target}) and "
                 f"{self.plugin} ({target}); uninstall one of them"
             )
-        self._entries[kind][name] = Entry(kind, name, target, summary, self.plugin)
+        self._entries[kind][name] = CatalogEntry(kind, name, target, summary, self.plugin)
 
     def names(self, kind: str) -> list[str]:
+        """Return the names of one kind, in order of registration."""
         return list(self._entries.get(kind, {}))
 
-    def entries(self, kind: str) -> list[Entry]:
+    def entries(self, kind: str) -> list[CatalogEntry]:
+        """Return the entries of one kind, in order of registration."""
         return list(self._entries.get(kind, {}).values())
 
     def load(self, kind: str, name: str) -> Any:
-        """Import what `name` stands for. Raises UsageError for a name that nobody registered."""
+        """Import the object that `name` stands for.
+
+        Raises:
+            UsageError: The name is not registered.
+            MissingDependency: The object needs a package that is not installed.
+            ArenaError: The import fails in any other way.
+        """
         entry = self._entries.get(kind, {}).get(name)
         if entry is None:
             longer = [known for known in self.names(kind) if name and known.startswith(name)]
@@ -64,16 +72,22 @@ class Catalog:
         module, _, attribute = entry.target.partition(":")
         try:
             return getattr(import_module(module), attribute)
+        except ArenaError:
+            raise
         except ModuleNotFoundError as error:
             raise MissingDependency(
                 f"{kind} '{name}' of {entry.plugin} needs the package '{error.name}', "
                 "which is not installed; 'arena doctor' says how to get it"
             ) from error
+        except (Exception, SystemExit) as error:  # The code of a plugin may fail in any way.
+            raise ArenaError(
+                f"{kind} '{name}' of {entry.plugin} ({entry.target}) cannot be loaded: {error!r}"
+            ) from error
 
-    def entries_by_kind(self) -> dict[str, dict[str, Entry]]:
-        """A copy of everything that is registered."""
+    def entries_by_kind(self) -> dict[str, dict[str, CatalogEntry]]:
+        """Return a copy of all entries."""
         return {kind: dict(entries) for kind, entries in self._entries.items()}
 
-    def restore(self, entries: dict[str, dict[str, Entry]]) -> None:
-        """Go back to what was registered before a plugin broke."""
+    def restore(self, entries: dict[str, dict[str, CatalogEntry]]) -> None:
+        """Replace all entries by those of `entries_by_kind`."""
         self._entries = entries

@@ -1,4 +1,4 @@
-"""Packages that only some commands need: looked for before anything is begun, imported later."""
+"""Check for optional packages, before a command starts its work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from arena.core.errors import MissingDependency
 
 
 def require(what: str, packages: Iterable[str], extras: str) -> None:
-    """Raises MissingDependency if one of the packages that `what` needs is not installed."""
+    """Raise MissingDependency if `what` needs a package that is not installed.
+
+    Args:
+        what: The command or feature, as the message names it.
+        packages: Names of the modules that it imports later.
+        extras: The extras of arena-games that install them.
+    """
     for package in packages:
         if find_spec(package) is None:
             raise MissingDependency(

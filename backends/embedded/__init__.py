@@ -17,9 +17,9 @@ DEFAULT_CHECKPOINT = "clue-tiny"
 
 
 def embedded(model: str, settings: Settings) -> Backend:
-    """The backend of a checkpoint that ships with the package, or of one in a folder.
+    """Return the backend of a bundled checkpoint or of a checkpoint in a folder.
 
-    Raises UsageError if there is no such checkpoint, MissingDependency without the extra.
+    Raises UsageError for an unknown checkpoint, MissingDependency without the extra "embedded".
     """
     folder = find_checkpoint(model)
     require("an embedded model", ("torch", "transformers", "safetensors"), "embedded")
@@ -29,15 +29,18 @@ def embedded(model: str, settings: Settings) -> Backend:
 
 
 def find_checkpoint(model: str) -> Path:
-    """The folder that NAME or PATH means; empty is the default. Raises UsageError for neither."""
+    """Return the folder of a bundled checkpoint or the folder itself; empty is the default.
+
+    Raises UsageError for an unknown name and for a folder without a config.json.
+    """
     name = model or DEFAULT_CHECKPOINT
-    shipped = sorted(path.parent.name for path in CHECKPOINTS.glob("*/config.json"))
-    if name in shipped:
+    bundled = sorted(path.parent.name for path in CHECKPOINTS.glob("*/config.json"))
+    if name in bundled:
         return CHECKPOINTS / name
     folder = Path(name).expanduser()
     if (folder / "config.json").is_file():
         return folder.resolve()
     raise UsageError(
-        f"embedded:{name} is no folder with a config.json, and no checkpoint that is included "
-        f"({', '.join(shipped) or 'there is none'})"
+        f"embedded:{name}: neither a folder with a config.json nor a bundled checkpoint "
+        f"({', '.join(bundled) or 'there are none'})"
     )

@@ -12,32 +12,35 @@ from pathlib import Path
 
 from arena.core.errors import BackendError, UsageError
 from arena.llm.backend import Choice, Completion, Request, Token, Usage
-from backends.embedded.sampler import Draw, Drawn, Sampler
+from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams
 
-_shared: dict[Path, _Shared] = {}
+_shared_samplers: dict[Path, _SharedSampler] = {}
 
 
 @dataclass(slots=True)
-class _Shared:
-    """One sampler per checkpoint, however many seats it plays; the last to leave closes it."""
+class _SharedSampler:
+    """One sampler per checkpoint, shared by all its backends; the last one closes it."""
 
     sampler: Sampler
     users: int = 0
 
 
 @dataclass(slots=True)
-class _Answer:
-    """One of a request's answers as it grows."""
+class _PartialChoice:
+    """One choice of a completion while its tokens arrive."""
 
-    drawn: list[Drawn] = field(default_factory=list)
-    seconds_to_first: float = 0.0
+    tokens: list[GeneratedToken] = field(default_factory=list)
+    seconds_to_first_token: float = 0.0
 
 
 class SamplerBackend:
-    """A sampler as a `Backend`; whoever made the sampler closes it.
+    """Backend for a sampler that the caller owns and closes.
 
-    `adapter` says at each request under which name the weights are to be found (None: the
-    sampler's own), and `version` which training step they are of.
+    Args:
+        sampler: The sampler.
+        adapter: Called for each request; returns the name of the adapter that answers it, or None
+            for the sampler's base weights.
+        version: Called for each request; returns the training step of those weights, if known.
     """
 
     def __init__(
@@ -55,91 +58,100 @@ class SamplerBackend:
     async def complete(self, request: Request) -> Completion:
         """Answer once. Raises ContextOverflow, QueueFull, or BackendError for a bad request."""
         started = time.perf_counter()
+        # Read both before the first await, so that they describe the same weights.
         adapter, version = self._adapter(), self._version()
         prompt = self.sampler.encode(request.messages)
         try:
-            answers = await self._answers(prompt, _draws(request), started, adapter)
+            choices = await self._choices(prompt, _sampling_params(request), started, adapter)
         except UsageError as error:
             raise BackendError(str(error), "bad_request") from None
         return Completion(
-            choices=tuple(_choice(answer, request.logprobs) for answer in answers),
+            choices=tuple(_choice(choice, request.logprobs) for choice in choices),
             model=self.model,
             usage=Usage(
                 prompt_tokens=len(prompt),
-                completion_tokens=sum(len(answer.drawn) for answer in answers),
-                cached_tokens=answers[0].drawn[0].cached_tokens,
+                completion_tokens=sum(len(choice.tokens) for choice in choices),
+                # The other choices find the prompt of the first one in the cache.
+                cached_tokens=choices[0].tokens[0].cached_tokens,
             ),
-            cost=0.0,
+            cost=0.0,  # Computed on this machine.
             policy_version=version,
             prompt_token_ids=tuple(prompt),
             seconds=time.perf_counter() - started,
-            seconds_to_first_token=min(answer.seconds_to_first for answer in answers),
+            seconds_to_first_token=min(choice.seconds_to_first_token for choice in choices),
         )
 
-    async def _answers(
-        self, prompt: Sequence[int], draws: Sequence[Draw], started: float, adapter: str | None
-    ) -> list[_Answer]:
-        """All of them at once; if one fails the others are given up."""
+    async def _choices(
+        self,
+        prompt: Sequence[int],
+        params: Sequence[SamplingParams],
+        started: float,
+        adapter: str | None,
+    ) -> list[_PartialChoice]:
+        """Generate all choices concurrently; if one fails, cancel the others."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._answer(prompt, draw, started, adapter))
-                    for draw in draws
+                    group.create_task(self._generate(prompt, one, started, adapter))
+                    for one in params
                 ]
         except ExceptionGroup as errors:
+            # All choices have the same request, so the first error explains all.
             raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
 
-    async def _answer(
-        self, prompt: Sequence[int], draw: Draw, started: float, adapter: str | None
-    ) -> _Answer:
-        answer = _Answer()
-        async with aclosing(self.sampler.generate(prompt, draw, adapter)) as stream:
-            async for drawn in stream:
-                if not answer.drawn:
-                    answer.seconds_to_first = time.perf_counter() - started
-                answer.drawn.append(drawn)
-        return answer
+    async def _generate(
+        self, prompt: Sequence[int], params: SamplingParams, started: float, adapter: str | None
+    ) -> _PartialChoice:
+        choice = _PartialChoice()
+        # Closing the stream cancels the request in the sampler, also after an exception.
+        async with aclosing(self.sampler.generate(prompt, params, adapter)) as stream:
+            async for token in stream:
+                if not choice.tokens:
+                    choice.seconds_to_first_token = time.perf_counter() - started
+                choice.tokens.append(token)
+        return choice
 
     async def close(self) -> None:
-        """Nothing: the sampler is somebody else's."""
+        """Do nothing: the sampler belongs to the caller."""
 
 
 class EmbeddedBackend(SamplerBackend):
-    """A checkpoint's folder as a `Backend`. All that name one folder share its sampler."""
+    """Backend for a checkpoint folder. All backends of one folder share its sampler."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        if folder not in _shared:
-            _shared[folder] = _Shared(Sampler(folder))
-        _shared[folder].users += 1
+        # Loading costs seconds and memory, and one sampler batches the requests of all seats.
+        if folder not in _shared_samplers:
+            _shared_samplers[folder] = _SharedSampler(Sampler(folder))
+        _shared_samplers[folder].users += 1
         self._closed = False
-        super().__init__(_shared[folder].sampler)
+        super().__init__(_shared_samplers[folder].sampler)
 
     async def close(self) -> None:
-        """Leave the sampler; it ends with its last user."""
+        """Release the sampler; its last user closes it."""
         if self._closed:
-            return
+            return  # A second call must not release the share of another backend.
         self._closed = True
-        shared = _shared[self._folder]
+        shared = _shared_samplers[self._folder]
         shared.users -= 1
         if shared.users == 0:
-            del _shared[self._folder]
+            del _shared_samplers[self._folder]
             await shared.sampler.close()
 
 
-def _draws(request: Request) -> list[Draw]:
-    """One for each of the `n` answers; the first has the request's own seed."""
+def _sampling_params(request: Request) -> list[SamplingParams]:
+    """Return the parameters of each of the `n` choices; they differ in the seed only."""
     sampling = request.sampling
     if sampling.n < 1:
         raise BackendError(f"n={sampling.n}: must be at least 1", "bad_request")
     return [
-        Draw(
+        SamplingParams(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             max_tokens=sampling.max_tokens,
             stop=sampling.stop,
-            seed=_seed(sampling.seed, number),
+            seed=_choice_seed(sampling.seed, number),
             guided_choice=request.guided_choice,
             guided_regex=request.guided_regex,
             guided_json=request.guided_json,
@@ -148,19 +160,21 @@ def _draws(request: Request) -> list[Draw]:
     ]
 
 
-def _seed(seed: int | None, number: int) -> int | None:
-    """An independent seed for each answer of one request."""
+def _choice_seed(seed: int | None, number: int) -> int | None:
+    """Return an independent seed for each choice; the first one has the request's own seed."""
     if seed is None or number == 0:
         return seed
+    # Hashed, because seed + number would make choice 1 of one request equal to choice 0 of the next
+    # seed.
     return random.Random(f"{seed}/{number}").getrandbits(63)
 
 
-def _choice(answer: _Answer, logprobs: bool) -> Choice:
+def _choice(choice: _PartialChoice, logprobs: bool) -> Choice:
     tokens = tuple(
-        Token(drawn.id, drawn.text, drawn.logprob, drawn.sampled_logprob) for drawn in answer.drawn
+        Token(token.id, token.text, token.logprob, token.sampled_logprob) for token in choice.tokens
     )
     return Choice(
-        text="".join(drawn.text for drawn in answer.drawn),
-        finish_reason=answer.drawn[-1].finish_reason or "unknown",
+        text="".join(token.text for token in choice.tokens),
+        finish_reason=choice.tokens[-1].finish_reason or "unknown",
         tokens=tokens if logprobs else (),
     )

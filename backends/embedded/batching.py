@@ -1,4 +1,4 @@
-"""Continuous batching: which tokens of which requests each step computes, and what comes of it."""
+"""Continuous batching: each step decodes one token of every answer and prefills prompts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,256 +18,234 @@ from numpy.typing import NDArray
 
 from arena.core.errors import BackendError
 from backends.embedded.cache import PrefixCache
-from backends.embedded.model import BLOCK, Chunk, Model
-from backends.embedded.scheduler import Running, Stats
-from backends.embedded.token_sampling import Drawn, TopLogprob, pick
+from backends.embedded.model import InferenceModel
+from backends.embedded.scheduler import ScheduledSequence, balance_load, schedule_step
+from backends.embedded.sequence import SamplerStats, SequenceState
+from backends.embedded.token_sampling import FloatArray, GeneratedToken, TopLogprob, sample_token
 from backends.embedded.tokens import ChatTokenizer
 
-PROMPT_ROWS = 256
-"""Prompt tokens that one step computes for each thread, so that answers in progress go on."""
-
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What a step does for one request."""
+class NewToken:
+    """A token, with the sequence that waits for it."""
 
-    running: Running
-    chunks: tuple[Chunk, ...]
-
-    @property
-    def cost(self) -> int:
-        """Roughly in rows: linear layers, and the keys that its queries look at."""
-        return sum(len(chunk.tokens) + chunk.start // 128 for chunk in self.chunks)
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """A token for the request that waits for it."""
-
-    running: Running
-    drawn: Drawn
+    sequence: SequenceState
+    token: GeneratedToken
 
 
 class Batcher:
-    """Computes requests in a thread of its own (and more threads, within a step)."""
+    """Computes requests in a thread of its own, with helper threads within a step.
 
-    def __init__(self, model: Model, chat: ChatTokenizer, slots: int, threads: int | None) -> None:
+    The lock of `_wakeup` protects `_waiting`, `_closing` and the counters that `submit` changes.
+    Everything else belongs to the batcher's thread.
+    """
+
+    def __init__(
+        self, model: InferenceModel, tokenizer: ChatTokenizer, slots: int, threads: int | None
+    ) -> None:
         self.model = model
-        self.stats = Stats()
-        self._chat = chat
+        self.stats = SamplerStats()
+        self._tokenizer = tokenizer
         self._slots = slots
+        # One thread feeds a GPU; on a CPU several threads share each step.
         self._threads = 1 if model.device.type != "cpu" else threads or min(4, os.cpu_count() or 1)
-        self._threads_elsewhere = torch.get_num_threads()
+        self._default_torch_threads = torch.get_num_threads()
         self._cache = PrefixCache(model.regions)
-        self._waiting: deque[Running] = deque()
-        self._running: list[Running] = []
-        self._changed = threading.Condition()
+        self._waiting: deque[SequenceState] = deque()
+        self._running: list[SequenceState] = []
+        self._wakeup = threading.Condition()
         self._closing = False
         self._helpers = ThreadPoolExecutor(max(1, self._threads - 1), "sampler")
-        self._thread = threading.Thread(target=self._work, name="sampler", daemon=True)
+        # A daemon, so that a forgotten sampler cannot keep the process alive.
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._thread.start()
 
-    def submit(self, request: Running) -> None:
+    def submit(self, sequence: SequenceState) -> None:
         """Queue a request. Raises BackendError after `close`."""
-        with self._changed:
-            if self._closing:
-                raise _stopped()
-            self._waiting.append(request)
+        with self._wakeup:
+            if self._closing:  # Checked under the lock, so that no request is left behind.
+                raise _stopped_error()
+            self._waiting.append(sequence)
             self.stats.waiting += 1
             self.stats.requests += 1
-            self._changed.notify()
+            self._wakeup.notify()
 
     def close(self) -> None:
-        """Fail what is under way and end the threads."""
-        with self._changed:
+        """Fail all unfinished requests and end the threads."""
+        with self._wakeup:
             self._closing = True
-            self._changed.notify()
+            self._wakeup.notify()
+        # After this no thread uses the model, so its memory may be released.
         self._thread.join()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         try:
-            while self._wait():
+            while self._wait_for_work():
                 self._admit()
+                # Nothing runs if all waiting requests were cancelled meanwhile.
                 if self._running:
                     self._step()
-        finally:  # Whatever ended this thread, nobody may wait for it for ever.
-            with self._changed:
+        finally:  # Also after an unexpected error: no client may wait for ever.
+            with self._wakeup:
                 self._closing = True
-                left = [*self._running, *self._waiting]
+                unfinished = [*self._running, *self._waiting]
             self._helpers.shutdown()
-            for request in left:
-                _call(request.loop, request.put, _stopped())
+            for sequence in unfinished:
+                _call_in_loop(sequence.loop, sequence.put, _stopped_error())
 
-    def _wait(self) -> bool:
-        """Sleep while there is nothing to do; False when it is time to end."""
-        with self._changed:
+    def _wait_for_work(self) -> bool:
+        """Sleep while there is no request; return False when the batcher is closing."""
+        with self._wakeup:
             while not (self._closing or self._waiting or self._running):
-                torch.set_num_threads(self._threads_elsewhere)
-                self._changed.wait()
+                # Undo the setting of `_compute` for the rest of the process.
+                torch.set_num_threads(self._default_torch_threads)
+                self._wakeup.wait()
             return not self._closing
 
     def _admit(self) -> None:
-        """Drop what was cancelled, and give free slots to those who wait, in their order."""
-        for request in [request for request in self._running if request.cancelled]:
-            self._leave(request)
-        with self._changed:
+        """Drop cancelled requests and start waiting ones, in their order, in free slots."""
+        for sequence in [sequence for sequence in self._running if sequence.cancelled]:
+            self._remove(sequence)
+        with self._wakeup:
             waiting, self._waiting = self._waiting, deque()
-        left: deque[Running] = deque()
-        for request in waiting:
-            if request.cancelled:
-                continue
-            if len(self._running) >= self._slots or not self._enter(request):
-                left.append(request)
-        with self._changed:
-            self._waiting.extendleft(reversed(left))
+        # A later request may overtake one that waits for the prefix of a running request.
+        postponed: deque[SequenceState] = deque()
+        for sequence in waiting:
+            if sequence.cancelled:
+                continue  # It has no region yet, so there is nothing to release.
+            if len(self._running) >= self._slots or not self._start(sequence):
+                postponed.append(sequence)
+        with self._wakeup:
+            # In front of the requests that were submitted meanwhile.
+            self._waiting.extendleft(reversed(postponed))
             self.stats.waiting = len(self._waiting)
 
-    def _enter(self, request: Running) -> bool:
-        """Start a request, unless it is better to wait for another one's prompt."""
-        lease = self._cache.lend(request.prompt)
+    def _start(self, sequence: SequenceState) -> bool:
+        """Start a request; return False if waiting for the prefill of another one is better."""
+        lease = self._cache.acquire(sequence.prompt)
         if lease is None:
             return False
-        if lease.copied_from is not None:
-            self.model.copy(lease.copied_from.number, lease.region.number, lease.cached)
-        request.region = lease.region
-        request.cached = request.computed = lease.cached
-        self._running.append(request)
+        if lease.copy_from is not None:
+            self.model.copy_prefix(lease.copy_from.number, lease.region.number, lease.cached_tokens)
+        # Prefill continues after the cached tokens.
+        sequence.region = lease.region
+        sequence.cached_tokens = sequence.computed_tokens = lease.cached_tokens
+        self._running.append(sequence)
         self.stats.running += 1
-        self.stats.prompt_tokens += len(request.prompt.tokens)
-        self.stats.cached_prompt_tokens += lease.cached
+        self.stats.prompt_tokens += len(sequence.prompt.tokens)
+        self.stats.cached_prompt_tokens += lease.cached_tokens
         return True
 
-    def _leave(self, request: Running) -> None:
-        assert request.region is not None
-        self._cache.give_back(request.region)
-        self._running.remove(request)
+    def _remove(self, sequence: SequenceState) -> None:
+        assert sequence.region is not None
+        self._cache.release(sequence.region)
+        self._running.remove(sequence)
         self.stats.running -= 1
 
     def _step(self) -> None:
-        lots: list[list[Work]] = [[] for _ in range(self._threads)]
-        plan = self._plan()
-        for work in sorted(plan, key=lambda work: -work.cost):
-            min(lots, key=lambda lot: sum(other.cost for other in lot)).append(work)
-        others = [self._helpers.submit(self._compute, lot) for lot in lots[1:] if lot]
-        news = self._compute(lots[0])
-        for other in others:
-            news += other.result()
-        for work in plan:
-            self._advance(work)
+        """Compute one step on all threads and deliver the new tokens."""
+        scheduled = schedule_step(self._running, self.model.context, self._threads)
+        per_thread = balance_load(scheduled, self._threads)
+        futures = [self._helpers.submit(self._compute, items) for items in per_thread[1:] if items]
+        new_tokens = self._compute(per_thread[0])  # This thread takes a share too.
+        for future in futures:
+            new_tokens += future.result()
+        # Only after all threads are done: other requests may then copy these keys and values.
+        for item in scheduled:
+            self._record_progress(item)
         self.stats.steps += 1
-        self.stats.generated_tokens += len(news)
-        for request in [request for request in self._running if request.finished]:
-            self._leave(request)
-        for loop in {item.running.loop for item in news}:
-            _call(loop, _deliver, [item for item in news if item.running.loop is loop])
+        self.stats.generated_tokens += len(new_tokens)
+        for sequence in [sequence for sequence in self._running if sequence.finished]:
+            self._remove(sequence)
+        # One call per event loop and step: waking a loop costs more than delivering a token.
+        for loop in {item.sequence.loop for item in new_tokens}:
+            _call_in_loop(
+                loop, _deliver, [item for item in new_tokens if item.sequence.loop is loop]
+            )
 
-    def _plan(self) -> list[Work]:
-        """The next token of every answer, and prompts as far as this step goes."""
-        left = PROMPT_ROWS * self._threads
-        plan = []
-        for request in self._running:
-            if request.answer:
-                plan.append(Work(request, (self._decoding(request),)))
-            elif left > 0:
-                chunks = tuple(self._prompt(request, left))
-                left -= sum(len(chunk.tokens) for chunk in chunks)
-                plan.append(Work(request, chunks))
-        return plan
-
-    def _decoding(self, request: Running) -> Chunk:
-        start = len(request.prompt.tokens) + len(request.answer) - 1
-        return Chunk(request.answer[-1:], start, self._region(request), True, True)
-
-    def _prompt(self, request: Running, rows: int) -> Iterator[Chunk]:
-        """The prompt's next tokens, cut where blocks end."""
-        start, prompt = request.computed, request.prompt.tokens
-        last = min(start + rows, len(prompt))
-        while start < last:
-            end = min(len(prompt), (start // BLOCK + 1) * BLOCK)
-            wanted = end == len(prompt)
-            yield Chunk(prompt[start:end], start, self._region(request), False, wanted)
-            start = end
-
-    def _region(self, request: Running) -> int:
-        assert request.region is not None
-        return request.region.number * self.model.context
-
-    def _compute(self, lot: Sequence[Work]) -> list[News]:
-        """Compute one thread's share of a step, and draw the tokens that follow from it."""
-        # More would only wait for each other: the kernels are too short. The number holds for this
-        # thread, and for threads that start now, which `_wait` undoes.
+    def _compute(self, items: Sequence[ScheduledSequence]) -> list[NewToken]:
+        """Compute the sequences of one thread and sample their next tokens."""
+        # More torch threads would only wait for each other: the kernels are too short. The setting
+        # holds for this thread and for threads that start now; `_wait_for_work` resets it.
         torch.set_num_threads(1)
-        news = []
-        for weights in {work.running.prompt.weights for work in lot}:
-            group = [work for work in lot if work.running.prompt.weights is weights]
-            group.sort(key=lambda work: not work.chunks[0].decoding)
-            chunks = [chunk for work in group for chunk in work.chunks]
+        new_tokens = []
+        # Sequences with different weights (adapters) cannot share a matrix product.
+        for weights in {item.sequence.prompt.weights for item in items}:
+            group = [item for item in items if item.sequence.prompt.weights is weights]
+            group.sort(key=lambda item: not item.chunks[0].is_decode)  # Decoding ones first.
+            chunks = [chunk for item in group for chunk in item.chunks]
             logits = np.concatenate(
                 [
-                    self.model.run(weights, tile).cpu().numpy()
-                    for tile in self.model.tiles_of(chunks)
+                    self.model.forward(weights, tile).cpu().numpy()
+                    for tile in self.model.make_tiles(chunks)
                 ]
             )
+            # [chunks that need logits, vocabulary], in the order of the chunks; only the last
+            # chunk of a sequence can need logits.
             rows = iter(logits)
-            for work in group:
-                if work.chunks[-1].wanted:
-                    news.append(News(work.running, self._draw(work.running, next(rows))))
-        return news
+            for item in group:
+                if item.chunks[-1].needs_logits:
+                    token = self._sample(item.sequence, next(rows))
+                    new_tokens.append(NewToken(item.sequence, token))
+        return new_tokens
 
-    def _advance(self, work: Work) -> None:
-        request, last = work.running, work.chunks[-1]
-        request.computed = last.start + len(last.tokens)
-        if not last.decoding and last.wanted:
-            assert request.region is not None
-            self._cache.publish(request.region, request.prompt)
+    def _record_progress(self, item: ScheduledSequence) -> None:
+        sequence, last = item.sequence, item.chunks[-1]
+        sequence.computed_tokens = last.start + len(last.tokens)
+        if not last.is_decode and last.needs_logits:  # The prompt is complete.
+            assert sequence.region is not None
+            self._cache.publish(sequence.region, sequence.prompt)
 
-    def _draw(self, request: Running, logits: NDArray[np.float32]) -> Drawn:
-        draw, guide = request.draw, request.guide
-        picked = pick(logits, draw, request.noise(), guide.allowed() if guide else None)
-        request.answer.append(picked.id)
-        if guide is not None:
-            guide.advance(picked.id)
-        ended = picked.id in self._chat.end_ids
-        text = "" if ended else request.stream.push(picked.id)
-        reason: Literal["stop", "length"] | None = None
-        if ended or request.stream.stopped:
-            reason = "stop"
-        elif len(request.answer) >= draw.max_tokens or self._is_full(request):
-            reason = "length"
-        if reason is not None:
-            request.finished = True
-            text += request.stream.flush()
-        top = self._top(picked.plain, draw.top_logprobs)
-        return Drawn(
-            id=picked.id,
+    def _sample(self, sequence: SequenceState, logits: NDArray[np.float32]) -> GeneratedToken:
+        """Sample the next token of a sequence from its logits [vocabulary]."""
+        params, constraint = sequence.params, sequence.constraint
+        allowed = constraint.allowed() if constraint else None
+        draw = sample_token(logits, params, sequence.uniform(), allowed)
+        sequence.output_ids.append(draw.id)
+        if constraint is not None:
+            constraint.advance(draw.id)
+        # The end token counts as a token of the answer but has no text.
+        is_end = draw.id in self._tokenizer.end_ids
+        text = "" if is_end else sequence.detokenizer.push(draw.id)
+        length = len(sequence.prompt.tokens) + len(sequence.output_ids)
+        finish_reason: Literal["stop", "length"] | None = None
+        if is_end or sequence.detokenizer.stopped:
+            finish_reason = "stop"
+        elif len(sequence.output_ids) >= params.max_tokens or length >= self.model.context:
+            finish_reason = "length"
+        if finish_reason is not None:
+            sequence.finished = True
+            text += sequence.detokenizer.flush()  # Text held back for a possible stop string.
+        return GeneratedToken(
+            id=draw.id,
             text=text,
-            logprob=picked.logprob,
-            sampled_logprob=picked.sampled_logprob,
-            top=top,
-            finish_reason=reason,
-            cached_tokens=request.cached,
+            logprob=draw.logprob,
+            sampled_logprob=draw.sampled_logprob,
+            top=self._top_logprobs(draw.logprobs, params.top_logprobs),
+            finish_reason=finish_reason,
+            cached_tokens=sequence.cached_tokens,
         )
 
-    def _is_full(self, request: Running) -> bool:
-        return len(request.prompt.tokens) + len(request.answer) >= self.model.context
-
-    def _top(self, plain: NDArray[np.float64], count: int) -> tuple[TopLogprob, ...]:
+    def _top_logprobs(self, logprobs: FloatArray, count: int) -> tuple[TopLogprob, ...]:
         if count == 0:
             return ()
-        ids = np.argsort(-plain, kind="stable")[:count]
-        return tuple(TopLogprob(int(i), self._chat.text(int(i)), float(plain[i])) for i in ids)
+        ids = np.argsort(-logprobs, kind="stable")[:count]  # Ties by the smaller id.
+        text = self._tokenizer.token_text
+        return tuple(TopLogprob(int(i), text(int(i)), float(logprobs[i])) for i in ids)
 
 
-def _stopped() -> BackendError:
+def _stopped_error() -> BackendError:
     return BackendError("the sampler has stopped", "server_error")
 
 
-def _deliver(news: Sequence[News]) -> None:
-    for item in news:
-        item.running.put(item.drawn)
+def _deliver(new_tokens: Sequence[NewToken]) -> None:
+    for item in new_tokens:
+        item.sequence.put(item.token)
 
 
-def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:
-    # A loop that was closed meanwhile has nobody left who waits for the answer.
+def _call_in_loop(
+    loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object
+) -> None:
+    # RuntimeError: the loop has been closed, so no client waits for the token.
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *args)

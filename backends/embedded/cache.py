@@ -1,7 +1,8 @@
-"""Which chat's keys and values lie where, so that a prompt is computed only from where it is new.
+"""Prefix cache: where the keys and values of earlier prompts are, so that they can be reused.
 
-The pool is divided into equal regions, one per chat. A region remembers the prompt tokens whose
-keys and values it holds, and under which weights; it is found by hashes of its prefixes.
+The KV cache is divided into regions of equal size, one per chat. A region stores the prompt tokens
+whose keys and values it holds and the weights that computed them. Hashes of prompt prefixes find a
+region that starts like a new prompt.
 """
 
 from __future__ import annotations
@@ -10,136 +11,151 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from backends.embedded.weights import Weights
+from backends.embedded.weights import ModelWeights
 
-STRIDE = 32
-"""Prefixes are looked up at multiples of so many tokens; a shorter one is not worth a look."""
-WORTH_WAITING = 64
-"""A request waits for another one that is computing so many tokens, or more, of its own prompt."""
+HASH_STRIDE = 32
+"""Prefixes are hashed at multiples of this many tokens; shorter ones are not looked up."""
+MIN_TOKENS_TO_WAIT = 64
+"""A request waits for another request that computes at least this many tokens of its prompt."""
 
 
 @dataclass(slots=True, eq=False)
-class Region:
-    """One chat's place in the pool."""
+class CacheRegion:
+    """A part of the KV cache that holds the tokens of one chat."""
 
     number: int
-    weights: Weights | None = None
+    weights: ModelWeights | None = None
     tokens: list[int] = field(default_factory=list)
-    busy: bool = False
-    known: Sequence[int] = ()  # The hashes under which it is found.
-    promised: Sequence[int] = ()  # Those of what is being computed for it.
+    in_use: bool = False
+    computed_hashes: Sequence[int] = ()  # Index keys of the prefixes that are in the region.
+    pending_hashes: Sequence[int] = ()  # Index keys of the prefixes that are being computed.
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    """A prompt with the hashes of tokens[:STRIDE], tokens[:2 * STRIDE], ... under some weights."""
+class HashedPrompt:
+    """A prompt with the hashes of its prefixes of 1, 2, … times HASH_STRIDE tokens."""
 
     tokens: list[int]
-    weights: Weights
+    weights: ModelWeights
     hashes: tuple[int, ...]
 
     @classmethod
-    def of(cls, tokens: Sequence[int], weights: Weights) -> Prompt:
-        """Hash each prefix on top of the one before it."""
+    def of(cls, tokens: Sequence[int], weights: ModelWeights) -> HashedPrompt:
+        """Hash each prefix from the hash of the prefix before it, in linear time."""
+        # Starting with the identity of the weights separates the prompts of different adapters.
         hashes = [id(weights)]
-        for end in range(STRIDE, len(tokens) + 1, STRIDE):
-            hashes.append(hash((hashes[-1], *tokens[end - STRIDE : end])))
+        for end in range(HASH_STRIDE, len(tokens) + 1, HASH_STRIDE):
+            hashes.append(hash((hashes[-1], *tokens[end - HASH_STRIDE : end])))
         return cls(list(tokens), weights, tuple(hashes[1:]))
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
-    """A region for a request, and how much of its prompt is there already.
+class CacheLease:
+    """A region for one request, with the number of prompt tokens that need no computation.
 
-    With `copied_from` that much must first be copied from another region.
+    If `copy_from` is set, these tokens must first be copied from that region.
     """
 
-    region: Region
-    cached: int
-    copied_from: Region | None = None
+    region: CacheRegion
+    cached_tokens: int
+    copy_from: CacheRegion | None = None
 
 
 class PrefixCache:
-    """Lends regions to requests; the one unused for the longest time is overwritten first."""
+    """Assigns regions to requests; the least recently used region is overwritten first."""
 
     def __init__(self, regions: int) -> None:
-        self._idle = OrderedDict((number, Region(number)) for number in range(regions))
-        self._known: dict[int, Region] = {}
-        self._promised: dict[int, Region] = {}
+        # Ordered by the time of the last use, oldest first.
+        self._idle = OrderedDict((number, CacheRegion(number)) for number in range(regions))
+        # Indexes from the hash of a prefix to a region that holds it, or will hold it.
+        self._computed: dict[int, CacheRegion] = {}
+        self._pending: dict[int, CacheRegion] = {}
 
-    def lend(self, prompt: Prompt) -> Lease | None:
-        """A region for this prompt, of which at least the last token is left to compute.
+    def acquire(self, prompt: HashedPrompt) -> CacheLease | None:
+        """Return a region for this prompt; at least the last token is left to compute.
 
-        None if it is better to wait: another request computes the same tokens right now.
+        Return None if waiting is better: another request is computing the same tokens now. The
+        caller must not hold more leases than there are regions.
         """
-        found = self._longest(prompt)
-        cached = 0 if found is None else _common(found.tokens, prompt.tokens[:-1])
-        if self._soon(prompt) >= cached + WORTH_WAITING:
+        match = self._longest_match(prompt)
+        # The last token is always computed: its logits give the first token of the answer.
+        cached = 0 if match is None else _common_prefix_length(match.tokens, prompt.tokens[:-1])
+        # Waiting a few steps is cheaper than computing the same prefix twice.
+        if self._pending_tokens(prompt) >= cached + MIN_TOKENS_TO_WAIT:
             return None
-        if found is None or cached == 0:
-            return self._take(self._oldest(), prompt, 0)
-        # A region of which much would be lost serves another chat too, and is copied from.
-        if not found.busy and cached * 4 >= len(found.tokens) * 3:
-            return self._take(found, prompt, cached)
-        if not found.busy:
-            self._idle.move_to_end(found.number)
-        oldest = self._oldest()
-        return self._take(oldest, prompt, cached, found if found is not oldest else None)
+        if match is None or cached == 0:  # Nothing to reuse: overwrite the oldest region.
+            return self._take(self._least_recently_used(), prompt, 0)
+        # Continue in the region itself if it would lose at most a quarter of its tokens.
+        # Otherwise it probably serves another chat too (a common system prompt): copy.
+        if not match.in_use and cached * 4 >= len(match.tokens) * 3:
+            return self._take(match, prompt, cached)
+        if not match.in_use:
+            self._idle.move_to_end(match.number)  # Used now, so it is not the oldest.
+        target = self._least_recently_used()
+        return self._take(target, prompt, cached, match if match is not target else None)
 
-    def publish(self, region: Region, prompt: Prompt) -> None:
-        """All of the prompt is in the region now, and other requests may use it."""
-        self._set(region, prompt, len(prompt.tokens))
+    def publish(self, region: CacheRegion, prompt: HashedPrompt) -> None:
+        """Record that the region holds the whole prompt, so that other requests can use it."""
+        self._set_prompt(region, prompt, len(prompt.tokens))
 
-    def give_back(self, region: Region) -> None:
-        """Nobody writes to it any more; what was published may be used by the next request."""
-        self._drop(self._promised, region.promised, region)
-        region.busy, region.promised = False, ()
+    def release(self, region: CacheRegion) -> None:
+        """Return a region that is not written any more; published tokens stay usable."""
+        self._remove_keys(self._pending, region.pending_hashes, region)
+        region.in_use, region.pending_hashes = False, ()
+        # To the end: it is the most recently used one.
         self._idle[region.number] = region
 
-    def _oldest(self) -> Region:
+    def _least_recently_used(self) -> CacheRegion:
         return next(iter(self._idle.values()))
 
     def _take(
-        self, region: Region, prompt: Prompt, cached: int, source: Region | None = None
-    ) -> Lease:
+        self,
+        region: CacheRegion,
+        prompt: HashedPrompt,
+        cached: int,
+        copy_from: CacheRegion | None = None,
+    ) -> CacheLease:
         del self._idle[region.number]
-        region.busy = True
-        self._set(region, prompt, cached)
-        return Lease(region, cached, source)
+        region.in_use = True
+        self._set_prompt(region, prompt, cached)
+        return CacheLease(region, cached, copy_from)
 
-    def _set(self, region: Region, prompt: Prompt, length: int) -> None:
-        """The region holds so much of the prompt, and the rest is promised."""
-        self._drop(self._known, region.known, region)
-        self._drop(self._promised, region.promised, region)
-        region.weights, region.tokens = prompt.weights, prompt.tokens[:length]
-        region.known = prompt.hashes[: length // STRIDE]
-        region.promised = prompt.hashes[length // STRIDE :]
-        self._known.update(dict.fromkeys(region.known, region))
-        self._promised.update(dict.fromkeys(region.promised, region))
+    def _set_prompt(self, region: CacheRegion, prompt: HashedPrompt, computed: int) -> None:
+        """Record `computed` tokens as present and the rest of the prompt as pending."""
+        self._remove_keys(self._computed, region.computed_hashes, region)
+        self._remove_keys(self._pending, region.pending_hashes, region)
+        region.weights, region.tokens = prompt.weights, prompt.tokens[:computed]
+        region.computed_hashes = prompt.hashes[: computed // HASH_STRIDE]
+        region.pending_hashes = prompt.hashes[computed // HASH_STRIDE :]
+        self._computed.update(dict.fromkeys(region.computed_hashes, region))
+        self._pending.update(dict.fromkeys(region.pending_hashes, region))
 
-    def _drop(self, index: dict[int, Region], keys: Sequence[int], region: Region) -> None:
+    def _remove_keys(
+        self, index: dict[int, CacheRegion], keys: Sequence[int], region: CacheRegion
+    ) -> None:
         for key in keys:
+            # A later region with the same prefix may have replaced this one in the index.
             if index.get(key) is region:
                 del index[key]
 
-    def _longest(self, prompt: Prompt) -> Region | None:
-        """The region that holds most of the prompt, to a multiple of STRIDE."""
-        for key in reversed(prompt.hashes):
-            region = self._known.get(key)
+    def _longest_match(self, prompt: HashedPrompt) -> CacheRegion | None:
+        """Return the region with the longest common prefix, to a multiple of HASH_STRIDE."""
+        for key in reversed(prompt.hashes):  # Longest prefix first.
+            region = self._computed.get(key)
+            # Guards against a collision of hashes between weights.
             if region is not None and region.weights is prompt.weights:
                 return region
         return None
 
-    def _soon(self, prompt: Prompt) -> int:
-        """How many of the prompt's tokens another request is computing."""
+    def _pending_tokens(self, prompt: HashedPrompt) -> int:
+        """Return how many of the prompt's first tokens another request is computing."""
         hashes = prompt.hashes
-        return next(
-            (n * STRIDE for n in range(len(hashes), 0, -1) if hashes[n - 1] in self._promised), 0
-        )
+        counts = range(len(hashes), 0, -1)
+        return next((n * HASH_STRIDE for n in counts if hashes[n - 1] in self._pending), 0)
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many first tokens are the same."""
-    if one[: len(other)] == other[: len(one)]:
-        return min(len(one), len(other))
-    return next(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+def _common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:
+    # Comparing slices is much faster than a loop, and one is usually a prefix of the other.
+    if first[: len(second)] == second[: len(first)]:
+        return min(len(first), len(second))
+    return next(i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)

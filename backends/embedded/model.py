@@ -1,26 +1,25 @@
 """The Qwen3 architecture, written for sampling with small models on a CPU.
 
-With a million parameters most of the time of an ordinary implementation goes into Python and into
-launching small operations. Here every token to be computed, of whichever request, is one row of a
-tile; a tile has one of a few fixed numbers of rows, and a layer is about twenty operations on it.
+For a model with a million parameters, an ordinary implementation spends most of its time in Python
+and in launching small operations. Here each token, whichever request it belongs to, is one row of
+a tile. A tile has one of a few fixed numbers of rows, and a layer is about twenty operations on it.
 
-Bits. A token's numbers must not depend on what else is in the batch:
+Batch invariance: the numbers of a token must not depend, in any bit, on what else is in the batch.
 
-- Linear layers see fixed shapes. `agreeing_tiles` keeps only tile sizes for which this machine's
-  matrix products give a row the same bits wherever it stands and whatever its neighbours hold.
-- Attention is computed for each request by itself. A prompt is cut at multiples of BLOCK
-  positions; a block's queries stand at their own places in a full block, over the keys up to the
-  block's end, whether what comes before was computed now or long ago. A decoded token is one
+- Linear layers see fixed shapes. `batch_invariant_tiles` keeps only the tile sizes for which this
+  machine's matrix products give a row the same bits at every position and beside any other rows.
+- Attention is computed separately for each request. A prompt is cut at multiples of BLOCK_SIZE
+  positions. The queries of a block are at their own places in a full block and attend to the keys
+  up to the end of the block, whether the keys were computed now or earlier. A decoded token is one
   query over the keys up to itself. So the shapes follow from the position alone.
-- A decoded token and the same token in a prompt go through different shapes and may differ in the
-  last bits. So what decoding has written is never used by a later request: a chat's next turn
-  computes the answer again, as a part of its prompt.
+- Decoding and prefill use different shapes, so the same token may differ in the last bits. Keys
+  and values that decoding has written are therefore never used by a later request: the next turn
+  of a chat computes the answer again, as a part of its prompt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,262 +27,271 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from backends.embedded.weights import Layer, Shape, Weights
+from backends.embedded.weights import LayerWeights, ModelShape, ModelWeights
 
-BLOCK = 16
-"""Positions of a prompt that attend together."""
-TILES = tuple(range(8, 72, 8))
-"""Numbers of rows that a tile may have; larger ones gain nothing on a CPU."""
+BLOCK_SIZE = 16
+"""Prompt positions whose attention is computed together."""
+TILE_SIZES = tuple(range(8, 72, 8))
+"""Possible numbers of rows of a tile; larger ones are not faster on a CPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Neighbouring tokens of one request: of one block of its prompt, or one decoded token."""
+    """Consecutive tokens of one request: a part of one prompt block, or one decoded token."""
 
     tokens: Sequence[int]
-    start: int  # the position of the first
-    region: int  # the pool's row of position 0
-    decoding: bool
-    wanted: bool  # Whether the logits after its last token are.
+    start: int  # Position of the first token.
+    cache_offset: int  # Cache slot of position 0.
+    is_decode: bool
+    needs_logits: bool  # The logits after its last token are needed.
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
-    """How the queries of a tile's rows look at their keys, and where the results go."""
+class AttentionPlan:
+    """Attention of a tile: the queries of each chunk, and the rows of the results."""
 
-    chunks: tuple[Chunk, ...]  # those that decode first, as are their rows
-    spread: Tensor  # [blocks * BLOCK]: the row of each query of a block
-    gather: Tensor  # [rows]: where among (decoded tokens, queries of blocks) a row's result is
+    chunks: tuple[Chunk, ...]  # Decoding ones first.
+    block_rows: Tensor  # [prefill chunks * BLOCK_SIZE]: the row of each query of a block.
+    result_rows: Tensor  # [rows]: index into (decoded tokens, then block queries) for each row.
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The rows of some chunks, padded to a fixed number.
+    """The rows of some chunks, padded to a fixed number of rows.
 
-    In the last layer only the rows matter whose logits are wanted; the others' keys and values are
-    written there, and that is all.
+    The last layer computes its output only for the rows that need logits. For the other rows it
+    only writes keys and values.
     """
 
     tokens: Tensor  # [rows]
     positions: Tensor  # [rows]
-    places: Tensor  # [rows] in the pool
-    every: Lookup
-    wanted: Lookup
-    wanted_rows: Tensor  # padded to a number of rows that a tile may have
-    count: int  # of them that are no padding
+    cache_slots: Tensor  # [rows]: where keys and values are written.
+    attention: AttentionPlan
+    last_attention: AttentionPlan  # For `logit_rows`, in the last layer.
+    logit_rows: Tensor  # [padded to a tile size]: the rows that need logits.
+    logit_count: int  # The number of `logit_rows` without padding.
 
 
-class Model:
-    """The shape, the tables that do not change with the weights, and the keys and values.
+class InferenceModel:
+    """Forward pass with a KV cache, for any weights of one shape.
 
-    The pool holds `regions` times `context` rows, a chat's in one piece, and one row more, into
-    which the padding of tiles is written. `tiles` are the numbers of rows that a tile may have;
-    with none, no two chunks share a tile, and each row of a block has its own place in it.
+    The cache holds `regions` chats of `context` slots each, plus one slot for the padding rows of
+    tiles. `tile_sizes` are the possible numbers of rows of a tile. If it is empty, each chunk has
+    a tile of its own, and each token of a block a fixed row in it.
     """
 
     def __init__(
         self,
-        shape: Shape,
+        shape: ModelShape,
         device: torch.device,
         context: int,
         regions: int,
-        tiles: Sequence[int] = TILES,
+        tile_sizes: Sequence[int] = TILE_SIZES,
     ) -> None:
         self.shape = shape
         self.device = device
         self.context = context
         self.regions = regions
-        self.pool = _zeros((shape.layers, 2, shape.kv_heads, regions * context + 1, shape.head_dim),
-                           device)  # fmt: skip
-        self._rotations = _rotations(shape, context).to(device)
-        # Of this, a block that ends at key n sees the last n columns: all keys before the block,
-        # and a triangle of its own.
-        mask = torch.zeros(BLOCK, context + BLOCK)
-        mask[:, -BLOCK:] = torch.full((BLOCK, BLOCK), float("-inf")).triu(1)
+        # [layers, keys and values, kv_heads, slots, head_dim]
+        self.kv_cache = _zeros(
+            (shape.layers, 2, shape.kv_heads, regions * context + 1, shape.head_dim), device
+        )
+        self._rope = _rope_factors(shape, context).to(device)
+        # A block that ends at key n uses the last n columns of this mask: 0 for all keys before
+        # the block, and a causal triangle (-inf above the diagonal) for its own keys.
+        mask = torch.zeros(BLOCK_SIZE, context + BLOCK_SIZE)
+        mask[:, -BLOCK_SIZE:] = torch.full((BLOCK_SIZE, BLOCK_SIZE), float("-inf")).triu(1)
         self._mask = mask.to(device)
-        self._spare = regions * context
-        self._tiles = tuple(tiles) or (BLOCK,)
-        self._alone = not tiles
+        self._padding_slot = regions * context
+        # Without batch-invariant sizes, every matrix product has BLOCK_SIZE rows.
+        self._tile_sizes = tuple(tile_sizes) or (BLOCK_SIZE,)
+        self._separate_chunks = not tile_sizes
 
-    def copy(self, source: int, target: int, length: int) -> None:
-        """Copy the keys and values of a region's first tokens to another region."""
-        begin, to = source * self.context, target * self.context
-        self.pool[:, :, :, to : to + length] = self.pool[:, :, :, begin : begin + length]
+    def copy_prefix(self, source: int, target: int, length: int) -> None:
+        """Copy the keys and values of the first `length` tokens of a region to another region."""
+        start, to = source * self.context, target * self.context
+        self.kv_cache[:, :, :, to : to + length] = self.kv_cache[:, :, :, start : start + length]
 
-    def tiles_of(self, chunks: Sequence[Chunk]) -> Iterator[Tile]:
-        """Pack chunks, those that decode first, into tiles. A request's chunks keep their order."""
+    def make_tiles(self, chunks: Sequence[Chunk]) -> Iterator[Tile]:
+        """Pack chunks, decoding ones first, into tiles in their order."""
         packed: list[Chunk] = []
         rows = 0
         for chunk in chunks:
-            if packed and (self._alone or rows + len(chunk.tokens) > self._tiles[-1]):
-                yield self._tile(packed)
+            is_full = rows + len(chunk.tokens) > self._tile_sizes[-1]
+            if packed and (self._separate_chunks or is_full):
+                yield self._make_tile(packed)
                 packed, rows = [], 0
             packed.append(chunk)
             rows += len(chunk.tokens)
         if packed:
-            yield self._tile(packed)
+            yield self._make_tile(packed)
 
-    def _rows(self, needed: int) -> int:
-        return next(rows for rows in self._tiles if rows >= needed)
+    def _tile_size(self, rows: int) -> int:
+        return next(size for size in self._tile_sizes if size >= rows)
 
-    def _tile(self, chunks: Sequence[Chunk]) -> Tile:
+    def _make_tile(self, chunks: Sequence[Chunk]) -> Tile:
         tokens: list[int] = []
         positions: list[int] = []
-        places: list[int] = []
-        begins = []
+        slots: list[int] = []
+        first_rows = []  # The row of the first token of each chunk.
         for chunk in chunks:
-            if self._alone and not chunk.decoding:
-                lead = chunk.start % BLOCK
-                tokens, positions, places = [0] * lead, [0] * lead, [self._spare] * lead
-            begins.append(len(tokens))
+            if self._separate_chunks and not chunk.is_decode:
+                # Padding in front puts each token on the row of its place in the block.
+                lead = chunk.start % BLOCK_SIZE
+                tokens, positions, slots = [0] * lead, [0] * lead, [self._padding_slot] * lead
+            first_rows.append(len(tokens))
             tokens.extend(chunk.tokens)
             end = chunk.start + len(chunk.tokens)
             positions.extend(range(chunk.start, end))
-            places.extend(range(chunk.region + chunk.start, chunk.region + end))
-        wanted = [number for number, chunk in enumerate(chunks) if chunk.wanted]
-        last = [begins[number] + len(chunks[number].tokens) - 1 for number in wanted]
-        rows, wanted_rows = self._rows(len(tokens)), self._rows(len(last))
+            slots.extend(range(chunk.cache_offset + chunk.start, chunk.cache_offset + end))
+        # The logits of a chunk are those after its last token.
+        selected = [number for number, chunk in enumerate(chunks) if chunk.needs_logits]
+        logit_rows = [first_rows[n] + len(chunks[n].tokens) - 1 for n in selected]
+        rows = self._tile_size(len(tokens))
         return Tile(
-            tokens=self._indices(tokens, rows),
-            positions=self._indices(positions, rows),
-            places=self._indices(places, rows, self._spare),
-            every=self._lookup(chunks, begins, rows),
-            wanted=self._lookup([chunks[n] for n in wanted], [begins[n] for n in wanted], None),
-            wanted_rows=self._indices(last, wanted_rows),
-            count=len(last),
+            tokens=self._index_tensor(tokens, rows),
+            positions=self._index_tensor(positions, rows),
+            cache_slots=self._index_tensor(slots, rows, self._padding_slot),
+            attention=self._plan_attention(chunks, first_rows, rows),
+            last_attention=self._plan_attention(
+                [chunks[n] for n in selected], [first_rows[n] for n in selected], None
+            ),
+            logit_rows=self._index_tensor(logit_rows, self._tile_size(len(logit_rows))),
+            logit_count=len(logit_rows),
         )
 
-    def _lookup(self, chunks: Sequence[Chunk], begins: Sequence[int], rows: int | None) -> Lookup:
-        """For all rows of the chunks, padded to `rows`; or, with None, for the last of each."""
-        decoding = sum(chunk.decoding for chunk in chunks)
-        spread: list[int] = []
-        gather: list[int] = []
-        for number, (chunk, row) in enumerate(zip(chunks, begins, strict=True)):
-            offset, length = chunk.start % BLOCK, len(chunk.tokens)
-            first = number if chunk.decoding else decoding + len(spread) + offset
-            if rows is None:
-                gather.append(first + length - 1)
-            else:
-                # Leading rows that are no tokens exist only where a chunk has its tile to itself.
-                gather.extend([first] * (row - len(gather)) + list(range(first, first + length)))
-            if not chunk.decoding:
-                after = BLOCK - offset - length
-                spread.extend([row] * offset + list(range(row, row + length)) + [row] * after)
-        rows = self._rows(len(gather)) if rows is None else rows
-        return Lookup(tuple(chunks), self._indices(spread), self._indices(gather, rows))
+    def _plan_attention(
+        self, chunks: Sequence[Chunk], first_rows: Sequence[int], rows: int | None
+    ) -> AttentionPlan:
+        """Plan the attention for all rows of the chunks, padded to `rows`.
 
-    def _indices(self, values: list[int], length: int = 0, padding: int = 0) -> Tensor:
+        With `rows` None the results are those of the last token of each chunk only.
+        """
+        decode_count = sum(chunk.is_decode for chunk in chunks)
+        block_rows: list[int] = []
+        result_rows: list[int] = []
+        for number, (chunk, row) in enumerate(zip(chunks, first_rows, strict=True)):
+            offset, length = chunk.start % BLOCK_SIZE, len(chunk.tokens)
+            # The results are the decoded tokens, one each, followed by whole blocks.
+            first = number if chunk.is_decode else decode_count + len(block_rows) + offset
+            if rows is None:
+                result_rows.append(first + length - 1)
+            else:
+                # Padding rows in front exist only if a chunk has its tile to itself.
+                padding = [first] * (row - len(result_rows))
+                result_rows.extend(padding + list(range(first, first + length)))
+            if not chunk.is_decode:
+                # Places of the block without a token repeat a row; their results are not used.
+                after = BLOCK_SIZE - offset - length
+                block_rows.extend([row] * offset + list(range(row, row + length)) + [row] * after)
+        size = self._tile_size(len(result_rows)) if rows is None else rows
+        return AttentionPlan(
+            tuple(chunks), self._index_tensor(block_rows), self._index_tensor(result_rows, size)
+        )
+
+    def _index_tensor(self, values: list[int], length: int = 0, padding: int = 0) -> Tensor:
         padded = values + [padding] * (length - len(values))
+        # Through numpy: several times faster than torch.tensor(list).
         return torch.from_numpy(np.array(padded, dtype=np.int64)).to(self.device)
 
     @torch.inference_mode()
-    def run(self, weights: Weights, tile: Tile) -> Tensor:
-        """Compute a tile: writes its keys and values, returns the wanted logits [wanted, ids]."""
-        x = weights.embedding.index_select(0, tile.tokens)
-        rotations = self._rotations.index_select(0, tile.positions)
-        for layer, pool in zip(weights.layers[:-1], self.pool, strict=False):
-            queries = self._project(x, layer, pool, tile, rotations)
-            x = self._finish(x, layer, self._attend(queries, pool, tile.every))
-        layer, pool = weights.layers[-1], self.pool[-1]
-        queries = self._project(x, layer, pool, tile, rotations)
-        if tile.count == 0:
+    def forward(self, weights: ModelWeights, tile: Tile) -> Tensor:
+        """Compute a tile: write its keys and values, return logits [logit_count, vocabulary]."""
+        x = weights.embedding.index_select(0, tile.tokens)  # [rows, width]: residual stream
+        rope = self._rope.index_select(0, tile.positions)  # [rows, 1, head_dim / 2]
+        for layer, cache in zip(weights.layers[:-1], self.kv_cache, strict=False):
+            queries = self._project_qkv(x, layer, cache, tile, rope)
+            x = self._output_and_mlp(x, layer, self._attend(queries, cache, tile.attention))
+        # The last layer: keys and values for all rows, the rest for rows with logits only.
+        layer, cache = weights.layers[-1], self.kv_cache[-1]
+        queries = self._project_qkv(x, layer, cache, tile, rope)
+        if tile.logit_count == 0:
             return x.new_empty(0, self.shape.vocabulary)
-        attended = self._attend(queries, pool, tile.wanted)
-        x = self._finish(x.index_select(0, tile.wanted_rows), layer, attended)
-        return F.linear(self._norm(x, weights.norm), weights.head)[: tile.count]
+        attended = self._attend(queries, cache, tile.last_attention)
+        x = self._output_and_mlp(x.index_select(0, tile.logit_rows), layer, attended)
+        logits = F.linear(self._norm(x, weights.norm), weights.head)  # [padded, vocabulary]
+        return logits[: tile.logit_count]
 
-    def _project(
-        self, x: Tensor, layer: Layer, pool: Tensor, tile: Tile, rotations: Tensor
+    def _project_qkv(
+        self, x: Tensor, layer: LayerWeights, cache: Tensor, tile: Tile, rope: Tensor
     ) -> Tensor:
-        """Write the rows' keys and values; returns their queries [rows, heads, head_dim]."""
+        """Write the keys and values of the rows; return the queries [rows, heads, head_dim]."""
         shape = self.shape
-        joined = F.linear(self._norm(x, layer.before_attention), layer.qkv)
-        heads = joined.view(len(x), -1, shape.head_dim)
-        turned = heads[:, : shape.heads + shape.kv_heads]
-        normed = F.rms_norm(turned, (shape.head_dim,), None, shape.epsilon).mul_(layer.head_norm)
+        qkv = F.linear(self._norm(x, layer.attention_norm), layer.qkv)
+        heads = qkv.view(len(x), -1, shape.head_dim)  # [rows, heads + 2 kv_heads, head_dim]
+        qk = heads[:, : shape.heads + shape.kv_heads]
+        # Qwen3 normalises each head of queries and keys before RoPE (QK-Norm).
+        normed = F.rms_norm(qk, (shape.head_dim,), None, shape.epsilon).mul_(layer.qk_norm)
+        # Neighbouring dimensions are one complex number (see `_interleave_halves`); RoPE
+        # multiplies it by exp(i * position * frequency).
         pairs = torch.view_as_complex(normed.view(*normed.shape[:-1], -1, 2))
-        turned.copy_(torch.view_as_real(pairs.mul_(rotations)).flatten(-2))
-        new = heads[:, shape.heads :].view(len(x), 2, shape.kv_heads, shape.head_dim)
-        pool.index_copy_(2, tile.places, new.permute(1, 2, 0, 3))
+        qk.copy_(torch.view_as_real(pairs.mul_(rope)).flatten(-2))
+        kv = heads[:, shape.heads :].view(len(x), 2, shape.kv_heads, shape.head_dim)
+        cache.index_copy_(2, tile.cache_slots, kv.permute(1, 2, 0, 3))
         return heads[:, : shape.heads]
 
-    def _finish(self, x: Tensor, layer: Layer, attended: Tensor) -> Tensor:
-        """What follows attention in a layer."""
-        x = x + F.linear(attended, layer.out)
-        gate, up = F.linear(self._norm(x, layer.before_mlp), layer.gate_up).chunk(2, dim=-1)
+    def _output_and_mlp(self, x: Tensor, layer: LayerWeights, attended: Tensor) -> Tensor:
+        """Compute the rest of a layer: output projection and SwiGLU MLP, both residual."""
+        # x + W_o a;  then x + W_down (silu(W_gate n) * (W_up n)) with n = RMSNorm(x).
+        x = x + F.linear(attended, layer.attention_out)
+        gate, up = F.linear(self._norm(x, layer.mlp_norm), layer.gate_up).chunk(2, dim=-1)
         return x + F.linear(F.silu(gate).mul_(up), layer.down)
 
     def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        # RMSNorm: x / sqrt(mean(x^2) + epsilon) * weight (Zhang & Sennrich 2019).
         return F.rms_norm(x, (x.shape[-1],), weight, self.shape.epsilon)
 
-    def _attend(self, queries: Tensor, pool: Tensor, lookup: Lookup) -> Tensor:
-        """Each chunk over its own keys: [rows, heads, head_dim] to [rows, heads * head_dim]."""
+    def _attend(self, queries: Tensor, cache: Tensor, plan: AttentionPlan) -> Tensor:
+        """Attend from each chunk to its own keys.
+
+        Args:
+            queries: [rows, heads, head_dim]
+            cache: Keys and values of one layer [2, kv_heads, slots, head_dim].
+            plan: The chunks and their rows.
+
+        Returns:
+            [rows of the plan, heads * head_dim]
+        """
         heads, head_dim, kv_heads = self.shape.heads, self.shape.head_dim, self.shape.kv_heads
-        blocks = queries.index_select(0, lookup.spread).view(-1, BLOCK, heads, head_dim)
-        blocks = blocks.transpose(1, 2)
-        keys, values = pool[0], pool[1]
+        blocks = queries.index_select(0, plan.block_rows).view(-1, BLOCK_SIZE, heads, head_dim)
+        blocks = blocks.transpose(1, 2)  # [prefill chunks, heads, BLOCK_SIZE, head_dim]
+        keys, values = cache[0], cache[1]
         results, block = [], 0
-        for number, chunk in enumerate(lookup.chunks):
-            if chunk.decoding:
-                # One query: the heads that share keys stand where a block has its positions.
+        for number, chunk in enumerate(plan.chunks):
+            if chunk.is_decode:
+                # One query: heads that share a key head take the place of the positions, so
+                # [1, kv_heads, heads / kv_heads, head_dim] needs no repeated keys.
                 query = queries[number].view(1, kv_heads, -1, head_dim)
                 end, mask = chunk.start + 1, None
             else:
                 query = blocks[block : block + 1]
                 block += 1
-                end = (chunk.start // BLOCK + 1) * BLOCK
+                end = (chunk.start // BLOCK_SIZE + 1) * BLOCK_SIZE
                 mask = self._mask[:, self._mask.shape[1] - end :]
-            seen = slice(chunk.region, chunk.region + end)
+            # Slots after the last computed key are masked or outside the span.
+            span = slice(chunk.cache_offset, chunk.cache_offset + end)
+            # softmax(q k^T / sqrt(head_dim) + mask) v
             result = F.scaled_dot_product_attention(
-                query, keys[None, :, seen], values[None, :, seen], mask, enable_gqa=mask is not None
+                query, keys[None, :, span], values[None, :, span], mask, enable_gqa=mask is not None
             )
             if mask is not None:
-                result = result.transpose(1, 2)
+                result = result.transpose(1, 2)  # [1, BLOCK_SIZE, heads, head_dim]
             results.append(result.reshape(-1, heads * head_dim))
-        return torch.cat(results).index_select(0, lookup.gather)
+        return torch.cat(results).index_select(0, plan.result_rows)
 
 
 def _zeros(shape: tuple[int, ...], device: torch.device) -> Tensor:
-    """Zeros; on a CPU memory that costs nothing until it is written to."""
+    """Return zeros; on a CPU the operating system supplies the memory at the first write."""
     if device.type == "cpu":
         return torch.from_numpy(np.zeros(shape, dtype=np.float32))
     return torch.zeros(shape, device=device)
 
 
-def _rotations(shape: Shape, context: int) -> Tensor:
-    """RoPE (Su et al. 2021) as complex numbers [context, 1, head_dim / 2]."""
+def _rope_factors(shape: ModelShape, context: int) -> Tensor:
+    """Return the rotations of RoPE (Su et al. 2021), complex [context, 1, head_dim / 2].
+
+    Factor (p, j) is exp(i * p * theta^(-2j / head_dim)).
+    """
     exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.float64) / shape.head_dim
     angles = torch.outer(torch.arange(context, dtype=torch.float64), shape.theta**-exponents)
     return torch.polar(torch.ones_like(angles), angles).to(torch.complex64)[:, None]
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute in this thread alone, as the sampler does: else other kernels may be chosen."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@one_thread()
-@torch.inference_mode()
-def agreeing_tiles(weights: Weights, sizes: Sequence[int] = TILES) -> tuple[int, ...]:
-    """The tile sizes whose matrix products agree in every bit, row by row, in this environment.
-
-    Tried with random rows in another order and among other neighbours, on one layer's weights and
-    the head. The largest size is the reference. Empty if even that one depends on the order.
-    """
-    generator = torch.Generator().manual_seed(0)
-    agreeing = set(sizes)
-    layer = weights.layers[0]
-    for matrix in (layer.qkv, layer.out, layer.gate_up, layer.down, weights.head):
-        rows = torch.randn(max(sizes), matrix.shape[1], generator=generator).to(matrix.device)
-        expected = F.linear(rows, matrix)
-        for size in sizes:
-            order = torch.randperm(max(sizes), generator=generator)[:size].to(matrix.device)
-            if not torch.equal(F.linear(rows[order], matrix), expected[order]):
-                agreeing.discard(size)
-    return tuple(sorted(agreeing))

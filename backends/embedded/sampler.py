@@ -1,9 +1,8 @@
-"""The sampler: answers many requests at once from one small model in this process.
+"""The sampler: answers many requests concurrently with one small model in this process.
 
-Requests are batched continuously: each step computes one token of every answer in progress, and
-as much of the waiting prompts as fits beside them. What a chat's earlier turns left in the cache is
-not computed again. The event loop hands requests in and takes tokens out; all computing happens
-in a thread of its own.
+Requests are batched continuously: each step computes one token of every answer in progress and as
+many tokens of waiting prompts as fit beside them. Keys and values of earlier turns of a chat are
+reused. The event loop submits requests and receives tokens; a separate thread does the computing.
 """
 
 from __future__ import annotations
@@ -11,55 +10,67 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Message
+from backends.embedded.batch_invariance import batch_invariant_tiles, single_thread
 from backends.embedded.batching import Batcher
-from backends.embedded.cache import Prompt
-from backends.embedded.constrained_decoding import GuideMaker
-from backends.embedded.model import Model, agreeing_tiles, one_thread
-from backends.embedded.scheduler import Running, Stats
-from backends.embedded.token_sampling import Draw, Drawn, TopLogprob
+from backends.embedded.cache import HashedPrompt
+from backends.embedded.constrained_decoding import ConstraintFactory
+from backends.embedded.model import InferenceModel
+from backends.embedded.sequence import SamplerStats, SequenceState
+from backends.embedded.token_sampling import GeneratedToken, SamplingParams, TopLogprob
 from backends.embedded.tokens import ChatTokenizer
 from backends.embedded.weights import (
-    Shape,
-    Weights,
-    fuse,
+    ModelShape,
+    ModelWeights,
+    StateDict,
+    fuse_weights,
     merge_lora,
-    read_config,
-    read_shape,
-    read_state,
+    parse_shape,
+    read_model_config,
+    read_state_dict,
 )
 
-__all__ = ["Draw", "Drawn", "QueueFull", "Sampler", "Stats", "TopLogprob"]
+__all__ = ["GeneratedToken", "QueueFull", "Sampler", "SamplerStats", "SamplingParams", "TopLogprob"]
 
-LONGEST_CONTEXT = 8192
-"""Without a wish, no context is longer than this: memory is set aside for whole contexts."""
-POOL_BYTES = 2**30
-"""Memory for the keys and values of chats, of which only what is used is taken."""
-CHATS_PER_SLOT = 8
-"""Chats that are remembered, for each request that may run."""
+DEFAULT_MAX_CONTEXT = 8192
+"""Longest context unless a longer one is requested: the cache reserves whole contexts."""
+KV_CACHE_BYTES = 2**30
+"""Address space of the KV cache; only the parts that are written occupy memory on a CPU."""
+REGIONS_PER_SLOT = 8
+"""Chats that stay in the KV cache, for each request that can run."""
 
 
 class QueueFull(BackendError):
-    """More requests are waiting than the sampler takes."""
+    """The waiting queue of the sampler is full."""
 
     def __init__(self, waiting: int) -> None:
         super().__init__(
-            f"{waiting} requests are waiting already", "rate_limit", retryable=True, retry_after=1.0
+            f"the queue is full: {waiting} requests are waiting",
+            "rate_limit",
+            retryable=True,
+            retry_after=1.0,
         )
 
 
 class Sampler:
-    """A Qwen3 checkpoint, ready to answer. Used from any event loop; close it when done.
+    """A Qwen3 checkpoint, loaded for sampling. Usable from any event loop; close it after use.
 
-    `slots` requests run at once and up to `max_queue` more wait. `threads` compute (by default one
-    per processor, at most four). Raises UsageError if the folder holds no such checkpoint.
+    Args:
+        folder: The checkpoint, in the Hugging Face format.
+        device: "auto", "cpu" or "cuda".
+        slots: Requests that run concurrently.
+        context_length: Tokens of prompt and answer; by default the model's, at most 8192.
+        max_queue: Further requests that may wait.
+        threads: Threads that compute; by default one per processor, at most four.
+
+    Raises:
+        UsageError: The folder has no Qwen3 checkpoint.
     """
 
     def __init__(
@@ -72,137 +83,157 @@ class Sampler:
         max_queue: int = 1024,
         threads: int | None = None,
     ) -> None:
-        config = read_config(folder)
-        shape = read_shape(config)
-        chosen = torch.device(_device(device))
+        config = read_model_config(folder)
+        shape = parse_shape(config)
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        torch_device = torch.device(device)
         self.name = folder.name
-        self.context_length = min(context_length or LONGEST_CONTEXT, shape.context)
-        self.chat = ChatTokenizer(folder, config)
-        self.tokenizer = self.chat.tokenizer
-        self.end_ids = self.chat.end_ids
-        self._state = read_state(folder)
-        with one_thread():
-            self._base = fuse(self._state, shape, chosen)
-        self._adapters: dict[str, Weights] = {}
-        self._folders: dict[str, Path] = {}
-        self._guides = GuideMaker(self.tokenizer, shape.vocabulary, self.end_ids)
-        regions = _regions(slots, self.context_length, shape)
-        model = Model(shape, chosen, self.context_length, regions, agreeing_tiles(self._base))
-        self._batcher = Batcher(model, self.chat, min(slots, regions), threads)
+        self.context_length = min(context_length or DEFAULT_MAX_CONTEXT, shape.context)
+        self.chat_tokenizer = ChatTokenizer(folder, config)
+        self.tokenizer = self.chat_tokenizer.tokenizer
+        self.end_ids = self.chat_tokenizer.end_ids
+        self._state = read_state_dict(folder)
+        with single_thread():
+            self._base = fuse_weights(self._state, shape, torch_device)
+        self._adapters: dict[str, ModelWeights] = {}
+        self._adapter_folders: dict[str, Path] = {}
+        self._constraints = ConstraintFactory(self.tokenizer, shape.vocabulary, self.end_ids)
+        # A running request occupies a region, so there are never more slots than regions.
+        regions = _cache_regions(slots, self.context_length, shape)
+        model = InferenceModel(
+            shape, torch_device, self.context_length, regions, batch_invariant_tiles(self._base)
+        )
+        self._batcher = Batcher(model, self.chat_tokenizer, min(slots, regions), threads)
         self._max_queue = max_queue
         self._lock = threading.Lock()
         self.stats = self._batcher.stats
-        # Also when it is forgotten, and at exit: threads that compute then would crash.
-        self._finish = weakref.finalize(self, self._batcher.close)
+        # Also runs when the sampler is garbage-collected and at exit: threads that compute while
+        # the interpreter shuts down would crash.
+        self._finalizer = weakref.finalize(self, self._batcher.close)
 
     @property
     def device(self) -> str:
-        """Where it computes: `cpu` or `cuda`."""
+        """Return the device: `cpu` or `cuda`."""
         return str(self._batcher.model.device)
 
     @property
     def adapters(self) -> tuple[str, ...]:
-        """The names of the adapters that are loaded."""
+        """Return the names of the loaded adapters."""
         return tuple(self._adapters)
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt for an answer to this chat."""
-        return self.chat.encode(messages)
+        """Return the prompt tokens for an answer to this chat."""
+        return self.chat_tokenizer.encode(messages)
 
     async def generate(
-        self, prompt: Sequence[int], draw: Draw, adapter: str | None = None
-    ) -> AsyncGenerator[Drawn, None]:
-        """Sample an answer, token by token; the last one has a finish reason.
+        self, prompt: Sequence[int], params: SamplingParams, adapter: str | None = None
+    ) -> AsyncGenerator[GeneratedToken, None]:
+        """Sample an answer, token by token; the last token has a finish reason.
 
-        An answer that reaches the end of the context is finished by "length". Closing the
-        iterator ends the request. Raises ContextOverflow if not even one token fits behind the
-        prompt, QueueFull, and UsageError for an unknown adapter or a bad `draw`.
+        An answer that reaches the end of the context finishes with "length". Closing the iterator
+        cancels the request.
+
+        Args:
+            prompt: Token ids.
+            params: Sampling parameters.
+            adapter: Name of a loaded adapter; None for the base weights.
+
+        Raises:
+            ContextOverflow: Not even one token fits after the prompt.
+            QueueFull: Too many requests are waiting.
+            UsageError: Unknown adapter, invalid prompt or invalid parameters.
+            BackendError: The sampler was closed.
         """
-        running = self._admit(list(prompt), draw, adapter)
-        self._batcher.submit(running)
+        sequence = self._make_sequence(list(prompt), params, adapter)
+        self._batcher.submit(sequence)
         try:
             while True:
-                drawn = await running.next()
-                yield drawn
-                if drawn.finish_reason is not None:
+                token = await sequence.next_token()
+                yield token
+                if token.finish_reason is not None:
                     return
-        finally:
-            running.cancelled = True
+        finally:  # Also when the caller closes the iterator or is cancelled.
+            sequence.cancelled = True
 
-    def _admit(self, prompt: list[int], draw: Draw, adapter: str | None) -> Running:
-        draw.check()
+    def _make_sequence(
+        self, prompt: list[int], params: SamplingParams, adapter: str | None
+    ) -> SequenceState:
+        params.validate()
         if adapter is not None and adapter not in self._adapters:
-            raise UsageError(f"no adapter '{adapter}' is loaded")
-        if not prompt or not all(
-            0 <= token < self._batcher.model.shape.vocabulary for token in prompt
-        ):
-            raise UsageError("the prompt is empty, or has ids that are not in the vocabulary")
+            raise UsageError(f"adapter '{adapter}' is not loaded")
+        vocabulary = self._batcher.model.shape.vocabulary
+        if not prompt or not all(0 <= token < vocabulary for token in prompt):
+            raise UsageError("the prompt is empty, or contains ids outside the vocabulary")
         if len(prompt) >= self.context_length:
             raise ContextOverflow(
-                f"the prompt has {len(prompt)} tokens; {self.name} takes {self.context_length}, "
-                "the answer included"
+                f"the prompt has {len(prompt)} tokens; the context of {self.name} is "
+                f"{self.context_length} tokens, including the answer"
             )
+        # Checked before the request is hashed and tokenized for its constraint.
         if self.stats.waiting >= self._max_queue:
             raise QueueFull(self.stats.waiting)
         weights = self._base if adapter is None else self._adapters[adapter]
-        hashed = Prompt.of(prompt, weights)
-        loop = asyncio.get_running_loop()
-        guide = self._guides.make(draw)
-        return Running(hashed, draw, guide, self.chat.stream(draw.stop), loop)
+        return SequenceState(
+            prompt=HashedPrompt.of(prompt, weights),
+            params=params,
+            constraint=self._constraints.create(params),
+            detokenizer=self.chat_tokenizer.make_detokenizer(params.stop),
+            loop=asyncio.get_running_loop(),
+        )
 
     def load_adapter(self, name: str, folder: Path) -> None:
-        """Make a PEFT LoRA adapter available; one of that name is replaced. Raises UsageError.
+        """Load a PEFT LoRA adapter, or replace the one of that name. Raises UsageError.
 
-        Requests under way finish with what they began with.
+        Running requests finish with the weights with which they started.
         """
-        merged = merge_lora(self._state, folder)
-        weights = fuse(merged, self._batcher.model.shape, self._batcher.model.device)
+        weights = self._fuse(merge_lora(self._state, folder))
+        # A lock, because adapters are loaded in threads while the event loop reads them.
         with self._lock:
-            self._adapters[name], self._folders[name] = weights, folder
+            self._adapters[name], self._adapter_folders[name] = weights, folder
 
-    def load_named(self, name: str, state: Mapping[str, Tensor]) -> None:
-        """Answer with these weights for whoever asks for the adapter `name`.
+    def load_adapter_weights(self, name: str, state: StateDict) -> None:
+        """Load the complete weights of a model under the name of an adapter.
 
-        Names as in transformers, all of them; `unload_adapter` forgets them.
+        Tensor names are those of transformers. Raises UsageError for a missing tensor.
         """
-        weights = fuse(state, self._batcher.model.shape, self._batcher.model.device)
+        weights = self._fuse(state)
         with self._lock:
             self._adapters[name] = weights
-            self._folders.pop(name, None)
+            self._adapter_folders.pop(name, None)  # Not to be merged again by `load_weights`.
 
     def unload_adapter(self, name: str) -> None:
-        """Forget an adapter. Raises UsageError if it is not loaded."""
+        """Remove an adapter. Raises UsageError if it is not loaded."""
         with self._lock:
             if self._adapters.pop(name, None) is None:
-                raise UsageError(f"no adapter '{name}' is loaded")
-            self._folders.pop(name, None)
+                raise UsageError(f"adapter '{name}' is not loaded")
+            self._adapter_folders.pop(name, None)
 
-    def load_weights(self, state: Mapping[str, Tensor]) -> None:
-        """Answer with these weights from now on (names as in transformers, all of them).
+    def load_weights(self, state: StateDict) -> None:
+        """Replace the base weights by the complete weights of a model (names of transformers).
 
-        Nothing cached under the old ones is used again; adapters are merged anew. Requests under
-        way finish with what they began with.
+        Adapters that were loaded from a folder are merged again. Cached keys and values of the
+        old weights are not reused. Running requests finish with the weights with which they
+        started.
         """
-        shape, device = self._batcher.model.shape, self._batcher.model.device
-        base = fuse(state, shape, device)
-        kept = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
+        base = self._fuse(state)
+        # A copy: the caller may go on training the tensors.
+        base_state = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
         with self._lock:
-            self._state, self._base = kept, base
-            for name, folder in self._folders.items():
-                self._adapters[name] = fuse(merge_lora(kept, folder), shape, device)
+            self._state, self._base = base_state, base
+            for name, folder in self._adapter_folders.items():
+                self._adapters[name] = self._fuse(merge_lora(base_state, folder))
+
+    def _fuse(self, state: StateDict) -> ModelWeights:
+        return fuse_weights(state, self._batcher.model.shape, self._batcher.model.device)
 
     async def close(self) -> None:
-        """End the requests under way (with a BackendError) and give back thread and memory."""
-        await asyncio.get_running_loop().run_in_executor(None, self._finish)
+        """Fail running requests with a BackendError and release threads and memory."""
+        await asyncio.get_running_loop().run_in_executor(None, self._finalizer)
 
 
-def _device(wish: str) -> str:
-    if wish != "auto":
-        return wish
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _regions(slots: int, context: int, shape: Shape) -> int:
-    """How many chats fit into the pool; at least one, however large."""
-    bytes_each = 2 * shape.layers * shape.kv_heads * shape.head_dim * 4 * context
-    return max(1, min(slots * CHATS_PER_SLOT, POOL_BYTES // bytes_each))
+def _cache_regions(slots: int, context: int, shape: ModelShape) -> int:
+    """Return the number of regions of the KV cache: at least one, however large."""
+    # Keys and values, 4 bytes per float32.
+    bytes_per_region = 2 * shape.layers * shape.kv_heads * shape.head_dim * 4 * context
+    return max(1, min(slots * REGIONS_PER_SLOT, KV_CACHE_BYTES // bytes_per_region))

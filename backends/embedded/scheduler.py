@@ -1,64 +1,102 @@
-"""A request on its way through the sampler, and what the sampler counts."""
+"""Scheduling: the tokens that one step of continuous batching computes, and on which thread."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from arena.core.errors import BackendError
-from backends.embedded.cache import Prompt, Region
-from backends.embedded.constrained_decoding import Guide
-from backends.embedded.text import TextStream
-from backends.embedded.token_sampling import Draw, Drawn
+from backends.embedded.model import BLOCK_SIZE, Chunk
+from backends.embedded.sequence import SequenceState
 
-
-@dataclass(slots=True)
-class Stats:
-    """Counters since the start, and how many requests there are now."""
-
-    requests: int = 0
-    running: int = 0
-    waiting: int = 0
-    prompt_tokens: int = 0
-    cached_prompt_tokens: int = 0
-    generated_tokens: int = 0
-    steps: int = 0
+PREFILL_TOKENS = 256
+"""Prompt tokens per step and thread; the limit keeps answers in progress from waiting."""
 
 
-@dataclass(slots=True, eq=False)
-class Running:
-    """One request on its way: what it was given, how far it is, and where its tokens go."""
+@dataclass(frozen=True, slots=True)
+class ScheduledSequence:
+    """The tokens of one sequence that a step computes."""
 
-    prompt: Prompt
-    draw: Draw
-    guide: Guide | None
-    stream: TextStream
-    loop: asyncio.AbstractEventLoop
-    cancelled: bool = False
-    region: Region | None = None
-    cached: int = 0
-    """Tokens of the prompt that were in the cache."""
-    computed: int = 0
-    """Tokens whose keys and values are in the region."""
-    answer: list[int] = field(default_factory=list)
-    finished: bool = False
-    _noise: Callable[[], float] | None = None
-    _inbox: asyncio.Queue[Drawn | BackendError] = field(default_factory=asyncio.Queue)
+    sequence: SequenceState
+    chunks: tuple[Chunk, ...]
 
-    def noise(self) -> float:
-        """The next of this answer's random numbers, uniform in [0, 1)."""
-        if self._noise is None:
-            self._noise = self.draw.generator().random
-        return self._noise()
+    @property
+    def cost(self) -> int:
+        """Return the approximate cost, in tokens that pass through the linear layers.
 
-    async def next(self) -> Drawn:
-        """The next token. Raises BackendError if none will come."""
-        item = await self._inbox.get()
-        if isinstance(item, BackendError):
-            raise item
-        return item
+        Attention over `start` earlier keys adds about start / 128.
+        """
+        return sum(len(chunk.tokens) + chunk.start // 128 for chunk in self.chunks)
 
-    def put(self, item: Drawn | BackendError) -> None:
-        """Called in the event loop."""
-        self._inbox.put_nowait(item)
+
+def schedule_step(
+    sequences: Sequence[SequenceState], context: int, threads: int
+) -> list[ScheduledSequence]:
+    """Return the next token of every answer, and prompt tokens up to the limit of a step.
+
+    Args:
+        sequences: The running requests; prompts are computed in this order.
+        context: Slots of a region of the KV cache.
+        threads: Number of threads that share the step.
+    """
+    # Decoding has priority: it costs one row per answer. Prefill fills the rest of the step.
+    remaining = PREFILL_TOKENS * threads
+    scheduled = []
+    for sequence in sequences:
+        if sequence.output_ids:  # The prompt is complete: decode.
+            scheduled.append(ScheduledSequence(sequence, (_decode_chunk(sequence, context),)))
+        elif remaining > 0:
+            chunks = tuple(_prefill_chunks(sequence, context, remaining))
+            remaining -= sum(len(chunk.tokens) for chunk in chunks)
+            scheduled.append(ScheduledSequence(sequence, chunks))
+    return scheduled
+
+
+def _decode_chunk(sequence: SequenceState, context: int) -> Chunk:
+    return Chunk(
+        tokens=sequence.output_ids[-1:],
+        # The newest token: sampled in the step before, its keys and values not yet computed.
+        start=len(sequence.prompt.tokens) + len(sequence.output_ids) - 1,
+        cache_offset=_cache_offset(sequence, context),
+        is_decode=True,
+        needs_logits=True,
+    )
+
+
+def _prefill_chunks(sequence: SequenceState, context: int, limit: int) -> Iterator[Chunk]:
+    """Yield the next tokens of the prompt, cut at multiples of BLOCK_SIZE.
+
+    The block in which the limit lies is finished, so that a block is computed in one step.
+    """
+    start, prompt = sequence.computed_tokens, sequence.prompt.tokens
+    last = min(start + limit, len(prompt))
+    while start < last:
+        # The next block boundary; `start` is inside a block after a cached prefix.
+        end = min(len(prompt), (start // BLOCK_SIZE + 1) * BLOCK_SIZE)
+        yield Chunk(
+            tokens=prompt[start:end],
+            start=start,
+            cache_offset=_cache_offset(sequence, context),
+            is_decode=False,
+            # Only the last prompt token predicts a token of the answer.
+            needs_logits=end == len(prompt),
+        )
+        start = end
+
+
+def _cache_offset(sequence: SequenceState, context: int) -> int:
+    assert sequence.region is not None
+    return sequence.region.number * context  # Regions are contiguous in the KV cache.
+
+
+def balance_load(
+    scheduled: Sequence[ScheduledSequence], threads: int
+) -> list[list[ScheduledSequence]]:
+    """Distribute sequences over threads so that the threads finish at about the same time.
+
+    Greedy rule "longest processing time first" (Graham 1969): in the order of decreasing cost,
+    each sequence goes to the thread with the least work.
+    """
+    per_thread: list[list[ScheduledSequence]] = [[] for _ in range(threads)]
+    for item in sorted(scheduled, key=lambda item: -item.cost):
+        min(per_thread, key=lambda items: sum(other.cost for other in items)).append(item)
+    return per_thread

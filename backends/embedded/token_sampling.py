@@ -1,6 +1,6 @@
-"""Drawing one token from one row of logits: temperature, top_p, mask, and both log-probabilities.
+"""Sampling of one token from one row of logits: temperature, top-p, token mask, log-probabilities.
 
-Everything is computed in float64 and row by row, so that no row can disturb another.
+All arithmetic is in float64 and for one row at a time, so that no row can influence another.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import JsonValue
 
 from arena.core.errors import UsageError
-from arena.core.json import Json
 
-Logits = NDArray[np.float64]
-Ids = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+TokenIds = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
-    """How one answer is drawn; names and meanings are OpenAI's, or vLLM's for the guides.
+class SamplingParams:
+    """Parameters of one answer; names and meanings are OpenAI's, `guided_…` are vLLM's.
 
-    Without a seed one is taken from the operating system. At most one guide may be set.
+    At most one of the `guided_…` fields may be set. Without a seed the operating system supplies
+    one.
     """
 
     temperature: float = 1.0
@@ -34,29 +35,29 @@ class Draw:
     seed: int | None = None
     guided_choice: tuple[str, ...] = ()
     guided_regex: str = ""
-    guided_json: dict[str, Json] | None = None
+    guided_json: dict[str, JsonValue] | None = None
     top_logprobs: int = 0
 
-    def check(self) -> None:
-        """Raises UsageError for values that mean nothing."""
-        if not 0.0 <= self.temperature < float("inf"):
-            raise UsageError(f"temperature={self.temperature}: must be a number from 0")
+    def validate(self) -> None:
+        """Raise UsageError for a value out of range."""
+        if not 0.0 <= self.temperature < float("inf"):  # NaN fails this comparison too.
+            raise UsageError(f"temperature={self.temperature}: must be a finite number from 0")
         if not 0.0 < self.top_p <= 1.0:
             raise UsageError(f"top_p={self.top_p}: must be above 0 and at most 1")
         if self.max_tokens < 1:
             raise UsageError(f"max_tokens={self.max_tokens}: must be at least 1")
-        guides = [self.guided_choice, self.guided_regex, self.guided_json is not None]
-        if sum(map(bool, guides)) > 1:
+        constraints = [self.guided_choice, self.guided_regex, self.guided_json is not None]
+        if sum(map(bool, constraints)) > 1:
             raise UsageError("only one of guided_choice, guided_regex and guided_json can be set")
 
-    def generator(self) -> random.Random:
-        """The noise of this answer: one number per token, in order, whatever else is computed."""
+    def make_rng(self) -> random.Random:
+        """Return the random numbers of this answer: one per token, independent of the batch."""
         return random.Random(secrets.randbits(64) if self.seed is None else self.seed)
 
 
 @dataclass(frozen=True, slots=True)
 class TopLogprob:
-    """One of the most probable tokens at a position, under the model's plain distribution."""
+    """One of the most probable tokens of a position, under the unmodified distribution."""
 
     id: int
     text: str
@@ -64,12 +65,12 @@ class TopLogprob:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """One sampled token.
+class GeneratedToken:
+    """One sampled token of an answer.
 
-    `text` is what the answer gains by it: nothing for the end token, or while a character or a
-    possible stop string is incomplete. `logprob` is under the model's plain distribution,
-    `sampled_logprob` under the one it was drawn from (temperature, top_p, mask).
+    `text` is the text that the answer gains: empty for the end token, and while a character or a
+    possible stop string is incomplete. `logprob` refers to the unmodified distribution of the
+    model, `sampled_logprob` to the sampling distribution (temperature, top-p, token mask).
     """
 
     id: int
@@ -79,54 +80,72 @@ class Drawn:
     top: tuple[TopLogprob, ...]
     finish_reason: Literal["stop", "length"] | None
     cached_tokens: int = 0
-    """Of the prompt's tokens, those that were not computed again."""
+    """Prompt tokens that were found in the KV cache."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
-    """The token that was drawn, and the plain log-probabilities of all."""
+class TokenDraw:
+    """A sampled token id, and the log-probabilities of the whole vocabulary [vocabulary]."""
 
     id: int
     logprob: float
     sampled_logprob: float
-    plain: Logits
+    logprobs: FloatArray
 
 
-def pick(logits: NDArray[np.float32], draw: Draw, noise: float, allowed: Ids | None = None) -> Pick:
-    """Draw from one row [vocabulary] by `noise`, uniform in [0, 1); `allowed` None is all ids.
+def sample_token(
+    logits: NDArray[np.float32],
+    params: SamplingParams,
+    uniform: float,
+    allowed: TokenIds | None = None,
+) -> TokenDraw:
+    """Sample a token by inversion of the cumulative distribution.
 
-    Temperature 0 takes the most probable; its distribution is that token with certainty.
+    Args:
+        logits: One row [vocabulary].
+        params: Temperature and top-p; temperature 0 takes the most probable token, with
+            probability 1.
+        uniform: A uniform random number in [0, 1).
+        allowed: The token ids that may be sampled, ascending; None allows all.
     """
-    plain = log_softmax(logits.astype(np.float64))
-    scores = plain if allowed is None else plain[allowed]
-    if draw.temperature == 0.0:
-        index, sampled = int(scores.argmax()), 0.0
+    logprobs = log_softmax(logits.astype(np.float64))
+    # The mask comes first: temperature and top-p apply to the distribution over allowed tokens.
+    scores = logprobs if allowed is None else logprobs[allowed]
+    if params.temperature == 0.0:
+        index, sampled_logprob = int(scores.argmax()), 0.0  # log(1) = 0
     else:
-        cold = scores if draw.temperature == 1.0 else scores / draw.temperature
-        chances = np.exp(cold - cold.max())
-        if draw.top_p < 1.0:
-            chances[~_nucleus(chances, draw.top_p)] = 0.0
-        steps = chances.cumsum()
-        # Rounding may put the target on the last step itself; the last possible id is meant then.
-        index = int(steps.searchsorted(noise * steps[-1], side="right"))
-        index = index if index < len(steps) else int(chances.nonzero()[0][-1])
-        sampled = float(np.log(chances[index] / steps[-1]))
-    chosen = index if allowed is None else int(allowed[index])
-    return Pick(chosen, float(plain[chosen]), sampled, plain)
+        # p_i is proportional to exp(score_i / T); subtracting the maximum prevents overflow.
+        scaled = scores if params.temperature == 1.0 else scores / params.temperature
+        weights = np.exp(scaled - scaled.max())  # not normalised
+        if params.top_p < 1.0:
+            weights[~_nucleus_mask(weights, params.top_p)] = 0.0
+        cumulative = weights.cumsum()
+        # The first index with cumulative[index] > u * total; side="right" skips weights of zero.
+        index = int(cumulative.searchsorted(uniform * cumulative[-1], side="right"))
+        # Rounding may put u * total on the total itself; then take the last index with a weight.
+        index = index if index < len(cumulative) else int(weights.nonzero()[0][-1])
+        # log(p) under the sampling distribution, p = weight / total.
+        sampled_logprob = float(np.log(weights[index] / cumulative[-1]))
+    # `index` counts within the allowed ids.
+    token = index if allowed is None else int(allowed[index])
+    return TokenDraw(token, float(logprobs[token]), sampled_logprob, logprobs)
 
 
-def log_softmax(logits: Logits) -> Logits:
-    """Log-probabilities of one row."""
+def log_softmax(logits: FloatArray) -> FloatArray:
+    """Return the log-probabilities of one row: x - max(x) - log(sum(exp(x - max(x))))."""
+    # Subtracting the maximum changes nothing but prevents overflow of exp.
     shifted = logits - logits.max()
-    normal: Logits = shifted - np.log(np.exp(shifted).sum())
-    return normal
+    logprobs: FloatArray = shifted - np.log(np.exp(shifted).sum())
+    return logprobs
 
 
-def _nucleus(chances: Logits, top_p: float) -> NDArray[np.bool_]:
-    """The fewest most probable entries whose sum reaches `top_p` (Holtzman et al. 2020)."""
-    order = np.argsort(-chances, kind="stable")
-    before = chances[order].cumsum() - chances[order]
-    kept = np.zeros(len(chances), dtype=np.bool_)
-    kept[order[before < top_p * chances.sum()]] = True
-    kept[order[0]] = True
-    return kept
+def _nucleus_mask(weights: FloatArray, top_p: float) -> NDArray[np.bool_]:
+    """Mark the fewest most probable entries whose sum reaches `top_p` (Holtzman et al. 2020)."""
+    order = np.argsort(-weights, kind="stable")  # Stable: ties are broken by the token id.
+    # The weight before an entry. An entry belongs to the nucleus if those before it do not yet
+    # reach top_p of the total; so the entry that crosses the threshold is included.
+    preceding = weights[order].cumsum() - weights[order]
+    mask = np.zeros(len(weights), dtype=np.bool_)
+    mask[order[preceding < top_p * weights.sum()]] = True
+    mask[order[0]] = True  # At least one, also if rounding makes the comparison fail.
+    return mask

@@ -1,4 +1,4 @@
-"""A Qwen3 checkpoint in the Hugging Face format: its shape, weights, and LoRA adapters on it."""
+"""A Qwen3 checkpoint in the Hugging Face format: shape, weights, and LoRA adapters."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
+from pydantic import BaseModel, JsonValue, ValidationError
 from safetensors.torch import load_file
 from torch import Tensor
 
 from arena.core.errors import UsageError
 
-State = Mapping[str, Tensor]
+StateDict = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What config.json says of a Qwen3 model."""
+class ModelShape:
+    """Hyperparameters of a Qwen3 model that the forward pass needs."""
 
     layers: int
     width: int
@@ -29,69 +29,99 @@ class Shape:
     vocabulary: int
     context: int
     epsilon: float
+    """Of RMSNorm."""
     theta: float
+    """Base of the RoPE frequencies."""
     tied: bool
+    """The output head is the embedding matrix."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """One layer's weights; those that read the same input are joined."""
+class LayerWeights:
+    """Weights of one layer; matrices that read the same input are concatenated."""
 
-    before_attention: Tensor  # [width]
+    attention_norm: Tensor  # [width]
     qkv: Tensor  # [(heads + 2 kv_heads) head_dim, width]
-    head_norm: Tensor  # [heads + kv_heads, head_dim]: of the queries' heads, then the keys'
-    out: Tensor  # [width, heads head_dim]
-    before_mlp: Tensor  # [width]
+    qk_norm: Tensor  # [heads + kv_heads, head_dim]: of the queries' heads, then the keys'
+    attention_out: Tensor  # [width, heads head_dim]
+    mlp_norm: Tensor  # [width]
     gate_up: Tensor  # [2 inner, width]
     down: Tensor  # [width, inner]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weights:
-    """A whole model's weights, never changed once made: a request keeps those it started with."""
+class ModelWeights:
+    """Weights of a whole model. They are never changed: a request keeps those it started with."""
 
     embedding: Tensor  # [vocabulary, width]
     head: Tensor  # [vocabulary, width]; the embedding itself if tied
     norm: Tensor  # [width]
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerWeights, ...]
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """The checkpoint's config.json. Raises UsageError if there is none, or not of a Qwen3."""
+class _RopeConfig(BaseModel):
+    rope_type: str = "default"
+    rope_theta: float | None = None
+
+
+class _ModelConfig(BaseModel):
+    """Fields of config.json, under the names of transformers."""
+
+    num_hidden_layers: int
+    hidden_size: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int | None = None
+    vocab_size: int
+    max_position_embeddings: int
+    rms_norm_eps: float
+    rope_theta: float | None = None
+    rope_parameters: _RopeConfig | None = None  # The name in transformers 5.
+    rope_scaling: _RopeConfig | None = None
+    tie_word_embeddings: bool = False
+
+
+def read_model_config(folder: Path) -> dict[str, JsonValue]:
+    """Return the checkpoint's config.json. Raises UsageError unless it describes a Qwen3 model."""
     try:
-        config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
+        config: dict[str, JsonValue] = json.loads((folder / "config.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{folder}: no checkpoint can be read here ({error})") from None
-    if config.get("model_type") != "qwen3" or config.get("attention_bias"):
-        raise UsageError(f"{folder}: model_type={config.get('model_type')!r}; only qwen3 is known")
+        raise UsageError(f"{folder}: cannot read a checkpoint ({error})") from None
+    model_type = config.get("model_type")
+    if model_type != "qwen3" or config.get("attention_bias"):
+        raise UsageError(f"{folder}: model_type={model_type!r}; only qwen3 is supported")
     if config.get("use_sliding_window"):
-        raise UsageError(f"{folder}: sliding-window attention is not known")
+        raise UsageError(f"{folder}: sliding-window attention is not supported")
     return config
 
 
-def read_shape(config: Mapping[str, Any]) -> Shape:
-    """The numbers of config.json that the forward pass needs."""
-    heads = config["num_attention_heads"]
-    # transformers 5 keeps RoPE's base in a group of its own.
-    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    if rope.get("rope_type", "default") != "default":
-        raise UsageError(f"rope_type={rope['rope_type']!r}: only the default RoPE is known")
-    return Shape(
-        layers=config["num_hidden_layers"],
-        width=config["hidden_size"],
-        heads=heads,
-        kv_heads=config["num_key_value_heads"],
-        head_dim=config.get("head_dim") or config["hidden_size"] // heads,
-        vocabulary=config["vocab_size"],
-        context=config["max_position_embeddings"],
-        epsilon=config["rms_norm_eps"],
-        theta=rope.get("rope_theta") or config.get("rope_theta") or 10_000.0,
-        tied=config.get("tie_word_embeddings", False),
+def parse_shape(config: Mapping[str, JsonValue]) -> ModelShape:
+    """Return the hyperparameters in a config.json. Raises UsageError."""
+    try:
+        fields = _ModelConfig.model_validate(config)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise UsageError(f"config.json: {place}: {fault['msg']}") from None
+    rope = fields.rope_parameters or fields.rope_scaling or _RopeConfig()
+    if rope.rope_type != "default":
+        raise UsageError(f"rope_type={rope.rope_type!r}: only the default RoPE is supported")
+    return ModelShape(
+        layers=fields.num_hidden_layers,
+        width=fields.hidden_size,
+        heads=fields.num_attention_heads,
+        kv_heads=fields.num_key_value_heads,
+        head_dim=fields.head_dim or fields.hidden_size // fields.num_attention_heads,
+        vocabulary=fields.vocab_size,
+        context=fields.max_position_embeddings,
+        epsilon=fields.rms_norm_eps,
+        theta=rope.rope_theta or fields.rope_theta or 10_000.0,
+        tied=fields.tie_word_embeddings,
     )
 
 
-def read_state(folder: Path) -> dict[str, Tensor]:
-    """Every tensor of the folder's safetensors files. Raises UsageError if there is none."""
+def read_state_dict(folder: Path) -> dict[str, Tensor]:
+    """Return all tensors of the folder's safetensors files. Raises UsageError without any."""
     state: dict[str, Tensor] = {}
     for path in sorted(folder.glob("*.safetensors")):
         state |= load_file(path)
@@ -100,10 +130,10 @@ def read_state(folder: Path) -> dict[str, Tensor]:
     return state
 
 
-def fuse(state: State, shape: Shape, device: torch.device) -> Weights:
-    """Weights under the names of transformers' Qwen3ForCausalLM, copied and joined for sampling.
+def fuse_weights(state: StateDict, shape: ModelShape, device: torch.device) -> ModelWeights:
+    """Copy weights to a device in float32 and concatenate them for the forward pass.
 
-    Raises UsageError for a tensor that is missing.
+    Names are those of transformers' Qwen3ForCausalLM. Raises UsageError for a missing tensor.
     """
 
     def get(name: str) -> Tensor:
@@ -111,19 +141,24 @@ def fuse(state: State, shape: Shape, device: torch.device) -> Weights:
             raise UsageError(f"the checkpoint has no tensor '{name}'")
         return state[name].detach().to(device, torch.float32, copy=True).contiguous()
 
-    def layer(number: int) -> Layer:
-        at = f"model.layers.{number}"
-        attention, mlp = f"{at}.self_attn", f"{at}.mlp"
-        parts = {"q": shape.heads, "k": shape.kv_heads}
-        turned = [_paired(get(f"{attention}.{p}_proj.weight"), n) for p, n in parts.items()]
-        norms = [_paired(get(f"{attention}.{p}_norm.weight"), 1).expand(n, -1)
-                 for p, n in parts.items()]  # fmt: skip
-        return Layer(
-            before_attention=get(f"{at}.input_layernorm.weight"),
-            qkv=torch.cat([*turned, get(f"{attention}.v_proj.weight")]),
-            head_norm=torch.cat(norms),
-            out=get(f"{attention}.o_proj.weight"),
-            before_mlp=get(f"{at}.post_attention_layernorm.weight"),
+    def layer(number: int) -> LayerWeights:
+        prefix = f"model.layers.{number}"
+        attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
+        rotated_heads = {"q": shape.heads, "k": shape.kv_heads}  # RoPE does not apply to values.
+        qk = [
+            _interleave_halves(get(f"{attention}.{part}_proj.weight"), heads)
+            for part, heads in rotated_heads.items()
+        ]
+        norms = [
+            _interleave_halves(get(f"{attention}.{part}_norm.weight"), 1).expand(heads, -1)
+            for part, heads in rotated_heads.items()
+        ]
+        return LayerWeights(
+            attention_norm=get(f"{prefix}.input_layernorm.weight"),
+            qkv=torch.cat([*qk, get(f"{attention}.v_proj.weight")]),
+            qk_norm=torch.cat(norms),
+            attention_out=get(f"{attention}.o_proj.weight"),
+            mlp_norm=get(f"{prefix}.post_attention_layernorm.weight"),
             gate_up=torch.cat([get(f"{mlp}.gate_proj.weight"), get(f"{mlp}.up_proj.weight")]),
             down=get(f"{mlp}.down_proj.weight"),
         )
@@ -131,43 +166,45 @@ def fuse(state: State, shape: Shape, device: torch.device) -> Weights:
     embedding = get("model.embed_tokens.weight")
     head = embedding if shape.tied else get("lm_head.weight")
     layers = tuple(layer(number) for number in range(shape.layers))
-    return Weights(embedding, head, get("model.norm.weight"), layers)
+    return ModelWeights(embedding, head, get("model.norm.weight"), layers)
 
 
-def _paired(weight: Tensor, heads: int) -> Tensor:
-    """Reorder each head's dimensions so that the two which RoPE turns together are neighbours.
+def _interleave_halves(weight: Tensor, heads: int) -> Tensor:
+    """Reorder the dimensions of each head from (0 … h-1, h … 2h-1) to (0, h, 1, h+1, …).
 
-    Queries and keys are reordered alike, which leaves their products as they are; the rotation is
-    then one multiplication by complex numbers.
+    transformers rotates dimension i together with dimension h + i. After reordering both are
+    neighbours, and RoPE is one multiplication by complex numbers. Queries and keys are reordered
+    in the same way, so their dot products do not change.
     """
-    pairs = weight.view(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:])
-    return pairs.transpose(1, 2).reshape(weight.shape)
+    # [heads * 2h, …] as [heads, 2, h, …]; swapping the axes 2 and h interleaves the halves.
+    halves = weight.view(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:])
+    return halves.transpose(1, 2).reshape(weight.shape)
 
 
-def merge_lora(state: State, folder: Path) -> dict[str, Tensor]:
-    """The state with a PEFT LoRA adapter added: W + scale * B A (Hu et al. 2021).
+def merge_lora(state: StateDict, folder: Path) -> dict[str, Tensor]:
+    """Return the weights with a PEFT LoRA adapter added: W + scale * B A (Hu et al. 2021).
 
-    The scale is lora_alpha / r, or / sqrt(r) with `use_rslora`. Raises UsageError for a folder
-    that holds no such adapter, or one that does not fit.
+    The scale is lora_alpha / r, or lora_alpha / sqrt(r) with `use_rslora`. Raises UsageError for a
+    folder without such an adapter, or one that does not fit the model.
     """
     try:
         config = json.loads((folder / "adapter_config.json").read_text("utf-8"))
         adapter = load_file(folder / "adapter_model.safetensors")
     except (OSError, ValueError) as error:
-        raise UsageError(f"{folder}: no PEFT adapter can be read here ({error})") from None
+        raise UsageError(f"{folder}: cannot read a PEFT adapter ({error})") from None
     if config.get("peft_type", "LORA") != "LORA" or config.get("use_dora"):
-        raise UsageError(f"{folder}: only plain LoRA adapters are known")
+        raise UsageError(f"{folder}: only plain LoRA adapters are supported")
     if config.get("rank_pattern") or config.get("alpha_pattern"):
-        raise UsageError(f"{folder}: rank_pattern and alpha_pattern are not known")
+        raise UsageError(f"{folder}: rank_pattern and alpha_pattern are not supported")
     rank = config["r"]
     scale = config["lora_alpha"] / (rank**0.5 if config.get("use_rslora") else rank)
     merged = dict(state)
-    for name, down in adapter.items():
-        stem, found, _ = name.partition(".lora_A")
+    for name, down in adapter.items():  # A [rank, inputs] and B [outputs, rank]
+        stem, is_lora_a, _ = name.partition(".lora_A")
         target = stem.removeprefix("base_model.model.") + ".weight"
-        if not found:
+        if not is_lora_a:
             if ".lora_B" not in name:
-                raise UsageError(f"{folder}: what '{name}' means is not known")
+                raise UsageError(f"{folder}: unknown tensor '{name}'")
             continue
         up = adapter.get(name.replace(".lora_A", ".lora_B"))
         if up is None or target not in state or state[target].shape != (len(up), down.shape[1]):

@@ -1,4 +1,4 @@
-"""The ASGI application: routes, and what stands in front of them."""
+"""The ASGI application: routes and middleware."""
 
 from __future__ import annotations
 
@@ -14,46 +14,54 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from backends.server.adapters import Adapters
-from backends.server.completions import Completions
-from backends.server.draining import CutShort
-from backends.server.errors import ApiError, api_error, http_error, internal_error
-from backends.server.generation import ClientGone
-from backends.server.guard import Guard, read_body
-from backends.server.legacy import LegacyBody, llm_request
-from backends.server.metrics import Measured, Metrics
+from backends.server.access import (
+    AccessControl,
+    ApiError,
+    handle_api_error,
+    handle_http_error,
+    handle_internal_error,
+    read_body,
+)
+from backends.server.adapters import AdapterLoader
+from backends.server.completions import CompletionEndpoints
+from backends.server.generation import ClientDisconnected
+from backends.server.metrics import MetricsMiddleware, ServerMetrics
 from backends.server.schemas import (
     AnyBody,
     ChatBody,
+    LegacyBody,
     LoadAdapterBody,
     TextBody,
     UnloadAdapterBody,
     parse_body,
 )
+from backends.server.uvicorn_server import ShutdownResponder
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
+    from pydantic import JsonValue, SecretStr
     from starlette.types import ASGIApp
 
-    from arena.core.json import Json
     from backends.embedded.sampler import Sampler
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the operator decides about the application."""
+class AppOptions:
+    """Options of the application."""
 
     key: SecretStr | None = None
+    """API key that clients must send."""
     lora_root: Path | None = None
+    """Folder below which clients may load adapters."""
     max_body_bytes: int = 2_000_000
     tokens_as_ids: bool = False
+    """Represent tokens as "token_id:123" unless a request chooses."""
 
 
-def make_app(sampler: Sampler, options: Options) -> ASGIApp:
-    """The application for one sampler, ready for uvicorn or for httpx's ASGI transport."""
-    metrics = Metrics(sampler.stats)
-    completions = Completions(sampler, metrics, options.tokens_as_ids)
-    adapters = Adapters(sampler, options.lora_root)
+def make_app(sampler: Sampler, options: AppOptions) -> ASGIApp:
+    """Return the application for one sampler, for uvicorn or for httpx's ASGI transport."""
+    metrics = ServerMetrics(sampler.stats)
+    completions = CompletionEndpoints(sampler, metrics, options.tokens_as_ids)
+    adapters = AdapterLoader(sampler, options.lora_root)
     created = int(time.time())
 
     async def load_adapter(_request: Request, body: LoadAdapterBody) -> Response:
@@ -62,19 +70,16 @@ def make_app(sampler: Sampler, options: Options) -> ASGIApp:
     async def unload_adapter(_request: Request, body: UnloadAdapterBody) -> Response:
         return PlainTextResponse(await adapters.unload(body.lora_name))
 
-    async def legacy(request: Request, body: LegacyBody) -> Response:
-        return await llm_request(completions, request, body)
-
     async def health(_request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def page(_request: Request) -> Response:
+    async def metrics_page(_request: Request) -> Response:
         return metrics.page
 
-    async def models(_request: Request) -> Response:
+    async def list_models(_request: Request) -> Response:
         return JSONResponse({"object": "list", "data": model_cards(sampler, created)})
 
-    async def model(request: Request) -> Response:
+    async def show_model(request: Request) -> Response:
         name = request.path_params["name"]
         for card in model_cards(sampler, created):
             if card["id"] == name:
@@ -84,48 +89,49 @@ def make_app(sampler: Sampler, options: Options) -> ASGIApp:
 
     limit = options.max_body_bytes
     routes = [
-        _post("/v1/chat/completions", ChatBody, completions.chat, limit),
-        _post("/v1/completions", TextBody, completions.text, limit),
-        _post("/v1/load_lora_adapter", LoadAdapterBody, load_adapter, limit),
-        _post("/v1/unload_lora_adapter", UnloadAdapterBody, unload_adapter, limit),
-        _post("/llm_request", LegacyBody, legacy, limit),
-        Route("/v1/models", models),
-        Route("/v1/models/{name:path}", model),
+        _post_route("/v1/chat/completions", ChatBody, completions.chat, limit),
+        _post_route("/v1/completions", TextBody, completions.text, limit),
+        _post_route("/v1/load_lora_adapter", LoadAdapterBody, load_adapter, limit),
+        _post_route("/v1/unload_lora_adapter", UnloadAdapterBody, unload_adapter, limit),
+        _post_route("/llm_request", LegacyBody, completions.legacy, limit),
+        Route("/v1/models", list_models),
+        Route("/v1/models/{name:path}", show_model),
         Route("/health", health),
-        Route("/metrics", page),
+        Route("/metrics", metrics_page),
     ]
-    inner = Starlette(
+    app = Starlette(
         routes=routes,
         exception_handlers={
-            ApiError: api_error,
-            HTTPException: http_error,
-            Exception: internal_error,
+            ApiError: handle_api_error,
+            HTTPException: handle_http_error,
+            Exception: handle_internal_error,
         },
     )
-    guarded = CutShort(Guard(inner, options.key))
-    return Measured(guarded, metrics, {route.path for route in routes})
+    # Metrics are outermost, so that they count refused requests too.
+    guarded = ShutdownResponder(AccessControl(app, options.key))
+    return MetricsMiddleware(guarded, metrics, {route.path for route in routes})
 
 
-def _post(
+def _post_route(
     path: str,
-    kind: type[AnyBody],
-    answer: Callable[[Request, AnyBody], Awaitable[Response]],
-    limit: int,
+    body_type: type[AnyBody],
+    endpoint: Callable[[Request, AnyBody], Awaitable[Response]],
+    max_body_bytes: int,
 ) -> Route:
-    """A route that reads and checks its body before anything else happens."""
+    """Return a POST route that reads and checks its body before it calls the endpoint."""
 
-    async def endpoint(request: Request) -> Response:
-        body = parse_body(kind, await read_body(request, limit))
+    async def handle(request: Request) -> Response:
+        body = parse_body(body_type, await read_body(request, max_body_bytes))
         try:
-            return await answer(request, body)
-        except ClientGone:
-            return Response(status_code=499)  # Nobody reads it; the metrics count it.
+            return await endpoint(request, body)
+        except ClientDisconnected:
+            return Response(status_code=499)  # For the metrics; the client does not read it.
 
-    return Route(path, endpoint, methods=["POST"])
+    return Route(path, handle, methods=["POST"])
 
 
-def model_cards(sampler: Sampler, created: int) -> list[dict[str, Json]]:
-    """The base model and its adapters, as vLLM lists them."""
-    card = {"object": "model", "created": created, "owned_by": "arena"}
+def model_cards(sampler: Sampler, created: int) -> list[dict[str, JsonValue]]:
+    """Return the base model and its adapters, in vLLM's format of `/v1/models`."""
+    card: dict[str, JsonValue] = {"object": "model", "created": created, "owned_by": "arena"}
     base = card | {"id": sampler.name, "parent": None, "max_model_len": sampler.context_length}
     return [base, *(card | {"id": name, "parent": sampler.name} for name in sampler.adapters)]

@@ -1,9 +1,10 @@
-"""`/v1/chat/completions` and `/v1/completions`: from a checked body to the answer."""
+"""The endpoints that generate text: from a checked request body to the response."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -14,202 +15,229 @@ from jinja2 import TemplateError
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from arena.core.errors import ArenaError
-from backends.embedded.sampler import Draw
-from backends.server.answers import Answer, ChatFormat, TextFormat, new_id, usage_of
-from backends.server.errors import ApiError
+from backends.embedded.sampler import SamplingParams
+from backends.server.access import ApiError, invalid_value
 from backends.server.generation import (
-    Ask,
-    Job,
-    Piece,
-    begun,
-    collected,
-    pieces,
-    refusal,
-    unless_gone,
+    ChoiceRequest,
+    ChoiceToken,
+    GenerationJob,
+    cancel_on_disconnect,
+    collect_choices,
+    read_until_all_started,
+    stream_tokens,
+    to_api_error,
 )
-from backends.server.schemas import MOST_CHOICES, ChatBody, SampledBody, TextBody
+from backends.server.responses import ChatFormatter, ResponseBuilder, TextFormatter, join_text
+from backends.server.schemas import MAX_CHOICES, ChatBody, LegacyBody, SamplingBody, TextBody
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
     from starlette.requests import Request
 
-    from arena.core.json import Json
     from arena.llm.backend import Message
-    from backends.embedded.sampler import Sampler
-    from backends.server.answers import Spelling
-    from backends.server.metrics import Metrics
-
+    from backends.embedded.sampler import GeneratedToken, Sampler
+    from backends.server.metrics import ServerMetrics
+    from backends.server.responses import TokenText
 
 LONG_TEXT = 20_000
-"""Characters; up to so many are encoded in a few milliseconds."""
+"""Characters; a text of this length is tokenized within a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Completions:
-    """Answers requests for one sampler and its adapters."""
+class CompletionEndpoints:
+    """The generating endpoints of one sampler and its adapters."""
 
     sampler: Sampler
-    metrics: Metrics
+    metrics: ServerMetrics
     tokens_as_ids: bool = False
-    """Spell tokens as "token_id:123" unless a request says otherwise."""
-    encoding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Represent tokens as "token_id:123" unless a request chooses."""
+    tokenizing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def chat(self, request: Request, body: ChatBody) -> Response:
+        """Answer `/v1/chat/completions`."""
         if body.top_logprobs and not body.logprobs:
-            message = "top_logprobs: needs logprobs: true"
-            raise ApiError(400, message, param="top_logprobs", code="invalid_value")
-        prompt = await self.encode_chat([message.message for message in body.messages])
-        asks = self._asks(body, prompt, body.most_tokens, body.top_logprobs)
-        format_ = ChatFormat(self._spelling(body), body.logprobs, body.return_token_ids)
-        job = self.job(body.model, asks, len(prompt))
-        answer = Answer(format_, job, body.return_token_ids, new_id(format_.words.id_prefix))
-        return await self._respond(request, body, answer)
+            raise invalid_value("top_logprobs", "top_logprobs: needs logprobs: true")
+        prompt = await self._encode_chat([message.message for message in body.messages])
+        # OpenAI's newer name has priority.
+        max_tokens = body.max_completion_tokens or body.max_tokens
+        choices = self._choices(body, prompt, max_tokens, body.top_logprobs)
+        formatter = ChatFormatter(self._token_text(body), body.logprobs, body.return_token_ids)
+        job = self._job(body.model, choices, body.n)
+        return await self._respond(
+            request, body, ResponseBuilder(formatter, job, body.return_token_ids)
+        )
 
     async def text(self, request: Request, body: TextBody) -> Response:
+        """Answer `/v1/completions`."""
         prompts = [await self._encode_text(prompt) for prompt in body.prompts]
-        if not 1 <= len(prompts) * body.n <= MOST_CHOICES:
-            message = f"prompt: prompts times n must be 1 to {MOST_CHOICES}"
-            raise ApiError(400, message, param="prompt", code="invalid_value")
-        asks = tuple(
-            ask
+        # Each field is within its limits, but the product decides how much is sampled.
+        if not 1 <= len(prompts) * body.n <= MAX_CHOICES:
+            raise invalid_value("prompt", f"prompt: prompts times n must be 1 to {MAX_CHOICES}")
+        choices = [
+            choice
             for prompt in prompts
-            for ask in self._asks(body, prompt, body.max_tokens, body.logprobs or 0)
+            for choice in self._choices(body, prompt, body.max_tokens, body.logprobs or 0)
+        ]
+        formatter = TextFormatter(
+            self._token_text(body), body.logprobs is not None, body.return_token_ids
         )
-        format_ = TextFormat(self._spelling(body), body.logprobs is not None, body.return_token_ids)
-        job = self.job(body.model, asks, sum(map(len, prompts)))
-        answer = Answer(format_, job, body.return_token_ids, new_id(format_.words.id_prefix))
-        return await self._respond(request, body, answer)
+        job = self._job(body.model, choices, body.n)
+        return await self._respond(
+            request, body, ResponseBuilder(formatter, job, body.return_token_ids)
+        )
 
-    def job(self, model: str, asks: Sequence[Ask], prompt_tokens: int) -> Job:
-        """The asks, and who answers them. Raises ApiError for a model that is not served."""
+    async def legacy(self, request: Request, body: LegacyBody) -> Response:
+        """Answer `/llm_request` with one text."""
+        prompt = await self._encode_chat(body.chat)
+        params = SamplingParams(
+            temperature=body.temperature,
+            max_tokens=self._limit_tokens(prompt, body.max_tokens, "messages"),
+            seed=body.seed,
+        )
+        job = self._job(body.model, [ChoiceRequest(prompt, params)], 1)
+        [tokens] = await self._generate(request, job)
+        return JSONResponse({"request_id": str(uuid.uuid4()), "content": join_text(tokens)})
+
+    def _job(self, model: str, choices: Sequence[ChoiceRequest], per_prompt: int) -> GenerationJob:
+        """Return the job for a model or adapter. Raises ApiError if it is not served."""
         name = model or self.sampler.name
         if name != self.sampler.name and name not in self.sampler.adapters:
             message = f"The model `{name}` does not exist."
             raise ApiError(404, message, param="model", code="model_not_found")
         adapter = None if name == self.sampler.name else name
-        return Job(name, adapter, tuple(asks), prompt_tokens)
+        return GenerationJob(name, adapter, tuple(choices), per_prompt)
 
-    def room(self, prompt: Sequence[int], most_tokens: int | None, param: str = "messages") -> int:
-        """How many tokens the answer may have: what is asked for, or what the context leaves.
+    def _choices(
+        self, body: SamplingBody, prompt: list[int], max_tokens: int | None, top_logprobs: int
+    ) -> list[ChoiceRequest]:
+        """Return the `n` choices of a prompt. Choice i has the seed plus i, as in vLLM."""
+        constraint = body.constraint
+        param = "prompt" if isinstance(body, TextBody) else "messages"
+        params = partial(
+            SamplingParams,
+            temperature=body.temperature,
+            top_p=body.top_p,
+            max_tokens=self._limit_tokens(prompt, max_tokens, param),
+            stop=body.stop,
+            guided_choice=constraint.choice,
+            guided_regex=constraint.regex,
+            guided_json=constraint.json_schema,
+            top_logprobs=top_logprobs,
+        )
+        seeds = [None if body.seed is None else body.seed + number for number in range(body.n)]
+        return [ChoiceRequest(prompt, params(seed=seed)) for seed in seeds]
 
-        Raises ApiError if not even one token fits behind the prompt.
+    def _limit_tokens(self, prompt: Sequence[int], max_tokens: int | None, param: str) -> int:
+        """Return the maximal length of the answer: as requested, or the rest of the context.
+
+        Raises ApiError, for the field `param`, if not even one token fits after the prompt.
         """
-        limit = self.sampler.context_length
-        left = limit - len(prompt)
-        if left < 1:
+        context = self.sampler.context_length
+        available = context - len(prompt)
+        if available < 1:
             message = (
-                f"This model's maximum context length is {limit} tokens, the answer included, and "
-                f"your prompt has {len(prompt)}. Shorten it."
+                f"This model's maximum context length is {context} tokens, including the answer, "
+                f"and your prompt has {len(prompt)}. Shorten it."
             )
             raise ApiError(400, message, param=param, code="context_length_exceeded")
-        return min(most_tokens or left, left)
+        return min(max_tokens or available, available)
 
-    async def encode_chat(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt's tokens. Raises ApiError for a chat that the model's template refuses."""
+    async def _encode_chat(self, messages: Sequence[Message]) -> list[int]:
+        """Return the prompt tokens. Raises ApiError if the chat template refuses the chat."""
         length = sum(len(message.content) for message in messages)
         try:
-            return await self._aside(length, partial(self.sampler.encode, messages))
+            return await self._tokenize(length, partial(self.sampler.encode, messages))
         except TemplateError as error:
             message = f"messages: the model's chat template refuses them: {error}"
-            raise ApiError(400, message, param="messages", code="invalid_value") from error
+            raise invalid_value("messages", message) from error
 
     async def _encode_text(self, prompt: str | list[int]) -> list[int]:
         tokenizer = self.sampler.tokenizer
         if isinstance(prompt, str):
-            ids = await self._aside(len(prompt), partial(tokenizer.encode, prompt))
+            ids = await self._tokenize(len(prompt), partial(tokenizer.encode, prompt))
         else:
             ids = prompt
+        # Token ids of a client may be outside the vocabulary.
         if not ids or not all(0 <= token < len(tokenizer) for token in ids):
-            message = "prompt: give at least one token, and only tokens of the vocabulary"
-            raise ApiError(400, message, param="prompt", code="invalid_value")
+            message = "prompt: send at least one token, and only tokens of the vocabulary"
+            raise invalid_value("prompt", message)
         return ids
 
-    async def _aside(self, length: int, encode: Callable[[], list[int]]) -> list[int]:
-        """Encode long texts, one at a time, where they hold nobody up: 2 MB take seconds."""
+    async def _tokenize(self, length: int, encode: Callable[[], list[int]]) -> list[int]:
+        """Tokenize a long text in a thread, one at a time: 2 MB take seconds."""
         if length <= LONG_TEXT:
             return encode()
-        async with self.encoding:
+        # The tokenizer releases the GIL, so other requests go on in the event loop.
+        async with self.tokenizing:
             return await asyncio.to_thread(encode)
 
-    def _asks(
-        self, body: SampledBody, prompt: list[int], most_tokens: int | None, top_logprobs: int
-    ) -> tuple[Ask, ...]:
-        """The `n` answers; each counts its seed up, as vLLM does, so that they differ."""
-        guide = body.guide
-        room = self.room(
-            prompt, most_tokens, "prompt" if isinstance(body, TextBody) else "messages"
-        )
-
-        def draw(number: int) -> Draw:
-            return Draw(
-                temperature=body.temperature,
-                top_p=body.top_p,
-                max_tokens=room,
-                stop=body.stop,
-                seed=None if body.seed is None else body.seed + number,
-                guided_choice=guide.choice,
-                guided_regex=guide.regex,
-                guided_json=guide.json_schema,
-                top_logprobs=top_logprobs,
-            )
-
-        return tuple(Ask(prompt, draw(number)) for number in range(body.n))
-
-    def _spelling(self, body: SampledBody) -> Spelling:
+    def _token_text(self, body: SamplingBody) -> TokenText:
         as_ids = body.return_tokens_as_token_ids
         if self.tokens_as_ids if as_ids is None else as_ids:
             return "token_id:{}".format
-        return self.sampler.chat.text
+        return self.sampler.chat_tokenizer.token_text
 
-    async def _respond(self, request: Request, body: SampledBody, answer: Answer) -> Response:
-        running = pieces(self.sampler, answer.job, self.metrics)
-        answers = len(answer.job.asks)
+    async def _generate(self, request: Request, job: GenerationJob) -> list[list[GeneratedToken]]:
+        """Return all tokens of each choice. Raises ApiError, ClientDisconnected."""
+        stream = stream_tokens(self.sampler, job, self.metrics)
         try:
-            if not body.stream:
-                async with aclosing(running):
-                    drawn = await unless_gone(request, collected(running, answers))
-                cached = {index: tokens[0].cached_tokens for index, tokens in enumerate(drawn)}
-                usage = usage_of(answer.job, sum(map(len, drawn)), cached)
-                return JSONResponse(answer.whole(drawn, usage))
-            early = await unless_gone(request, begun(running, answers))
+            async with aclosing(stream):
+                return await cancel_on_disconnect(
+                    request, collect_choices(stream, len(job.choices))
+                )
         except ArenaError as error:
-            raise refusal(error) from error
-        events = self._events(answer, early, running, body.stream_options.include_usage)
-        no_cache = {"Cache-Control": "no-cache"}
-        return StreamingResponse(events, headers=no_cache, media_type="text/event-stream")
+            raise to_api_error(error) from error
 
-    async def _events(
-        self,
-        answer: Answer,
-        early: Sequence[Piece],
-        running: AsyncGenerator[Piece, None],
-        include_usage: bool,
-    ) -> AsyncIterator[str]:
-        """The answer as server-sent events. A fault in the middle becomes an event too."""
-        cached: dict[int, int] = {}
-        generated = 0
-        async with aclosing(_chained(early, running)) as both:
-            try:
-                async for piece in both:
-                    first = piece.index not in cached
-                    cached.setdefault(piece.index, piece.drawn.cached_tokens)
-                    generated += 1
-                    yield _event(answer.chunk(piece.index, piece.drawn, first=first))
-                if include_usage:
-                    yield _event(answer.usage_chunk(usage_of(answer.job, generated, cached)))
-            except ArenaError as error:
-                yield _event(refusal(error).body)
-        yield "data: [DONE]\n\n"
+    async def _respond(
+        self, request: Request, body: SamplingBody, builder: ResponseBuilder
+    ) -> Response:
+        if not body.stream:
+            return JSONResponse(builder.complete(await self._generate(request, builder.job)))
+        stream = stream_tokens(self.sampler, builder.job, self.metrics)
+        starting = read_until_all_started(stream, len(builder.job.choices))
+        try:
+            # Before the head of the response is sent, an error can still change its status.
+            first_tokens = await cancel_on_disconnect(request, starting)
+        except ArenaError as error:
+            raise to_api_error(error) from error
+        events = _events(builder, first_tokens, stream, body.stream_options.include_usage)
+        headers = {"Cache-Control": "no-cache"}
+        return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
 
-async def _chained(
-    early: Sequence[Piece], running: AsyncGenerator[Piece, None]
-) -> AsyncGenerator[Piece, None]:
-    async with aclosing(running):
-        for piece in early:
-            yield piece
-        async for piece in running:
-            yield piece
+async def _events(
+    builder: ResponseBuilder,
+    first_tokens: Sequence[ChoiceToken],
+    stream: AsyncGenerator[ChoiceToken, None],
+    include_usage: bool,
+) -> AsyncIterator[str]:
+    """Yield the response as server-sent events; a later error becomes an event too."""
+    cached: dict[int, int] = {}  # By choice: cached prompt tokens.
+    generated = 0
+    async with aclosing(_chain(first_tokens, stream)) as tokens:
+        try:
+            async for item in tokens:
+                is_first = item.index not in cached
+                cached.setdefault(item.index, item.token.cached_tokens)
+                generated += 1
+                yield _event(builder.chunk(item.index, item.token, is_first=is_first))
+            if include_usage:
+                yield _event(builder.usage_chunk(generated, cached))
+        except ArenaError as error:
+            yield _event(to_api_error(error).body)
+    # OpenAI's end mark, also after an error, so that no client waits for more.
+    yield "data: [DONE]\n\n"
 
 
-def _event(data: dict[str, Json]) -> str:
+async def _chain(
+    first_tokens: Sequence[ChoiceToken], stream: AsyncGenerator[ChoiceToken, None]
+) -> AsyncGenerator[ChoiceToken, None]:
+    async with aclosing(stream):
+        for item in first_tokens:
+            yield item
+        async for item in stream:
+            yield item
+
+
+def _event(data: dict[str, JsonValue]) -> str:
     return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n"

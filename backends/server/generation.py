@@ -1,4 +1,4 @@
-"""Drawing the answers to one request: several at once, merged in the order they come."""
+"""Generation of the choices of one request: concurrently, merged into one stream of tokens."""
 
 from __future__ import annotations
 
@@ -10,109 +10,122 @@ from typing import TYPE_CHECKING, TypeVar
 
 from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
 from backends.embedded.sampler import QueueFull
-from backends.server.errors import RETRY_AFTER, ApiError
+from backends.server.access import RETRY_AFTER, ApiError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from backends.embedded.sampler import Draw, Drawn, Sampler
-    from backends.server.metrics import Metrics
+    from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams
+    from backends.server.metrics import ServerMetrics
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One answer that is wanted."""
+class ChoiceRequest:
+    """Prompt and sampling parameters of one choice."""
 
     prompt_ids: list[int]
-    draw: Draw
+    params: SamplingParams
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """All answers that one request wants, in the order of their choices' indices."""
+class GenerationJob:
+    """All choices of one request, in the order of their indices."""
 
     model: str
-    """As the client will read it."""
+    """Name of the model in the response."""
     adapter: str | None
-    asks: tuple[Ask, ...]
-    prompt_tokens: int
-    """Each prompt counted once, however many answers it gets."""
+    choices: tuple[ChoiceRequest, ...]
+    choices_per_prompt: int = 1
+    """Consecutive choices that share a prompt."""
     started: float = field(default_factory=time.perf_counter)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """One token of one of the answers."""
+class ChoiceToken:
+    """A token of one of the choices."""
 
     index: int
-    drawn: Drawn
+    token: GeneratedToken
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
-    """An answer is whole, or has failed."""
+class _ChoiceEnd:
+    """The end of a choice, with the error if it failed."""
 
     error: BaseException | None
 
 
-async def pieces(sampler: Sampler, job: Job, metrics: Metrics) -> AsyncGenerator[Piece, None]:
-    """The tokens of all answers as they are drawn. Closing the iterator stops the drawing."""
-    queue: asyncio.Queue[Piece | _Ended] = asyncio.Queue()
+async def stream_tokens(
+    sampler: Sampler, job: GenerationJob, metrics: ServerMetrics
+) -> AsyncGenerator[ChoiceToken, None]:
+    """Yield the tokens of all choices in the order of sampling.
 
-    async def draw(index: int, ask: Ask) -> None:
+    Closing the iterator stops the sampling.
+    """
+    queue: asyncio.Queue[ChoiceToken | _ChoiceEnd] = asyncio.Queue()
+
+    async def generate(index: int, choice: ChoiceRequest) -> None:
         try:
-            async for drawn in sampler.generate(ask.prompt_ids, ask.draw, job.adapter):
-                queue.put_nowait(Piece(index, drawn))
-        except BaseException as error:  # Passed on to whoever reads the queue.
-            queue.put_nowait(_Ended(error))
+            async for token in sampler.generate(choice.prompt_ids, choice.params, job.adapter):
+                queue.put_nowait(ChoiceToken(index, token))
+        except BaseException as error:  # Raised again by the loop that reads the queue.
+            queue.put_nowait(_ChoiceEnd(error))
             raise
-        queue.put_nowait(_Ended(None))
+        queue.put_nowait(_ChoiceEnd(None))
 
-    tasks = [asyncio.create_task(draw(index, ask)) for index, ask in enumerate(job.asks)]
+    # One task per choice; the sampler batches them. The queue merges their tokens.
+    tasks = [asyncio.create_task(generate(n, choice)) for n, choice in enumerate(job.choices)]
     running = len(tasks)
-    waiting_for_first = True
+    is_first = True
     try:
         while running:
             item = await queue.get()
-            if isinstance(item, _Ended):
+            if isinstance(item, _ChoiceEnd):
                 if item.error is not None:
                     raise item.error
                 running -= 1
                 continue
-            if waiting_for_first:
+            if is_first:
                 metrics.first_token_seconds.observe(time.perf_counter() - job.started)
-                waiting_for_first = False
+                is_first = False
             yield item
-    finally:
+    finally:  # Also when the client has disconnected: frees the slots of the sampler.
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def begun(running: AsyncIterator[Piece], answers: int) -> list[Piece]:
-    """The first pieces, until every answer has begun: what can be refused has been by then."""
-    early: list[Piece] = []
-    async for piece in running:
-        early.append(piece)
-        if len({piece.index for piece in early}) == answers:
+async def read_until_all_started(
+    stream: AsyncIterator[ChoiceToken], choices: int
+) -> list[ChoiceToken]:
+    """Return the tokens up to the first token of the last choice.
+
+    After this point the sampler refuses none of the choices, so the response can start.
+    """
+    tokens: list[ChoiceToken] = []
+    async for token in stream:
+        tokens.append(token)
+        if len({token.index for token in tokens}) == choices:
             break
-    return early
+    return tokens
 
 
-async def collected(running: AsyncIterator[Piece], answers: int) -> list[list[Drawn]]:
-    """All answers, whole."""
-    drawn: list[list[Drawn]] = [[] for _ in range(answers)]
-    async for piece in running:
-        drawn[piece.index].append(piece.drawn)
-    return drawn
+async def collect_choices(
+    stream: AsyncIterator[ChoiceToken], choices: int
+) -> list[list[GeneratedToken]]:
+    """Return the complete tokens of each choice."""
+    collected: list[list[GeneratedToken]] = [[] for _ in range(choices)]
+    async for item in stream:
+        collected[item.index].append(item.token)
+    return collected
 
 
-def refusal(error: Exception) -> ApiError:
-    """What a client is told when the sampler refuses a request."""
+def to_api_error(error: Exception) -> ApiError:
+    """Return the response for an error of the sampler; raises all other errors again."""
     match error:
         case ApiError():
             return error
-        case ContextOverflow():
+        case ContextOverflow():  # Before BackendError, its base class.
             return ApiError(400, str(error), param="messages", code="context_length_exceeded")
         case QueueFull():
             headers = {"Retry-After": RETRY_AFTER}
@@ -126,21 +139,27 @@ def refusal(error: Exception) -> ApiError:
     raise error
 
 
-Result = TypeVar("Result")
+WorkResult = TypeVar("WorkResult")
 
 
-class ClientGone(Exception):
-    """Nobody waits for the answer any more."""
+class ClientDisconnected(Exception):
+    """The client has closed the connection before the response was complete."""
 
 
-async def unless_gone(request: Request, work: Coroutine[None, None, Result]) -> Result:
-    """Do the work, but stop it when the client disconnects. Raises ClientGone."""
+async def cancel_on_disconnect(
+    request: Request, work: Coroutine[None, None, WorkResult]
+) -> WorkResult:
+    """Return the result of the work; cancel it if the client disconnects.
+
+    Raises ClientDisconnected.
+    """
+    # After the body, the only message that `receive` can return is the disconnect.
     working = asyncio.ensure_future(work)
-    watching = asyncio.ensure_future(_disconnected(request))
+    watching = asyncio.ensure_future(_wait_for_disconnect(request))
     try:
         await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise ClientGone
+            raise ClientDisconnected
         return working.result()
     finally:
         working.cancel()
@@ -148,6 +167,6 @@ async def unless_gone(request: Request, work: Coroutine[None, None, Result]) -> 
         await asyncio.gather(working, watching, return_exceptions=True)
 
 
-async def _disconnected(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

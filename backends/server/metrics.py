@@ -1,4 +1,4 @@
-"""What `/metrics` tells Prometheus: counts and times, nothing of what was said."""
+"""Metrics for Prometheus: counts and durations, without any content of requests."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from starlette.responses import Response
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from backends.embedded.sampler import Stats
+    from backends.embedded.sampler import SamplerStats
 
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+"""Upper bounds of the histograms, in seconds."""
 
 
 class SamplerCollector(Collector):
-    """Reads the sampler's own counters at the moment when Prometheus asks."""
+    """Reads the counters of the sampler when Prometheus requests the page."""
 
-    def __init__(self, stats: Stats) -> None:
+    def __init__(self, stats: SamplerStats) -> None:
         self._stats = stats
 
     def collect(self) -> Iterator[Metric]:
@@ -34,18 +35,19 @@ class SamplerCollector(Collector):
         ):
             yield GaugeMetricFamily(name, text, number)
         for name, text, number in (
-            ("arena_sequences", "Answers begun.", stats.requests),
-            ("arena_prompt_tokens", "Tokens of prompts, cached or not.", stats.prompt_tokens),
-            ("arena_cached_tokens", "Of those, not computed again.", stats.cached_prompt_tokens),
-            ("arena_generated_tokens", "Tokens sampled.", stats.generated_tokens),
+            ("arena_sequences", "Requested answers.", stats.requests),
+            ("arena_prompt_tokens", "Prompt tokens, cached or not.", stats.prompt_tokens),
+            ("arena_cached_tokens", "Cached prompt tokens.", stats.cached_prompt_tokens),
+            ("arena_generated_tokens", "Sampled tokens.", stats.generated_tokens),
         ):
             yield CounterMetricFamily(name, text, number)
 
 
-class Metrics:
-    """The counters of one server, in a registry of its own."""
+class ServerMetrics:
+    """The metrics of one server, in a registry of its own."""
 
-    def __init__(self, stats: Stats) -> None:
+    def __init__(self, stats: SamplerStats) -> None:
+        # Not the global one: a second server in the same process would register the names again.
         self.registry = CollectorRegistry()
         self.registry.register(SamplerCollector(stats))
         self.requests = Counter(
@@ -53,32 +55,31 @@ class Metrics:
         )
         self.seconds = Histogram(
             "arena_request_seconds",
-            "From the head of a request to the end of its answer.",
+            "From the head of a request to the end of its response.",
             ["route"],
             registry=self.registry,
-            buckets=_SECONDS,
+            buckets=_BUCKETS,
         )
         self.first_token_seconds = Histogram(
             "arena_time_to_first_token_seconds",
-            "From the read request to its first token.",
+            "From a checked request to its first token.",
             registry=self.registry,
-            buckets=_SECONDS,
+            buckets=_BUCKETS,
         )
 
     @property
     def page(self) -> Response:
-        return Response(
-            generate_latest(self.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
-        )
+        headers = {"Content-Type": CONTENT_TYPE_LATEST}
+        return Response(generate_latest(self.registry), headers=headers)
 
 
-class Measured:
-    """Counts every request by route and status, whoever answers it.
+class MetricsMiddleware:
+    """ASGI middleware that counts and times every request by route and status.
 
-    Routes are taken from a fixed list: a scanner of paths must not fill the memory.
+    A path outside `routes` counts as "other", so that a scanner of paths cannot fill the memory.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, routes: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, metrics: ServerMetrics, routes: Collection[str]) -> None:
         self.app = app
         self.metrics = metrics
         self.routes = routes
@@ -88,16 +89,16 @@ class Measured:
             await self.app(scope, receive, send)
             return
         started = time.perf_counter()
-        status = 499  # The client has gone before an answer.
+        status = 499  # The client disconnected before the response started.
 
-        async def noting(message: Message) -> None:
+        async def watched_send(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self.app(scope, receive, noting)
+            await self.app(scope, receive, watched_send)
         finally:
             route = scope["path"] if scope["path"] in self.routes else "other"
             self.metrics.requests.labels(route, str(status)).inc()

@@ -1,34 +1,35 @@
-"""Bodies of requests. Unknown fields are ignored, as vLLM does; known ones are checked.
+"""Request bodies. Unknown fields are ignored, as in vLLM; known fields are checked.
 
-A field with the value null counts as absent. Fields that would change what is sampled, and that
-this server cannot honour, are refused unless they ask for nothing.
+A field with the value null counts as absent. Unsupported fields that would change the sampling are
+refused unless they have a neutral value.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     ValidationError,
     model_validator,
 )
 
-from arena.core.json import Json
 from arena.llm.backend import Message, Role
-from backends.server.errors import ApiError, bad_field
+from backends.server.access import ApiError, invalid_value, validation_error
 
-MOST_CHOICES = 64
-MOST_TOP_LOGPROBS = 20
-MOST_STOPS = 16
+MAX_CHOICES = 64
+MAX_TOP_LOGPROBS = 20
+MAX_STOP_STRINGS = 16
 _INT64 = 2**63
 
-_NEUTRAL: Mapping[str, tuple[Json, ...]] = {
+_NEUTRAL_VALUES: Mapping[str, tuple[JsonValue, ...]] = {
     "frequency_penalty": (0,),
     "presence_penalty": (0,),
     "repetition_penalty": (1,),
@@ -51,11 +52,11 @@ _NEUTRAL: Mapping[str, tuple[Json, ...]] = {
     "echo": (False,),
     "suffix": ("",),
 }
-"""What may be said in fields that are not supported."""
+"""The accepted values of fields that are not supported."""
 
 
-def _text(content: Any) -> Any:
-    """The text of a message's content: a string, a list of text parts, or null."""
+def _join_text_parts(content: object) -> object:
+    """Return the content of a message as one string; it may be a list of text parts."""
     if not isinstance(content, list):
         return content
     if not all(isinstance(part, dict) and part.get("type") == "text" for part in content):
@@ -66,90 +67,102 @@ def _text(content: Any) -> Any:
     return "".join(texts)
 
 
-def _several(value: Any) -> Any:
+def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-def _schema(value: Any) -> Any:
-    """A JSON schema, which vLLM also accepts as a string."""
+def _decode_schema(value: object) -> object:
+    """Return a JSON schema; vLLM accepts it as a string too."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except ValueError as error:
-        raise ValueError(f"no JSON schema: {error}") from None
+        raise ValueError(f"not a JSON schema: {error}") from None
 
 
-Strings = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_several)]
-Schema = Annotated[dict[str, Any], BeforeValidator(_schema)]
+Strings = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
+JsonSchema = Annotated[dict[str, JsonValue], BeforeValidator(_decode_schema)]
 
 
-class Body(BaseModel):
+class RequestBody(BaseModel):
+    """Base of all bodies: unknown fields and nulls are ignored."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, fields: Any) -> Any:
+    def _without_nulls(cls, fields: object) -> object:
         if not isinstance(fields, dict):
             return fields
         return {name: value for name, value in fields.items() if value is not None}
 
 
-class ChatMessage(Body):
+class ChatMessage(RequestBody):
+    """A message of a chat; the role "developer" counts as "system"."""
+
     role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[str, BeforeValidator(_text)] = ""
+    content: Annotated[str, BeforeValidator(_join_text_parts)] = ""
 
     @property
     def message(self) -> Message:
+        # The newer name of OpenAI for the role "system".
         role: Role = "system" if self.role == "developer" else self.role
         return Message(role, self.content)
 
 
-class StreamOptions(Body):
+class StreamOptions(RequestBody):
+    """OpenAI's `stream_options`."""
+
     include_usage: bool = False
 
 
-class StructuredOutputs(Body):
-    """vLLM's newer spelling of the guided fields."""
+class StructuredOutputs(RequestBody):
+    """vLLM's newer form of the `guided_…` fields."""
 
     choice: Strings = ()
     regex: str = ""
-    # Named apart from pydantic's own `json`.
-    json_schema: Annotated[Schema | None, Field(validation_alias="json")] = None
+    # pydantic has a method `json`, so the attribute has another name.
+    json_schema: Annotated[JsonSchema | None, Field(validation_alias="json")] = None
 
 
-class NamedSchema(Body):
-    json_schema: Annotated[Schema | None, Field(validation_alias="schema")] = None
+class NamedJsonSchema(RequestBody):
+    """The `json_schema` of a response format."""
+
+    json_schema: Annotated[JsonSchema | None, Field(validation_alias="schema")] = None
 
 
-class ResponseFormat(Body):
+class ResponseFormat(RequestBody):
+    """OpenAI's `response_format`."""
+
     type: Literal["text", "json_object", "json_schema"]
-    json_schema: NamedSchema = NamedSchema()
+    json_schema: NamedJsonSchema = NamedJsonSchema()
 
 
-class Guide(BaseModel):
-    """What the answer must look like; at most one field is set."""
+class OutputConstraint(BaseModel):
+    """Constraint on the form of the answer; at most one field is set."""
 
     model_config = ConfigDict(frozen=True)
 
     choice: tuple[str, ...] = ()
     regex: str = ""
-    json_schema: dict[str, Any] | None = None
+    json_schema: dict[str, JsonValue] | None = None
 
     @property
-    def asked(self) -> int:
+    def count(self) -> int:
+        """Return the number of fields that are set."""
         return bool(self.choice) + bool(self.regex) + (self.json_schema is not None)
 
 
-class SampledBody(Body):
-    """What chat and text completions have in common."""
+class SamplingBody(RequestBody):
+    """The common fields of chat and text completions."""
 
     model: str = ""
     temperature: float = Field(1.0, ge=0, le=2)
     top_p: float = Field(1.0, gt=0, le=1)
-    n: int = Field(1, ge=1, le=MOST_CHOICES)
+    n: int = Field(1, ge=1, le=MAX_CHOICES)
     seed: int | None = Field(None, ge=-_INT64, lt=_INT64)
-    stop: Annotated[Strings, Field(max_length=MOST_STOPS)] = ()
+    stop: Annotated[Strings, Field(max_length=MAX_STOP_STRINGS)] = ()
     max_tokens: int | None = Field(None, ge=1)
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
@@ -157,105 +170,133 @@ class SampledBody(Body):
     return_tokens_as_token_ids: bool | None = None
     guided_choice: Strings = ()
     guided_regex: str = ""
-    guided_json: Schema | None = None
+    guided_json: JsonSchema | None = None
     structured_outputs: StructuredOutputs = StructuredOutputs()
     response_format: ResponseFormat = ResponseFormat(type="text")
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unsupported(cls, fields: Any) -> Any:
-        for name, neutral in _NEUTRAL.items() if isinstance(fields, dict) else ():
+    def _refuse_unsupported(cls, fields: object) -> object:
+        if not isinstance(fields, dict):
+            return fields
+        for name, neutral in _NEUTRAL_VALUES.items():
+            # Ignoring such a field would answer with another distribution than the client asked
+            # for.
             if fields.get(name) is not None and fields[name] not in neutral:
-                raise ApiError(
-                    400,
-                    f"{name}: this server does not support it; leave it out",
-                    param=name,
-                    code="unsupported_parameter",
-                )
+                message = f"{name}: this server does not support it; omit it"
+                raise ApiError(400, message, param=name, code="unsupported_parameter")
         return fields
 
     @property
-    def guide(self) -> Guide:
-        """What was asked for, in whichever spelling. Raises ApiError if that is more than one."""
-        spellings = [
-            Guide(
-                choice=self.guided_choice,
-                regex=self.guided_regex,
-                json_schema=self.guided_json,
+    def constraint(self) -> OutputConstraint:
+        """Return the constraint, in whichever form it was sent.
+
+        Raises ApiError if there is more than one.
+        """
+        outputs = self.structured_outputs
+        forms = [
+            OutputConstraint(
+                choice=self.guided_choice, regex=self.guided_regex, json_schema=self.guided_json
             ),
-            Guide(
-                choice=self.structured_outputs.choice,
-                regex=self.structured_outputs.regex,
-                json_schema=self.structured_outputs.json_schema,
+            OutputConstraint(
+                choice=outputs.choice, regex=outputs.regex, json_schema=outputs.json_schema
             ),
-            self._response_guide,
+            self._response_format_constraint,
         ]
-        if sum(guide.asked for guide in spellings) > 1:
-            raise ApiError(
-                400,
+        if sum(form.count for form in forms) > 1:
+            raise invalid_value(
+                "structured_outputs",
                 "guided_choice, guided_regex, guided_json, structured_outputs, response_format: "
-                "ask for one of them",
-                param="structured_outputs",
-                code="invalid_value",
+                "only one of them can be used",
             )
-        return next((guide for guide in spellings if guide.asked), Guide())
+        return next((form for form in forms if form.count), OutputConstraint())
 
     @property
-    def _response_guide(self) -> Guide:
+    def _response_format_constraint(self) -> OutputConstraint:
         match self.response_format.type:
             case "text":
-                return Guide()
+                return OutputConstraint()
             case "json_object":
-                return Guide(json_schema={"type": "object"})
+                return OutputConstraint(json_schema={"type": "object"})
             case "json_schema":
                 schema = self.response_format.json_schema.json_schema
                 if schema is None:
                     param = "response_format.json_schema.schema"
                     raise ApiError(400, f"{param}: Field required", param=param)
-                return Guide(json_schema=schema)
+                return OutputConstraint(json_schema=schema)
 
 
-class ChatBody(SampledBody):
+class ChatBody(SamplingBody):
+    """Body of `/v1/chat/completions`."""
+
     messages: list[ChatMessage] = Field(min_length=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     logprobs: bool = False
-    top_logprobs: int = Field(0, ge=0, le=MOST_TOP_LOGPROBS)
-
-    @property
-    def most_tokens(self) -> int | None:
-        return self.max_completion_tokens or self.max_tokens
+    top_logprobs: int = Field(0, ge=0, le=MAX_TOP_LOGPROBS)
 
 
-class TextBody(SampledBody):
-    """`/v1/completions`: a text, token ids, or several of either."""
+class TextBody(SamplingBody):
+    """Body of `/v1/completions`; the prompt is a text, a list of token ids, or a list of either."""
 
     prompt: str | list[str] | list[int] | list[list[int]]
-    logprobs: int | None = Field(None, ge=0, le=MOST_TOP_LOGPROBS)
+    logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
     max_tokens: int | None = Field(16, ge=1)
 
     @property
     def prompts(self) -> list[str | list[int]]:
-        prompt: Any = self.prompt
-        single = isinstance(prompt, str) or (prompt and isinstance(prompt[0], int))
-        return [prompt] if single else list(prompt)
+        if isinstance(self.prompt, str):
+            return [self.prompt]
+        ids = [item for item in self.prompt if isinstance(item, int)]
+        return [ids] if ids else [item for item in self.prompt if not isinstance(item, int)]
 
 
-class LoadAdapterBody(Body):
+class LegacyBody(RequestBody):
+    """Body of `/llm_request`, the interface of an earlier Cluedo arena to its model server.
+
+    At least one of `prompt` and `messages` must be set. Clients also send `agent_name` and
+    `task_type`, which are ignored.
+    """
+
+    model: str = ""
+    system: str = Field("", validation_alias=AliasChoices("system_prompt", "system"))
+    prompt: str = Field("", validation_alias=AliasChoices("prompt", "user_prompt", "user", "input"))
+    messages: tuple[ChatMessage, ...] = ()
+    temperature: float = Field(1.0, ge=0, le=2)
+    max_tokens: int = Field(512, ge=1)
+    seed: int | None = Field(None, ge=-_INT64, lt=_INT64)
+
+    @property
+    def chat(self) -> list[Message]:
+        """Return the chat. Raises ApiError if it has no question."""
+        system = [Message("system", self.system)] if self.system else []
+        user = [Message("user", self.prompt)] if self.prompt else []
+        chat = [*system, *(message.message for message in self.messages), *user]
+        # Neither a prompt nor messages were sent.
+        if chat == system:
+            raise invalid_value("prompt", "prompt: send 'prompt', 'user_prompt' or 'messages'")
+        return chat
+
+
+class LoadAdapterBody(RequestBody):
+    """Body of `/v1/load_lora_adapter`."""
+
     lora_name: str = Field(min_length=1, max_length=200)
     lora_path: str = Field(min_length=1, max_length=4096)
     load_inplace: bool = False
 
 
-class UnloadAdapterBody(Body):
+class UnloadAdapterBody(RequestBody):
+    """Body of `/v1/unload_lora_adapter`."""
+
     lora_name: str = Field(min_length=1)
 
 
-AnyBody = TypeVar("AnyBody", bound=Body)
+AnyBody = TypeVar("AnyBody", bound=RequestBody)
 
 
 def parse_body(kind: type[AnyBody], body: bytes) -> AnyBody:
-    """The body, checked. Raises ApiError with status 400 that names the field."""
+    """Return the checked body. Raises ApiError with status 400 that names the field."""
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
-        raise bad_field(error) from None
+        raise validation_error(error) from None

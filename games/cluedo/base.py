@@ -1,4 +1,4 @@
-"""What the rules, the inference, the texts and the views share of a game of Cluedo."""
+"""Base of the game class: the parts that rules, inference, texts and views share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from functools import cached_property
 
 from arena.core.action import Action, ActionSet
 from arena.core.game import Game
+from games.cluedo.rules import board
 from games.cluedo.rules.cards import Deck
 from games.cluedo.rules.events import END_TURN, PASSAGE, ROLL, Accuse, Move, Show, Suggest
 from games.cluedo.rules.options import CluedoOptions
 
 
 class CluedoBase(Game, ABC):
-    """Options, deck, seats and sets of actions; `Cluedo` adds the rest of the game."""
+    """Options, deck, seats and sets of actions; `Cluedo` adds the rest of the game.
+
+    It is separate from `Cluedo`, so that the rules and the inference can import it without
+    importing the modules that `Cluedo` uses.
+    """
 
     name = "cluedo"
     Options = CluedoOptions
@@ -22,23 +27,27 @@ class CluedoBase(Game, ABC):
 
     @cached_property
     def num_players(self) -> int:
+        """Number of seats."""
         return self.options.players
 
     @cached_property
     def has_board(self) -> bool:
+        """Whether the game is played on the board."""
         return self.options.variant == "classic"
 
     @cached_property
     def deck(self) -> Deck:
+        """The cards of this game."""
         options = self.options
         return Deck.of(options.theme, options.suspects, options.weapons, options.rooms)
 
     @cached_property
     def hand_sizes(self) -> tuple[int, ...]:
+        """Number of cards of each seat."""
         return self.deck.hand_sizes(self.num_players, self.options.leftover_cards == "open")
 
     def refuters(self, suggester: int) -> Iterator[int]:
-        """Seats asked to disprove a suggestion, in turn order from the suggester's left."""
+        """Yield the seats asked to refute a suggestion, in turn order from the suggester's left."""
         return ((suggester + step) % self.num_players for step in range(1, self.num_players))
 
     def _all_actions(self) -> Iterable[Action]:
@@ -55,16 +64,68 @@ class CluedoBase(Game, ABC):
         return {}
 
     def action_set(self, key: object, make: Callable[[], Iterable[Action]]) -> ActionSet:
-        """Sets of legal actions recur: each is made once per game and kept under its key."""
-        found = self._action_sets.get(key)
-        if found is None:
-            found = self._action_sets[key] = self.actions.subset(make())
-        return found
+        """Return the set of legal actions with this key; it is made once per game.
+
+        Every observation refers to the game, so players can read these sets and their keys. Both
+        must depend on public information only. For the same reason a set is complete: caches that
+        fill up on use would show how other players have used it.
+        """
+        action_set = self._action_sets.get(key)
+        if action_set is None:
+            action_set = self._action_sets[key] = self.actions.subset(make()).complete()
+        return action_set
 
     def suggestions(self, room: str | None = None) -> tuple[Suggest, ...]:
-        """All suggestions, or those that name this room."""
+        """Return all suggestions, or those that name this room."""
         return tuple(Suggest(*t) for t in self.deck.triples if room in (None, t.room))
 
     @cached_property
+    def shows(self) -> dict[str, Show]:
+        """The action that shows each card of the deck."""
+        return {card: Show(card) for card in self.deck.cards}
+
+    @cached_property
     def accusations(self) -> tuple[Accuse, ...]:
+        """All accusations."""
         return tuple(Accuse(*triple) for triple in self.deck.triples)
+
+    # Sets of legal actions. All depend on public information only, see `action_set`.
+
+    @property
+    def accuse_or_end(self) -> ActionSet:
+        """The actions after a suggestion: accuse or end the turn."""
+        return self.action_set("accuse", lambda: (*self.accusations, END_TURN))
+
+    def question_actions(self, room: str | None) -> ActionSet:
+        """Return the actions after moving: suggest, accuse or end the turn.
+
+        With a board, a suggestion must name the room that the pawn is in.
+        """
+        return self.action_set(
+            ("suggest", room), lambda: (*self.suggestions(room), *self.accusations, END_TURN)
+        )
+
+    def move_actions(self, room: str | None) -> ActionSet:
+        """Return the rooms to move to: all but the one that the pawn is in."""
+        return self.action_set(
+            ("move", room), lambda: (Move(other) for other in self.deck.rooms if other != room)
+        )
+
+    def turn_start_actions(self, room: str | None, blocked: bool, may_stay: bool) -> ActionSet:
+        """Return the first actions of a turn on the board.
+
+        Args:
+            room: The room of the pawn; None in a corridor.
+            blocked: The pawn cannot take a step. Its player ends the turn instead of rolling.
+            may_stay: The pawn was summoned to this room, so its player may suggest at once.
+        """
+
+        def make() -> Iterator[Action]:
+            yield END_TURN if blocked else ROLL
+            if room in board.PASSAGES:
+                yield PASSAGE
+            if may_stay:
+                yield from self.suggestions(room)
+            yield from self.accusations
+
+        return self.action_set(("start", room, blocked, may_stay), make)

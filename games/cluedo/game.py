@@ -1,4 +1,8 @@
-"""Cluedo as a `Game`: options, deck, actions, and where its renderings are."""
+"""Cluedo as a `Game`.
+
+Renderings, knowledge and analysis are imported when they are first used, so that listing the games
+stays fast.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,11 @@ from arena import (
     Assessment,
     Comment,
     Event,
-    Json,
     Observation,
     Step,
     TextLevel,
 )
-from games.cluedo.analysis.measures import MEASURES
+from games.cluedo.analysis.measures import FACTS, MEASURES
 from games.cluedo.base import CluedoBase
 from games.cluedo.rules.events import (
     END_TURN,
@@ -30,6 +33,7 @@ from games.cluedo.rules.state import CluedoState
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from pydantic import JsonValue
 
     from games.cluedo.analysis.assessor import CluedoAssessor
     from games.cluedo.inference.knowledge import CluedoKnowledge
@@ -37,22 +41,43 @@ if TYPE_CHECKING:
 
 
 class Cluedo(CluedoBase):
-    """Who did it, with what, and where?"""
+    """Cluedo (Clue): find the suspect, the weapon and the room in the envelope.
+
+    `CluedoOptions` lists the options.
+
+    Example:
+        >>> import random
+        >>> from arena import CHANCE
+        >>> game = Cluedo(players=3, theme="us")
+        >>> state = game.initial_state()
+        >>> state.apply(CHANCE, state.sample_chance(random.Random(0)))
+        >>> observation = state.observe(0)
+        >>> len(observation.legal_actions)  # 324 suggestions, 324 accusations, "end turn"
+        649
+        >>> game.knowledge(0).world_count() > 0
+        True
+    """
 
     summary = "deduce the three cards in the envelope from what others cannot or will not show"
     default_max_turns: ClassVar[int | None] = 300
+    default_opponent: ClassVar[str | None] = "novice"
+    default_bot: ClassVar[str | None] = "detective"
+    facts = FACTS
     measures = MEASURES
     luck = "luck"
 
     def initial_state(self) -> CluedoState:
+        """Return the position before the deal."""
         return CluedoState(self)
 
     def new_notes(self, player: int) -> Notebook:
+        """Return an empty notebook of `player`."""
         from games.cluedo.text.notebook import Notebook
 
         return Notebook(self, player)
 
     def knowledge(self, player: int) -> CluedoKnowledge:
+        """Return the exact knowledge of `player` before the deal."""
         from games.cluedo.inference.knowledge import CluedoKnowledge
 
         return CluedoKnowledge(self, player)
@@ -70,10 +95,10 @@ class Cluedo(CluedoBase):
         return comment(assessment)
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
-        """Show any card, go on with the turn or end it; never accuse."""
+        """Return the fallback actions: show any card, go on with the turn or end it."""
         legal = observation.legal_actions
-        onward = [action for action in (ROLL, END_TURN) if action in legal]
-        return legal.of(Show) or legal.of(Move) or onward
+        proceed = [action for action in (ROLL, END_TURN) if action in legal]
+        return legal.of(Show) or legal.of(Move) or proceed
 
     def synonyms(self) -> Mapping[str, str]:
         from games.cluedo.text.synonyms import synonyms
@@ -122,7 +147,7 @@ class Cluedo(CluedoBase):
 
         return belief_question(self, observation)
 
-    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, Json]:
+    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
         from games.cluedo.text.beliefs import score_beliefs
 
         return score_beliefs(self, answer, observation)

@@ -1,6 +1,7 @@
 """Reward terms of Cluedo: questions, accusations, refutations and stated deductions.
 
-Each is computed by exact knowledge from the assessments of one seat.
+Each term is a number for one seat of one game, computed from the assessments of that seat, which
+are based on exact knowledge. The `about` texts are shown by `arena train --dry-run`.
 """
 
 from __future__ import annotations
@@ -8,78 +9,86 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from arena.core.assessment import Assessment
-from arena.episodes.reward import Rollout, Term, measured, ratio
+from arena.episodes.reward import RewardTerm, SeatEpisode, measure_sum, ratio
 
 
-def _accusation(_: Rollout, assessments: Sequence[Assessment]) -> float:
-    share = measured("accusations_right", assessments)
-    return 2 * ratio(share) - 1 if share.weight else 0.0
+def _accusation(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
+    """Return 2 * (share of right accusations) - 1, or 0 without accusations."""
+    right = measure_sum("accusations_right", assessments)
+    return 2 * ratio(right) - 1 if right.weight else 0.0
 
 
-def _minus(measure: str) -> Callable[[Rollout, Sequence[Assessment]], float]:
-    return lambda _, assessments: 0.0 - ratio(measured(measure, assessments))
+def _negative(measure: str) -> Callable[[SeatEpisode, Sequence[Assessment]], float]:
+    """Return a function that computes a measure with the sign reversed."""
+    # Subtraction from 0.0 gives 0.0 instead of -0.0.
+    return lambda _, assessments: 0.0 - ratio(measure_sum(measure, assessments))
 
 
-def _claims(_: Rollout, assessments: Sequence[Assessment]) -> float:
-    claimed, provable = (measured(name, assessments) for name in ("precision", "recall"))
+def _claims(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
+    """Return F1 = 2 * right / (claimed + provable), or 0 if both are 0."""
+    # Precision is right / claimed, recall is right / provable: both have the same total.
+    claimed, provable = (measure_sum(name, assessments) for name in ("precision", "recall"))
     cards = claimed.weight + provable.weight
     return 2 * claimed.total / cards if cards else 0.0
 
 
-QUESTION = Term(
+QUESTION = RewardTerm(
     "question",
-    "Expected bits of the seat's own questions over those of the best ones it could have asked; "
-    "from 0 to 1, and 0 if it asked none.",
-    lambda _, assessments: ratio(measured("efficiency", assessments)),
+    "Expected bits of the seat's own questions, divided by those of the best questions it could "
+    "have asked; from 0 to 1, 0 without questions.",
+    lambda _, assessments: ratio(measure_sum("efficiency", assessments)),
     frozenset({"suggestion"}),
     frozenset({"efficiency"}),
 )
 
 
-ACCUSATION = Term(
+ACCUSATION = RewardTerm(
     "accusation",
-    "1 for a right accusation, -1 for a wrong one, the mean of several, 0 without any.",
+    "1 for a right accusation, -1 for a wrong one, 0 without accusations; from -1 to 1.",
     _accusation,
     frozenset({"accusation"}),
     frozenset({"accusations_right"}),
+    cheap=True,
 )
 
 
-PREMATURE = Term(
+PREMATURE = RewardTerm(
     "premature",
-    "Minus the share of the seat's accusations that were less probable than the break-even; from "
+    "Minus the share of the seat's accusations whose probability was below the break-even; from "
     "-1 to 0.",
-    _minus("premature"),
+    _negative("premature"),
     frozenset({"accusation"}),
     frozenset({"premature"}),
+    cheap=True,
 )
 
 
-MISSED = Term(
+MISSED = RewardTerm(
     "missed",
-    "Minus the share of the own turns in which the solution was provable that ended without "
-    "naming it; from -1 to 0.",
-    _minus("missed"),
+    "Minus the share of turns that ended without the right accusation, among own turns in which "
+    "the solution was provable; from -1 to 0.",
+    _negative("missed"),
     frozenset({"accusation", "missed accusation"}),
     frozenset({"missed"}),
+    cheap=True,
 )
 
 
-LEAK = Term(
+LEAK = RewardTerm(
     "leak",
-    "Minus the bits that the cards shown gave beyond what the least telling ones would have given, "
-    "per refutation with a choice; 0 or less.",
-    _minus("excess_leak"),
+    "Minus the bits that the shown cards gave beyond the least possible, per refutation with "
+    "several cards to choose from; 0 or less.",
+    _negative("excess_leak"),
     frozenset({"refutation"}),
     frozenset({"excess_leak"}),
 )
 
 
-CLAIMS = Term(
+CLAIMS = RewardTerm(
     "claims",
-    "F1 of the deductions that the seat stated (--beliefs) against all that were provable, own "
-    "cards left out; from 0 to 1, and 0 if it stated none. The statements are not trained: it is a "
-    "noisy signal on the moves only.",
+    "F1 score of the deductions that the seat stated (--beliefs), compared with all provable ones, "
+    "own cards left out; from 0 to 1, 0 without statements. The statements themselves are not "
+    "trained: this is a noisy signal on the actions only.",
     _claims,
     frozenset({"beliefs"}),
     frozenset({"precision", "recall"}),

@@ -1,8 +1,9 @@
-"""Goofspiel, the game of pure strategy: sealed bids for prizes. The template of simultaneous moves.
+"""Goofspiel: sealed bids for prizes. A template for games with simultaneous moves.
 
 S. M. Ross, "Goofspiel: the game of pure strategy", Journal of Applied Probability 8 (1971),
-621-625: a prize whose highest bid is tied goes to nobody. As in OpenSpiel's `goofspiel`, more than
-two may play, and what counts is to win, not by how much (its default, `returns_type=win_loss`).
+621-625: if the highest bid is tied, no player gets the prize. As in OpenSpiel's `goofspiel`, more
+than two may play, and returns depend on winning only, not on the margin (its default,
+`returns_type=win_loss`).
 """
 
 from __future__ import annotations
@@ -35,18 +36,21 @@ if TYPE_CHECKING:
 class GoofspielOptions(GameOptions):
     """Options of `goofspiel`."""
 
-    players: int = Field(2, ge=2, le=4, description="Seats.")
+    players: int = Field(2, ge=2, le=4, description="Number of seats.")
     cards: int = Field(
-        6, ge=2, le=13, description="Prizes, and cards in each hand; a full suit has 13."
+        6,
+        ge=2,
+        le=13,
+        description="Number of prizes and of cards in each hand; a full suit has 13.",
     )
     prizes: Literal["random", "descending"] = Field(
-        "random", description="Prizes are turned up at 'random', or in 'descending' order."
+        "random", description="Order of the prizes: 'random' or 'descending'."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class TurnUp(Action):
-    """Chance: the next prize."""
+    """Chance: turn up the next prize."""
 
     prize: int
 
@@ -56,7 +60,7 @@ class TurnUp(Action):
 
 @dataclass(frozen=True, slots=True)
 class Bid(Action):
-    """Commit a card from one's hand, face down."""
+    """Commit a card from the own hand, face down."""
 
     card: int
 
@@ -66,24 +70,33 @@ class Bid(Action):
 
 @dataclass(frozen=True, slots=True)
 class PrizeTurnedUp(Event):
-    """Everybody sees what is bid for."""
+    """Public: the prize of this round."""
 
     prize: int
 
 
 @dataclass(frozen=True, slots=True)
 class BidsRevealed(Event):
-    """The last player has committed, and all bids are turned over at once."""
+    """Public: all bids of the round, after the last player has committed."""
 
     prize: int
     bids: tuple[int, ...]
     winner: int | None
     points: tuple[int, ...]
-    """What every player has won so far, this prize included."""
+    """Points of each player so far, this prize included."""
 
 
 class Goofspiel(Game):
-    """Two to four players, each with the same cards; only the bids of this round are hidden."""
+    """Two to four players with equal hands; only the bids of the current round are hidden.
+
+    Example:
+        >>> state = Goofspiel(cards=3).initial_state()
+        >>> state.apply(CHANCE, TurnUp(2))
+        >>> state.apply(0, Bid(1))
+        >>> state.apply(1, Bid(3))
+        >>> state.points
+        (0, 2)
+    """
 
     name = "goofspiel"
     summary = "sealed bids for prizes"
@@ -96,7 +109,7 @@ class Goofspiel(Game):
 
     @property
     def deck(self) -> tuple[int, ...]:
-        """The cards of each hand, and the prizes: 1 is the lowest."""
+        """The cards of each hand, and the prizes, from 1."""
         return tuple(range(1, self.options.cards + 1))
 
     def _all_actions(self) -> Iterable[Bid]:
@@ -127,22 +140,22 @@ class Goofspiel(Game):
                 score = ", ".join(f"{n} has {won}" for n, won in zip(names, points, strict=True))
                 return f"{bidding}: {result} the prize of {prize}. Score: {score}."
             case _:
-                raise TypeError(f"{event!r} is no event of Goofspiel")
+                raise TypeError(f"{event!r} is not an event of Goofspiel")
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
-        """Put another card under each bid of the others that still lies face down."""
-        round_length = 1 + self.num_players  # A prize, and a bid of each player.
+        """Draw again each bid of the other players that is still face down."""
+        round_length = 1 + self.num_players  # A prize, and one bid per player.
         sealed_from = len(history) // round_length * round_length
-        state, moves = self.initial_state(), list[Step]()
-        for number, move in enumerate(history):
-            action = move.action
-            if number >= sealed_from and move.player not in (CHANCE, player):
-                action = rng.choice(state.legal_actions(move.player))
-            state.apply(move.player, action)
-            moves.append(Step(move.player, action))
-        return moves
+        state, steps = self.initial_state(), list[Step]()
+        for number, step in enumerate(history):
+            action = step.action
+            if number >= sealed_from and step.player not in (CHANCE, player):
+                action = rng.choice(state.legal_actions(step.player))
+            state.apply(step.player, action)
+            steps.append(Step(step.player, action))
+        return steps
 
     @property
     def array_specs(self) -> Mapping[str, ArraySpec]:
@@ -155,11 +168,11 @@ class Goofspiel(Game):
         }
 
     def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Rows are players from the observer on, columns are cards from 1 on.
+        """Return the arrays; rows are players from the observer on, columns are cards from 1.
 
-        A bid leaves the hand when it is revealed, for the one who made it too.
+        A bid leaves the hand only when it is revealed, for the player who made it too.
         """
-        import numpy as np  # Not above: who lists the games should not wait for it.
+        import numpy as np  # Imported late: listing the games must stay fast.
 
         players, cards = self.num_players, self.options.cards
         hands, points = np.ones((players, cards), np.int8), np.zeros(players, np.int8)
@@ -181,7 +194,7 @@ class Goofspiel(Game):
 
 
 class GoofspielState(State):
-    """A position. Its values are replaced, never changed in place, so clones may share them."""
+    """A position. Values are replaced, never changed in place, so that copies may share them."""
 
     game: Goofspiel
 
@@ -195,7 +208,7 @@ class GoofspielState(State):
         self.points = (0,) * game.num_players
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
-        """Any prize that is left; in descending order the highest for certain."""
+        """Return the remaining prizes; in descending order, only the highest."""
         left = self.prizes if self.game.options.prizes == "random" else self.prizes[-1:]
         return [ChanceOutcome(TurnUp(prize), 1 / len(left)) for prize in left]
 
@@ -206,7 +219,7 @@ class GoofspielState(State):
         if isinstance(action, TurnUp):
             self._turn_up(action.prize)
         elif isinstance(action, Bid):
-            # The bid is sealed: no event tells of it before all players have committed.
+            # The bid is sealed: there is no event before all players have committed.
             self.bids = {**self.bids, player: action.card}
             self.to_act = tuple(seat for seat in self.to_act if seat != player)
             if not self.to_act:
@@ -240,7 +253,7 @@ class GoofspielState(State):
         return [player for player, points in enumerate(self.points) if points == most]
 
     def returns(self) -> tuple[float, ...]:
-        """1 shared by those with the most points, -1 shared by the others; 0 if all are equal."""
+        """Return 1 shared by the leaders and -1 shared by the others; 0 if all are equal."""
         leaders = self._leaders
         others = self.game.num_players - len(leaders)
         if not (self.is_terminal and others):

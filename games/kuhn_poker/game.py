@@ -1,8 +1,8 @@
-"""Kuhn poker: poker with three cards, one bet and no draw. The template of hidden cards.
+"""Kuhn poker: three cards, one bet and no draw. A template for games with hidden cards.
 
 H. W. Kuhn, "A simplified two-person poker", Contributions to the Theory of Games I, Annals of
-Mathematics Studies 24 (1950), 97-103. Between perfect players it is worth -1/18 of a chip to
-player 0.
+Mathematics Studies 24 (1950), 97-103. Between optimal players its value is -1/18 of a chip
+for player 0.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from arena import (
     CHANCE,
@@ -22,7 +21,6 @@ from arena import (
     ChanceOutcome,
     Event,
     Game,
-    Json,
     Observation,
     State,
     Step,
@@ -36,8 +34,8 @@ CARDS = ("Jack", "Queen", "King")
 
 
 @dataclass(frozen=True, slots=True)
-class Deal(Action):
-    """Chance: a card for each player; the third stays unseen."""
+class DealHands(Action):
+    """Chance: deal a card to each player; the third card stays hidden."""
 
     cards: tuple[str, ...]
 
@@ -47,7 +45,7 @@ class Deal(Action):
 
 @dataclass(frozen=True, slots=True)
 class Pass(Action):
-    """Put nothing into the pot; after a bet this is to fold."""
+    """Add nothing to the pot; after a bet, this means to fold."""
 
     def __str__(self) -> str:
         return "pass"
@@ -55,7 +53,7 @@ class Pass(Action):
 
 @dataclass(frozen=True, slots=True)
 class Bet(Action):
-    """Put one more chip into the pot; after a bet this is to call."""
+    """Add one chip to the pot; after a bet, this means to call."""
 
     def __str__(self) -> str:
         return "bet"
@@ -64,12 +62,12 @@ class Bet(Action):
 PASS, BET = Pass(), Bet()
 SHOWDOWNS = ((PASS, PASS), (BET, BET), (PASS, BET, BET))
 FOLDS = ((BET, PASS), (PASS, BET, PASS))
-"""Together all the ways in which a hand is played to its end."""
+"""Showdowns and folds together are all complete sequences of actions."""
 
 
 @dataclass(frozen=True, slots=True)
 class CardDealt(Event):
-    """A player looks at its own card."""
+    """Private: the card of one player."""
 
     player: int
     card: str
@@ -81,7 +79,7 @@ class CardDealt(Event):
 
 @dataclass(frozen=True, slots=True)
 class Moved(Event):
-    """Everybody sees who passes and who bets."""
+    """Public: a player passes or bets."""
 
     player: int
     move: str
@@ -89,13 +87,30 @@ class Moved(Event):
 
 @dataclass(frozen=True, slots=True)
 class Showdown(Event):
-    """Nobody has folded, so both cards are laid open."""
+    """Public: both cards, after a hand without a fold."""
 
     cards: tuple[str, ...]
 
 
+def winner_of(moves: tuple[Action, ...], cards: tuple[str, ...]) -> int:
+    """Return the winner of a finished hand: the player who did not fold, else the higher card."""
+    if moves in FOLDS:
+        return len(moves) % 2  # The last move was the fold, by player len(moves) - 1 mod 2.
+    first, second = map(CARDS.index, cards)
+    return 0 if first > second else 1
+
+
 class KuhnPoker(Game):
-    """Two players, no options, one hidden card each."""
+    """Two players, no options, one hidden card each.
+
+    Example:
+        >>> state = KuhnPoker().initial_state()
+        >>> state.apply(CHANCE, DealHands(("King", "Queen")))
+        >>> state.apply(0, BET)
+        >>> state.apply(1, PASS)
+        >>> state.returns()
+        (1.0, -1.0)
+    """
 
     name = "kuhn_poker"
     summary = "poker with three cards"
@@ -130,19 +145,19 @@ class KuhnPoker(Game):
             case Showdown((first, second)):
                 return f"{names[0]} shows the {first}, {names[1]} the {second}."
             case _:
-                raise TypeError(f"{event!r} is no event of Kuhn poker")
+                raise TypeError(f"{event!r} is not an event of Kuhn poker")
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
-        """Deal again: the other card may be any that is not one's own, until it is shown."""
-        moves = list(history)
-        if moves and tuple(move.action for move in moves[1:]) not in SHOWDOWNS:
-            dealt = moves[0].action
-            assert isinstance(dealt, Deal)
+        """Draw the other player's card again, unless a showdown has revealed it."""
+        steps = list(history)
+        if steps and tuple(step.action for step in steps[1:]) not in SHOWDOWNS:
+            dealt = steps[0].action
+            assert isinstance(dealt, DealHands)
             hands = [h for h in permutations(CARDS, 2) if h[player] == dealt.cards[player]]
-            moves[0] = Step(CHANCE, Deal(rng.choice(hands)))
-        return moves
+            steps[0] = Step(CHANCE, DealHands(rng.choice(hands)))
+        return steps
 
     @property
     def array_specs(self) -> Mapping[str, ArraySpec]:
@@ -153,8 +168,8 @@ class KuhnPoker(Game):
         }
 
     def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """One-hot rows: the seat, the card of each seat that is known, the moves (pass, bet)."""
-        import numpy as np  # Not above: who lists the games should not wait for it.
+        """Return one-hot rows: the seat, the known card of each seat, the moves (pass, bet)."""
+        import numpy as np  # Imported late: listing the games must stay fast.
 
         arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.array_specs.items()}
         arrays["player"][observation.player] = 1
@@ -173,7 +188,7 @@ class KuhnPoker(Game):
 
 
 class KuhnPokerState(State):
-    """A position: the cards, once they are dealt, and the moves so far."""
+    """A position: the cards, after the deal, and the moves so far."""
 
     def __init__(self, game: KuhnPoker) -> None:
         super().__init__(game)
@@ -182,24 +197,24 @@ class KuhnPokerState(State):
         self.moves: tuple[Action, ...] = ()
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
-        return [ChanceOutcome(Deal(cards), 1 / 6) for cards in permutations(CARDS, 2)]
+        return [ChanceOutcome(DealHands(cards), 1 / 6) for cards in permutations(CARDS, 2)]
 
     def _legal_actions(self, player: int) -> ActionSet:
         return self.game.actions.subset((PASS, BET))
 
     def _apply(self, player: int, action: Action) -> None:
-        if isinstance(action, Deal):
+        if isinstance(action, DealHands):
             self._deal(action)
         else:
             self._move(player, action)
 
-    def _deal(self, deal: Deal) -> None:
+    def _deal(self, deal: DealHands) -> None:
         self.cards = deal.cards
         for player, card in enumerate(deal.cards):
             self.log.append(CardDealt(player, card))
-        self._ask(0)
+        self._set_player(0)
 
-    def _ask(self, player: int) -> None:
+    def _set_player(self, player: int) -> None:
         self.to_act = (player,)
         self.turn += 1
 
@@ -212,66 +227,17 @@ class KuhnPokerState(State):
         elif self.moves in FOLDS:
             self.to_act = ()
         else:
-            self._ask(1 - player)
-
-    @property
-    def _winner(self) -> int:
-        """The one who did not fold; else the one with the higher card."""
-        if self.moves in FOLDS:
-            return len(self.moves) % 2  # Whoever moved last has folded.
-        first, second = map(CARDS.index, self.cards)
-        return 0 if first > second else 1
+            self._set_player(1 - player)
 
     def returns(self) -> tuple[float, ...]:
-        """The chips won or lost: two after a call, else one."""
+        """Return the chips won or lost: two after a call, else one."""
         if not self.is_terminal:
             return (0.0, 0.0)
         chips = 2.0 if self.moves.count(BET) == 2 else 1.0
-        return (chips, -chips) if self._winner == 0 else (-chips, chips)
+        return (chips, -chips) if winner_of(self.moves, self.cards) == 0 else (-chips, chips)
 
     def reason(self) -> str:
-        names, winner = self.game.seat_names, self._winner
+        names, winner = self.game.seat_names, winner_of(self.moves, self.cards)
         if self.moves in FOLDS:
             return f"{names[1 - winner]} folds"
         return f"{names[winner]} has the higher card"
-
-
-class KuhnPokerScene:
-    """The table for a page: only the cards that its viewer has seen lie face up."""
-
-    module: ClassVar[Path] = Path(__file__).with_name("scene.js")
-
-    def __init__(self, game: KuhnPoker, seat: int | None) -> None:
-        self.dealt = False
-        self.cards: list[str | None] = [None, None]
-        self.moves: list[str] = []
-
-    def update(self, event: Event) -> None:
-        match event:
-            case CardDealt(player, card):
-                self.dealt = True
-                self.cards[player] = card
-            case Moved(move=move):
-                self.moves.append(move)
-            case Showdown(cards):
-                self.cards = list(cards)
-
-    def to_json(self) -> dict[str, Json]:
-        """`cards` has null for one not seen; player 0 made the first of the `moves`, in turn."""
-        return {
-            "dealt": self.dealt,
-            "cards": list(self.cards),
-            "moves": list(self.moves),
-            "chips": [1 + self.moves[player::2].count("bet") for player in range(2)],
-            "winner": self._winner(),
-        }
-
-    def _winner(self) -> int | None:
-        """As far as the viewer can tell: everybody sees a fold, and the cards of a showdown."""
-        moves = tuple(PASS if move == "pass" else BET for move in self.moves)
-        if moves in FOLDS:
-            return len(moves) % 2
-        first, second = self.cards
-        if moves in SHOWDOWNS and first and second:
-            return 0 if CARDS.index(first) > CARDS.index(second) else 1
-        return None

@@ -1,11 +1,11 @@
-// The table of Kuhn poker: two cards, the chips that each has put into the pot, the moves so far.
+// The table of Kuhn poker: two cards, the chips of each player in the pot, the moves so far.
 
 const INK = "#ffffff";
 
 const words = (scene, seats) => scene.moves.map((move, number) => {
   const facing = scene.moves[number - 1] === "bet";
-  const said = move === "bet" ? (facing ? "calls" : "bets") : (facing ? "folds" : "passes");
-  return `${seats[number % 2]} ${said}`;
+  const verb = move === "bet" ? (facing ? "calls" : "bets") : (facing ? "folds" : "passes");
+  return `${seats[number % 2]} ${verb}`;
 });
 
 function text(s, x, y, size, content, more = {}) {
@@ -60,7 +60,7 @@ function place(s, scene, seats, player) {
   );
 }
 
-// The table for whoever cannot see it.
+// The table as text, for readers who cannot see the figure.
 function inWords(scene, seats) {
   const cards = scene.cards.map((card, player) => `${seats[player]}: ${card ?? "a card not seen"}`);
   const dealt = scene.dealt ? cards.join(", ") : "no cards dealt yet";

@@ -1,18 +1,17 @@
-"""Tic-tac-toe: three in a row wins. Copy this page to add a game of your own.
+"""Tic-tac-toe: three in a row wins. Copy this folder to add a game of your own.
 
-A game needs an action (what a player does), an event (what the table sees of it), a `Game` (the
-rules with their options, and every rendering of events) and a `State` (a position). It may have a
-`Scene`, which is what a page draws, beside it in `tictactoe.js`.
+A game needs an action (the choice of a player), an event (the visible result), a `Game` (the rules
+with their options, and all renderings of events) and a `State` (a position). It may have a `Scene`
+for the web viewer, see `view.py` and `scene.js`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from arena import Action, ActionSet, ArraySpec, Event, Game, Json, Observation, State
+from arena import Action, ActionSet, ArraySpec, Event, Game, Observation, State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +22,7 @@ SIDE = (1, 2, 3)
 
 @dataclass(frozen=True, slots=True)
 class Mark(Action):
-    """Put one's mark on an empty square."""
+    """Mark an empty square."""
 
     row: int
     column: int
@@ -34,13 +33,14 @@ class Mark(Action):
 
 @dataclass(frozen=True, slots=True)
 class Marked(Event):
-    """Everybody sees the mark."""
+    """Public: a player marked a square."""
 
     player: int
     row: int
     column: int
 
 
+# The eight lines of three squares.
 LINES = (
     *(tuple(Mark(row, column) for column in SIDE) for row in SIDE),
     *(tuple(Mark(row, column) for row in SIDE) for column in SIDE),
@@ -50,7 +50,14 @@ LINES = (
 
 
 class TicTacToe(Game):
-    """Two players, no options, nothing hidden."""
+    """Two players, no options, nothing hidden.
+
+    Example:
+        >>> state = TicTacToe().initial_state()
+        >>> state.apply(0, Mark(2, 2))
+        >>> [str(action) for action in state.legal_actions(1)][:2]
+        ['mark 1 1', 'mark 1 2']
+    """
 
     name = "tictactoe"
     summary = "three in a row"
@@ -79,8 +86,8 @@ class TicTacToe(Game):
         return {"board": ArraySpec(shape=(3, 3), low=-1, high=1)}
 
     def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """The board as its observer sees it: 1 for an own mark, -1 for the other's, 0 if empty."""
-        import numpy as np  # Not above: who lists the games should not wait for it.
+        """Return the board: 1 for an own mark, -1 for the other player's, 0 if empty."""
+        import numpy as np  # Imported late: listing the games must stay fast.
 
         board = np.zeros((3, 3), np.int8)
         for event in observation.events:
@@ -97,7 +104,7 @@ class TicTacToe(Game):
 
 
 class TicTacToeState(State):
-    """A position. The board is replaced, never changed in place, so clones may share it."""
+    """A position. The board is replaced, never changed in place, so that copies may share it."""
 
     def __init__(self, game: TicTacToe) -> None:
         super().__init__(game)
@@ -124,7 +131,7 @@ class TicTacToeState(State):
             self.turn += 1
 
     def returns(self) -> tuple[float, ...]:
-        """1 for the winner and -1 for the other; 0 for both without a winner."""
+        """Return 1 for the winner and -1 for the other player; 0 for both without a winner."""
         if self.winner is None:
             return (0.0, 0.0)
         return (1.0, -1.0) if self.winner == 0 else (-1.0, 1.0)
@@ -133,27 +140,3 @@ class TicTacToeState(State):
         if self.winner is None:
             return "the board is full"
         return f"{self.game.seat_names[self.winner]} has three in a row"
-
-
-class TicTacToeScene:
-    """The board for a page, which everybody sees alike; squares are numbered from 0, row by row."""
-
-    module: ClassVar[Path] = Path(__file__).with_name("scene.js")
-
-    def __init__(self, game: TicTacToe, seat: int | None) -> None:
-        self.board: dict[Mark, int] = {}
-
-    def update(self, event: Event) -> None:
-        assert isinstance(event, Marked)
-        self.board[Mark(event.row, event.column)] = event.player
-
-    def to_json(self) -> dict[str, Json]:
-        """`squares`: who marked each, or null; `last` and `line`: squares to point out."""
-        squares = [Mark(row, column) for row in SIDE for column in SIDE]
-        owners = [{self.board.get(mark) for mark in line} for line in LINES]
-        won = [line for line, owner in zip(LINES, owners, strict=True) if owner in ({0}, {1})]
-        return {
-            "squares": [self.board.get(mark) for mark in squares],
-            "last": squares.index(list(self.board)[-1]) if self.board else None,
-            "line": [squares.index(mark) for mark in won[0]] if won else [],
-        }

@@ -1,8 +1,8 @@
-// The board of tic-tac-toe. Copy this page to draw a game of your own; the contract is in
-// arena/scene.py.
+// The board of tic-tac-toe. Copy this file to draw a game of your own. `Scene` in arena/core/view.py
+// describes the interface.
 
 const CELL = 100;
-const COLOURS = ["#0072b2", "#b34700"]; // Told apart by colour-blind readers too, and by the shape.
+const COLOURS = ["#0072b2", "#b34700"]; // Distinct for colour-blind readers; the shapes differ too.
 
 const middle = (square) => ({
   x: (square % 3) * CELL + CELL / 2,
@@ -41,7 +41,7 @@ function winningLine(s, line) {
   });
 }
 
-// The position for whoever cannot see it, row by row.
+// The position as text, row by row, for readers who cannot see the figure.
 function inWords({ squares, last, line }) {
   const words = squares.map((player) => (player === null ? "empty" : "XO"[player]));
   const rows = [0, 3, 6].map((first) => words.slice(first, first + 3).join(", "));

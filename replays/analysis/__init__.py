@@ -1,4 +1,4 @@
-"""A replay, studied: what each seat could know, what it was asked, and what exact knowledge says.
+"""Analysis of one replay: timeline, exact posteriors, decisions and annotations as documents.
 
-The page and the terminal show the same `Study`; nothing here knows how it is drawn.
+The page and the terminal show the same `ReplayAnalysis`; this package does not render anything.
 """

@@ -1,96 +1,115 @@
-"""What a model said it believes, beside what its view implies."""
+"""Stated beliefs of a model, compared with the exact posterior of its seat."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from arena import Json
-from replays.analysis.documents import BeliefJson, KnowledgeJson
-from replays.analysis.posterior import known_at
+from replays.analysis.documents import BeliefJson, PosteriorJson
+from replays.analysis.posterior import entry_at
 
-SURE = "sure"
+CERTAIN = "sure"
+"""Field of a belief record that lists certain places; also the word that is shown for them."""
 
 
-class Stated(BaseModel):
-    """Beliefs about things in places, as a game has understood them."""
+class BeliefRecord(BaseModel):
+    """Beliefs about things in places, as a game has parsed them."""
 
     model_config = ConfigDict(strict=True)
 
-    sure: dict[str, int] = {}
-    """Thing -> the number of the place where it certainly is."""
-    shares: dict[str, dict[str, float]] = {}
+    certain: dict[str, int] = {}
+    """Thing -> number of the place where the model is certain that it is."""
+    probabilities: dict[str, dict[str, float]] = {}
     """Place, as the game writes it -> thing -> probability."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beliefs:
-    """The rows that could be made of what was noted, and the rest of it."""
+class BeliefComparison:
+    """Rows of beliefs that could be compared, and the remainder of the record."""
 
     rows: list[BeliefJson]
-    rest: Json
+    remainder: JsonValue
 
 
-def compare_beliefs(noted: Json, knowledge: KnowledgeJson | None, position: int) -> Beliefs:
-    """`noted` is untrusted: what is not understood is left in the rest as it is."""
-    if not isinstance(noted, dict) or knowledge is None or not knowledge["places"]:
-        return Beliefs([], noted)
-    columns = {place.casefold(): number for number, place in enumerate(knowledge["places"])}
-    shares = {name: value for name, value in noted.items() if name.casefold() in columns}
+def compare_beliefs(
+    record: JsonValue, posterior: PosteriorJson | None, position: int
+) -> BeliefComparison:
+    """Compare a recorded belief answer with the posterior at a position.
+
+    The record is untrusted: parts that cannot be interpreted are returned unchanged.
+    """
+    uninterpreted = BeliefComparison([], record)
+    if not isinstance(record, dict) or posterior is None or not posterior["places"]:
+        return uninterpreted
+    # Models write names of places in upper or lower case.
+    columns = {place.casefold(): number for number, place in enumerate(posterior["places"])}
+    by_place = {name: value for name, value in record.items() if name.casefold() in columns}
+    # Fields that name neither a place nor certainty belong to the remainder.
+    fields = {"certain": record.get(CERTAIN, {}), "probabilities": by_place}
     try:
-        stated = Stated.model_validate({SURE: noted.get(SURE, {}), "shares": shares})
+        stated = BeliefRecord.model_validate(fields)
     except ValidationError:
-        return Beliefs([], noted)
-    grid = known_at(knowledge, position)["grid"]
-    if grid is None or not _fits(stated, knowledge):
-        return Beliefs([], noted)
-    rows = _of_sure(stated.sure, knowledge, grid)
-    for name, of_place in stated.shares.items():
-        rows += _of_place(columns[name.casefold()], of_place, knowledge, grid)
-    understood = {SURE, *shares}
-    return Beliefs(rows, {name: v for name, v in noted.items() if name not in understood})
+        return uninterpreted
+    grid = entry_at(posterior, position)["grid"]
+    if grid is None or not _is_consistent(stated, posterior):
+        return uninterpreted
+    rows = _certain_rows(stated.certain, posterior, grid)
+    for name, probabilities in stated.probabilities.items():
+        rows += _place_rows(columns[name.casefold()], probabilities, posterior, grid)
+    interpreted = {CERTAIN, *by_place}
+    remainder = {name: value for name, value in record.items() if name not in interpreted}
+    return BeliefComparison(rows, remainder)
 
 
-def _fits(stated: Stated, knowledge: KnowledgeJson) -> bool:
-    """Whether these things and places are the game's."""
-    named = {*stated.sure}.union(*stated.shares.values())
-    places = range(len(knowledge["places"]))
-    return named <= set(knowledge["things"]) and all(p in places for p in stated.sure.values())
+def _is_consistent(stated: BeliefRecord, posterior: PosteriorJson) -> bool:
+    """Check that all things and places exist in the game."""
+    things = {*stated.certain}.union(*stated.probabilities.values())
+    places = range(len(posterior["places"]))
+    return things <= set(posterior["things"]) and all(
+        place in places for place in stated.certain.values()
+    )
 
 
-def _of_sure(
-    sure: Mapping[str, int], knowledge: KnowledgeJson, grid: list[list[float]]
+def _certain_rows(
+    certain: Mapping[str, int], posterior: PosteriorJson, grid: list[list[float]]
 ) -> list[BeliefJson]:
-    found: list[BeliefJson] = []
-    for row, thing in zip(grid, knowledge["things"], strict=True):
-        if thing in sure:
-            place = sure[thing]
-            about = f"{thing}: {knowledge['places'][place]}"
-            found.append({"about": about, "stated": SURE, "exact": percent(row[place])})
-    return found
+    rows: list[BeliefJson] = []
+    for probabilities, thing in zip(grid, posterior["things"], strict=True):
+        if thing in certain:
+            place = certain[thing]
+            about = f"{thing}: {posterior['places'][place]}"
+            exact = format_percent(probabilities[place])
+            rows.append({"about": about, "stated": CERTAIN, "exact": exact})
+    return rows
 
 
-def _of_place(
-    place: int, shares: Mapping[str, float], knowledge: KnowledgeJson, grid: list[list[float]]
+def _place_rows(
+    place: int, stated: Mapping[str, float], posterior: PosteriorJson, grid: list[list[float]]
 ) -> list[BeliefJson]:
-    """Under each heading of which something was stated, also what was wrongly left out."""
-    headed = list(zip(knowledge["things"], knowledge["kinds"], grid, strict=True))
-    stated = {kind for thing, kind, _ in headed if thing in shares}
-    found: list[BeliefJson] = []
-    for thing, kind, row in headed:
-        if kind in stated and (thing in shares or row[place] > 0):
-            about = f"{thing}: {knowledge['places'][place]}"
-            said = percent(shares.get(thing, 0.0))
-            found.append({"about": about, "stated": said, "exact": percent(row[place])})
-    return found
+    """Return one row for each stated thing.
+
+    Things of the same kind that the model wrongly left out are added with a stated 0 %.
+    """
+    grid_rows = list(zip(posterior["things"], posterior["kinds"], grid, strict=True))
+    # If a model states probabilities for a kind of things, e.g. the suspects, each thing of this
+    # kind that it leaves out counts as stated with 0. Other kinds are not compared.
+    stated_kinds = {kind for thing, kind, _ in grid_rows if thing in stated}
+    rows: list[BeliefJson] = []
+    for thing, kind, probabilities in grid_rows:
+        if kind in stated_kinds and (thing in stated or probabilities[place] > 0):
+            about = f"{thing}: {posterior['places'][place]}"
+            percent = format_percent(stated.get(thing, 0.0))
+            exact = format_percent(probabilities[place])
+            rows.append({"about": about, "stated": percent, "exact": exact})
+    return rows
 
 
-def percent(share: float) -> str:
-    """Whole percents; what is merely near to impossible or certain does not read so."""
-    if 0 < share < 0.01:
+def format_percent(probability: float) -> str:
+    """Format as whole percent; only an impossible or certain event reads `0 %` or `100 %`."""
+    if 0 < probability < 0.01:
         return "< 1 %"
-    if 0.99 < share < 1:
+    if 0.99 < probability < 1:
         return "> 99 %"
-    return f"{100 * share:.0f} %"
+    return f"{100 * probability:.0f} %"

@@ -1,6 +1,7 @@
-"""How a move came about: what a model was sent, what it answered, what was allowed.
+"""One decision: prompts, answers, legal actions and beliefs.
 
-The details of a decision are untrusted: whatever is not as `arena` writes it is handed on as it is.
+The details of a decision are untrusted: parts that do not have the form that `arena` writes are
+passed on unchanged.
 """
 
 from __future__ import annotations
@@ -9,148 +10,177 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
-from arena import CHANCE, Json, Message
+from arena import CHANCE, Message
 from arena.agents.model_call import Attempt
-from replays.analysis.beliefs import compare_beliefs
-from replays.analysis.documents import AttemptJson, DecisionJson, KnowledgeJson, MessageJson
-from replays.analysis.numbers import finite, plain
-from replays.analysis.prompts import beside, same_beginning
-from replays.analysis.size_limit import Room
-from replays.analysis.timeline import Course
+from replays.analysis.beliefs import BeliefComparison, compare_beliefs
+from replays.analysis.documents import AttemptJson, DecisionJson, MessageJson, PosteriorJson
+from replays.analysis.numbers import finite_or_zero, to_json_value
+from replays.analysis.prompt_diff import common_prefix_length, diff_messages
+from replays.analysis.size_limit import SizeBudget
+from replays.analysis.timeline import Timeline
 
-MOST_LEGAL = 60
-MOST_ATTEMPTS = 20
-LONGEST_AGAIN = 50_000
-"""Characters that were sent before and are told again, once per decision: a prompt is read as a
-whole, but a chat's is as long as all that was said in it."""
+MAX_LEGAL_ACTIONS = 60
+MAX_ATTEMPTS = 20
+MAX_REPEATED_CHARACTERS = 50_000
+"""Limit for repeating, once per decision, messages that were sent before. A single prompt is shown
+in full; the prompt of a chat contains the whole conversation and would be repeated every time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """A request: what it keeps of the seat's last one, and what comes after that."""
+class SentRequest:
+    """Messages of a request: the first `kept` of the seat's previous request, then `messages`."""
 
     kept: int
     messages: tuple[Message, ...]
 
 
 @dataclass(slots=True)
-class Asked:
-    """The attempts of one decision: the first in full, and of all what was sent."""
+class RecordedAttempts:
+    """Attempts of one decision."""
 
     attempts: list[Attempt] = field(default_factory=list)
-    sent: list[Sent] = field(default_factory=list)
-    unread: list[Json] = field(default_factory=list)
-    """The first of those that could not be read, as they are."""
+    """The first `MAX_ATTEMPTS` attempts."""
+    requests: list[SentRequest] = field(default_factory=list)
+    """The requests of all attempts; needed to reconstruct later prompts."""
+    invalid: list[JsonValue] = field(default_factory=list)
+    """The first records that are not valid attempts, unchanged."""
 
 
-def read_attempts(course: Course, seat: int) -> dict[int, Asked]:
-    """All attempts of one seat, by the ply of their decision, in order."""
+AttemptsByPly = Mapping[int, RecordedAttempts]
+"""Attempts of one seat by the ply of their decision, in order of play."""
+
+
+def read_attempts(timeline: Timeline, seat: int) -> AttemptsByPly:
+    """Return all attempts of one seat."""
     return {
-        each.ply.number: _read(each.ply.decision.details["attempts"])
-        for each in course.plies
-        if each.ply.player == seat and "attempts" in each.ply.decision.details
+        entry.ply.number: _parse_attempts(entry.ply.decision.details["attempts"])
+        for entry in timeline.plies
+        if entry.ply.player == seat and "attempts" in entry.ply.decision.details
     }
 
 
-def _read(noted: Json) -> Asked:
-    asked = Asked()
-    for raw in noted if isinstance(noted, list) else [noted]:
+def _parse_attempts(records: JsonValue) -> RecordedAttempts:
+    parsed = RecordedAttempts()
+    for record in records if isinstance(records, list) else [records]:
         try:
-            attempt = Attempt.model_validate(raw)
+            attempt = Attempt.model_validate(record)
         except ValidationError:
-            if len(asked.unread) < MOST_ATTEMPTS:
-                asked.unread.append(raw)
+            if len(parsed.invalid) < MAX_ATTEMPTS:
+                parsed.invalid.append(record)
             continue
-        if len(asked.attempts) < MOST_ATTEMPTS:
-            asked.attempts.append(attempt)
+        # Every request is kept, also beyond the limit: later prompts build on it.
+        if len(parsed.attempts) < MAX_ATTEMPTS:
+            parsed.attempts.append(attempt)
         messages = tuple(Message(line.role, line.content) for line in attempt.messages)
-        asked.sent.append(Sent(attempt.kept, messages))
-    return asked
+        parsed.requests.append(SentRequest(attempt.kept, messages))
+    return parsed
 
 
-def decision(
-    course: Course,
-    number: int,
-    asked: Mapping[int, Asked],
-    knowledge: KnowledgeJson | None,
+def decision_json(
+    timeline: Timeline, number: int, attempts: AttemptsByPly, posterior: PosteriorJson | None
 ) -> DecisionJson | None:
-    """The decision of this ply; `asked` are its player's, `knowledge` what that one could know."""
-    played = course.plies[number]
-    ply, made = played.ply, played.ply.decision
+    """Return the decision of a ply; None for chance.
+
+    Args:
+        timeline: The game.
+        number: The ply.
+        attempts: The attempts of the player who moved.
+        posterior: The posterior of that player, for comparison with stated beliefs.
+    """
+    entry = timeline.plies[number]
+    ply, decision = entry.ply, entry.ply.decision
     if ply.player == CHANCE:
         return None
-    here, room = asked.get(number, Asked()), Room()
-    other = {name: v for name, v in made.details.items() if name not in ("attempts", "beliefs")}
-    if here.unread:
-        other["attempts"] = here.unread
-    beliefs = compare_beliefs(made.details.get("beliefs"), knowledge, number)
-    if beliefs.rest:
-        other["beliefs"] = beliefs.rest
+    # The records come from an untrusted file: one budget limits the size of the whole document.
+    recorded, budget = attempts.get(number, RecordedAttempts()), SizeBudget()
+    beliefs = compare_beliefs(decision.details.get("beliefs"), posterior, number)
+    # The order of these fields determines which of them the size limit cuts.
     return {
         "ply": number,
         "player": ply.player,
-        "action": str(made.action),
-        "failure": None if made.failure is None else room.text(made.failure),
-        "seconds": None if ply.seconds is None else finite(ply.seconds),
-        "legal": [str(action) for action in islice(played.legal, MOST_LEGAL)],
-        "more_legal": max(0, len(played.legal) - MOST_LEGAL),
-        "attempts": list(_attempts(asked, number, room)),
-        "more_attempts": len(here.sent) - len(here.attempts),
+        "action": str(decision.action),
+        "failure": None if decision.failure is None else budget.text(decision.failure),
+        "seconds": None if ply.seconds is None else finite_or_zero(ply.seconds),
+        "legal": [str(action) for action in islice(entry.legal, MAX_LEGAL_ACTIONS)],
+        "more_legal": max(0, len(entry.legal) - MAX_LEGAL_ACTIONS),
+        "attempts": list(_attempts_json(attempts, number, budget)),
+        "more_attempts": len(recorded.requests) - len(recorded.attempts),
         "beliefs": beliefs.rows,
-        "other": room.values(plain(other)),
+        "other": budget.values(_other_details(decision.details, recorded, beliefs)),
     }
 
 
-def _attempts(asked: Mapping[int, Asked], number: int, room: Room) -> Iterator[AttemptJson]:
-    """The requests of the decision, each beside the seat's request before it."""
-    sent = list[Message]()
-    for ply, each in asked.items():
+def _other_details(
+    details: Mapping[str, JsonValue], recorded: RecordedAttempts, beliefs: BeliefComparison
+) -> dict[str, JsonValue]:
+    """Return the details that the document does not show in another place."""
+    other = {name: v for name, v in details.items() if name not in ("attempts", "beliefs")}
+    if recorded.invalid:
+        other["attempts"] = recorded.invalid
+    if beliefs.remainder:
+        other["beliefs"] = beliefs.remainder
+    return {name: to_json_value(value) for name, value in other.items()}
+
+
+def _attempts_json(
+    attempts: AttemptsByPly, number: int, budget: SizeBudget
+) -> Iterator[AttemptJson]:
+    """Yield the attempts of a decision, each compared with the seat's previous request."""
+    previous = list[Message]()
+    # Requests are stored as differences, so all earlier ones are needed to restore a prompt.
+    for ply, recorded in attempts.items():
         if ply > number:
             return
         if ply == number:
-            yield from _beside(sent, each, room)
-        for request in each.sent:
-            # A request keeps the first messages of the one before it.
-            sent[request.kept :] = request.messages
+            yield from _compare_attempts(previous, recorded, budget)
+        for request in recorded.requests:
+            # A request keeps the first messages of the one before it and replaces the others.
+            previous[request.kept :] = request.messages
 
 
-def _beside(before: Sequence[Message], asked: Asked, room: Room) -> Iterator[AttemptJson]:
-    last = list(before)
-    for at, attempt in enumerate(asked.attempts):
-        request = asked.sent[at]
-        now = [*last[: request.kept], *request.messages]
-        unchanged = same_beginning(last, now)
-        again = sum(len(message.content) for message in now[:unchanged])
-        if at == 0 and again <= LONGEST_AGAIN:
-            unchanged, again = 0, 0
-        messages = beside(last[unchanged:], now[unchanged:])
-        yield _attempt(attempt, _Told(unchanged, again, messages), room)
-        last = now
+def _compare_attempts(
+    previous: Sequence[Message], recorded: RecordedAttempts, budget: SizeBudget
+) -> Iterator[AttemptJson]:
+    last = list(previous)
+    for number, attempt in enumerate(recorded.attempts):
+        request = recorded.requests[number]
+        # As stored by `arena.agents.model_call.asked`: shared beginning, then new messages.
+        current = [*last[: request.kept], *request.messages]
+        unchanged = common_prefix_length(last, current)
+        characters = sum(len(message.content) for message in current[:unchanged])
+        # The first prompt of a decision is shown in full unless it is too long.
+        if number == 0 and characters <= MAX_REPEATED_CHARACTERS:
+            unchanged, characters = 0, 0
+        messages = diff_messages(last[unchanged:], current[unchanged:])
+        yield _attempt_json(attempt, _PromptDiff(unchanged, characters, messages), budget)
+        last = current
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What is told of a request's messages."""
+class _PromptDiff:
+    """Leading messages of a request that are left out, and the diff of the others."""
 
     unchanged: int
     characters: int
     messages: list[MessageJson]
 
 
-def _attempt(attempt: Attempt, told: _Told, room: Room) -> AttemptJson:
-    first = attempt.seconds_to_first_token
-    reply, excerpt = room.text(attempt.reply), room.text(attempt.excerpt)
-    reasoning, refusal = room.text(attempt.reasoning), room.text(attempt.refusal)
-    messages = [room.message(each) for each in told.messages if room.left > 0]
-    tokens = attempt.tokens[: room.count(attempt.tokens)]
+def _attempt_json(attempt: Attempt, prompt: _PromptDiff, budget: SizeBudget) -> AttemptJson:
+    first_token = attempt.seconds_to_first_token
+    # Answers come before prompts, so that the size limit cuts the prompts first.
+    reply, excerpt = budget.text(attempt.reply), budget.text(attempt.excerpt)
+    reasoning, refusal = budget.text(attempt.reasoning), budget.text(attempt.refusal)
+    messages = [budget.message(message) for message in prompt.messages if budget.left > 0]
+    tokens = attempt.tokens[: budget.count(attempt.tokens)]
+    sampling = {name: to_json_value(value) for name, value in attempt.sampling.items()}
     return {
-        "unchanged": told.unchanged,
-        "unchanged_characters": told.characters,
+        "unchanged": prompt.unchanged,
+        "unchanged_characters": prompt.characters,
         "messages": messages,
-        "more_messages": len(told.messages) - len(messages),
-        "sampling": room.values(plain(attempt.sampling)),
+        "more_messages": len(prompt.messages) - len(messages),
+        "sampling": budget.values(sampling),
         "reply": reply,
         "reasoning": reasoning,
         "refusal": refusal,
@@ -158,14 +188,14 @@ def _attempt(attempt: Attempt, told: _Told, room: Room) -> AttemptJson:
         "failure": attempt.failure,
         "excerpt": excerpt,
         "cause": attempt.cause,
-        "model": room.text(attempt.model),
+        "model": budget.text(attempt.model),
         "policy_version": attempt.policy_version,
         "prompt_tokens": attempt.prompt_tokens,
         "completion_tokens": attempt.completion_tokens,
-        "cost": None if attempt.cost is None else finite(attempt.cost),
+        "cost": None if attempt.cost is None else finite_or_zero(attempt.cost),
         "cached": attempt.cached,
-        "seconds": finite(attempt.seconds),
-        "seconds_to_first_token": None if first is None else finite(first),
-        "tokens": [{"id": token[0], "logprob": finite(token[1])} for token in tokens],
+        "seconds": finite_or_zero(attempt.seconds),
+        "seconds_to_first_token": None if first_token is None else finite_or_zero(first_token),
+        "tokens": [{"id": token[0], "logprob": finite_or_zero(token[1])} for token in tokens],
         "more_tokens": len(attempt.tokens) - len(tokens),
     }

@@ -1,8 +1,8 @@
-"""The documents of a study, as JSON: what the page is sent, and what an exported file holds.
+"""JSON documents of an analysis: answers of the web server, and content of exported files.
 
-Every document is made for a perspective: None (everything is open) or a seat, and then it holds
-nothing that the seat could not know at some time of the game. What it could not know *yet* is for
-the page to keep back: everything carries the ply from which on it may be shown.
+Every document is made for one perspective: None (everything is open) or a seat. The document of a
+seat holds nothing that the seat could not know at some time of the game. Facts that it could not
+know *yet* are held back by the viewer: each entry carries the position from which it may be shown.
 
 Positions are numbered by plies: position 0 is the beginning, position k is after k plies, so ply n
 (from 0) leads from position n to n + 1.
@@ -10,81 +10,91 @@ Positions are numbered by plies: position 0 is the beginning, position k is afte
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NotRequired, TypedDict
 
-from arena.core.json import Json
+from pydantic import JsonValue
+
+SceneJson = Mapping[str, object] | str | None
+"""JSON object of a game's scene, or a diagram as text; null means unchanged since the position
+before, or nothing to draw."""
 
 
 class BranchJson(TypedDict):
-    """Where a game left another one, to be played on by others."""
+    """Point at which the game was branched off another game."""
 
     parent: str
-    """The name of the other game's file; empty in a seat's perspective."""
+    """File name of the other game; empty in a seat's perspective."""
     ply: int
     players: NotRequired[list[str]]
-    """Who sat there until then; not in the list of games."""
+    """SPECs of the players until then; not in the list of games."""
     seed: NotRequired[int]
-    """Only where everything is open."""
+    """Only if everything is open."""
     path: NotRequired[str | None]
-    """Where the other file lies, if it is served as well; only where everything is open."""
+    """Path of the other file if it is served as well; only if everything is open."""
 
 
 class GameJson(TypedDict):
-    """What is known of a game before it begins."""
+    """Facts of a game that are known before it starts."""
 
     name: str
     title: str
     """One line: game, variant, players."""
     seats: list[str]
-    """What the table calls each seat."""
+    """Name of each seat in the game's texts."""
     specs: list[str]
-    """Who sits there."""
-    options: dict[str, Json]
+    """SPEC of each seat's player."""
+    options: dict[str, JsonValue]
     text_level: str
     created: str
     """ISO 8601."""
     seed: NotRequired[int]
-    """Only where everything is open: it gives the deal away."""
+    """Only if everything is open, because the seed determines the deal."""
     branches: list[BranchJson]
     """Oldest first."""
     scene: str | None
-    """The name of the module that draws the table, if the game has one."""
-    knowledge: bool
-    """Whether there are exact posteriors."""
-    placed: bool
-    """Whether they come as a grid."""
+    """Name of the module that draws the table, if the game has one."""
+    has_posterior: bool
+    """The game computes exact posteriors."""
+    has_grid: bool
+    """The posteriors come as a grid of things and places."""
 
 
 class EventJson(TypedDict):
+    """One event that the perspective witnesses."""
+
     text: str
-    """As the table talk tells it."""
+    """The game's narration."""
     kind: str
+    """Class name of the event."""
     private: bool
-    """Whether only some seats witnessed it."""
+    """Only some seats witness it."""
     audience: list[int] | None
 
 
 class PlyJson(TypedDict):
-    """One move and what came of it; of a hidden move only that there was one."""
+    """One ply and its events. Of a hidden move, only its existence is shown."""
 
     ply: int
     turn: int
-    """In which it was made."""
+    """The turn in which it was made."""
     player: int | None
-    """-1 for chance; None where the perspective may not know who moved."""
+    """-1 for chance; None if the perspective may not know who moved."""
     action: str | None
-    """None where the perspective may not know it."""
+    """None if the perspective may not know it."""
     events: list[EventJson]
     to_act: list[int]
-    """Who must act after it, as far as the perspective may know."""
-    asked: bool
-    """Whether a model was asked: then there is a decision document."""
+    """The players who must act after it, as far as the perspective may know."""
+    has_requests: bool
+    """A model was asked, so the decision document has content."""
     failure: str | None
-    """Why a fallback was played, if one was."""
+    """Reason for the fallback, if one was played."""
     seconds: float | None
 
 
 class OutcomeJson(TypedDict):
+    """Outcome of a finished game."""
+
     status: str
     reason: str
     returns: list[float]
@@ -92,96 +102,102 @@ class OutcomeJson(TypedDict):
     turns: int
 
 
-class StoryJson(TypedDict):
-    """The game as it went. A running game's story is asked for again, from the next ply."""
+class TimelineJson(TypedDict):
+    """Course of the game. The page repeats the request for a running game, from the next ply."""
 
     game: GameJson
     seat: int | None
     first: int
-    """The ply with which `plies` begins."""
+    """Number of the first ply in `plies`."""
     plies: list[PlyJson]
-    scenes: list[Json]
-    """Of the positions `first` to the last; null stands for "as one position earlier"."""
+    scenes: list[SceneJson]
+    """Scenes of position `first` to the last."""
     outcome: OutcomeJson | None
     """None while the game is running. The page shows it at the last position only."""
     notice: str | None
-    """What a reader should know about the file: that it is unfinished, or cut off."""
+    """Remark on the file: it is unfinished, or cut off."""
     running: NotRequired[bool]
-    """From a server: whether the game goes on, so that it is worth to ask again."""
+    """From a server: the game is still being written."""
     key: NotRequired[str]
-    """From a server: what the file may be asked for by; unlike its name it tells nothing."""
+    """From a server: identifies the file; unlike its name, the key reveals nothing."""
     path: NotRequired[str]
-    """From a server, and only where everything is open: what the file is called now."""
+    """From a server, and only if everything is open: the current path of the file."""
 
 
-class KnownJson(TypedDict):
-    """What a seat's view implies from this position on, until the next entry."""
+class PosteriorEntryJson(TypedDict):
+    """Posterior of a seat from this position until the next entry."""
 
     position: int
     bits: float
-    """Uncertainty about what the game hides."""
+    """Entropy of the hidden information."""
     worlds: str
-    """How many hidden worlds fit; a decimal number, which may be too large for a float."""
+    """Number of consistent worlds; a decimal number, which may be too large for a float."""
     grid: list[list[float]] | None
     """Probabilities: rows are things, columns places; None if the game has no grid."""
 
 
-class KnowledgeJson(TypedDict):
-    """One seat's exact posterior all through the game."""
+class PosteriorJson(TypedDict):
+    """Exact posterior of one seat for the whole game."""
 
-    of: int
+    player: int
     things: list[str]
     kinds: list[str]
-    """Of each thing, the heading that it stands under."""
+    """Group heading of each thing."""
     places: list[str]
-    known: list[KnownJson]
+    entries: list[PosteriorEntryJson]
     """Only the positions at which something has changed."""
 
 
 class CommentJson(TypedDict):
-    """What exact knowledge says of a ply."""
+    """Comment on a ply, derived from exact knowledge."""
 
     ply: int
     """The ply that it judges."""
-    found: int
-    """The position from which on it may be shown."""
+    visible_from: int
+    """The position from which it may be shown."""
     player: int
     kind: str
     text: str
     mistake: bool
-    facts: dict[str, Json]
+    facts: dict[str, JsonValue]
 
 
-class SeatSummaryJson(TypedDict):
-    """One seat over the plies that are the game's own; shown at the last position.
+class MeasureJson(TypedDict):
+    """Value of one measure for one seat."""
 
-    What was played before a branch, others have played.
-    """
-
-    player: int
-    measures: list[MeasuredJson]
-    mistakes: int
-
-
-class MeasuredJson(TypedDict):
     title: str
     value: float
     unit: str
     better: Literal["higher", "lower"] | None
 
 
-Part = tuple[Literal["same", "new", "gone"], str]
-"""A stretch of a prompt, beside the seat's last one."""
+class SeatSummaryJson(TypedDict):
+    """Summary of one seat, shown at the last position.
+
+    Plies before a branch are not counted, because other agents may have played them.
+    """
+
+    player: int
+    measures: list[MeasureJson]
+    mistakes: int
+
+
+DiffPart = tuple[Literal["same", "added", "removed"], str]
+"""A stretch of a prompt, compared with the previous prompt of the seat."""
 
 
 class MessageJson(TypedDict):
+    """One message of a request, compared with the seat's previous request."""
+
     role: str
-    parts: list[Part]
+    parts: list[DiffPart]
     sent_before: bool
-    """Whether all of it was in the seat's last request already."""
+    """The whole message was in the seat's previous request."""
 
 
 class TokenJson(TypedDict):
+    """One sampled token."""
+
     id: int | None
     logprob: float
 
@@ -190,14 +206,14 @@ class AttemptJson(TypedDict):
     """One request to a model, and its answer."""
 
     unchanged: int
-    """So many messages at the beginning stood in the seat's last request; they are left out."""
+    """Number of leading messages that are left out: the previous request had the same."""
     unchanged_characters: int
     messages: list[MessageJson]
-    """Those after them."""
+    """The messages after those."""
     more_messages: int
-    """Messages that are left out because the document would be too long."""
-    sampling: dict[str, Json]
-    """Without the seed where not everything is open."""
+    """Messages that are left out because of the size limit."""
+    sampling: dict[str, JsonValue]
+    """Without the seed in a seat's perspective."""
     reply: str
     reasoning: str
     refusal: str
@@ -218,7 +234,7 @@ class AttemptJson(TypedDict):
 
 
 class BeliefJson(TypedDict):
-    """One thing that a model said it believes, beside what is exactly so."""
+    """One belief that a model stated, with the exact probability."""
 
     about: str
     stated: str
@@ -226,7 +242,7 @@ class BeliefJson(TypedDict):
 
 
 class DecisionJson(TypedDict):
-    """How a move came about: what was asked, what was answered."""
+    """One decision: the requests to the model, its answers and the legal actions."""
 
     ply: int
     player: int
@@ -234,27 +250,27 @@ class DecisionJson(TypedDict):
     failure: str | None
     seconds: float | None
     legal: list[str]
-    """What was allowed, as text; at most 60, the rest is counted in `more_legal`."""
+    """The first legal actions as text; `more_legal` counts the others."""
     more_legal: int
     attempts: list[AttemptJson]
-    """The first 20, the rest is counted in `more_attempts`."""
+    """The first attempts; `more_attempts` counts the others."""
     more_attempts: int
     beliefs: list[BeliefJson]
-    other: dict[str, Json]
-    """Whatever else the agent noted."""
+    other: dict[str, JsonValue]
+    """All other details that the agent recorded."""
 
 
-class ListedJson(TypedDict):
+class ListedReplayJson(TypedDict):
     """One replay in the list."""
 
     path: str
-    """Relative to the folder that is served, with slashes."""
+    """Relative to the served folder, with slashes."""
     game: str
     variant: str | None
     players: list[str]
     created: str
     status: Literal["terminated", "truncated", "running", "unfinished", "unreadable"]
-    """"unfinished": there is no outcome, and nothing is written any more."""
+    """"unfinished": there is no outcome, and the file is no longer written."""
     reason: str
     winner: int | None
     returns: list[float]
@@ -263,11 +279,17 @@ class ListedJson(TypedDict):
     bytes: int
     branch: BranchJson | None
     error: str | None
-    """Why it cannot be opened."""
+    """Reason why it cannot be opened."""
 
 
-class ListJson(TypedDict):
+class ReplayListJson(TypedDict):
+    """List of replays in the served folder."""
+
     root: str
-    games: list[ListedJson]
+    games: list[ListedReplayJson]
     more: int
     """Replays that are not listed because there are too many."""
+    single: NotRequired[bool]
+    """From a server: one replay is served, not a folder."""
+    folder: NotRequired[str]
+    """From a server, if the list is empty: the folder as the user typed it, quoted for a shell."""

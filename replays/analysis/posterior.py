@@ -1,59 +1,60 @@
-"""What one seat's view implies, all through the game."""
+"""Exact posterior of one seat over the whole game."""
 
 from __future__ import annotations
 
 from arena import Knowledge, PlacedKnowledge
-from replays.analysis.documents import KnowledgeJson, KnownJson
-from replays.analysis.timeline import Course
+from replays.analysis.documents import PosteriorEntryJson, PosteriorJson
+from replays.analysis.timeline import Timeline
 
-BITS, SHARES = 4, 6
-"""Decimals."""
+BITS_DECIMALS, PROBABILITY_DECIMALS = 4, 6
 
 
-def follow(course: Course, of: int) -> KnowledgeJson | None:
-    """The exact posterior of seat `of` at each position where it has changed."""
-    knowledge = course.game.knowledge(of)
+def compute_posterior(timeline: Timeline, player: int) -> PosteriorJson | None:
+    """Return the posterior of a seat at each position where it changes.
+
+    Returns None for a game that does not compute exact knowledge.
+    """
+    knowledge = timeline.game.knowledge(player)
     if knowledge is None:
         return None
-    found = _blank(knowledge, of)
-    found["known"].append(_known(knowledge, 0, None))
-    for number in range(course.last):
-        events = course.witnessed(number, of)
+    # Position n is after n plies, so position 0 is before the deal.
+    posterior = _without_entries(knowledge, player)
+    _append_if_changed(posterior["entries"], knowledge, 0)
+    for ply in range(timeline.last_position):
+        events = timeline.events_seen_by(player, ply)
         for event in events:
             knowledge.update(event)
+        # Only events that the seat witnesses can change its posterior.
         if events:
-            now = _known(knowledge, number + 1, found["known"][-1])
-            if now is not found["known"][-1]:
-                found["known"].append(now)
-    return found
+            _append_if_changed(posterior["entries"], knowledge, ply + 1)
+    return posterior
 
 
-def _blank(knowledge: Knowledge, of: int) -> KnowledgeJson:
-    found: KnowledgeJson = {"of": of, "things": [], "kinds": [], "places": [], "known": []}
+def _without_entries(knowledge: Knowledge, player: int) -> PosteriorJson:
+    things, kinds, places = list[str](), list[str](), list[str]()
     if isinstance(knowledge, PlacedKnowledge):
         placement = knowledge.placement()
-        found["things"] = list(placement.things)
-        found["kinds"] = list(placement.kinds)
-        found["places"] = list(placement.places)
-    return found
+        things, kinds = list(placement.things), list(placement.kinds)
+        places = list(placement.places)
+    return {"player": player, "things": things, "kinds": kinds, "places": places, "entries": []}
 
 
-def _known(knowledge: Knowledge, position: int, last: KnownJson | None) -> KnownJson:
-    """What is known now; `last` itself if nothing has changed since."""
-    # What a sum of floats falls short of 0 by would be shown as -0.
-    bits, grid = round(knowledge.entropy(), BITS) + 0.0, _grid(knowledge)
-    if last is not None and last["bits"] == bits and last["grid"] == grid:
-        return last
-    worlds = str(knowledge.world_count())
-    return {"position": position, "bits": bits, "worlds": worlds, "grid": grid}
+def _append_if_changed(
+    entries: list[PosteriorEntryJson], knowledge: Knowledge, position: int
+) -> None:
+    grid = None
+    if isinstance(knowledge, PlacedKnowledge):
+        rows = knowledge.placement().probabilities
+        grid = [[round(p, PROBABILITY_DECIMALS) for p in row] for row in rows]
+    # A sum of floats may be slightly negative and round to -0.0; adding 0.0 makes it 0.0.
+    bits = round(knowledge.entropy(), BITS_DECIMALS) + 0.0
+    if not entries or (entries[-1]["bits"], entries[-1]["grid"]) != (bits, grid):
+        # Counting worlds is slow, so it is done for new entries only.
+        worlds = str(knowledge.world_count())
+        entries.append({"position": position, "bits": bits, "worlds": worlds, "grid": grid})
 
 
-def _grid(knowledge: Knowledge) -> list[list[float]] | None:
-    if not isinstance(knowledge, PlacedKnowledge):
-        return None
-    return [[round(p, SHARES) for p in row] for row in knowledge.placement().probabilities]
-
-
-def known_at(knowledge: KnowledgeJson, position: int) -> KnownJson:
-    """What held at a position."""
-    return next(k for k in reversed(knowledge["known"]) if k["position"] <= position)
+def entry_at(posterior: PosteriorJson, position: int) -> PosteriorEntryJson:
+    """Return the entry that is valid at a position."""
+    entries = reversed(posterior["entries"])
+    return next(entry for entry in entries if entry["position"] <= position)

@@ -1,4 +1,4 @@
-"""Who sat where: in a branch, others played its beginning."""
+"""Players of each seat over time: before a branch, other agents may have played."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from arena import Header
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
-    """Who sat there, and before which ply others took over."""
+class FormerPlayer:
+    """SPEC of an earlier player of a seat, and the ply from which it was replaced."""
 
     spec: str
     until: int
 
 
 def players_at(header: Header, ply: int) -> tuple[str, ...]:
-    """The SPEC of each seat when this ply was played."""
+    """Return the SPEC of each seat at the time this ply was played."""
     players = header.players
+    # Branches are in order of time. Each one names the players that sat before its ply.
     for branch in reversed(header.branches):
         if ply >= branch.ply:
             break
@@ -26,12 +27,13 @@ def players_at(header: Header, ply: int) -> tuple[str, ...]:
     return players
 
 
-def formerly(header: Header, seat: int) -> Iterator[Former]:
-    """Who sat there before, the last one first."""
+def former_players(header: Header, seat: int) -> Iterator[FormerPlayer]:
+    """Yield the earlier players of a seat, the latest first."""
     spec = header.players[seat]
-    begins = sorted({branch.ply for branch in header.branches}, reverse=True)
-    for ply in begins:
-        before = players_at(header, ply - 1)[seat]
-        if ply > 0 and before != spec:
-            yield Former(before, ply)
-        spec = before
+    branch_plies = sorted({branch.ply for branch in header.branches}, reverse=True)
+    for ply in branch_plies:
+        previous = players_at(header, ply - 1)[seat]
+        if ply > 0 and previous != spec:
+            yield FormerPlayer(previous, ply)
+        # The next older player is compared with this one.
+        spec = previous

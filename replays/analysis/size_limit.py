@@ -1,56 +1,60 @@
-"""How much of what a stranger wrote goes into one document: a replay must not fill the memory."""
+"""Size limit of one document: text in a replay is untrusted and must not fill the memory."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from arena import Json
-from replays.analysis.documents import MessageJson, Part
+from pydantic import JsonValue
 
-MOST = 2_000_000
+from replays.analysis.documents import DiffPart, MessageJson
+
+MAX_CHARACTERS = 2_000_000
 """Characters of one document."""
-EACH = 40
-"""What a message or a token counts for beside its text."""
+ITEM_OVERHEAD = 40
+"""Characters that a message or a token counts for in addition to its text."""
 
 
-class Room:
-    """What is left of a document's room; whatever goes into it takes its share."""
+class SizeBudget:
+    """Characters that a document may still use; everything that is added to it is deducted."""
 
-    def __init__(self, left: int = MOST) -> None:
+    def __init__(self, left: int = MAX_CHARACTERS) -> None:
         self.left = left
 
     def text(self, text: str) -> str:
-        """As much of it as there is room for, and how much is missing."""
-        kept = text[: self.left]
-        self.left -= len(kept)
-        rest = len(text) - len(kept)
-        return text if not rest else f"{kept}… ({rest:,} more characters)"
+        """Return the text, cut to the budget with a note of how much is missing."""
+        # `left` never becomes negative, so the slice is empty once the budget is used up.
+        head = text[: self.left]
+        self.left -= len(head)
+        missing = len(text) - len(head)
+        return text if not missing else f"{head}… ({missing:,} more characters)"
 
-    def value(self, value: Json) -> Json:
-        """The value, or as text what there is room for."""
-        written = json.dumps(value, ensure_ascii=False)
-        if len(written) > self.left:
-            return self.text(written)
-        self.left -= len(written)
+    def value(self, value: JsonValue) -> JsonValue:
+        """Return the value, or its JSON text cut to the budget."""
+        encoded = json.dumps(value, ensure_ascii=False)
+        # JSON that is cut is no JSON any more, so it becomes a text.
+        if len(encoded) > self.left:
+            return self.text(encoded)
+        self.left -= len(encoded)
         return value
 
-    def values(self, values: dict[str, Json]) -> dict[str, Json]:
-        """Each by its name; those for which there is no room at all are left out."""
-        found: dict[str, Json] = {}
+    def values(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return the fields that fit; once the budget is used up, the others are left out."""
+        fitting: dict[str, JsonValue] = {}
         for name, value in values.items():
             if self.left <= 0:
                 break
-            found[self.text(name)] = self.value(value)
-        return found
+            fitting[self.text(name)] = self.value(value)
+        return fitting
 
     def message(self, message: MessageJson) -> MessageJson:
-        self.left = max(0, self.left - EACH)
-        parts: list[Part] = [(what, self.text(text)) for what, text in message["parts"]]
+        """Return the message with its text cut to the budget."""
+        self.left = max(0, self.left - ITEM_OVERHEAD)
+        parts: list[DiffPart] = [(kind, self.text(text)) for kind, text in message["parts"]]
         return {**message, "parts": parts}
 
     def count(self, items: Collection[object]) -> int:
-        """For how many of these small items there is room."""
-        fitting = min(len(items), self.left // EACH)
-        self.left -= fitting * EACH
+        """Return how many of these small items fit, and deduct them."""
+        fitting = min(len(items), self.left // ITEM_OVERHEAD)
+        self.left -= fitting * ITEM_OVERHEAD
         return fitting

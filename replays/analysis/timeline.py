@@ -1,4 +1,4 @@
-"""A replay, played once: its plies, and what must be remembered of the positions between them."""
+"""Timeline of a replay: all plies with the positions around them, from playing it once."""
 
 from __future__ import annotations
 
@@ -10,71 +10,80 @@ from arena import CHANCE, ActionSet, Event, Game, Ply, Replay, State
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """One ply, and the positions before and after it."""
+class TimelinePly:
+    """One ply, and facts of the positions before and after it."""
 
     ply: Ply
     turn: int
-    """In which it was made."""
+    """The turn in which it was made."""
     legal: ActionSet
-    """What its player might do; empty for chance."""
+    """Legal actions of its player; empty for chance."""
     to_act: tuple[int, ...]
-    """Who must act after it."""
-    sealed: bool
-    """Whether several commit at once: then nobody may know who has done so first."""
+    """The players who must act after it."""
+    simultaneous: bool
+    """Several players commit at the same time, so the order in which they do so is secret."""
 
 
 @dataclass
-class Course:
-    """A game from its beginning as far as the replay goes."""
+class Timeline:
+    """A game from the beginning to the last recorded ply."""
 
     replay: Replay
     game: Game
-    plies: list[Played] = field(default_factory=list)
+    plies: list[TimelinePly] = field(default_factory=list)
 
     @property
-    def last(self) -> int:
+    def last_position(self) -> int:
         """The number of the last position."""
         return len(self.plies)
 
     @cached_property
-    def talk(self) -> dict[int, str]:
-        """Each event, by its identity, as the table tells it; the same for all who witness it."""
+    def narration(self) -> dict[int, str]:
+        """The text of each event, by `id(event)`; it is the same for all who witness it."""
         narrate = self.game.narrate
-        return {id(event): narrate(event) for each in self.plies for event in each.ply.events}
+        return {id(event): narrate(event) for entry in self.plies for event in entry.ply.events}
 
-    def witnessed(self, ply: int, seat: int | None) -> Sequence[Event]:
-        """What `seat` witnesses of a ply; None stands for a viewer to whom everything is open."""
+    def events_seen_by(self, seat: int | None, ply: int) -> Sequence[Event]:
+        """Return the events of a ply that `seat` witnesses; None means that everything is open."""
         events = self.plies[ply].ply.events
         return events if seat is None else [event for event in events if event.seen_by(seat)]
 
 
-def play_again(replay: Replay) -> Course:
-    """Raises ReplayError where a move does not fit the rules, or there is no such game."""
+def build_timeline(replay: Replay) -> Timeline:
+    """Play the replay once.
+
+    Raises:
+        ReplayError: A move does not fit the rules, or there is no such game.
+    """
     game = replay.make_game()
-    course = Course(replay, game)
-    before = _Before.of(game.initial_state(), replay, 0, sealed=False)
+    timeline = Timeline(replay, game)
+    before = _position_facts(game.initial_state(), replay, 0, simultaneous=False)
     for walked in replay.walk():
         ply, state = walked.ply, walked.state
-        played = Played(ply, walked.turn_before, before.legal, state.to_act, before.sealed)
-        course.plies.append(played)
-        others = tuple(player for player in before.to_act if player != ply.player)
-        # Whoever is left of those who commit at once is sealed as well.
-        going_on = before.sealed and state.to_act == others
-        before = _Before.of(state, replay, ply.number + 1, going_on)
-    return course
+        timeline.plies.append(
+            TimelinePly(ply, walked.turn_before, before.legal, state.to_act, before.simultaneous)
+        )
+        # The last of several who commit together is alone to act, but belongs to the same group.
+        remaining = tuple(player for player in before.to_act if player != ply.player)
+        same_group = before.simultaneous and state.to_act == remaining
+        before = _position_facts(state, replay, ply.number + 1, same_group)
+    return timeline
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
-    """What a position allows; kept because the state goes on changing."""
+class _PositionFacts:
+    """Facts of one position, copied because the state object changes with the next ply."""
 
     to_act: tuple[int, ...]
     legal: ActionSet
-    sealed: bool
+    simultaneous: bool
 
-    @staticmethod
-    def of(state: State, replay: Replay, number: int, sealed: bool) -> _Before:
-        move = replay.moves[number] if number < len(replay.moves) else None
-        player = getattr(move, "player", CHANCE)
-        return _Before(state.to_act, state.legal_actions(player), sealed or len(state.to_act) > 1)
+
+def _position_facts(
+    state: State, replay: Replay, number: int, simultaneous: bool
+) -> _PositionFacts:
+    # After the last move the replay does not say who moves next.
+    move = replay.moves[number] if number < len(replay.moves) else None
+    player = getattr(move, "player", CHANCE)
+    several = len(state.to_act) > 1
+    return _PositionFacts(state.to_act, state.legal_actions(player), simultaneous or several)

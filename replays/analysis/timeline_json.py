@@ -1,182 +1,208 @@
-"""The game as it went, for one perspective."""
+"""Timeline document of one perspective: plies, scenes and outcome."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arena import CHANCE, Decision, Event, Game, Json, PlacedKnowledge, Scene, catalog
+from arena import CHANCE, Decision, Event, Game, PlacedKnowledge, Scene, catalog
 from replays.analysis.documents import (
     BranchJson,
     EventJson,
     GameJson,
     OutcomeJson,
     PlyJson,
-    StoryJson,
+    SceneJson,
+    TimelineJson,
 )
-from replays.analysis.numbers import finite
-from replays.analysis.redaction import seeds_in, without_seeds
-from replays.analysis.timeline import Course, Played
+from replays.analysis.numbers import finite_or_zero
+from replays.analysis.redaction import find_seeds, redact_text
+from replays.analysis.timeline import Timeline, TimelinePly
 
-LONGEST_DRAWN = 500
-"""Events. A diagram is drawn from all events so far each time, so that the work grows with the
-square of their number: a longer game has none. A scene takes its events in one by one."""
+MAX_DIAGRAM_EVENTS = 500
+"""Longer games have no diagrams. Each diagram is drawn from all events so far, so that the work
+grows with the square of their number. A scene takes its events in one by one."""
 
 
-def story(course: Course, scenes: Sequence[Json], seat: int | None, first: int) -> StoryJson:
-    """`scenes` are those of all positions; plies before `first` are left out."""
-    first = max(0, min(first, course.last))
+def timeline_json(
+    timeline: Timeline, scenes: Sequence[SceneJson], seat: int | None, first: int
+) -> TimelineJson:
+    """Return the document from ply `first` on.
+
+    Args:
+        timeline: The game.
+        scenes: The scenes of all positions, from `render_scenes` for the same seat.
+        seat: The perspective; None: everything is open.
+        first: The first ply of the document.
+    """
+    first = max(0, min(first, timeline.last_position))
     return {
-        "game": describe_game(course, seat),
+        "game": _game_json(timeline, seat),
         "seat": seat,
         "first": first,
-        "plies": [_ply(course, played, seat) for played in course.plies[first:]],
+        "plies": [_ply_json(timeline, entry, seat) for entry in timeline.plies[first:]],
         "scenes": _scenes_from(scenes, first),
-        "outcome": _outcome(course),
-        "notice": course.replay.notice,
+        "outcome": _outcome_json(timeline),
+        "notice": timeline.replay.notice,
     }
 
 
-def describe_game(course: Course, seat: int | None) -> GameJson:
-    """What is known before the game begins."""
-    header, game = course.replay.header, course.game
+def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
+    header, game = timeline.replay.header, timeline.game
+    # All seats have the same kind of knowledge, so seat 0 represents them.
     knowledge = game.knowledge(0)
-    parts = [game.name, header.options.get("variant"), f"{len(header.players)} players"]
-    found: GameJson = {
+    title = [game.name, header.options.get("variant"), f"{len(header.players)} players"]
+    document: GameJson = {
         "name": game.name,
-        "title": " · ".join(str(part) for part in parts if part),
+        "title": " · ".join(str(part) for part in title if part),
         "seats": list(game.seat_names),
         "specs": list(header.players),
         "options": game.options.model_dump(mode="json"),
         "text_level": header.text_level,
         "created": header.created.isoformat(),
-        "branches": _branches(course, seat),
+        "branches": _branches_json(timeline, seat),
         "scene": game.name if _has_scene(game) else None,
-        "knowledge": knowledge is not None,
-        "placed": isinstance(knowledge, PlacedKnowledge),
+        "has_posterior": knowledge is not None,
+        "has_grid": isinstance(knowledge, PlacedKnowledge),
     }
     if seat is None:
-        found["seed"] = header.seed
-    return found
+        # The seed determines the deal, so a seat must not get it.
+        document["seed"] = header.seed
+    return document
 
 
-def _branches(course: Course, seat: int | None) -> list[BranchJson]:
-    """Where the game left others. A parent has the same hidden cards, and the seed in its name."""
-    found: list[BranchJson] = []
-    for branch in course.replay.header.branches:
-        players = list(branch.players)
+def _branches_json(timeline: Timeline, seat: int | None) -> list[BranchJson]:
+    """Return the branches; a seat may not know the parent, whose file name contains the seed.
+
+    The parent was played with the same deal.
+    """
+    documents: list[BranchJson] = []
+    for branch in timeline.replay.header.branches:
+        parent = branch.parent if seat is None else ""
+        document: BranchJson = {
+            "parent": parent,
+            "ply": branch.ply,
+            "players": list(branch.players),
+        }
         if seat is None:
-            left: BranchJson = {"parent": branch.parent, "ply": branch.ply, "players": players}
-            found.append({**left, "seed": branch.seed})
-        else:
-            found.append({"parent": "", "ply": branch.ply, "players": players})
-    return found
+            document["seed"] = branch.seed
+        documents.append(document)
+    return documents
 
 
-def _outcome(course: Course) -> OutcomeJson | None:
-    line = course.replay.outcome
+def _outcome_json(timeline: Timeline) -> OutcomeJson | None:
+    line = timeline.replay.outcome
     if line is None:
         return None
     return {
         "status": line.status,
         "reason": line.reason,
-        "returns": [finite(value) for value in line.returns],
+        "returns": [finite_or_zero(value) for value in line.returns],
         "winner": line.winner,
         "turns": line.turns,
     }
 
 
-def _ply(course: Course, played: Played, seat: int | None) -> PlyJson:
-    ply = played.ply
-    events = course.witnessed(ply.number, seat)
-    own = seat is None or seat == ply.player
+def _ply_json(timeline: Timeline, entry: TimelinePly, seat: int | None) -> PlyJson:
+    ply = entry.ply
+    events = timeline.events_seen_by(seat, ply.number)
+    # A player knows its own action; others know only what the events reveal.
+    is_own = seat in (None, ply.player)
     decision = ply.decision
+    has_requests = "attempts" in decision.details or "beliefs" in decision.details
     return {
         "ply": ply.number,
-        "turn": played.turn,
-        "player": ply.player if own else _named(played, events),
-        "action": str(decision.action) if own else None,
-        "events": [_event(course, event) for event in events],
-        # A seat knows that it must act itself. That others must may tell who has committed
-        # already, or who has a secret to act upon.
-        "to_act": [player for player in played.to_act if seat in (None, player)],
-        "asked": own and ("attempts" in decision.details or "beliefs" in decision.details),
-        "failure": _failure(decision, seat) if own else None,
-        "seconds": finite(ply.seconds) if own and ply.seconds is not None else None,
+        "turn": entry.turn,
+        "player": ply.player if is_own else _public_player(entry, events),
+        "action": str(decision.action) if is_own else None,
+        "events": [_event_json(timeline, event) for event in events],
+        # A seat knows that it must act itself. The other names could reveal who has already
+        # committed, or who has a secret to act upon.
+        "to_act": [player for player in entry.to_act if seat in (None, player)],
+        "has_requests": is_own and has_requests,
+        "failure": _failure(decision, seat) if is_own else None,
+        "seconds": finite_or_zero(ply.seconds) if is_own and ply.seconds is not None else None,
     }
 
 
 def _failure(decision: Decision, seat: int | None) -> str | None:
-    """What a seat may read of why a fallback was played."""
     if seat is None or decision.failure is None:
         return decision.failure
-    return str(without_seeds(decision.failure, seeds_in(dict(decision.details))))
+    return redact_text(decision.failure, find_seeds(decision.details))
 
 
-def _named(played: Played, events: Sequence[Event]) -> int | None:
-    """Who moved, for another seat that witnesses `events`: only if these tell it."""
-    player = played.ply.player
-    if not events or played.sealed:
+def _public_player(entry: TimelinePly, events: Sequence[Event]) -> int | None:
+    """Return the player who moved, for another seat that witnesses `events`.
+
+    Returns None unless the events reveal the player.
+    """
+    player = entry.ply.player
+    # Without an event even the mover stays hidden; in a simultaneous move the order is secret.
+    if not events or entry.simultaneous:
         return None
     if player == CHANCE or any(getattr(event, "player", None) == player for event in events):
         return player
     return None
 
 
-def _event(course: Course, event: Event) -> EventJson:
+def _event_json(timeline: Timeline, event: Event) -> EventJson:
     audience = event.audience
     return {
-        "text": course.talk[id(event)],
+        "text": timeline.narration[id(event)],
         "kind": type(event).__name__,
         "private": audience is not None,
         "audience": None if audience is None else list(audience),
     }
 
 
-# The table
+# Scenes
 
 
-def draw_scenes(course: Course, seat: int | None) -> list[Json]:
-    """The table at each position; None where it is as it was one position earlier."""
-    if _has_scene(course.game):
-        return _scenes(course, seat)
-    return _diagrams(course, seat)
+def render_scenes(timeline: Timeline, seat: int | None) -> list[SceneJson]:
+    """Return the scene or diagram of each position; None means unchanged."""
+    if _has_scene(timeline.game):
+        return _scenes(timeline, seat)
+    return _diagrams(timeline, seat)
 
 
 def _has_scene(game: Game) -> bool:
     return game.name in catalog().names("scene")
 
 
-def _scenes(course: Course, seat: int | None) -> list[Json]:
-    scene: Scene = catalog().load("scene", course.game.name)(course.game, seat)
-    last = scene.to_json()
-    found = [last]
-    for number in range(course.last):
-        events = course.witnessed(number, seat)
+def _scenes(timeline: Timeline, seat: int | None) -> list[SceneJson]:
+    scene: Scene = catalog().load("scene", timeline.game.name)(timeline.game, seat)
+    last: SceneJson = scene.to_json()
+    scenes = [last]
+    for ply in range(timeline.last_position):
+        events = timeline.events_seen_by(seat, ply)
         for event in events:
             scene.update(event)
-        now = scene.to_json() if events else last
-        found.append(None if now == last else now)
-        last = now
-    return found
+        # Only witnessed events change a scene.
+        current = scene.to_json() if events else last
+        scenes.append(None if current == last else current)
+        last = current
+    return scenes
 
 
-def _diagrams(course: Course, seat: int | None) -> list[Json]:
-    found: list[Json] = [None] * (course.last + 1)
-    seen = [course.witnessed(number, seat) for number in range(course.last)]
-    drawn = type(course.game).diagram is not Game.diagram
-    if not drawn or sum(map(len, seen)) > LONGEST_DRAWN:
-        return found
+def _diagrams(timeline: Timeline, seat: int | None) -> list[SceneJson]:
+    game = timeline.game
+    diagrams: list[SceneJson] = [None] * (timeline.last_position + 1)
+    by_ply = [timeline.events_seen_by(seat, ply) for ply in range(timeline.last_position)]
+    has_diagram = type(game).diagram is not Game.diagram
+    # Each diagram is drawn from all events so far, which is quadratic in the length of the game.
+    if not has_diagram or sum(map(len, by_ply)) > MAX_DIAGRAM_EVENTS:
+        return diagrams
     events = list[Event]()
-    last = found[0] = course.game.diagram(events) or None
-    for number, more in enumerate(seen):
-        events += more
-        now = (course.game.diagram(events) or None) if more else last
-        found[number + 1] = None if now == last else now
-        last = now
-    return found
+    last = diagrams[0] = game.diagram(events) or None
+    for ply, new_events in enumerate(by_ply):
+        events += new_events
+        current = (game.diagram(events) or None) if new_events else last
+        diagrams[ply + 1] = None if current == last else current
+        last = current
+    return diagrams
 
 
-def _scenes_from(scenes: Sequence[Json], first: int) -> list[Json]:
-    """Those from a position on; its own is given in any case."""
+def _scenes_from(scenes: Sequence[SceneJson], first: int) -> list[SceneJson]:
+    """Return the scenes from position `first` on; the first one is always written out."""
+    # Searches backwards from `first` for the scene that is still valid there.
     earlier = (scene for scene in scenes[first::-1] if scene is not None)
     return [next(earlier, None), *scenes[first + 1 :]]

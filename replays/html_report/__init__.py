@@ -1,25 +1,29 @@
-"""HTML reports: one file with plots that opens offline."""
+"""HTML reports: one file with charts that works offline."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from arena.core.json import Json
 from arena.plugins.extras import require
+
+if TYPE_CHECKING:
+    from arena.evaluation.report import Report
 
 
 def require_report_packages() -> None:
     """Raise MissingDependency if a package that reports need is not installed."""
-    require("an HTML report", ("jinja2", "matplotlib"), "report")
+    require("an HTML report", ("jinja2",), "report")
 
 
-def write_html(report: Mapping[str, Json], path: Path) -> None:
-    """Write the report of a tournament, an evaluation or an analysis.
+def write_html(report: Report, path: Path) -> None:
+    """Write the report of a tournament, an evaluation or an analysis as one HTML file.
 
-    The same report makes the same bytes, and whoever reads `path` meanwhile sees the old file or
-    the new one, whole. Raises ArenaError for a file that cannot be written or a report that cannot
-    be read.
+    Equal reports give equal bytes. The file is replaced as a whole.
+
+    Raises:
+        MissingDependency: If jinja2 is not installed.
+        ArenaError: If the file cannot be written.
     """
     require_report_packages()
     from replays.html_report.document import write_document

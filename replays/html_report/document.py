@@ -1,45 +1,54 @@
-"""What all sheets have in common: the templates' environment, and how a file is written."""
+"""Common parts of all HTML reports: the template environment, and writing the file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from arena.core.errors import ArenaError
-from arena.core.json import Json
+from arena.core.text import printable, shorten
 from arena.episodes.files import write_whole
-from replays.html_report import formatting as wording
+from arena.evaluation.output import formatting
 
 
-def environment(finalize: Callable[[Json], Json] | None = None) -> Environment:
-    """Templates of this folder, escaped; `finalize` sees all that stands on the page."""
-    made = Environment(
+def environment() -> Environment:
+    """Return an environment for the templates of this folder.
+
+    Every text that a page shows is escaped, and control characters, which HTML does not allow and
+    which may change the reading direction, are replaced.
+    """
+    page = Environment(
         loader=PackageLoader("replays.html_report", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=finalize,
+        finalize=_printable,
     )
-    filters: dict[str, Callable[..., Any]] = {
-        "number": wording.number,
-        "value": wording.value_of,
-        "interval": wording.interval_of,
-        "points": wording.points,
-        "plain": wording.plain,
-        "rank": wording.rank_of,
-        "shorten": wording.shorten,
+    page.filters |= {
+        "number": formatting.decimal,
+        "value": formatting.value_text,
+        "interval": formatting.interval_text,
+        "points": formatting.points_text,
+        "plain": formatting.json_text,
+        "rank": formatting.rank_text,
+        "shorten": shorten,
     }
-    made.filters.update(filters)
-    return made
+    return page
+
+
+def _printable(value: object) -> object:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def write_document(page: str, path: Path) -> None:
-    """Whoever reads `path` meanwhile sees the old file or the new one, whole. Raises ArenaError."""
+    """Write the file. A reader meanwhile sees the old file or the new one, complete.
+
+    Raises ArenaError if it cannot be written.
+    """
     try:
         write_whole(path, page)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The page: what stands on it, and in which order the players stand."""
+"""The HTML page of an evaluation, a tournament or an analysis: its charts and tables."""
 
 from __future__ import annotations
 
@@ -7,163 +7,215 @@ from dataclasses import dataclass
 from functools import cache
 
 from jinja2 import Environment
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from arena.core.json import Json
-from replays.html_report import formatting as wording
+from arena.core.assessment import Measure
+from arena.core.text import pluralize, printable
+from arena.evaluation.output.formatting import options_in_words
+from arena.evaluation.output.verdict import Sentence, headline, other_estimates
+from arena.evaluation.report import Interval, PlayerReport, Report, TurnSeries
+from replays.html_report.charts import (
+    MARKS,
+    ChartAxis,
+    ChartPoint,
+    Series,
+    forest_chart,
+    line_chart,
+    percent_tick,
+    plain_tick,
+    points_of,
+)
 from replays.html_report.document import environment
-from replays.html_report.plots import MARKERS, Forest, Row, calibration, forest, lines
-from replays.html_report.report import Estimate, Measure, Player, Report, read_report
 
-MARKS = ("●", "■", "▲", "◆", "▼", "✚", "✖")
-"""The plots' markers as characters, for the legends."""
-_ENTROPY = Measure(name="entropy", title="Still hidden", unit="bits", better="lower")
+MIN_DEALS = 5
+"""Deals that a point of a line needs to be drawn: few deals give wide intervals, which would hide
+the other points."""
+KINDS = {"tournament": "Tournament", "eval": "Evaluation", "analysis": "Analysis"}
+ENTROPY = Measure("entropy", "Remaining entropy", "bits", "lower", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """One line plot, and who is drawn in it; its table has everybody."""
+class SeriesChart:
+    """One line chart. Its table has all players, the chart the best ones."""
 
     key: str
     measure: Measure
-    plot: Markup
-    drawn: Sequence[Player]
-    players: Sequence[Player]
+    chart: Markup
+    drawn: Sequence[PlayerReport]
+    players: Sequence[PlayerReport]
     turns: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """The plot of stated against true probabilities, and who is drawn in it."""
+class CalibrationChart:
+    """The chart of stated against exact probabilities."""
 
-    plot: Markup
-    drawn: Sequence[Player]
-    players: Sequence[Player]
+    chart: Markup
+    drawn: Sequence[PlayerReport]
+    players: Sequence[PlayerReport]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """How often the row's player ended ahead of the column's."""
+class PairCell:
+    """Share of common games in which the row's player finished ahead of the column's."""
 
-    ahead: Estimate
+    ahead: Interval
     games: int
 
     @property
     def shade(self) -> int:
-        """From 0, always behind, to 8, always ahead."""
+        """Colour from 0 (always behind) over 4 (equal or unknown) to 8 (always ahead)."""
         return 4 if self.ahead.value is None else min(8, max(0, round(self.ahead.value * 8)))
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
-    """Every player against every other; None on the diagonal, and where two never met."""
+class PairMatrix:
+    """Each player against each other; None on the diagonal and where two did not meet."""
 
     players: Sequence[str]
-    rows: Sequence[Sequence[Cell | None]]
+    rows: Sequence[Sequence[PairCell | None]]
 
 
-def render(report: Mapping[str, Json]) -> str:
-    """The whole file. Raises ArenaError for what is no report."""
-    read = read_report(report)
-    ranked = sorted(read.players, key=_standing)
-    measured = {name for player in ranked for name in player.measures}
+def render(report: Report) -> str:
+    """Return the page."""
+    ranked = report.ranked
     return (
         _environment()
         .get_template("page.html.jinja")
         .render(
-            report=read,
+            report=report,
             ranked=ranked,
-            title=wording.title(read),
-            facts=_facts(read),
-            headline=wording.headline(read, ranked),
-            standings=_standings(ranked),
-            measures=[m for m in _measures(read, measured) if m.name in measured],
-            series=_series(read, ranked),
-            calibration=_calibration(ranked),
-            matrix=_matrix(read, ranked),
-            seats=_seats(read),
+            title=_title(report),
+            facts=_facts(report),
+            headline=[_isolate_names(sentence) for sentence in headline(report)],
+            standings=_standings_chart(ranked),
+            measures=report.listed_measures,
+            series=_series_charts(report, ranked),
+            calibration=_calibration_chart(ranked),
+            matrix=_pair_matrix(report, ranked),
+            seats=_seats_chart(report),
+            other_estimates=list(other_estimates(report)),
         )
     )
 
 
 @cache
 def _environment() -> Environment:
-    made = environment()
-    made.globals["marks"] = MARKS
-    return made
+    page = environment()
+    page.globals["marks"] = MARKS
+    return page
 
 
-def _standing(player: Player) -> tuple[bool, float]:
-    """Best first: by rating, else by win rate; who has neither stands last."""
-    best = player.rating if player.rating.value is not None else player.win_rate
-    return best.value is None, -(best.value or 0.0)
+def _isolate_names(sentence: Sentence) -> Markup:
+    """Escape a sentence and isolate each name, which may be written from right to left."""
+    names = [Markup("<bdi>{}</bdi>").format(printable(name)) for name in sentence.names]
+    return escape(sentence.template).format(*names)
+
+
+def _title(report: Report) -> str:
+    title = f"{KINDS[report.kind]} · {report.game}"
+    if report.comparison is not None:
+        return f"{title} · {report.comparison.player} and {report.comparison.baseline}"
+    if report.kind == "eval" and report.players:
+        return f"{title} · {report.players[0].player}"
+    return title
 
 
 def _facts(report: Report) -> list[str]:
-    facts = wording.options_in_words(report.options)
+    facts = options_in_words(report.options)
     if report.games is not None:
-        facts.append(f"{wording.number(report.games, 0)} games")
+        facts.append(pluralize(report.games, "game"))
     if report.kind != "eval" and report.players:
-        facts.append(f"{len(report.players)} players compared")
+        facts.append(pluralize(len(report.players), "player"))
     return facts
 
 
-def _standings(ranked: Sequence[Player]) -> Markup | None:
-    """Ratings with their intervals, or win rates where nobody is rated."""
+def _standings_chart(ranked: Sequence[PlayerReport]) -> Markup | None:
+    """Draw ratings, or win rates if no player has a rating."""
     rated = any(player.rating.value is not None for player in ranked)
-    rows = [Row(p.player, p.rating if rated else p.win_rate) for p in ranked]
-    if all(row.estimate.value is None for row in rows):
+    rows = [(player.player, player.rating if rated else player.win_rate) for player in ranked]
+    axis = ChartAxis("rating") if rated else ChartAxis("win rate", format=percent_tick)
+    return _forest(rows, axis)
+
+
+def _seats_chart(report: Report) -> Markup | None:
+    rows = [(f"Seat {effect.seat}", effect.effect) for effect in report.seats]
+    return _forest(rows, ChartAxis("effect of the seat"), reference=0.0)
+
+
+def _forest(
+    rows: Sequence[tuple[str, Interval]], axis: ChartAxis, reference: float | None = None
+) -> Markup | None:
+    if all(interval.value is None for _, interval in rows):
         return None
-    return forest(Forest("standings", "rating" if rated else "win rate", rows, percent=not rated))
+    label = f"{axis.title}: {len(rows)} estimates with 95 % intervals, numbers in the table"
+    return forest_chart(label, rows, axis, reference)
 
 
-def _measures(report: Report, measured: set[str]) -> list[Measure]:
-    """As the report lists them, then those of which it has only the name."""
-    listed = {measure.name for measure in report.measures}
-    return [*report.measures, *(Measure(name=name) for name in sorted(measured - listed))]
-
-
-def _series(report: Report, ranked: Sequence[Player]) -> list[Series]:
-    known = {"entropy": _ENTROPY} | {measure.name: measure for measure in report.measures}
+def _series_charts(report: Report, ranked: Sequence[PlayerReport]) -> list[SeriesChart]:
+    known = {"entropy": ENTROPY} | {measure.name: measure for measure in report.measures}
     names = sorted({name for player in ranked for name in player.series} - {"calibration"})
-    made = []
-    for place, name in enumerate(names):
+    charts = []
+    for name in names:
         players = [player for player in ranked if player.line(name)]
         if not players:
             continue
-        drawn = players[: len(MARKERS)]
-        measure = known.get(name, Measure(name=name))
-        title = (measure.title or name) + (f" ({measure.unit})" if measure.unit else "")
-        points = {number: player.line(name) for number, player in enumerate(drawn)}
-        plot = lines(f"series{place}", wording.shorten(title, 36), points)
-        turns = sorted({turn for player in players for turn in player.line(name)})
-        made.append(Series(name, measure, plot, drawn, players, turns))
-    return made
+        measure = known.get(name, Measure(name, name, "", None, ""))
+        lines = [player.line(name) for player in players]
+        turns = sorted({turn for line in lines for turn in line})
+        drawn = players[: len(MARKS)]
+        chart = _turn_chart(measure, lines[: len(MARKS)])
+        charts.append(SeriesChart(name, measure, chart, drawn, players, turns))
+    return charts
 
 
-def _calibration(ranked: Sequence[Player]) -> Calibration | None:
-    players = [player for player in ranked if player.bins]
+def _turn_chart(measure: Measure, lines: Sequence[TurnSeries]) -> Markup:
+    """Draw a measure by the player's own turn, one line per player."""
+    series = []
+    for color, line in enumerate(lines):
+        enough = {turn: point for turn, point in line.items() if point.n >= MIN_DEALS}
+        series.append(Series(points_of(enough or line), color=color, marker=color))
+    title = measure.title + (f" ({measure.unit})" if measure.unit else "")
+    label = f"{title}, by own turn, for {len(lines)} players; numbers in the table below"
+    x, y = ChartAxis("own turn", whole=True, ticks=9), ChartAxis(title, format=plain_tick)
+    return line_chart(label, series, x, y, height=270)
+
+
+def _calibration_chart(ranked: Sequence[PlayerReport]) -> CalibrationChart | None:
+    """Draw stated against exact probability; on the diagonal both are equal."""
+    players = [player for player in ranked if player.calibration]
     if not players:
         return None
-    drawn = players[: len(MARKERS)]
-    plot = calibration("calibration", {n: player.bins for n, player in enumerate(drawn)})
-    return Calibration(plot, drawn, players)
+    drawn = players[: len(MARKS)]
+    most = max(1, *(b.count for player in drawn for b in player.calibration))
+    series = [
+        Series(
+            [
+                # The area of a marker shows the number of claims.
+                ChartPoint(b.stated or 0.0, b.posterior or 0.0, size=0.8 + 6 * b.count / most)
+                for b in player.calibration
+            ],
+            color=color,
+            marker=color,
+        )
+        for color, player in enumerate(drawn)
+    ]
+    label = "Stated probability against the exact posterior; numbers in the table below"
+    x, y = (ChartAxis(title, -0.03, 1.03) for title in ("stated probability", "exact posterior"))
+    return CalibrationChart(
+        line_chart(label, series, x, y, height=300, diagonal=True), drawn, players
+    )
 
 
-def _matrix(report: Report, ranked: Sequence[Player]) -> Matrix | None:
-    """A pair that is given once is known from both sides."""
+def _pair_matrix(report: Report, ranked: Sequence[PlayerReport]) -> PairMatrix | None:
+    """Return all pairs. A pair that the report has in one order is known in both."""
     if not report.pairs:
         return None
-    cells = {(p.second, p.first): Cell(p.ahead.flipped(), p.games) for p in report.pairs}
-    cells |= {(p.first, p.second): Cell(p.ahead, p.games) for p in report.pairs}
+    cells: Mapping[tuple[str, str], PairCell] = {
+        (pair.second, pair.first): PairCell(pair.ahead.complement(), pair.games)
+        for pair in report.pairs
+    } | {(pair.first, pair.second): PairCell(pair.ahead, pair.games) for pair in report.pairs}
     met = {name for pair in cells for name in pair}
     names = [name for name in dict.fromkeys(p.player for p in ranked) if name in met]
     names += sorted(met.difference(names))
-    return Matrix(names, [[cells.get((row, column)) for column in names] for row in names])
-
-
-def _seats(report: Report) -> Markup | None:
-    rows = [Row(f"Seat {each.seat}", each.effect) for each in report.seats]
-    if all(row.estimate.value is None for row in rows):
-        return None
-    return forest(Forest("seats", "effect of the seat", rows, reference=0.0))
+    return PairMatrix(names, [[cells.get((row, column)) for column in names] for row in names])

@@ -1,8 +1,8 @@
-"""One picture of a game in the terminal: title, table, seats, the latest talk.
+"""One frame of a game in the terminal: title, table, seats, latest events.
 
-It is made from events only: all of them ("everything open"), or those that one seat witnessed.
-A game may register a picture of its table (catalog kind `picture`: a function of the game, the
-events and the seat that returns a rich renderable); any other game is drawn by its `diagram`.
+A frame is drawn from events only: all of them ("everything open"), or those that one seat
+witnessed. A game may register a picture of its table (catalog kind `picture`: a function of the
+game, the events and the seat that returns a rich renderable). Other games show their `diagram`.
 """
 
 from __future__ import annotations
@@ -19,131 +19,138 @@ from rich.text import Text
 
 from arena import Event, Game, Header, Picture, Replay, State, catalog
 
-WIDTH = 80
+MIN_PICTURE_WIDTH = 80
 """Columns that a picture needs."""
-NUMBER, BAR, SHORTEST = 9, 4, 5
-"""Columns of "7.9 bits ", of the longest bar in our games, and of a name at least."""
+BITS_WIDTH, BAR_WIDTH, MIN_NAME_WIDTH = 9, 4, 5
+"""Columns of "7.9 bits ", of the longest bar in the bundled games, and of the shortest name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of the part of a terminal that a picture may fill."""
+    """Columns and lines of a part of the terminal."""
 
     width: int
     height: int
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """As much of a position as a picture needs."""
+class Snapshot:
+    """The facts of one position that a frame shows."""
 
     game: Game
     turn: int
     to_act: tuple[int, ...]
     log: Sequence[Event]
-    """The game's events; moments of one game share the list."""
+    """All events of the game; snapshots of one game share this list."""
     num_events: int
-    """How many of them have happened."""
+    """Number of events until this position."""
 
     @property
     def events(self) -> Sequence[Event]:
-        """All of them so far, whoever witnessed them."""
+        """All events until this position, private ones included."""
         return self.log[: self.num_events]
 
     @staticmethod
-    def of(state: State) -> Moment:
-        return Moment(state.game, state.turn, state.to_act, state.log.events, len(state.log.events))
+    def of(state: State) -> Snapshot:
+        """Return a snapshot of a state that is being played."""
+        events = state.log.events
+        return Snapshot(state.game, state.turn, state.to_act, events, len(events))
 
 
-def moments_of(replay: Replay) -> list[Moment]:
-    """All positions of a replay, from the beginning on."""
+def take_snapshots(replay: Replay) -> list[Snapshot]:
+    """Return snapshots of all positions of a replay, from position 0 on."""
     game, log = replay.make_game(), list[Event]()
-    moments = [Moment(game, 0, (), log, 0)]
+    snapshots = [Snapshot(game, 0, (), log, 0)]
     for walked in replay.walk():
         log.extend(walked.ply.events)
-        moments.append(Moment(game, walked.state.turn, walked.state.to_act, log, len(log)))
-    return moments
+        state = walked.state
+        snapshots.append(Snapshot(game, state.turn, state.to_act, log, len(log)))
+    return snapshots
 
 
-def sees(seat: int | None, event: Event) -> bool:
-    """Whether `seat` witnesses the event; None stands for a viewer to whom everything is open."""
+def is_visible(event: Event, seat: int | None) -> bool:
+    """Return True if `seat` witnesses the event; None means that everything is open."""
     return seat is None or event.seen_by(seat)
 
 
-class Uncertainty(Protocol):
-    """Who can say how much a seat still does not know."""
+class EntropySource(Protocol):
+    """Source of the entropy of each seat's posterior."""
 
-    def bits(self, seat: int, moment: Moment) -> float | None:
-        """About what the game hides; None where that cannot be said, or not yet."""
+    def bits(self, seat: int, snapshot: Snapshot) -> float | None:
+        """Return the bits that the seat misses; None if unknown, or not computed yet."""
 
 
-class Beliefs:
-    """What each seat could know, followed event by event: bits of uncertainty that are left."""
+class EntropyTracker:
+    """Entropy of each seat's posterior, updated event by event in the order of play."""
 
     def __init__(self, game: Game) -> None:
         self._knowledge = [game.knowledge(seat) for seat in range(game.num_players)]
-        self._read = [0] * game.num_players
+        self._events_read = [0] * game.num_players
 
-    def bits(self, seat: int, moment: Moment) -> float | None:
-        """Uncertainty of `seat` about what the game hides; None where a game cannot say."""
+    def bits(self, seat: int, snapshot: Snapshot) -> float | None:
+        """Return the bits that the seat misses; None for a game without exact knowledge."""
         knowledge = self._knowledge[seat]
-        if knowledge is None or not moment.num_events:
+        if knowledge is None or not snapshot.num_events:
             return None
-        for event in moment.log[self._read[seat] : moment.num_events]:
+        # Each seat remembers how far it has read, so an event is applied once.
+        for event in snapshot.log[self._events_read[seat] : snapshot.num_events]:
             if event.seen_by(seat):
                 knowledge.update(event)
-        self._read[seat] = moment.num_events
+        self._events_read[seat] = snapshot.num_events
         return knowledge.entropy()
 
 
-def told_apart(names: Sequence[str], columns: int) -> list[str]:
-    """Players' names in so many columns each; what is long is shortened.
+def abbreviate_names(names: Sequence[str], width: int) -> list[str]:
+    """Return the players' names in at most `width` columns each.
 
-    First a remark behind a comma is left out, then the provider in front of a model's name, then
-    the middle; two players who would be called the same keep their providers.
+    A long name is shortened in steps: first without a remark after a comma, then without the
+    provider of the model, then with an ellipsis in the middle. Players whose short names are equal
+    keep their providers.
     """
-    short = {name: _shortened(name, columns) for name in names}
+    short = {name: _abbreviate(name, width) for name in names}
     counts = Counter(short.values())
     return [
-        short[name] if counts[short[name]] == 1 else _middle_cut(name.partition(", ")[0], columns)
+        short[name] if counts[short[name]] == 1 else _cut_middle(name.partition(", ")[0], width)
         for name in names
     ]
 
 
-def _shortened(name: str, columns: int) -> str:
-    shorter = (name, name.partition(", ")[0], _base(name))
-    fitting = (each for each in shorter if len(each) <= columns)
-    return next(fitting, None) or _middle_cut(_base(name), columns)
+def _abbreviate(name: str, width: int) -> str:
+    candidates = (name, name.partition(", ")[0], _base_name(name))
+    fitting = (candidate for candidate in candidates if len(candidate) <= width)
+    return next(fitting, None) or _cut_middle(_base_name(name), width)
 
 
-def _base(spec: str) -> str:
-    """What a SPEC names, without a remark and without who provides it."""
-    named = spec.partition(", ")[0]
-    return named.partition(":")[2].rpartition("/")[2] or named
+def _base_name(spec: str) -> str:
+    """Return the model or bot of a SPEC without provider and without remark."""
+    name = spec.partition(", ")[0]
+    return name.partition(":")[2].rpartition("/")[2] or name
 
 
-def _middle_cut(name: str, columns: int) -> str:
-    if len(name) <= columns:
+def _cut_middle(name: str, width: int) -> str:
+    if len(name) <= width:
         return name
-    end = max(0, columns - 1) // 2
-    return f"{name[: max(0, columns - 1) - end]}…{name[len(name) - end :]}"
+    # One column is for the ellipsis; the head gets the odd column.
+    tail = max(0, width - 1) // 2
+    return f"{name[: max(0, width - 1) - tail]}…{name[len(name) - tail :]}"
 
 
-def bar(bits: float) -> str:
-    """A block for two bits, half a block for one."""
+def entropy_bar(bits: float) -> str:
+    """Return a bar with one block for two bits and half a block for one."""
     blocks, half = divmod(round(bits), 2)
     return "█" * blocks + "▌" * half
 
 
-def title_of(
+def format_title(
     header: Header, seat: int | None = None, where: Sequence[str] = (), width: int | None = None
 ) -> str:
-    """The game, its variant if it has one, seats, where we are, and the seed if all is open.
+    """Return game, variant, number of players, position and, if everything is open, the seed.
 
-    The seed gives the deal away. Where the width is not enough for all of it, first the seed is
-    left out, then the number of players, then the variant.
+    The seed determines the deal, so a seat must not see it. If the title is wider than `width`,
+    the seed is left out first, then the number of players, then the variant.
     """
     seed = f"seed {header.seed}" if seat is None else ""
+    # Parts of `game` are removed from the end until the title fits.
     game = [header.game, str(header.options.get("variant") or ""), f"{len(header.players)} players"]
     title = " · ".join(filter(None, [*game, *where, seed]))
     while width is not None and len(title) > width and game:
@@ -152,92 +159,101 @@ def title_of(
     return title
 
 
-def frame(
+def draw_frame(
     title: str,
-    moment: Moment,
+    snapshot: Snapshot,
     specs: Sequence[str],
-    beliefs: Uncertainty,
+    entropy: EntropySource,
     seat: int | None,
     size: Size,
-    remark: str = "",
+    caption: str = "",
 ) -> RenderableType:
-    """The picture in this size; with `seat`, only what that seat could know.
+    """Return the frame in this size.
 
-    The remark stands below the seats, in the line that parts them from the talk.
+    Args:
+        title: The first line.
+        snapshot: The position.
+        specs: SPEC of each seat.
+        entropy: Source of the bits that each seat misses.
+        seat: The perspective; None: everything is open.
+        size: The size of the frame.
+        caption: Text in the line between the seats and the events.
     """
-    game = moment.game
-    events = [event for event in moment.events if sees(seat, event)]
-    picture = picture_of(game, events, seat)
-    if size.width < WIDTH:
-        hint = f"(the table is shown from {WIDTH} columns on; here are {size.width})"
-        picture, remark = Picture(Text(hint, style="dim"), 1, picture.seat_notes), ""
-    used = 3 + picture.lines + -(-game.num_players // _across(size.width))
+    game = snapshot.game
+    events = [event for event in snapshot.events if is_visible(event, seat)]
+    picture = draw_picture(game, events, seat)
+    if size.width < MIN_PICTURE_WIDTH:
+        hint = f"(the table needs {MIN_PICTURE_WIDTH} columns; this terminal has {size.width})"
+        picture, caption = Picture(Text(hint, style="dim"), 1, picture.seat_notes), ""
+    # Title, rule and one spare line, the picture, and the rows of seats (rounded up).
+    used = 3 + picture.lines + -(-game.num_players // _seats_per_row(size.width))
     return Group(
         Text(title, style="bold", overflow="ellipsis", no_wrap=True),
         picture.renderable,
-        _seats(moment, specs, beliefs, seat, picture.seat_notes, size.width),
-        Rule(Text(remark, style="dim"), style="dim", align="right"),
-        _talk(game, events, max(2, size.height - used)),
+        _draw_seats(snapshot, specs, entropy, seat, picture.seat_notes, size.width),
+        Rule(Text(caption, style="dim"), style="dim", align="right"),
+        _draw_events(game, events, max(2, size.height - used)),
     )
 
 
-def picture_of(game: Game, events: Sequence[Event], seat: int | None) -> Picture:
-    """The game's own drawing of its table, or its diagram."""
+def draw_picture(game: Game, events: Sequence[Event], seat: int | None) -> Picture:
+    """Return the game's picture of its table, or its diagram."""
     if game.name in catalog().names("picture"):
-        drawn: Picture = catalog().load("picture", game.name)(game, events, seat)
-        return drawn
-    text = game.diagram(events)
-    return Picture(Text(text), text.count("\n") + 1)
+        picture: Picture = catalog().load("picture", game.name)(game, events, seat)
+        return picture
+    diagram = game.diagram(events)
+    return Picture(Text(diagram), diagram.count("\n") + 1)
 
 
-def _seats(
-    moment: Moment,
+def _draw_seats(
+    snapshot: Snapshot,
     specs: Sequence[str],
-    beliefs: Uncertainty,
+    entropy: EntropySource,
     viewer: int | None,
     notes: Mapping[int, str],
     width: int,
 ) -> RenderableType:
-    """Who plays, and how much each still does not know; three seats in a row, if they fit."""
-    seats, across = range(len(specs)), _across(width)
-    room = (width + 1) // across - 5  # A cell without who acts, the seat and three spaces.
-    bits = [beliefs.bits(seat, moment) if viewer in (None, seat) else None for seat in seats]
+    """Return the players and the bits that each one misses, up to three seats per row."""
+    seats, per_row = range(len(specs)), _seats_per_row(width)
+    name_width = (width + 1) // per_row - 5  # Without the marker, the seat and three spaces.
+    bits = [entropy.bits(seat, snapshot) if viewer in (None, seat) else None for seat in seats]
     names = [spec.removeprefix("bot:") for spec in specs]
-    # A bar gives way to the names, and in all cells alike, lest they jump as the game goes on.
-    bars = all(len(_base(name)) + NUMBER + BAR <= room for name in names)
-    if notes or any(each is not None for each in bits):
-        room -= NUMBER + BAR * bars
-    names = told_apart(names, max(room, SHORTEST))
-    grid = Table.grid(padding=(0, 1), expand=True)
-    for _ in range(across):
-        grid.add_column(ratio=1)
+    # Bars are dropped in favour of names, and in all cells at once: otherwise the columns would
+    # move during the game.
+    bars = all(len(_base_name(name)) + BITS_WIDTH + BAR_WIDTH <= name_width for name in names)
+    if notes or any(value is not None for value in bits):
+        name_width -= BITS_WIDTH + BAR_WIDTH * bars
+    names = abbreviate_names(names, max(name_width, MIN_NAME_WIDTH))
+    table = Table.grid(padding=(0, 1), expand=True)
+    for _ in range(per_row):
+        table.add_column(ratio=1)
     cells = []
     for seat, name in enumerate(names):
-        # While several commit at once, a seat must not see who has done so already.
-        acts = seat in moment.to_act and viewer in (None, seat)
+        # While several players commit at once, a seat must not see who has already done so.
+        acts = seat in snapshot.to_act and viewer in (None, seat)
         cell = Text("▶" if acts else " ", style="bold yellow", no_wrap=True)
         cell.append(f"{seat} {name} ", style="not bold default")
-        cells.append(cell.append_text(_known(notes.get(seat, ""), bits[seat], bars)))
-    for first in range(0, len(cells), across):
-        grid.add_row(*cells[first : first + across])
-    return grid
+        cells.append(cell.append_text(_seat_status(notes.get(seat, ""), bits[seat], bars)))
+    for first in range(0, len(cells), per_row):
+        table.add_row(*cells[first : first + per_row])
+    return table
 
 
-def _across(width: int) -> int:
-    return max(1, min(3, width // (WIDTH // 3)))
+def _seats_per_row(width: int) -> int:
+    return max(1, min(3, width // (MIN_PICTURE_WIDTH // 3)))
 
 
-def _known(out: str, bits: float | None, with_bar: bool) -> Text:
-    """How much a seat does not know, or that it is out."""
-    if out:
-        return Text(out, style="red")
+def _seat_status(note: str, bits: float | None, with_bar: bool) -> Text:
+    if note:
+        return Text(note, style="red")
     if bits is None:
         return Text()
-    return Text.assemble((f"{bits:.1f} bits ", "dim"), (bar(bits) if with_bar else "", "blue"))
+    bar = entropy_bar(bits) if with_bar else ""
+    return Text.assemble((f"{bits:.1f} bits ", "dim"), (bar, "blue"))
 
 
-def _talk(game: Game, events: Sequence[Event], lines: int) -> Text:
-    """The latest events, private ones marked, the newest at the bottom."""
+def _draw_events(game: Game, events: Sequence[Event], lines: int) -> Text:
+    """Return the latest events, the newest at the bottom; private ones are marked."""
     text = Text(no_wrap=True, overflow="ellipsis")
     for event in events[-lines:]:
         private = event.audience is not None

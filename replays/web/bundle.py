@@ -1,46 +1,75 @@
-"""The page with one game, in one file: nothing is fetched, so it works from disk and offline."""
+"""The page with one game in one HTML file: it loads nothing, so it works offline."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Literal, TypedDict
 
 from rich.console import Console
 
 from arena.core.errors import ArenaError, UsageError
-from arena.core.json import Json
 from arena.episodes.files import write_whole
 from arena.episodes.replay import Replay
-from replays.analysis.documents import StoryJson
-from replays.analysis.study import Study
+from replays.analysis.documents import (
+    CommentJson,
+    DecisionJson,
+    PosteriorJson,
+    SeatSummaryJson,
+    TimelineJson,
+)
+from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web.encoding import encode, encode_for_html
-from replays.web.modules import join_modules
+from replays.web.es_modules import join_modules
 from replays.web.page_files import INDEX, page_files, scene_file
 
-MOST_CHARACTERS = 200 * 10**6
-"""Of all decisions: a chat's prompts are told again with each."""
-SCENES = "scenes.js"
-"""The module that fetches what draws a table; the file has another one in its place."""
-SCENE = "@scene.js"
-MOST_BYTES = 50 * 2**20
-"""Of a replay. The documents of all its perspectives are several times as large."""
+MAX_DECISION_CHARACTERS = 200 * 10**6
+"""Limit for all decisions: a chat's prompts are repeated with each of them."""
+SCENE_LOADER = "scenes.js"
+"""Module that loads a game's drawing module; the file contains a replacement for it."""
+SCENE_MODULE = "@scene.js"
+MAX_REPLAY_BYTES = 50 * 2**20
+"""The documents of all perspectives are several times as large as the replay."""
 
 STYLE = re.compile(r'<link rel="stylesheet" href="/page/([\w.-]+)">')
 SCRIPT = re.compile(r'<script type="module" src="/page/([\w.-]+)"></script>')
-FETCHED = re.compile(r"""\b(?:src|href|srcset|action)\s*=\s*["']?(?!["']?(?:#|data:))[^\s>]+""")
-FETCHED_BY_STYLE = re.compile(r"""@import\b|\burl\(\s*["']?(?!["']?(?:#|data:))[^)]*""")
+HTML_REFERENCE = re.compile(
+    r"""\b(?:src|href|srcset|action)\s*=\s*["']?(?!["']?(?:#|data:))[^\s>]+"""
+)
+CSS_REFERENCE = re.compile(r"""@import\b|\burl\(\s*["']?(?!["']?(?:#|data:))[^)]*""")
 HEAD = "<head>\n"
 
 
+class BundleJson(TypedDict):
+    """Documents of one game. Keys of perspectives are "open" or the number of a seat."""
+
+    single: Literal[True]
+    path: str
+    scene: str | None
+    timelines: dict[str, TimelineJson]
+    posteriors: dict[str, PosteriorJson | None]
+    comments: dict[str, list[CommentJson]]
+    summaries: dict[str, list[SeatSummaryJson]]
+    decisions: dict[str, DecisionJson]
+    """By ply."""
+
+
 def write_bundle(replay: Replay, seat: int | None, out: Path) -> None:
-    """Write the file at once. Raises ReplayError or ArenaError, and leaves `out` as it was."""
+    """Write the HTML file atomically; after an error, `out` is unchanged.
+
+    Raises:
+        ReplayError: The replay cannot be played.
+        UsageError: `out` is the replay itself.
+        ArenaError: The replay is too large, or the file cannot be written.
+    """
     if out.exists() and replay.path.exists() and out.samefile(replay.path):
-        raise UsageError(f"--html {out}: that is the replay itself")
-    with _progress(f"Studying {replay.path}"):
-        data = documents(replay, seat)
+        raise UsageError(f"--html {out}: this is the replay itself; choose another file")
+    with _status(f"Analysing {replay.path}"):
+        data = collect_documents(replay, seat)
     page = render(data, data["scene"])
     try:
         write_whole(out, page)
@@ -49,35 +78,36 @@ def write_bundle(replay: Replay, seat: int | None, out: Path) -> None:
     print(f"Page: {out} ({len(page) / 2**20:.1f} MiB); open it in any browser")
 
 
-def _progress(doing: str) -> AbstractContextManager[object]:
+def _status(text: str) -> AbstractContextManager[object]:
     console = Console(stderr=True)
-    return console.status(f"{doing} …") if console.is_terminal else nullcontext()
+    return console.status(f"{text} …") if console.is_terminal else nullcontext()
 
 
-def documents(replay: Replay, seat: int | None) -> dict[str, Json]:
-    """Everything that the page shows, of every perspective that it offers: `seat`, or all."""
-    if replay.path.exists() and replay.path.stat().st_size > MOST_BYTES:
-        raise _too_large(replay.path, f"over {MOST_BYTES / 2**20:.0f} MiB")
-    study = Study(replay)
+def collect_documents(replay: Replay, seat: int | None) -> BundleJson:
+    """Return the documents of all perspectives that the file offers: `seat` alone, or all."""
+    if replay.path.exists() and replay.path.stat().st_size > MAX_REPLAY_BYTES:
+        raise _too_large(replay.path, f"over {MAX_REPLAY_BYTES / 2**20:.0f} MiB")
+    analysis = ReplayAnalysis(replay)
     seats = list(range(len(replay.header.players))) if seat is None else [seat]
     perspectives = [None, *seats] if seat is None else [seat]
-    stories = {_key(who): study.story(who) for who in perspectives}
+    timelines = {_key(view): analysis.timeline(view) for view in perspectives}
+    main = timelines[_key(seat)]
     return {
         "single": True,
-        # Names of files hold the seed, which gives the deal away.
+        # File names contain the seed, which determines the deal.
         "path": replay.path.name if seat is None else f"{replay.header.game}, seat {seat}",
-        "scene": stories[_key(seat)]["game"]["scene"],
-        "stories": stories,
-        "knowledge": {str(of): study.knowledge(of) for of in seats},
-        "comments": {_key(who): list(study.comments(who)) for who in perspectives},
-        "summaries": {_key(who): study.summaries(who) for who in perspectives},
-        "decisions": _decisions(study, replay.path, stories[_key(seat)], seat),
+        "scene": main["game"]["scene"],
+        "timelines": timelines,
+        "posteriors": {str(player): analysis.posterior(player) for player in seats},
+        "comments": {_key(view): list(analysis.comments(view)) for view in perspectives},
+        "summaries": {_key(view): analysis.summaries(view) for view in perspectives},
+        "decisions": _collect_decisions(analysis, replay.path, main, seat),
     }
 
 
-def _too_large(path: Path, why: str) -> ArenaError:
+def _too_large(path: Path, reason: str) -> ArenaError:
     return ArenaError(
-        f"{path} is too large for one file ({why}): arena replay {path} --web shows it"
+        f"{path} is too large for one file ({reason}); use arena replay {path} --web instead"
     )
 
 
@@ -85,20 +115,29 @@ def _key(seat: int | None) -> str:
     return "open" if seat is None else str(seat)
 
 
-def _decisions(study: Study, path: Path, story: StoryJson, seat: int | None) -> dict[str, Json]:
-    found, characters = dict[str, Json](), 0
-    for ply in (each["ply"] for each in story["plies"] if each["asked"]):
-        decision = study.decision(ply, seat)
+def _collect_decisions(
+    analysis: ReplayAnalysis, path: Path, timeline: TimelineJson, seat: int | None
+) -> dict[str, DecisionJson]:
+    decisions, characters = dict[str, DecisionJson](), 0
+    # Bots have no prompts; their decisions would only enlarge the file.
+    for ply in (entry["ply"] for entry in timeline["plies"] if entry["has_requests"]):
+        decision = analysis.decision(ply, seat)
         if decision:
-            found[str(ply)] = decision
+            decisions[str(ply)] = decision
             characters += len(encode(decision))
-        if characters > MOST_CHARACTERS:
-            raise _too_large(path, f"its prompts alone over {MOST_CHARACTERS / 1e6:.0f} MB")
-    return found
+        if characters > MAX_DECISION_CHARACTERS:
+            limit = f"{MAX_DECISION_CHARACTERS / 1e6:.0f} MB"
+            raise _too_large(path, f"its prompts alone are over {limit}")
+    return decisions
 
 
-def render(data: dict[str, Json], scene: str | None) -> str:
-    """The page, with what it would fetch put into it, and a policy that allows nothing else."""
+def render(data: BundleJson | Mapping[str, object], scene: str | None) -> str:
+    """Return the page with all files inlined, and a policy that allows nothing else.
+
+    Raises:
+        ArenaError: The page contains a reference that cannot be inlined.
+        UsageError: The game has no module that draws its table.
+    """
     files = page_files()
     page = _read(INDEX, files).replace("\r\n", "\n")
     styles: list[str] = []
@@ -113,12 +152,15 @@ def render(data: dict[str, Json], scene: str | None) -> str:
         embedded = f'<script type="application/json" id="data">{encode_for_html(data)}</script>'
         return f'{embedded}\n<script type="module">{scripts[-1]}</script>'
 
+    # After inlining, no other reference may be left: the file must not load anything.
     page = STYLE.sub(inline_style, page)
-    fetched = FETCHED.search(SCRIPT.sub("", page))
-    if fetched or not (styles and SCRIPT.search(page) and page.count(HEAD) == 1):
-        raise ArenaError(f"{INDEX} cannot be put into one file: {fetched and fetched[0]}")
+    reference = HTML_REFERENCE.search(SCRIPT.sub("", page))
+    if reference or not (styles and SCRIPT.search(page) and page.count(HEAD) == 1):
+        raise ArenaError(f"{INDEX} cannot be inlined: {reference and reference[0]}")
+    # Scripts come last, because the embedded data may contain text that looks like a reference.
     page = SCRIPT.sub(inline_script, page)
     policy = f'<meta http-equiv="Content-Security-Policy" content="{_policy(styles, scripts)}">'
+    # The policy is the first element of the head, so that it applies to all others.
     return page.replace(HEAD, f"{HEAD}{policy}\n", 1)
 
 
@@ -126,8 +168,8 @@ def _policy(styles: list[str], scripts: list[str]) -> str:
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src {' '.join(map(_hash, scripts))}",
-            f"style-src {' '.join(map(_hash, styles))}",
+            f"script-src {' '.join(map(_hash_source, scripts))}",
+            f"style-src {' '.join(map(_hash_source, styles))}",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -135,24 +177,24 @@ def _policy(styles: list[str], scripts: list[str]) -> str:
     )
 
 
-def _hash(text: str) -> str:
+def _hash_source(text: str) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _style(name: str, files: dict[str, Path]) -> str:
-    """Line ends are made the page's: a browser hashes what it has read, and reads them so."""
+    """Return the style sheet with Unix line ends: a browser hashes the text in this form."""
     text = _read(name, files).replace("\r\n", "\n")
-    if fault := FETCHED_BY_STYLE.search(text) or re.search("</style", text, re.IGNORECASE):
-        raise ArenaError(f"{name} cannot be put into one file: {fault[0]}")
+    if match := CSS_REFERENCE.search(text) or re.search("</style", text, re.IGNORECASE):
+        raise ArenaError(f"{name} cannot be inlined: {match[0]}")
     return text
 
 
 def _script(entry: str, files: dict[str, Path], scene: str | None) -> str:
     def read(name: str) -> str:
-        if name == SCENES:
-            return _scenes(scene)
-        if name == SCENE and scene is not None:
+        if name == SCENE_LOADER:
+            return _scene_loader(scene)
+        if name == SCENE_MODULE and scene is not None:
             return _read(name, {name: scene_file(scene)})
         return _read(name, files)
 
@@ -168,12 +210,12 @@ def _read(name: str, files: dict[str, Path]) -> str:
         raise ArenaError(f"cannot read {files[name]}: {error}") from error
 
 
-def _scenes(scene: str | None) -> str:
-    """The module of that name, for a file: what draws the table is in it already."""
+def _scene_loader(scene: str | None) -> str:
+    """Return the replacement for `SCENE_LOADER`: the drawing module is part of the file."""
     if scene is None:
         return "export async function loadScene(name) {\n  return null;\n}\n"
     return (
-        f'import * as scene from "./{SCENE}";\n'
+        f'import * as scene from "./{SCENE_MODULE}";\n'
         f"const NAME = {encode_for_html(scene)};\n"
         "export async function loadScene(name) {\n  return name === NAME ? scene : null;\n}\n"
     )

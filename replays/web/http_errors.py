@@ -1,21 +1,25 @@
-"""What the server does not do, and the status that says so."""
+"""Errors of the web server with their HTTP status."""
 
 from __future__ import annotations
 
+from pydantic import JsonValue
+
 from arena.core.errors import ArenaError
-from arena.core.json import Json
 
 
-class Refused(ArenaError):
-    """A request that is not served; its message names nothing outside the root."""
+class HttpError(ArenaError):
+    """A request that is refused. The message names nothing outside the served folder."""
 
-    def __init__(self, status: int, message: str, **more: Json) -> None:
+    def __init__(self, status: int, message: str, **details: JsonValue) -> None:
         super().__init__(message)
         self.status = status
-        self.more = more
-        """What the page needs to go on."""
+        self.details = details
+        """Further fields of the answer, for the page."""
 
 
-def not_found() -> Refused:
-    """The same for what is not there and what may not be seen: it tells nothing apart."""
-    return Refused(404, "there is no such replay here")
+def not_found() -> HttpError:
+    """Return the error for files that do not exist and for files that may not be read.
+
+    Both have the same text, so that the answer does not reveal which files exist.
+    """
+    return HttpError(404, "there is no such replay here")

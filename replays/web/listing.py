@@ -1,4 +1,4 @@
-"""The list of replays: of each file only both ends are read."""
+"""List of replays; only the beginning and the end of each file are read."""
 
 from __future__ import annotations
 
@@ -9,105 +9,120 @@ from typing import IO
 from pydantic import ValidationError
 
 from arena.core.errors import ReplayError
-from arena.core.text import shortened
+from arena.core.text import shorten
 from arena.episodes.record import Header, OutcomeLine
 from arena.episodes.replay import NO_HEADER, read_header
-from replays.analysis.documents import BranchJson, ListedJson, ListJson
-from replays.web.replay_directory import ReplayFile, Root
+from replays.analysis.documents import BranchJson, ListedReplayJson, ReplayListJson
+from replays.web.replay_directory import ReplayDirectory, ServedFile
 
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 HEAD_BYTES = 16 * 2**10
-"""Holds nearly every header."""
-LONGEST_HEADER = 2**20
+"""Nearly every header is shorter."""
+MAX_HEADER_BYTES = 2**20
 TAIL_BYTES = 16 * 2**10
-"""Holds every outcome; what is longer is the last move of a running game."""
+"""Every outcome is shorter; a longer last line is the last move of a running game."""
 
 
 class Listing:
-    """The list, kept from one request to the next: only what has changed is read again."""
+    """List that is cached between requests: only changed files are read again."""
 
-    def __init__(self, root: Root, most: int = MOST_ROWS) -> None:
-        self._root = root
-        self._most = most
-        self._rows: dict[ReplayFile, ListedJson | None] = {}
+    def __init__(self, directory: ReplayDirectory, max_rows: int = MAX_ROWS) -> None:
+        self._directory = directory
+        self._max_rows = max_rows
+        self._rows: dict[ServedFile, ListedReplayJson | None] = {}
         self._lock = Lock()
 
-    def read(self) -> ListJson:
-        """The list now, the replays that changed last first."""
+    def read(self) -> ReplayListJson:
+        """Return the current list, the most recently changed replays first."""
         with self._lock:
-            files = self._root.files()
-            listed = files[: self._most]
+            files = self._directory.files()
+            listed = files[: self._max_rows]
             self._rows = {file: self._row(file) for file in listed}
-            games = [_now(row, file) for file, row in self._rows.items() if row]
-            if self._root.only and not games:  # The page opens it at once, and is told why not.
-                games = [_unreadable(self._root.only, 0, "it is not there any more")]
-        return {"root": self._root.title, "games": games, "more": len(files) - len(listed)}
+            games = [_with_status(row, file) for file, row in self._rows.items() if row]
+            # The page opens a single replay immediately, and then shows this error.
+            if self._directory.single_file and not games:
+                games = [_unreadable(self._directory.single_file, 0, "the file no longer exists")]
+        return {"root": self._directory.title, "games": games, "more": len(files) - len(listed)}
 
-    def _row(self, file: ReplayFile) -> ListedJson | None:
+    def _row(self, file: ServedFile) -> ListedReplayJson | None:
         if file in self._rows:
             return self._rows[file]
-        return read_row(file, asked_for=self._root.only is not None)
+        return read_row(file, requested=self._directory.single_file is not None)
 
 
-def no_replay(root: Root) -> str | None:
-    """Why the one file that is asked for is no replay; None also where it may become one."""
-    for file in root.files():
-        row = read_row(file, asked_for=True)
+def check_single_file(directory: ReplayDirectory) -> str | None:
+    """Return the reason why the single file is not a replay.
+
+    Returns None for a replay, and for a running game whose header is still being written.
+    """
+    for file in directory.files():
+        row = read_row(file, requested=True)
         if row is None or row["error"] is None:
             return None
-        return None if _begins(file) else row["error"]
-    return "this is no plain file that can be read"
+        return None if _is_header_incomplete(file) else row["error"]
+    return "this is not a regular file that can be read"
 
 
-def _begins(file: ReplayFile) -> bool:
-    """Whether its header is still being written."""
+def _is_header_incomplete(file: ServedFile) -> bool:
     with suppress(OSError), file.path.open("rb") as stream:
-        return file.is_running() and not _head(stream).endswith(b"\n")
+        return file.is_running() and not _read_head(stream).endswith(b"\n")
     return False
 
 
-def _now(row: ListedJson, file: ReplayFile) -> ListedJson:
-    """What is unfinished may still be running; the file does not change when it no longer is."""
+def _with_status(row: ListedReplayJson, file: ServedFile) -> ListedReplayJson:
+    """Return the row with its current status.
+
+    The status is not cached: a file does not change when its game is interrupted.
+    """
     running = row["status"] == "unfinished" and file.is_running()
     return {**row, "status": "running"} if running else row
 
 
-def read_row(file: ReplayFile, asked_for: bool = False) -> ListedJson | None:
-    """What the list says of a file; None for JSON lines of another kind that nobody asked for."""
+def read_row(file: ServedFile, requested: bool = False) -> ListedReplayJson | None:
+    """Return the row of a file.
+
+    Returns None for JSON lines that are not a replay, unless this file was requested explicitly.
+    """
     try:
         with file.path.open("rb") as stream:
-            head = _head(stream)
-            stream.seek(max(0, file.stamp.bytes - TAIL_BYTES))
+            head = _read_head(stream)
+            # The size from the directory scan: bytes that were appended since are read next time.
+            stream.seek(max(0, file.version.bytes - TAIL_BYTES))
             tail = stream.read(TAIL_BYTES)
-        header = _header(head)
+        header = _parse_header(head)
         if header is not None:
-            return _listed(file, header, _outcome(tail))
-        return _unreadable(file.name, file.stamp.bytes, NO_HEADER) if asked_for else None
+            return _listed(file, header, _parse_outcome(tail))
+        return _unreadable(file.name, file.version.bytes, NO_HEADER) if requested else None
     except OSError as error:
-        return _unreadable(file.name, file.stamp.bytes, f"cannot read it: {error.strerror}")
+        return _unreadable(file.name, file.version.bytes, f"cannot read it: {error.strerror}")
     except ReplayError as error:
-        return _unreadable(file.name, file.stamp.bytes, str(error))
+        return _unreadable(file.name, file.version.bytes, str(error))
 
 
-def _head(stream: IO[bytes]) -> bytes:
-    """The first line, as long as a header may be."""
+def _read_head(stream: IO[bytes]) -> bytes:
+    """Return the first line, up to the maximal length of a header."""
     head = stream.readline(HEAD_BYTES)
     if len(head) == HEAD_BYTES and not head.endswith(b"\n"):
-        head += stream.readline(LONGEST_HEADER)
+        head += stream.readline(MAX_HEADER_BYTES)
     return head
 
 
-def _header(line: bytes) -> Header | None:
-    """None for JSON of another kind. Raises ReplayError for what is no header, or none of ours."""
+def _parse_header(line: bytes) -> Header | None:
+    """Return the header; None for other JSON.
+
+    Raises:
+        ReplayError: The line is not JSON, not complete, or a header of another version.
+    """
     if not line:
-        raise ReplayError("empty, no replay")
+        raise ReplayError("the file is empty, not a replay")
     if not line.endswith(b"\n"):
-        raise ReplayError("line 1 is cut off, or too long for a replay's header")
+        raise ReplayError("line 1 is cut off, or too long for the header of a replay")
     return read_header(line)
 
 
-def _outcome(tail: bytes) -> OutcomeLine | None:
-    """The last line, if it is whole and an outcome."""
+def _parse_outcome(tail: bytes) -> OutcomeLine | None:
+    """Return the outcome if the last line is complete and an outcome."""
+    # An incomplete last line means that the game is running or was interrupted.
     last = tail.removesuffix(b"\n").rpartition(b"\n")[2]
     if not tail.endswith(b"\n") or b'"outcome"' not in last:
         return None
@@ -117,7 +132,7 @@ def _outcome(tail: bytes) -> OutcomeLine | None:
         return None
 
 
-def _listed(file: ReplayFile, header: Header, outcome: OutcomeLine | None) -> ListedJson:
+def _listed(file: ServedFile, header: Header, outcome: OutcomeLine | None) -> ListedReplayJson:
     variant = header.options.get("variant")
     return {
         "path": file.name,
@@ -131,21 +146,21 @@ def _listed(file: ReplayFile, header: Header, outcome: OutcomeLine | None) -> Li
         "returns": list(outcome.returns) if outcome else [],
         "turns": outcome.turns if outcome else None,
         "decisions": outcome.decisions if outcome else None,
-        "bytes": file.stamp.bytes,
+        "bytes": file.version.bytes,
         "branch": _branch(header),
         "error": None,
     }
 
 
 def _branch(header: Header) -> BranchJson | None:
-    """Where it left its parent; the seeds are kept for who opens it."""
+    """Return the last branch, without its seed."""
     if not header.branches:
         return None
     last = header.branches[-1]
     return {"parent": last.parent, "ply": last.ply}
 
 
-def _unreadable(name: str, size: int, error: str) -> ListedJson:
+def _unreadable(name: str, size: int, error: str) -> ListedReplayJson:
     return {
         "path": name,
         "game": "",
@@ -160,5 +175,5 @@ def _unreadable(name: str, size: int, error: str) -> ListedJson:
         "decisions": None,
         "bytes": size,
         "branch": None,
-        "error": shortened(error),
+        "error": shorten(error),
     }

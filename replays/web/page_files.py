@@ -1,4 +1,4 @@
-"""The files that make up the page; plain text, fixed when arena is installed."""
+"""Files of the page: plain text, fixed at installation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from arena.plugins.loader import catalog
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
-TYPES = {
+CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -18,12 +18,16 @@ TYPES = {
 
 
 def page_files() -> dict[str, Path]:
-    """By name. Whoever asks for a file chooses from these, so that no path is made of a request."""
-    return {path.name: path for path in FOLDER.iterdir() if path.suffix in TYPES}
+    """Return the files by name. Requests select from these, so they never form a path."""
+    return {path.name: path for path in FOLDER.iterdir() if path.suffix in CONTENT_TYPES}
 
 
 def scene_file(game: str) -> Path:
-    """The ES module that draws a game's table. Raises UsageError if the game has none."""
+    """Return the ES module that draws a game's table.
+
+    Raises:
+        UsageError: The game has no such module.
+    """
     if game not in catalog().names("scene"):
-        raise UsageError(f"no module draws the table of '{game}'")
+        raise UsageError(f"game '{game}' has no module that draws its table")
     return Path(catalog().load("scene", game).module)

@@ -1,4 +1,4 @@
-"""Replays that are open: each is read and played once, and the last few are kept."""
+"""Cache of analysed replays: each is read and played once, and the latest few are kept."""
 
 from __future__ import annotations
 
@@ -11,95 +11,103 @@ from weakref import WeakValueDictionary
 from arena.core.errors import ArenaError, ReplayError
 from arena.episodes.record import Branch
 from arena.episodes.replay import Replay, read_replay
-from replays.analysis.study import Study
-from replays.web.http_errors import Refused
-from replays.web.replay_directory import ReplayFile, Stamp
+from replays.analysis.replay_analysis import ReplayAnalysis
+from replays.web.http_errors import HttpError
+from replays.web.replay_directory import FileVersion, ServedFile
 
-MOST_BYTES = 200 * 2**20
-"""Of all files together that are kept open, and of the largest that is opened."""
-MOST_STUDIES = 4
+MAX_BYTES = 200 * 2**20
+"""Limit for the sum of all cached files, and for one file."""
+MAX_REPLAYS = 4
 
 
 @dataclass(slots=True)
 class OpenReplay:
     """A replay as it was when it was read."""
 
-    stamp: Stamp
-    study: Study
+    version: FileVersion
+    analysis: ReplayAnalysis
     branches: tuple[Branch, ...]
     seats: int
     lock: Lock = field(default_factory=Lock)
-    """For what the study keeps. Comments and summaries need none: judging takes long, has a lock
-    of its own, and nobody else should wait for it."""
+    """Protects the caches of the analysis. Comments and summaries do not need it: they take long,
+    and have a lock of their own, so that other requests do not wait for them."""
 
 
-class Shelf:
-    """Opens replays for several threads; what was not asked for the longest goes first."""
+class ReplayCache:
+    """Thread-safe cache with least-recently-used eviction."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES, most: int = MOST_STUDIES) -> None:
-        self._most_bytes = most_bytes
-        self._most = most
-        self._kept: OrderedDict[Path, OpenReplay] = OrderedDict()
+    def __init__(self, max_bytes: int = MAX_BYTES, max_replays: int = MAX_REPLAYS) -> None:
+        self._max_bytes = max_bytes
+        self._max_replays = max_replays
+        self._replays: OrderedDict[Path, OpenReplay] = OrderedDict()
         self._lock = Lock()
         self._opening: WeakValueDictionary[Path, Lock] = WeakValueDictionary()
 
-    def take(self, file: ReplayFile) -> OpenReplay:
-        """The replay as it is now. Raises Refused, in words that name the file by its name."""
+    def get(self, file: ServedFile) -> OpenReplay:
+        """Return the current state of the replay.
+
+        Raises:
+            HttpError: It cannot be opened; the message contains the served name of the file.
+        """
         with self._lock:
+            # One lock per file. The dictionary is weak: a lock that no thread holds disappears.
             opening = self._opening.setdefault(file.path, Lock())
-        with opening:  # Several requests of one page want it at once; one reads it.
-            kept = self._find(file)
-            if kept is None:
-                self._make_room(file)
-                kept = open_replay(file, self._most_bytes)
+        # The page sends several requests at once: the first reads the file, the others wait.
+        with opening:
+            replay = self._find(file)
+            if replay is None:
+                self._evict_for(file)
+                replay = open_replay(file, self._max_bytes)
                 with self._lock:
-                    self._kept[file.path] = kept
-            return kept
+                    self._replays[file.path] = replay
+            return replay
 
-    def _find(self, file: ReplayFile) -> OpenReplay | None:
+    def _find(self, file: ServedFile) -> OpenReplay | None:
         with self._lock:
-            kept = self._kept.get(file.path)
-            if kept is None or kept.stamp != file.stamp:
+            replay = self._replays.get(file.path)
+            if replay is None or replay.version != file.version:
                 return None
-            self._kept.move_to_end(file.path)
-            return kept
+            self._replays.move_to_end(file.path)
+            return replay
 
-    def _make_room(self, file: ReplayFile) -> None:
+    def _evict_for(self, file: ServedFile) -> None:
+        """Remove replays until there is room for one more."""
         with self._lock:
-            self._kept.pop(file.path, None)  # It is of an earlier state of the file.
-            while self._kept and (
-                len(self._kept) >= self._most or self._bytes() > self._room(file)
-            ):
-                self._kept.popitem(last=False)
-
-    def _bytes(self) -> int:
-        return sum(kept.stamp.bytes for kept in self._kept.values())
-
-    def _room(self, file: ReplayFile) -> int:
-        return self._most_bytes - file.stamp.bytes
+            self._replays.pop(file.path, None)  # An older version of the file.
+            sizes = [replay.version.bytes for replay in self._replays.values()]
+            total, room = sum(sizes), self._max_bytes - file.version.bytes
+            while self._replays and (len(self._replays) >= self._max_replays or total > room):
+                _, oldest = self._replays.popitem(last=False)
+                total -= oldest.version.bytes
 
 
-def open_replay(file: ReplayFile, most_bytes: int = MOST_BYTES) -> OpenReplay:
-    """Read a replay and play it. Raises Refused with status 422 if that cannot be done."""
-    if file.stamp.bytes > most_bytes:
-        raise Refused(
+def open_replay(file: ServedFile, max_bytes: int = MAX_BYTES) -> OpenReplay:
+    """Read a replay and play it.
+
+    Raises:
+        HttpError: Status 422; the file is too large, not a replay, or cannot be played.
+    """
+    if file.version.bytes > max_bytes:
+        raise HttpError(
             422,
-            f"{file.name} is larger ({file.stamp.bytes / 2**20:.0f} MiB) than what is opened here "
-            f"({most_bytes / 2**20:.0f} MiB)",
+            f"{file.name} is too large: {file.version.bytes / 2**20:.0f} MiB; the limit is "
+            f"{max_bytes / 2**20:.0f} MiB",
         )
     try:
         replay = _read(file)
         header = replay.header
-        return OpenReplay(file.stamp, Study(replay), header.branches, len(header.players))
+        analysis = ReplayAnalysis(replay)
+        return OpenReplay(file.version, analysis, header.branches, len(header.players))
     except ArenaError as error:
-        raise Refused(422, str(error)) from error
+        raise HttpError(422, str(error)) from error
 
 
-def _read(file: ReplayFile) -> Replay:
-    """Its messages name the file as the page does: where it lies is nobody's business."""
+def _read(file: ServedFile) -> Replay:
+    """Read a replay; error messages contain the served name, not the path on this machine."""
     try:
         replay = read_replay(file.path)
     except ReplayError as error:
         raise ReplayError(str(error).replace(str(file.path), file.name)) from None
+    # Later errors, for example of a move, also use this name.
     replay.path = Path(file.name)
     return replay

@@ -1,4 +1,4 @@
-"""Which files are served: the replays below one folder, or one replay alone."""
+"""Files that are served: the replays in one folder and its subfolders, or one replay."""
 
 from __future__ import annotations
 
@@ -13,162 +13,178 @@ from stat import S_ISREG
 
 from arena.core.errors import UsageError
 from arena.episodes.files import is_written
-from replays.web.http_errors import Refused, not_found
+from replays.web.http_errors import HttpError, not_found
 
-RUNNING = ".part"
-"""Ends the name of a replay while its game is running."""
-SUFFIXES = (".jsonl", f".jsonl{RUNNING}")
-LONGEST_NAME = 4096
-PATIENCE = 600
-"""Seconds without a move after which a game is taken for one that was cut off."""
+RUNNING_SUFFIX = ".part"
+"""End of the file name while the game is running."""
+SUFFIXES = (".jsonl", f".jsonl{RUNNING_SUFFIX}")
+MAX_NAME_LENGTH = 4096
+IDLE_SECONDS = 600
+"""Time without a move after which a game counts as interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
-    """Changes whenever the file does."""
+class FileVersion:
+    """Modification time and size; they change whenever the file does."""
 
     changed_ns: int
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayFile:
+class ServedFile:
     """A file that may be served."""
 
     name: str
-    """Relative to the root, with slashes."""
+    """Path relative to the served folder, with slashes."""
     path: Path
-    stamp: Stamp
-    number: str
-    """What the file system knows it by, whatever it is called."""
+    version: FileVersion
+    inode: str
+    """Device and inode number, which stay the same when the file is renamed."""
 
     @property
     def key(self) -> str:
-        """Stands for the file where its name would tell too much: names hold seeds.
+        """Identifier for a seat's perspective, because file names may contain the seed.
 
-        No hash of the name either: from that a search would find the seed.
+        It is not derived from the name: a search over names could recover the seed.
         """
-        return hashlib.sha256(self.number.encode()).hexdigest()[:16]
+        # 16 hexadecimal digits (64 bits) are enough to avoid collisions in one folder.
+        return hashlib.sha256(self.inode.encode()).hexdigest()[:16]
 
     def is_running(self) -> bool:
-        """Whether more is written to it: it is locked, or where there are no locks, it is young."""
-        if not self.name.endswith(RUNNING):
+        """Return True while the file is being written.
+
+        The writer holds a lock; on systems without locks, the age of the file decides.
+        """
+        if not self.name.endswith(RUNNING_SUFFIX):
             return False
         written = is_written(self.path)
         if written is not None:
             return written
-        age = time.time() - self.stamp.changed_ns / 1e9
-        return age < PATIENCE
+        age = time.time() - self.version.changed_ns / 1e9
+        return age < IDLE_SECONDS
 
 
-class Root:
-    """Decides about every file that is opened; names come from outside and are not trusted."""
+class ReplayDirectory:
+    """Resolves requested names to files. Names come from requests and are not trusted."""
 
     def __init__(self, path: Path) -> None:
-        """Raises UsageError where there is neither a folder nor a file."""
+        """Open a folder or a file.
+
+        Raises:
+            UsageError: The path does not exist.
+        """
         try:
-            found = path.resolve(strict=True)
-        except (OSError, RuntimeError):  # The latter for symbolic links in a circle.
+            resolved = path.resolve(strict=True)
+        except (OSError, RuntimeError):  # RuntimeError: symbolic links that form a circle.
             raise UsageError(f"{path}: there is no such file or folder") from None
-        self.given = path
-        """As the user calls it, in the folder in which the server was started."""
-        self.only = None if found.is_dir() else found.name
-        self.folder = found if found.is_dir() else found.parent
-        self._names: dict[str, str] = {}
-        """Of files that were asked for by their keys."""
+        self.typed_path = path
+        """The path as the user typed it, relative to the folder where the server was started."""
+        self.single_file = None if resolved.is_dir() else resolved.name
+        """Name of the replay if one file is served, else None."""
+        self.folder = resolved if resolved.is_dir() else resolved.parent
+        self._names_by_key: dict[str, str] = {}
 
     @property
     def title(self) -> str:
-        """What the page calls it."""
-        return self.only or self.folder.name or str(self.folder)
+        """Name of the folder or file on the page."""
+        return self.single_file or self.folder.name or str(self.folder)
 
-    def find(self, name: str) -> ReplayFile:
-        """The replay of that name; of a game that has ended meanwhile, what it is called now.
+    def find(self, name: str) -> ServedFile:
+        """Return the replay with this name; a finished game is also found by its running name.
 
-        Raises Refused, in the same words whether it is not there or may not be seen.
+        Raises:
+            HttpError: There is no such replay, or it may not be served.
         """
-        for current in dict.fromkeys((name, name.removesuffix(RUNNING))):
-            file = self._look(current) if self._is_offered(current) else None
+        # The suffix of a running game is removed when the game ends.
+        for current in dict.fromkeys((name, name.removesuffix(RUNNING_SUFFIX))):
+            file = self._open(current) if self._is_served(current) else None
             if file:
                 return file
         raise not_found()
 
-    def find_key(self, key: str) -> ReplayFile:
-        """The replay with that key. Raises Refused if there is none."""
-        with suppress(KeyError, Refused):
-            file = self.find(self._names[key])
+    def find_key(self, key: str) -> ServedFile:
+        """Return the replay with this key.
+
+        Raises:
+            HttpError: There is no such replay.
+        """
+        # The file of a cached name may have been renamed or replaced.
+        with suppress(KeyError, HttpError):
+            file = self.find(self._names_by_key[key])
             if file.key == key:
                 return file
         for file in self.files():
             if file.key == key:
-                self._names[key] = file.name
+                self._names_by_key[key] = file.name
                 return file
         raise not_found()
 
-    def files(self) -> list[ReplayFile]:
-        """Every replay here, the last changed first."""
-        if self.only:
+    def files(self) -> list[ServedFile]:
+        """Return all replays, the most recently changed first."""
+        if self.single_file:
             try:
-                return [self.find(self.only)]
-            except Refused:
+                return [self.find(self.single_file)]
+            except HttpError:
                 return []
-        found = self._below(self.folder, "")
-        return sorted(found, key=lambda file: (-file.stamp.changed_ns, file.name))
+        files = self._files_below(self.folder, "")
+        return sorted(files, key=lambda file: (-file.version.changed_ns, file.name))
 
-    def _is_offered(self, name: str) -> bool:
-        if self.only:
-            return name in (self.only, self.only.removesuffix(RUNNING))
+    def _is_served(self, name: str) -> bool:
+        if self.single_file:
+            return name in (self.single_file, self.single_file.removesuffix(RUNNING_SUFFIX))
         return name.endswith(SUFFIXES) and is_plain(name)
 
-    def _look(self, name: str) -> ReplayFile | None:
+    def _open(self, name: str) -> ServedFile | None:
         try:
+            # Resolving first and checking afterwards covers "..", links and absolute names.
             path = self.folder.joinpath(*name.split("/")).resolve(strict=True)
-            about = path.stat()
-        except (OSError, ValueError, RuntimeError):  # NUL, no UTF-8; links in a circle.
+            status = path.stat()
+        except (OSError, ValueError, RuntimeError):  # NUL, invalid UTF-8; circles of links.
             return None
-        # A symbolic link may lead anywhere, and opening a pipe would wait for its writer.
-        if not path.is_relative_to(self.folder) or not S_ISREG(about.st_mode):
+        # A symbolic link may lead out of the folder, and opening a pipe would block.
+        if not path.is_relative_to(self.folder) or not S_ISREG(status.st_mode):
             return None
-        return _replay_file(name, path, about)
+        return _replay_file(name, path, status)
 
-    def _below(self, folder: Path, prefix: str) -> Iterator[ReplayFile]:
-        """Folders that are symbolic links are passed over: they may lead in a circle."""
+    def _files_below(self, folder: Path, prefix: str) -> Iterator[ServedFile]:
+        """Yield the replays below a folder; symbolic links to folders are not followed."""
         try:
             entries = list(os.scandir(folder))
-        except OSError:  # Not ours to read, or gone.
+        except OSError:  # No permission, or removed in the meantime.
             return
         for entry in entries:
             name = prefix + entry.name
             if entry.is_dir(follow_symlinks=False):
                 if not entry.name.startswith("."):
-                    yield from self._below(Path(entry.path), f"{name}/")
+                    yield from self._files_below(Path(entry.path), f"{name}/")
             elif name.endswith(SUFFIXES) and is_plain(name):
-                file = self._look(name) if entry.is_symlink() else _plain_file(entry, name)
+                file = self._open(name) if entry.is_symlink() else _scanned_file(entry, name)
                 if file:
                     yield file
 
 
-def _plain_file(entry: os.DirEntry[str], name: str) -> ReplayFile | None:
-    """Without following a path a second time: a folder may hold thousands."""
+def _scanned_file(entry: os.DirEntry[str], name: str) -> ServedFile | None:
+    """Return the file without resolving its path again: a folder may hold thousands."""
     try:
-        about = entry.stat(follow_symlinks=False)
-        if not about.st_ino:  # On Windows, where a folder's listing does not say it.
-            about = Path(entry.path).lstat()
+        status = entry.stat(follow_symlinks=False)
+        if not status.st_ino:  # On Windows, scanning a folder does not return the inode.
+            status = Path(entry.path).lstat()
     except OSError:
         return None
-    return _replay_file(name, Path(entry.path), about) if S_ISREG(about.st_mode) else None
+    return _replay_file(name, Path(entry.path), status) if S_ISREG(status.st_mode) else None
 
 
-def _replay_file(name: str, path: Path, about: os.stat_result) -> ReplayFile:
-    stamp = Stamp(about.st_mtime_ns, about.st_size)
-    return ReplayFile(name, path, stamp, f"{about.st_dev}/{about.st_ino}")
+def _replay_file(name: str, path: Path, status: os.stat_result) -> ServedFile:
+    version = FileVersion(status.st_mtime_ns, status.st_size)
+    return ServedFile(name, path, version, f"{status.st_dev}/{status.st_ino}")
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name leads downwards only, through nothing hidden, and means the same anywhere."""
+    """Return True if the name leads downwards only, contains no hidden part and is unambiguous."""
     parts = name.split("/")
     return (
-        len(name) <= LONGEST_NAME
+        len(name) <= MAX_NAME_LENGTH
         and name.isprintable()
         and "\\" not in name
         and not any(part == "" or part.startswith(".") for part in parts)

@@ -14,18 +14,21 @@ import pytest
 from arena.agents.agent import Seat
 from arena.agents.model_call import Attempt, requests_of
 from arena.agents.prompt import Chat, ChatOptions
-from arena.agents.seating import make_agent, seat_agents
+from arena.agents.seating import make_agent
 from arena.core.errors import StopPlaying, UsageError
 from arena.core.game import Game
 from arena.core.seeds import stream
-from arena.episodes.record import Episode, ReplayWriter
-from arena.episodes.replay import read_replay, verify
+from arena.episodes.match import Match
+from arena.episodes.record import Episode
+from arena.episodes.replay import read_replay
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
+from arena.episodes.verify import verify
 from arena.llm.backend import Request
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
-from backends.recorded import Recorded, recorded
-from backends.scripted import Reply, Scripted
+from backends.recorded import RecordedBackend, recorded
+from backends.scripted import ScriptedBackend, ScriptedReply
 
 CLUEDO = make_game("cluedo", players=3)
 QUIET: Callable[[str], None] = lambda line: None  # noqa: E731
@@ -49,7 +52,11 @@ def game_of(
     max_turns: int | None = 12,
     level: Any = "notes",
 ) -> tuple[Episode, Any]:
-    backend = replies if isinstance(replies, Scripted | Recorded) else Scripted(replies)
+    backend = (
+        replies
+        if isinstance(replies, ScriptedBackend | RecordedBackend)
+        else ScriptedBackend(replies)
+    )
     writers = [ReplayWriter(out, "game")] if out else []
 
     async def go() -> Episode:
@@ -57,11 +64,8 @@ def game_of(
             llm.add("scripted", backend)
             other = "bot:novice" if game.name == "cluedo" else "bot:random"
             specs = ["scripted"] + [other] * (game.num_players - 1)
-            agents = seat_agents(game, specs, seed, level, llm, options)
-            return await play(
-                game, agents, seed, players=specs, max_turns=max_turns, watchers=writers,
-                text_level=level, models=options,
-            )  # fmt: skip
+            match = Match(game, specs, seed, max_turns=max_turns, text_level=level, chat=options)
+            return await play(match, llm=llm, watchers=writers)
 
     return asyncio.run(go()), backend
 
@@ -99,15 +103,17 @@ def test_a_fresh_chat_is_told_anew_each_time() -> None:
 @pytest.mark.parametrize(
     ("reply", "failure", "told"),
     [
-        (Reply(""), "empty", "empty"),
-        (Reply("Let me think about", finish_reason="length"), "truncated", ""),
-        (Reply("What a lovely house."), "unparsable", ""),
-        (Reply("suggest Mrs White"), "ambiguous", ""),
-        (Reply("show Rope"), "illegal", "not allowed now"),
-        (Reply("", refusal="I will not play."), "refused", ""),
+        (ScriptedReply(""), "empty", "empty"),
+        (ScriptedReply("Let me think about", finish_reason="length"), "truncated", ""),
+        (ScriptedReply("What a lovely house."), "unparsable", ""),
+        (ScriptedReply("suggest Mrs White"), "ambiguous", ""),
+        (ScriptedReply("show Rope"), "illegal", "not allowed now"),
+        (ScriptedReply("", refusal="I will not play."), "refused", ""),
     ],
 )
-def test_each_kind_of_bad_reply_gets_its_correction(reply: Reply, failure: str, told: str) -> None:
+def test_each_kind_of_bad_reply_gets_its_correction(
+    reply: ScriptedReply, failure: str, told: str
+) -> None:
     replies = iter([reply])
     episode, backend = game_of(lambda request: next(replies, fallback_of(request)))
     first, second = attempts_of(episode)[:2]
@@ -140,16 +146,16 @@ def test_stop_ends_the_run_and_says_why(tmp_path: Path) -> None:
 
 
 def test_a_provider_that_fails_is_a_fallback_with_its_cause() -> None:
-    episode, _ = game_of(lambda _: Reply("no such model", error="bad_request"))
+    episode, _ = game_of(lambda _: ScriptedReply("no such model", error="bad_request"))
     first = attempts_of(episode)[0]
     assert (first.failure, first.cause) == ("provider_error", "bad_request")
     assert episode.failures[0].text.startswith("provider_error") and episode.outcome
 
 
 def test_a_chat_that_is_too_long_is_shortened_and_the_talk_left_out_is_counted() -> None:
-    def small(request: Request) -> str | Reply:
+    def small(request: Request) -> str | ScriptedReply:
         if sum(len(m.content) for m in request.messages) > 2200:
-            return Reply("too long", error="context_length")
+            return ScriptedReply("too long", error="context_length")
         return fallback_of(request)
 
     episode, backend = game_of(small, max_turns=30)
@@ -162,7 +168,7 @@ def test_a_chat_that_is_too_long_is_shortened_and_the_talk_left_out_is_counted()
 
 
 def test_shortening_ends(tmp_path: Path) -> None:
-    episode, _ = game_of(lambda _: Reply("too long", error="context_length"))
+    episode, _ = game_of(lambda _: ScriptedReply("too long", error="context_length"))
     assert attempts_of(episode)[0].cause == "context_length" and episode.outcome
 
 
@@ -183,7 +189,7 @@ def test_every_request_can_be_told_from_the_replay(tmp_path: Path) -> None:
 
 
 def test_a_recorded_game_runs_again_without_its_provider(tmp_path: Path) -> None:
-    bad = iter(["hm", Reply("down", error="bad_request")])
+    bad = iter(["hm", ScriptedReply("down", error="bad_request")])
     first, _ = game_of(lambda request: next(bad, fallback_of(request)), out=tmp_path)
     again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
     second, _ = game_of(again)
@@ -200,9 +206,9 @@ def test_a_game_that_was_asked_for_beliefs_runs_again_without_them(tmp_path: Pat
 
 
 def test_a_game_whose_chat_was_shortened_runs_again(tmp_path: Path) -> None:
-    def small(request: Request) -> str | Reply:
+    def small(request: Request) -> str | ScriptedReply:
         if sum(len(m.content) for m in request.messages) > 2200:
-            return Reply("too long", error="context_length")
+            return ScriptedReply("too long", error="context_length")
         return fallback_of(request)
 
     first, _ = game_of(small, max_turns=30, out=tmp_path)
@@ -213,7 +219,7 @@ def test_a_game_whose_chat_was_shortened_runs_again(tmp_path: Path) -> None:
 
 
 def test_roles_alternate_whatever_happens() -> None:
-    bad = iter(["hm", "hm", Reply("", error="bad_request"), "hm"])
+    bad = iter(["hm", "hm", ScriptedReply("", error="bad_request"), "hm"])
     _, backend = game_of(lambda r: next(bad, fallback_of(r)), ChatOptions(max_attempts=2))
     for request in backend.requests:
         roles = [message.role for message in request.messages]
@@ -224,7 +230,7 @@ def test_roles_alternate_whatever_happens() -> None:
 def test_a_recorded_game_that_goes_another_way_shows_the_difference(tmp_path: Path) -> None:
     game_of(fallback_of, out=tmp_path)
     again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
-    told = "this request was not made.*message 2 had.*now.*it was played with seed 3, text"
+    told = "does not contain this request.*message 2 had.*now.*it was played with seed 3, text"
     with pytest.raises(StopPlaying, match=told):
         game_of(again, seed=4)
 

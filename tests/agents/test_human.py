@@ -8,10 +8,10 @@ from known_deal import ENVELOPE, HANDS
 from arena.agents.human import ActionCompleter, parse
 from arena.core.errors import ActionError
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.events import Deal, EndTurn, Suggest
+from games.cluedo.rules.events import DealCards, EndTurn, Suggest
 
 STATE = Cluedo(players=3).initial_state()
-STATE.apply(-1, Deal(ENVELOPE, HANDS))
+STATE.apply(-1, DealCards(ENVELOPE, HANDS))
 SEEN = STATE.observe(0)
 
 

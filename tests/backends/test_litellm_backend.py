@@ -23,7 +23,8 @@ from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Completion, Message, Request, Sampling, Usage
 from arena.llm.settings import Settings
 from backends import litellm as backends_litellm
-from backends.litellm import PROVIDERS, LiteLLMBackend, anything, cohere, ollama
+from backends.litellm import PROVIDERS, any_provider, cohere, ollama
+from backends.litellm_backend import LiteLLMBackend
 from backends.litellm_client import load_litellm
 
 KEY = "sk-planted-0123456789abcdef"
@@ -176,9 +177,9 @@ def test_other_providers_go_over_the_same_watched_connections(
 def test_the_provider_is_quoted_without_litellms_wrapping(server: Misbehaving) -> None:
     for prefix in ROUTES:
         server.script(["bad_request"])
-        told = str(fault(backend_of(prefix)))
+        message = str(fault(backend_of(prefix)))
         model = f"{PROVIDERS[prefix].route}/{PROVIDERS[prefix].default_model}"
-        assert told == f"{model} answered 400: told to answer bad_request"
+        assert message == f"{model} answered 400: told to answer bad_request"
 
 
 def test_a_refused_connection(server: Misbehaving, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +206,7 @@ def test_after_faults_and_with_a_neighbour_a_backend_goes_on(server: Misbehaving
         for _ in range(3):
             with pytest.raises(BackendError):
                 await one.complete(ASK)
-        texts = [(await each.complete(ASK)).text for each in (one, other)]
+        texts = [(await backend.complete(ASK)).text for backend in (one, other)]
         await one.close()
         texts.append((await other.complete(ASK)).text)
         await other.close()
@@ -229,7 +230,7 @@ def test_many_at_once(server: Misbehaving) -> None:
 
 
 def test_structured_answers_where_the_model_can(server: Misbehaving) -> None:
-    schema = {"type": "object", "properties": {"action": {"type": "string"}}}
+    schema: Any = {"type": "object", "properties": {"action": {"type": "string"}}}
     answer(backend_of("openai"), Request(ASK.messages, guided_json=schema))
     sent = server.asked[-1].body["response_format"]
     assert sent["json_schema"] == {"name": "answer", "schema": schema, "strict": False}
@@ -284,21 +285,21 @@ def test_any_model_that_litellm_knows(
     monkeypatch.chdir(tmp_path)
     for name in ("DEEPSEEK_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
-    assert answer(anything("openai/gpt-4o-mini", settings())).text == "suggest"
+    assert answer(any_provider("openai/gpt-4o-mini", settings())).text == "suggest"
     with pytest.raises(UsageError, match="DEEPSEEK_API_KEY"):
-        anything("deepseek/deepseek-chat", settings())
-    with pytest.raises(UsageError, match="no such provider"):
-        anything("made-up-yesterday", settings())
+        any_provider("deepseek/deepseek-chat", settings())
+    with pytest.raises(UsageError, match="does not know this provider"):
+        any_provider("made-up-yesterday", settings())
     with pytest.raises(UsageError, match="name a model"):
-        anything("", settings())
+        any_provider("", settings())
     with pytest.raises(UsageError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
-        anything("bedrock/anthropic.claude-v2", settings())
+        any_provider("bedrock/anthropic.claude-v2", settings())
     monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
     monkeypatch.setenv("DEEPSEEK_API_BASE", server.openai_url)
-    assert answer(anything("deepseek/deepseek-chat", settings())).text == "suggest"
+    assert answer(any_provider("deepseek/deepseek-chat", settings())).text == "suggest"
     monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.openai_url)
-    assert answer(anything("hosted_vllm/tiny", settings())).text == "suggest"
-    assert anything("ollama/tiny", settings()).model == "ollama_chat/tiny"
+    assert answer(any_provider("hosted_vllm/tiny", settings())).text == "suggest"
+    assert any_provider("ollama/tiny", settings()).model == "ollama_chat/tiny"
     assert ollama("", settings()).model == "ollama_chat/llama3.2"
 
 

@@ -1,4 +1,4 @@
-"""Games with models over real connections that fail: nobody else is harmed, nothing is lost."""
+"""Games with models over real connections that fail: other seats and games are unaffected."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from misbehaving import Ledger as Billed
 
 from arena.agents.model_call import Attempt
 from arena.agents.prompt import ChatOptions
-from arena.agents.seating import seat_agents
-from arena.episodes.record import Episode, ReplayWriter
-from arena.episodes.replay import Replay, read_replay, verify
+from arena.episodes.match import Match
+from arena.episodes.record import Episode
+from arena.episodes.replay import Replay, read_replay
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play, play_many
+from arena.episodes.verify import verify
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
@@ -51,25 +53,23 @@ def seat_of_model(seed: int) -> int:
 
 
 def flaky_games(spec: str, games: int, out: Path) -> tuple[list[Episode], Tally]:
-    said: list[str] = []
+    notices: list[str] = []
 
     async def go() -> tuple[list[Episode], Tally]:
-        async with LLMService(Settings.load(service=LIMITS), say=said.append) as llm:
+        async with LLMService(Settings.load(service=LIMITS), say=notices.append) as llm:
 
             async def play_one(seed: int) -> Episode:
                 specs = ["bot:novice"] * CLUEDO.num_players
                 specs[seat_of_model(seed)] = spec
-                agents = seat_agents(CLUEDO, specs, seed, llm=llm)
-                return await play(
-                    CLUEDO, agents, seed, players=specs, max_turns=4,
-                    watchers=[ReplayWriter(out, f"game{seed}")], models=ChatOptions(),
-                )  # fmt: skip
+                match = Match(CLUEDO, specs, seed, max_turns=4, chat=ChatOptions())
+                writer = ReplayWriter(out, f"game{seed}")
+                return await play(match, match.seat(llm), watchers=[writer])
 
-            episodes = [each async for each in play_many(play_one, range(games), 32)]
+            episodes = [episode async for episode in play_many(play_one, range(games), 32)]
             return episodes, llm.ledger.tally(spec)
 
     result = asyncio.run(go())
-    assert not said, "such a provider is flaky, not down"
+    assert not notices, "such a provider is flaky, not down"
     return result
 
 
@@ -88,7 +88,7 @@ def assert_adds_up(tally: Tally) -> None:
 
 
 def assert_equals(tally: Tally, billed: Billed, causes: dict[str, str]) -> None:
-    """The ledger and what the server has counted, which knows nothing of each other."""
+    """Compare the ledger with the independent counts of the server."""
     failed: Counter[str] = Counter()
     for behaviour, count in billed.behaviours.items():
         if behaviour not in ANSWERS:
@@ -181,7 +181,7 @@ def run_that_loses_its_server(
         f"patience = {patience}\n"
     )
     command = (
-        f"{GAME} --seat 0=http://127.0.0.1:{port}/v1#tiny --games 12 --at-once 3 "
+        f"{GAME} --seat 0=http://127.0.0.1:{port}/v1#tiny --games 12 --max-concurrent 3 "
         "--max-turns 6 --out out --json"
     )
     playing = start(command, cwd, ARENA_CONFIG="short.toml")

@@ -19,16 +19,8 @@ from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Completion, Message, Request, Sampling, Token, Usage
 from arena.llm.settings import Settings
 from backends.openai_http import HTTPBackend, art, http_backend
-from backends.openai_wire import (
-    chat_request,
-    failure,
-    read_completion,
-    retry_after,
-    said_in,
-    version_of,
-    versioned,
-    without,
-)
+from backends.openai_wire import chat_request, parse_policy_version, read_completion, versioned_name
+from backends.provider_errors import extract_message, parse_retry_after, redact_key, status_error
 
 KEY = "sk-planted-0123456789abcdef"
 ASK = Request((Message("user", "who has the rope"),), Sampling(max_tokens=20))
@@ -134,10 +126,10 @@ def test_a_policy_version_is_part_of_the_models_name(server: Misbehaving) -> Non
     completion = answer(backend_of(server), Request(ASK.messages, policy_version=7))
     assert completion.model == "tiny@7"
     assert completion.policy_version == 7
-    assert versioned("tiny@3", 7) == "tiny@7"
-    assert versioned("me@home", 7) == "me@home@7"
-    assert version_of("me@home") is None
-    assert version_of("tiny@" + "9" * 5000) is None
+    assert versioned_name("tiny@3", 7) == "tiny@7"
+    assert versioned_name("me@home", 7) == "me@home@7"
+    assert parse_policy_version("me@home") is None
+    assert parse_policy_version("tiny@" + "9" * 5000) is None
 
 
 def test_token_ids_and_log_probabilities(server: Misbehaving) -> None:
@@ -310,7 +302,7 @@ def test_what_is_no_url_is_told_at_once_and_shows_no_key(rest: str) -> None:
 
 def test_a_key_that_no_header_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARENA_API_KEY", "sk-schlüssel")
-    with pytest.raises(UsageError, match="no header can hold") as caught:
+    with pytest.raises(UsageError, match="a header cannot contain") as caught:
         http_backend("//h/v1", settings())
     assert "schl" not in str(caught.value)
 
@@ -324,7 +316,7 @@ def test_limits_are_those_of_the_prefix(server: Misbehaving) -> None:
 
 @given(st.binary(max_size=200))
 def test_whatever_bytes_come_are_a_completion_or_a_backend_error(raw: bytes) -> None:
-    said_in(raw.decode(errors="replace"))
+    extract_message(raw.decode(errors="replace"))
     with pytest.raises(BackendError) as caught:
         read_completion(raw, "x", "m", 0)
     assert caught.value.cause == "bad_response"
@@ -347,7 +339,7 @@ _json = st.recursive(
 @given(_json)
 def test_whatever_json_comes_is_a_completion_or_a_backend_error(body: Any) -> None:
     raw = json.dumps(body)
-    assert "\n" not in said_in(raw)
+    assert "\n" not in extract_message(raw)
     try:
         read_completion(raw.encode(), "x", "m", 0)
     except BackendError as error:
@@ -355,28 +347,31 @@ def test_whatever_json_comes_is_a_completion_or_a_backend_error(body: Any) -> No
 
 
 def test_what_a_provider_says_is_found_in_each_ones_shape() -> None:
-    assert said_in('{"error": {"message": "no", "code": "bad"}}') == "no (bad)"
-    assert said_in('{"error": "no"}') == "no"
-    assert said_in('{"message": "no"}') == "no"
-    assert said_in('{"detail": "no"}') == "no"
-    assert said_in("<p>no\nway</p>") == "<p>no way</p>"
-    assert said_in('{"error": {"message": "Provider", "metadata": {"raw": "no"}}}') == "Provider no"
-    assert len(str(failure(400, "x" * 9999, "url"))) < 400
+    assert extract_message('{"error": {"message": "no", "code": "bad"}}') == "no (bad)"
+    assert extract_message('{"error": "no"}') == "no"
+    assert extract_message('{"message": "no"}') == "no"
+    assert extract_message('{"detail": "no"}') == "no"
+    assert extract_message("<p>no\nway</p>") == "<p>no way</p>"
+    assert (
+        extract_message('{"error": {"message": "Provider", "metadata": {"raw": "no"}}}')
+        == "Provider no"
+    )
+    assert len(str(status_error(400, "x" * 9999, "url"))) < 400
 
 
 def test_the_key_is_taken_out_before_the_message_is_cut() -> None:
-    said = "x" * 290 + KEY
-    assert KEY[:8] not in str(failure(400, said, "url", key=KEY))
-    assert KEY[:10] not in without(f"Incorrect key: {KEY[:12]}…", KEY)
+    message = "x" * 290 + KEY
+    assert KEY[:8] not in str(status_error(400, message, "url", key=KEY))
+    assert KEY[:10] not in redact_key(f"Incorrect key: {KEY[:12]}…", KEY)
 
 
 def test_retry_after_that_says_nothing() -> None:
     for header in (None, "", "soon", "nan", "inf"):
-        assert retry_after(header) is None
-    assert retry_after("-3") == 0
-    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+        assert parse_retry_after(header) is None
+    assert parse_retry_after("-3") == 0
+    assert parse_retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
 
 
 def test_a_spent_quota_is_not_asked_again() -> None:
-    error = failure(429, "You exceeded your current quota (insufficient_quota)", "url", 3)
+    error = status_error(429, "You exceeded your current quota (insufficient_quota)", "url", 3)
     assert (error.cause, error.retryable, error.retry_after) == ("authentication", False, None)

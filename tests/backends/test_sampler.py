@@ -1,4 +1,4 @@
-"""The sampler: right numbers, the same bits in any company, and nothing computed twice."""
+"""The sampler: correct numbers, batch invariance, and reuse of the KV cache."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from transformers import Qwen3ForCausalLM
 
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Message
-from backends.embedded.model import TILES, agreeing_tiles
-from backends.embedded.sampler import Draw, Drawn, QueueFull, Sampler
-from backends.embedded.text import TextStream
-from backends.embedded.token_sampling import pick
-from backends.embedded.weights import fuse, read_config, read_shape, read_state
+from backends.embedded.batch_invariance import batch_invariant_tiles
+from backends.embedded.detokenizer import IncrementalDetokenizer
+from backends.embedded.model import TILE_SIZES
+from backends.embedded.sampler import GeneratedToken, QueueFull, Sampler, SamplingParams
+from backends.embedded.token_sampling import sample_token
+from backends.embedded.weights import fuse_weights, parse_shape, read_model_config, read_state_dict
 
 VOCABULARY = 600
 T = TypeVar("T")
@@ -52,16 +53,16 @@ def tokens(seed: int, count: int) -> list[int]:
     return [rng.randrange(3, 500) for _ in range(count)]
 
 
-async def draw_all(
-    sampler: Sampler, prompt: Sequence[int], draw: Draw, adapter: str | None = None
-) -> list[Drawn]:
-    return [drawn async for drawn in sampler.generate(prompt, draw, adapter)]
+async def sample_all(
+    sampler: Sampler, prompt: Sequence[int], params: SamplingParams, adapter: str | None = None
+) -> list[GeneratedToken]:
+    return [generated async for generated in sampler.generate(prompt, params, adapter)]
 
 
 def answer(
-    sampler: Sampler, prompt: Sequence[int], draw: Draw, adapter: str | None = None
-) -> list[Drawn]:
-    return asyncio.run(draw_all(sampler, prompt, draw, adapter))
+    sampler: Sampler, prompt: Sequence[int], params: SamplingParams, adapter: str | None = None
+) -> list[GeneratedToken]:
+    return asyncio.run(sample_all(sampler, prompt, params, adapter))
 
 
 async def with_sampler(folder: Path, work: Any, **options: Any) -> Any:
@@ -79,16 +80,16 @@ def together(sampler: Sampler, *todo: Coroutine[Any, Any, T]) -> list[T]:
     return asyncio.run(run())
 
 
-def text_of(drawn: Sequence[Drawn]) -> str:
-    return "".join(token.text for token in drawn)
+def text_of(generated: Sequence[GeneratedToken]) -> str:
+    return "".join(token.text for token in generated)
 
 
-def bits(drawn: Sequence[Drawn]) -> list[tuple[int, float, float]]:
-    return [(token.id, token.logprob, token.sampled_logprob) for token in drawn]
+def bits(generated: Sequence[GeneratedToken]) -> list[tuple[int, float, float]]:
+    return [(token.id, token.logprob, token.sampled_logprob) for token in generated]
 
 
 def reference(folder: Path, ids: Sequence[int]) -> np.ndarray[Any, Any]:
-    """The log-probabilities after each token, by transformers."""
+    """Return the log-probabilities after each token, computed by transformers."""
     model = Qwen3ForCausalLM.from_pretrained(folder)
     with torch.inference_mode():
         logits = model(torch.tensor([list(ids)])).logits[0].double()
@@ -112,11 +113,11 @@ def test_distributions_equal_those_of_transformers(tmp_path: Path, options: dict
     async def check(sampler: Sampler) -> None:
         for length in (1, 16, 17, 133):
             prompt = tokens(length, length)
-            drawn = await draw_all(
-                sampler, prompt, Draw(seed=length, max_tokens=2, top_logprobs=VOCABULARY)
+            generated = await sample_all(
+                sampler, prompt, SamplingParams(seed=length, max_tokens=2, top_logprobs=VOCABULARY)
             )
-            expected = reference(folder, prompt + [token.id for token in drawn])
-            for at, token in enumerate(drawn):
+            expected = reference(folder, prompt + [token.id for token in generated])
+            for at, token in enumerate(generated):
                 row = np.full(VOCABULARY, np.nan)
                 row[[top.id for top in token.top]] = [top.logprob for top in token.top]
                 assert np.abs(row - expected[length - 1 + at]).max() < 1e-4
@@ -128,10 +129,10 @@ def test_logprobs_are_those_of_the_plain_and_of_the_sampled_distribution(
     folder: Path, sampler: Sampler
 ) -> None:
     prompt = tokens(7, 80)
-    draw = Draw(temperature=0.7, top_p=0.8, seed=5, max_tokens=6)
-    drawn = answer(sampler, prompt, draw)
-    expected = reference(folder, prompt + [token.id for token in drawn])
-    for at, token in enumerate(drawn):
+    params = SamplingParams(temperature=0.7, top_p=0.8, seed=5, max_tokens=6)
+    generated = answer(sampler, prompt, params)
+    expected = reference(folder, prompt + [token.id for token in generated])
+    for at, token in enumerate(generated):
         plain = expected[len(prompt) - 1 + at]
         chances = np.exp(plain / 0.7)
         chances /= chances.sum()
@@ -145,17 +146,17 @@ def test_logprobs_are_those_of_the_plain_and_of_the_sampled_distribution(
 
 def test_temperature_zero_takes_the_most_probable(folder: Path, sampler: Sampler) -> None:
     prompt = tokens(8, 50)
-    drawn = answer(sampler, prompt, Draw(temperature=0.0, max_tokens=5))
-    expected = reference(folder, prompt + [token.id for token in drawn])
-    ids = [token.id for token in drawn]
+    generated = answer(sampler, prompt, SamplingParams(temperature=0.0, max_tokens=5))
+    expected = reference(folder, prompt + [token.id for token in generated])
+    ids = [token.id for token in generated]
     assert ids == list(expected[49 : 49 + len(ids)].argmax(-1))
-    assert {token.sampled_logprob for token in drawn} == {0.0}
+    assert {token.sampled_logprob for token in generated} == {0.0}
 
 
 def test_tokens_come_as_often_as_their_probability_says() -> None:
     logits = np.array([1.0, 0.0, -1.0, 2.0, -30.0], dtype=np.float32)
     rng = random.Random(0)
-    counts = Counter(pick(logits, Draw(), rng.random()).id for _ in range(20_000))
+    counts = Counter(sample_token(logits, SamplingParams(), rng.random()).id for _ in range(20_000))
     expected = 20_000 * np.exp(logits[:4]) / np.exp(logits[:4]).sum()
     chi_square = sum((counts[i] - expected[i]) ** 2 / expected[i] for i in range(4))
     assert chi_square < 16.3  # 3 degrees of freedom, p = 0.001
@@ -165,16 +166,18 @@ def test_tokens_come_as_often_as_their_probability_says() -> None:
 def test_noise_at_its_ends_never_draws_an_excluded_token() -> None:
     logits = np.array([-50.0, 1.0, 1.0, -50.0], dtype=np.float32)
     for noise in (0.0, math.nextafter(1.0, 0.0)):
-        assert pick(logits, Draw(top_p=0.9), noise).id in (1, 2)
+        assert sample_token(logits, SamplingParams(top_p=0.9), noise).id in (1, 2)
 
 
 def test_the_first_token_of_many_seeds_follows_the_model(sampler: Sampler) -> None:
     prompt = tokens(9, 40)
     choices = ("yes", "no", "Plum")
-    draws = [Draw(seed=seed, guided_choice=choices, max_tokens=1) for seed in range(600)]
-    drawn = together(sampler, *(draw_all(sampler, prompt, draw) for draw in draws))
-    counts = Counter(tokens[0].id for tokens in drawn)
-    chances = {tokens[0].id: math.exp(tokens[0].sampled_logprob) for tokens in drawn}
+    all_params = [
+        SamplingParams(seed=seed, guided_choice=choices, max_tokens=1) for seed in range(600)
+    ]
+    generated = together(sampler, *(sample_all(sampler, prompt, params) for params in all_params))
+    counts = Counter(tokens[0].id for tokens in generated)
+    chances = {tokens[0].id: math.exp(tokens[0].sampled_logprob) for tokens in generated}
     assert sum(chances.values()) == pytest.approx(1.0)
     chi_square = sum((counts[i] - 600 * p) ** 2 / (600 * p) for i, p in chances.items())
     assert chi_square < 13.9  # at most 2 degrees of freedom, p = 0.001
@@ -184,13 +187,17 @@ def test_the_first_token_of_many_seeds_follows_the_model(sampler: Sampler) -> No
 
 
 def test_this_machine_has_tiles_that_agree(folder: Path) -> None:
-    weights = fuse(read_state(folder), read_shape(read_config(folder)), torch.device("cpu"))
+    weights = fuse_weights(
+        read_state_dict(folder), parse_shape(read_model_config(folder)), torch.device("cpu")
+    )
     # Without any, the sampler is as exact and several times slower: worth a look here.
-    assert agreeing_tiles(weights)
+    assert batch_invariant_tiles(weights)
 
 
 def test_tiles_that_disagree_are_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = fuse(read_state(folder), read_shape(read_config(folder)), torch.device("cpu"))
+    weights = fuse_weights(
+        read_state_dict(folder), parse_shape(read_model_config(folder)), torch.device("cpu")
+    )
     honest = torch.nn.functional.linear
 
     def by_size(x: Tensor, matrix: Tensor) -> Tensor:
@@ -200,9 +207,9 @@ def test_tiles_that_disagree_are_found_out(folder: Path, monkeypatch: pytest.Mon
         return honest(x, matrix) * (1 + 1e-6 * torch.arange(len(x))[:, None])
 
     monkeypatch.setattr(torch.nn.functional, "linear", by_size)
-    assert agreeing_tiles(weights) == tuple(size for size in TILES if size >= 32)
+    assert batch_invariant_tiles(weights) == tuple(size for size in TILE_SIZES if size >= 32)
     monkeypatch.setattr(torch.nn.functional, "linear", by_place)
-    assert agreeing_tiles(weights) == ()
+    assert batch_invariant_tiles(weights) == ()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -210,21 +217,21 @@ def test_the_same_seed_gives_the_same_bits_whatever_else_is_computed(
     folder: Path, threads: int
 ) -> None:
     prompts = [tokens(n, 20 + 17 * n) for n in range(32)]
-    draws = [Draw(seed=n, max_tokens=3 + n % 5, temperature=1.3) for n in range(32)]
+    all_params = [SamplingParams(seed=n, max_tokens=3 + n % 5, temperature=1.3) for n in range(32)]
 
-    async def alone(sampler: Sampler) -> list[list[Drawn]]:
+    async def alone(sampler: Sampler) -> list[list[GeneratedToken]]:
         chosen = (3, 17, 30)
-        return [await draw_all(sampler, prompts[n], draws[n]) for n in chosen]
+        return [await sample_all(sampler, prompts[n], all_params[n]) for n in chosen]
 
-    async def in_a_crowd(sampler: Sampler) -> list[list[Drawn]]:
+    async def in_a_crowd(sampler: Sampler) -> list[list[GeneratedToken]]:
         # First a crowd, then the same again on a warm cache and from other slots.
         order = random.Random(threads).sample(range(32), 32)
-        drawn: dict[int, Any] = {}
+        generated: dict[int, Any] = {}
         for _ in range(2):
-            todo = [draw_all(sampler, prompts[n], draws[n]) for n in order]
+            todo = [sample_all(sampler, prompts[n], all_params[n]) for n in order]
             found = dict(zip(order, await asyncio.gather(*todo), strict=True))
-            assert not drawn or {n: bits(found[n]) for n in found} == drawn
-            drawn = {n: bits(found[n]) for n in found}
+            assert not generated or {n: bits(found[n]) for n in found} == generated
+            generated = {n: bits(found[n]) for n in found}
             order.reverse()
         warm = found[30][0].cached_tokens
         assert warm == len(prompts[30]) - 1
@@ -232,28 +239,30 @@ def test_the_same_seed_gives_the_same_bits_whatever_else_is_computed(
 
     first = asyncio.run(with_sampler(folder, alone, threads=1))
     other = asyncio.run(with_sampler(folder, in_a_crowd, threads=threads))
-    assert [bits(drawn) for drawn in first] == [bits(drawn) for drawn in other]
+    assert [bits(generated) for generated in first] == [bits(generated) for generated in other]
 
 
-@pytest.mark.parametrize("agreeing", [TILES, ()])
+@pytest.mark.parametrize("agreeing", [TILE_SIZES, ()])
 def test_a_partly_cached_prompt_has_the_bits_of_a_cold_one(
     folder: Path, agreeing: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also on a machine without agreeing tiles, where each block is computed by itself."""
-    monkeypatch.setattr("backends.embedded.sampler.agreeing_tiles", lambda weights: agreeing)
-    prompt, draw = tokens(1, 300), Draw(seed=4, max_tokens=4)
+    """Also without batch-invariant tile sizes, where each block is computed separately."""
+    monkeypatch.setattr("backends.embedded.sampler.batch_invariant_tiles", lambda weights: agreeing)
+    prompt, params = tokens(1, 300), SamplingParams(seed=4, max_tokens=4)
 
-    async def cold(sampler: Sampler) -> list[Drawn]:
-        return await draw_all(sampler, prompt, draw)
+    async def cold(sampler: Sampler) -> list[GeneratedToken]:
+        return await sample_all(sampler, prompt, params)
 
-    async def warm(sampler: Sampler) -> list[Drawn]:
-        others = [draw_all(sampler, tokens(n, 90 + n), draw) for n in range(6)]
+    async def warm(sampler: Sampler) -> list[GeneratedToken]:
+        others = [sample_all(sampler, tokens(n, 90 + n), params) for n in range(6)]
         for length in (40, 137, 255):
-            await asyncio.gather(draw_all(sampler, prompt[:length], Draw(max_tokens=5)), *others)
+            await asyncio.gather(
+                sample_all(sampler, prompt[:length], SamplingParams(max_tokens=5)), *others
+            )
             others = []
-        drawn = await draw_all(sampler, prompt, draw)
-        assert drawn[0].cached_tokens == 255
-        return drawn
+        generated = await sample_all(sampler, prompt, params)
+        assert generated[0].cached_tokens == 255
+        return generated
 
     expected = asyncio.run(with_sampler(folder, cold))
     assert bits(asyncio.run(with_sampler(folder, warm))) == bits(expected)
@@ -268,10 +277,10 @@ def test_a_turn_of_a_chat_costs_its_new_tokens_only(folder: Path) -> None:
         known = 0
         for turn in range(4):
             chat += tokens(turn, 60)
-            drawn = await draw_all(sampler, chat, Draw(seed=turn, max_tokens=4))
-            assert drawn[0].cached_tokens == known
+            generated = await sample_all(sampler, chat, SamplingParams(seed=turn, max_tokens=4))
+            assert generated[0].cached_tokens == known
             known = len(chat)  # The answer itself is computed again, as a part of the prompt.
-            chat += [token.id for token in drawn]
+            chat += [token.id for token in generated]
         assert sampler.stats.prompt_tokens - sampler.stats.cached_prompt_tokens < len(chat)
 
     asyncio.run(with_sampler(folder, play))
@@ -283,13 +292,15 @@ def test_a_common_beginning_is_computed_once_even_by_requests_that_come_together
     async def play(sampler: Sampler) -> None:
         system = tokens(0, 200)
         prompts = [system + tokens(n, 30) for n in range(1, 9)]
-        todo = [draw_all(sampler, prompt, Draw(seed=1, max_tokens=2)) for prompt in prompts]
-        drawn = await asyncio.gather(*todo)
-        cached = sorted(answer[0].cached_tokens for answer in drawn)
+        todo = [
+            sample_all(sampler, prompt, SamplingParams(seed=1, max_tokens=2)) for prompt in prompts
+        ]
+        generated = await asyncio.gather(*todo)
+        cached = sorted(answer[0].cached_tokens for answer in generated)
         assert cached[0] == 0
         assert min(cached[1:]) >= 200
         # Each chat then has a region of its own.
-        again = await draw_all(sampler, [*prompts[3], 5], Draw(max_tokens=1))
+        again = await sample_all(sampler, [*prompts[3], 5], SamplingParams(max_tokens=1))
         assert again[0].cached_tokens == 230
 
     asyncio.run(with_sampler(folder, play))
@@ -299,13 +310,13 @@ def test_more_chats_than_regions_are_still_answered_rightly(folder: Path) -> Non
     async def play(sampler: Sampler) -> None:
         prompts = [tokens(n, 50) for n in range(24)]
         for _ in range(2):
-            drawn = await asyncio.gather(
+            generated = await asyncio.gather(
                 *(
-                    draw_all(sampler, prompt, Draw(temperature=0, max_tokens=4))
+                    sample_all(sampler, prompt, SamplingParams(temperature=0, max_tokens=4))
                     for prompt in prompts
                 )
             )
-            texts.append([bits(answer) for answer in drawn])
+            texts.append([bits(answer) for answer in generated])
 
     texts: list[Any] = []
     asyncio.run(with_sampler(folder, play, slots=2, context_length=64))
@@ -323,34 +334,38 @@ WORDS = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=8, uniqu
 )
 @given(choices=WORDS, seed=st.integers(0, 2**64))
 def test_an_answer_is_one_of_the_choices(sampler: Sampler, choices: list[str], seed: int) -> None:
-    drawn = answer(sampler, tokens(1, 40), Draw(seed=seed, guided_choice=tuple(choices)))
-    assert text_of(drawn) in choices
-    assert drawn[-1].finish_reason == "stop"
-    assert drawn[-1].id in sampler.end_ids
+    generated = answer(
+        sampler, tokens(1, 40), SamplingParams(seed=seed, guided_choice=tuple(choices))
+    )
+    assert text_of(generated) in choices
+    assert generated[-1].finish_reason == "stop"
+    assert generated[-1].id in sampler.end_ids
 
 
 def test_choices_report_both_distributions(folder: Path, sampler: Sampler) -> None:
     prompt, choices = tokens(2, 40), ("yes", "no", "nobody")
-    drawn = answer(sampler, prompt, Draw(seed=3, guided_choice=choices))
+    generated = answer(sampler, prompt, SamplingParams(seed=3, guided_choice=choices))
     firsts = {sampler.tokenizer.encode(choice)[0] for choice in choices}
     plain = reference(folder, prompt)[-1]
     total = sum(math.exp(plain[i]) for i in firsts)
-    assert drawn[0].logprob == pytest.approx(plain[drawn[0].id], abs=1e-4)
-    assert drawn[0].sampled_logprob == pytest.approx(plain[drawn[0].id] - math.log(total), abs=1e-4)
+    assert generated[0].logprob == pytest.approx(plain[generated[0].id], abs=1e-4)
+    assert generated[0].sampled_logprob == pytest.approx(
+        plain[generated[0].id] - math.log(total), abs=1e-4
+    )
 
 
 def test_hundreds_of_choices_are_cheap_to_ask_for_again(sampler: Sampler) -> None:
     choices = tuple(f"suggest {a} with {b}" for a in range(25) for b in range(24))
-    draw = Draw(guided_choice=choices, seed=0)
-    drawn = together(sampler, *(draw_all(sampler, tokens(1, 40), draw) for _ in range(20)))
-    assert text_of(drawn[0]) in choices
-    assert len({text_of(tokens) for tokens in drawn}) == 1
+    params = SamplingParams(guided_choice=choices, seed=0)
+    generated = together(sampler, *(sample_all(sampler, tokens(1, 40), params) for _ in range(20)))
+    assert text_of(generated[0]) in choices
+    assert len({text_of(tokens) for tokens in generated}) == 1
 
 
 def test_a_regular_expression_is_followed(sampler: Sampler) -> None:
     for seed in range(5):
-        draw = Draw(seed=seed, guided_regex=r"[A-C]{2,5}-(yes|né)", max_tokens=30)
-        assert re.fullmatch(r"[A-C]{2,5}-(yes|né)", text_of(answer(sampler, tokens(1, 9), draw)))
+        params = SamplingParams(seed=seed, guided_regex=r"[A-C]{2,5}-(yes|né)", max_tokens=30)
+        assert re.fullmatch(r"[A-C]{2,5}-(yes|né)", text_of(answer(sampler, tokens(1, 9), params)))
 
 
 def test_a_json_schema_is_followed(sampler: Sampler) -> None:
@@ -361,28 +376,28 @@ def test_a_json_schema_is_followed(sampler: Sampler) -> None:
         "additionalProperties": False,
     }
     for seed in range(5):
-        draw = Draw(seed=seed, guided_json=schema, max_tokens=400)
-        found = json.loads(text_of(answer(sampler, tokens(2, 9), draw)))
+        params = SamplingParams(seed=seed, guided_json=schema, max_tokens=400)
+        found = json.loads(text_of(answer(sampler, tokens(2, 9), params)))
         assert found["card"] in ("rope", "knife")
         assert found["sure"] in (True, False)
 
 
 @pytest.mark.parametrize(
-    "draw",
+    "params",
     [
-        Draw(guided_regex="("),
-        Draw(guided_json={"type": "nonsense"}),
-        Draw(guided_choice=("",)),
-        Draw(guided_choice=("a",), guided_regex="b"),
-        Draw(temperature=-1.0),
-        Draw(temperature=math.nan),
-        Draw(top_p=0.0),
-        Draw(max_tokens=0),
+        SamplingParams(guided_regex="("),
+        SamplingParams(guided_json={"type": "nonsense"}),
+        SamplingParams(guided_choice=("",)),
+        SamplingParams(guided_choice=("a",), guided_regex="b"),
+        SamplingParams(temperature=-1.0),
+        SamplingParams(temperature=math.nan),
+        SamplingParams(top_p=0.0),
+        SamplingParams(max_tokens=0),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(sampler: Sampler, draw: Draw) -> None:
+def test_what_cannot_be_drawn_is_refused(sampler: Sampler, params: SamplingParams) -> None:
     with pytest.raises(UsageError):
-        answer(sampler, [5, 6], draw)
+        answer(sampler, [5, 6], params)
 
 
 # Text
@@ -397,7 +412,7 @@ def test_text_comes_in_whole_characters(text: str, cuts: list[int]) -> None:
     data = text.encode()
     ends = sorted({min(cut, len(data)) for cut in cuts} | {len(data)})
     pieces = {i: data[a:b] for i, (a, b) in enumerate(zip([0, *ends], ends, strict=False))}
-    stream = TextStream(lambda ids: decode(pieces, ids))
+    stream = IncrementalDetokenizer(lambda ids: decode(pieces, ids))
     parts = [stream.push(i) for i in pieces]
     if "\ufffd" not in text:
         assert not any("\ufffd" in part for part in parts)
@@ -406,7 +421,7 @@ def test_text_comes_in_whole_characters(text: str, cuts: list[int]) -> None:
 
 @given(text=st.text("ab", max_size=30), stop=st.text("ab", min_size=1, max_size=4))
 def test_text_ends_before_the_first_stop_string(text: str, stop: str) -> None:
-    stream = TextStream(lambda ids: "".join(text[i] for i in ids), [stop])
+    stream = IncrementalDetokenizer(lambda ids: "".join(text[i] for i in ids), [stop])
     parts = []
     for i in range(len(text)):
         parts.append(stream.push(i))
@@ -419,12 +434,12 @@ def test_text_ends_before_the_first_stop_string(text: str, stop: str) -> None:
 
 def test_an_answer_stops_at_a_stop_string(sampler: Sampler) -> None:
     prompt = tokens(3, 40)
-    draw = Draw(seed=1, guided_choice=("suggest Plum with the rope",))
-    stopped = Draw(seed=1, guided_choice=draw.guided_choice, stop=("zzz", "um w"))
-    assert text_of(answer(sampler, prompt, draw)) == draw.guided_choice[0]
-    drawn = answer(sampler, prompt, stopped)
-    assert text_of(drawn) == "suggest Pl"
-    assert drawn[-1].finish_reason == "stop"
+    params = SamplingParams(seed=1, guided_choice=("suggest Plum with the rope",))
+    stopped = SamplingParams(seed=1, guided_choice=params.guided_choice, stop=("zzz", "um w"))
+    assert text_of(answer(sampler, prompt, params)) == params.guided_choice[0]
+    generated = answer(sampler, prompt, stopped)
+    assert text_of(generated) == "suggest Pl"
+    assert generated[-1].finish_reason == "stop"
 
 
 def test_a_chat_becomes_a_prompt_by_its_template(sampler: Sampler) -> None:
@@ -446,7 +461,7 @@ def test_a_chat_tokenised_by_parts_is_the_chat_tokenised(
         as_json, tokenize=False, add_generation_prompt=True
     )
     assert sampler.encode(chat) == sampler.tokenizer.encode(str(whole))
-    assert sampler.chat.encodes_by_parts
+    assert sampler.chat_tokenizer.encodes_by_segments
 
 
 # Limits
@@ -454,27 +469,29 @@ def test_a_chat_tokenised_by_parts_is_the_chat_tokenised(
 
 def test_max_tokens_and_the_end_of_the_context_finish_by_length(folder: Path) -> None:
     async def play(sampler: Sampler) -> None:
-        drawn = await draw_all(sampler, tokens(1, 30), Draw(seed=1, max_tokens=7))
-        assert len(drawn) == 7
-        assert drawn[-1].finish_reason == "length"
-        drawn = await draw_all(sampler, tokens(1, 60), Draw(seed=1, max_tokens=50))
-        assert len(drawn) == 4
-        assert drawn[-1].finish_reason == "length"
+        generated = await sample_all(sampler, tokens(1, 30), SamplingParams(seed=1, max_tokens=7))
+        assert len(generated) == 7
+        assert generated[-1].finish_reason == "length"
+        generated = await sample_all(sampler, tokens(1, 60), SamplingParams(seed=1, max_tokens=50))
+        assert len(generated) == 4
+        assert generated[-1].finish_reason == "length"
         with pytest.raises(ContextOverflow, match=r"64 tokens.* 64"):
-            await draw_all(sampler, tokens(1, 64), Draw())
+            await sample_all(sampler, tokens(1, 64), SamplingParams())
 
     asyncio.run(with_sampler(folder, play, context_length=64))
 
 
 def test_a_full_queue_says_so_and_a_cancelled_request_makes_room(folder: Path) -> None:
     async def play(sampler: Sampler) -> None:
-        endless = Draw(max_tokens=100_000, guided_regex="x*y")
+        endless = SamplingParams(max_tokens=100_000, guided_regex="x*y")
         first = sampler.generate(tokens(1, 30), endless)
         await anext(first)
-        second = asyncio.create_task(draw_all(sampler, tokens(2, 30), Draw(max_tokens=2)))
+        second = asyncio.create_task(
+            sample_all(sampler, tokens(2, 30), SamplingParams(max_tokens=2))
+        )
         await asyncio.sleep(0)
         with pytest.raises(QueueFull) as caught:
-            await draw_all(sampler, tokens(3, 30), Draw())
+            await sample_all(sampler, tokens(3, 30), SamplingParams())
         assert caught.value.retryable
         assert caught.value.retry_after == 1.0
         await first.aclose()
@@ -486,9 +503,11 @@ def test_a_full_queue_says_so_and_a_cancelled_request_makes_room(folder: Path) -
 
 def test_cancelled_requests_leave_no_trace(folder: Path) -> None:
     async def play(sampler: Sampler) -> None:
-        expected = bits(await draw_all(sampler, tokens(0, 700), Draw(seed=1, max_tokens=3)))
+        expected = bits(
+            await sample_all(sampler, tokens(0, 700), SamplingParams(seed=1, max_tokens=3))
+        )
         todo = [
-            asyncio.create_task(draw_all(sampler, tokens(n, 900), Draw(max_tokens=900)))
+            asyncio.create_task(sample_all(sampler, tokens(n, 900), SamplingParams(max_tokens=900)))
             for n in range(12)
         ]
         await asyncio.sleep(0.05)
@@ -500,7 +519,7 @@ def test_cancelled_requests_leave_no_trace(folder: Path) -> None:
                 break
             await asyncio.sleep(0.01)
         assert sampler.stats.running == sampler.stats.waiting == 0
-        found = await draw_all(sampler, tokens(0, 700), Draw(seed=1, max_tokens=3))
+        found = await sample_all(sampler, tokens(0, 700), SamplingParams(seed=1, max_tokens=3))
         assert bits(found) == expected
 
     asyncio.run(with_sampler(folder, play, slots=4))
@@ -511,7 +530,9 @@ def test_closing_fails_those_who_wait(folder: Path) -> None:
         sampler = Sampler(folder, slots=1)
         todo = [
             # With this seed no answer ends by itself in the time that it is given.
-            asyncio.create_task(draw_all(sampler, tokens(n, 30), Draw(max_tokens=2000, seed=4)))
+            asyncio.create_task(
+                sample_all(sampler, tokens(n, 30), SamplingParams(max_tokens=2000, seed=4))
+            )
             for n in range(3)
         ]
         await asyncio.sleep(0.05)
@@ -520,25 +541,25 @@ def test_closing_fails_those_who_wait(folder: Path) -> None:
             with pytest.raises(BackendError, match="stopped"):
                 await task
         with pytest.raises(BackendError, match="stopped"):
-            await draw_all(sampler, tokens(1, 30), Draw())
+            await sample_all(sampler, tokens(1, 30), SamplingParams())
 
     asyncio.run(play())
 
 
 def test_a_sampler_serves_one_event_loop_after_the_other(sampler: Sampler) -> None:
-    draw = Draw(seed=2, max_tokens=3)
-    assert bits(answer(sampler, [7, 8], draw)) == bits(answer(sampler, [7, 8], draw))
+    params = SamplingParams(seed=2, max_tokens=3)
+    assert bits(answer(sampler, [7, 8], params)) == bits(answer(sampler, [7, 8], params))
 
 
 def test_a_folder_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no checkpoint"):
+    with pytest.raises(UsageError, match="cannot read a checkpoint"):
         Sampler(tmp_path)
 
 
 def test_a_prompt_needs_tokens_of_the_vocabulary(sampler: Sampler) -> None:
     for prompt in ([], [-1], [VOCABULARY]):
         with pytest.raises(UsageError):
-            answer(sampler, prompt, Draw())
+            answer(sampler, prompt, SamplingParams())
 
 
 # Weights
@@ -567,25 +588,25 @@ def write_adapter(folder: Path, base: dict[str, Tensor], *, rank: int = 4) -> di
 
 def test_an_adapter_adds_its_product_and_is_cached_apart(folder: Path, tmp_path: Path) -> None:
     merged = write_adapter(tmp_path / "lora", load_file(folder / "model.safetensors"))
-    prompt, draw = tokens(4, 90), Draw(temperature=0.0, max_tokens=4)
+    prompt, params = tokens(4, 90), SamplingParams(temperature=0.0, max_tokens=4)
 
     async def play(sampler: Sampler) -> None:
-        before = bits(await draw_all(sampler, prompt, draw))
+        before = bits(await sample_all(sampler, prompt, params))
         sampler.load_adapter("learner", tmp_path / "lora")
         assert sampler.adapters == ("learner",)
         # Both in one batch, the base's part of the cache being warm.
         plain, adapted = await asyncio.gather(
-            draw_all(sampler, prompt, draw), draw_all(sampler, prompt, draw, "learner")
+            sample_all(sampler, prompt, params), sample_all(sampler, prompt, params, "learner")
         )
         assert bits(plain) == before
         assert adapted[0].cached_tokens == 0
         sampler.unload_adapter("learner")
         with pytest.raises(UsageError, match="learner"):
-            await draw_all(sampler, prompt, draw, "learner")
+            await sample_all(sampler, prompt, params, "learner")
         with pytest.raises(UsageError, match="learner"):
             sampler.unload_adapter("learner")
         sampler.load_weights(merged)
-        expected = await draw_all(sampler, prompt, draw)
+        expected = await sample_all(sampler, prompt, params)
         assert expected[0].cached_tokens == 0
         assert [token.id for token in adapted] == [token.id for token in expected]
         assert [token.logprob for token in adapted] == pytest.approx(
@@ -599,18 +620,18 @@ def test_an_adapter_adds_its_product_and_is_cached_apart(folder: Path, tmp_path:
 def test_a_request_under_way_keeps_the_weights_it_began_with(folder: Path) -> None:
     state = load_file(folder / "model.safetensors")
     other = {name: tensor * 1.5 for name, tensor in state.items()}
-    prompt, draw = tokens(5, 60), Draw(seed=9, max_tokens=40, guided_regex="[a-z]{45}")
+    prompt, params = tokens(5, 60), SamplingParams(seed=9, max_tokens=40, guided_regex="[a-z]{45}")
 
     async def play(sampler: Sampler) -> None:
-        expected = bits(await draw_all(sampler, prompt, draw))
+        expected = bits(await sample_all(sampler, prompt, params))
         found = []
-        async with aclosing(sampler.generate(prompt, draw)) as stream:
-            async for drawn in stream:
-                found.append(drawn)
+        async with aclosing(sampler.generate(prompt, params)) as stream:
+            async for generated in stream:
+                found.append(generated)
                 if len(found) == 2:
                     sampler.load_weights(other)
         assert bits(found) == expected
-        assert bits(await draw_all(sampler, prompt, draw)) != expected
+        assert bits(await sample_all(sampler, prompt, params)) != expected
 
     asyncio.run(with_sampler(folder, play))
 

@@ -10,7 +10,7 @@ from scripted_table import ASK, quick
 
 from arena.core.errors import BackendError, UsageError
 from arena.llm.backend import Choice, Completion, Message, Request, Sampling, Usage
-from backends.scripted import Scripted, read_replies, scripted
+from backends.scripted import ScriptedBackend, read_replies, scripted
 
 
 def test_replies_from_a_file(tmp_path: Path) -> None:
@@ -35,9 +35,9 @@ def test_replies_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "holds no replies"),
-        ("[]", "holds no replies"),
-        ('"a"\n{', ":2: no JSON"),
+        ("", "has no replies"),
+        ("[]", "has no replies"),
+        ('"a"\n{', ":2: not JSON"),
         ('"a"\n7', ":2: "),
         ('{"txt": "a"}', ":1: txt: "),
         ('[{"error": "flat tyre"}]', "reply 1: error: "),
@@ -54,8 +54,8 @@ def test_bad_files_of_replies_are_refused(tmp_path: Path, text: str, fault: str)
 
 
 def test_replies_that_repeat_or_answer() -> None:
-    again = Scripted(["a", "b"], repeat=True)
-    echo = Scripted(lambda request: request.messages[-1].content.upper())
+    again = ScriptedBackend(["a", "b"], repeat=True)
+    echo = ScriptedBackend(lambda request: request.messages[-1].content.upper())
 
     async def run() -> str:
         three = [(await again.complete(ASK)).text for _ in range(3)]

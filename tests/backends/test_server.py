@@ -1,4 +1,4 @@
-"""`arena serve` as a process, asked by the official OpenAI client and, for its faults, by httpx."""
+"""`arena serve` as a process, called by the official OpenAI client and, for errors, by httpx."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def greeted(process: subprocess.Popen[str]) -> Server:
         selector.register(process.stdout, selectors.EVENT_READ)
         if not selector.select(timeout=60):
             process.kill()
-            pytest.fail(f"the server said nothing: {process.stderr.read()}")
+            pytest.fail(f"the server printed nothing: {process.stderr.read()}")
     greeting = process.stdout.readline()
     assert greeting, process.stderr.read()
     url = next(word for word in greeting.split() if word.startswith("http"))
@@ -339,10 +339,10 @@ def test_text_completions(client: Any) -> None:
 
 def test_a_prompt_of_token_ids(server: Server) -> None:
     body = {"prompt": "did it", "max_tokens": 5, "seed": 1, "return_token_ids": True}
-    told = httpx.post(f"{server.url}/v1/completions", json=body).json()["choices"][0]
-    body["prompt"] = told["prompt_token_ids"]
+    first = httpx.post(f"{server.url}/v1/completions", json=body).json()["choices"][0]
+    body["prompt"] = first["prompt_token_ids"]
     again = httpx.post(f"{server.url}/v1/completions", json=body).json()["choices"][0]
-    assert told["token_ids"] == again["token_ids"]
+    assert first["token_ids"] == again["token_ids"]
     body["prompt"] = [10**6]
     assert httpx.post(f"{server.url}/v1/completions", json=body).status_code == 400
 
@@ -677,11 +677,11 @@ def test_what_cannot_be_served_is_said_in_one_line(folder: Path, tmp_path: Path)
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     from arena.core.errors import MissingDependency
-    from backends.server import serve
+    from backends.server.process import ServeOptions, serve
 
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(MissingDependency, match=r"prometheus_client.*\[embedded,serve\]"):
-        serve()
+        serve(ServeOptions())
 
 
 def test_secrets_are_not_shown(narrow: Server) -> None:
@@ -692,14 +692,18 @@ def test_secrets_are_not_shown(narrow: Server) -> None:
 def test_a_head_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     import uvicorn
 
-    from backends.server import draining
+    from backends.server import uvicorn_server
 
     async def nothing(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError("no request is whole")
 
     async def talk() -> bytes:
         config = uvicorn.Config(
-            nothing, port=0, http=draining.PromptProtocol, lifespan="off", log_level="critical"
+            nothing,
+            port=0,
+            http=uvicorn_server.HeadTimeoutProtocol,
+            lifespan="off",
+            log_level="critical",
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())
@@ -708,35 +712,35 @@ def test_a_head_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> N
         address = server.servers[0].sockets[0].getsockname()
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"GET / HTTP/1.1\r\nHost:")
-        said = await asyncio.wait_for(reader.read(), timeout=5)
+        received = await asyncio.wait_for(reader.read(), timeout=5)
         writer.close()
         server.should_exit = True
         await serving
-        return said
+        return received
 
-    monkeypatch.setattr(draining, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(uvicorn_server, "HEAD_SECONDS", 0.2)
     assert asyncio.run(talk()) == b""
 
 
 SLOW = """
-import sys, asyncio, uvicorn
-from backends.server.address import find_address, listen_on
-from backends.server.draining import CutShort, DrainingServer, PromptProtocol
+import asyncio, sys
+from backends.server.uvicorn_server import (
+    ShutdownResponder, bind_socket, resolve_address, run_server
+)
 
 async def slow(scope, receive, send):
     await asyncio.sleep(60)
 
-with listen_on(find_address("127.0.0.1"), 0) as listener:
-    config = uvicorn.Config(CutShort(slow), http=PromptProtocol, lifespan="off",
-                            log_level="warning", timeout_graceful_shutdown=int(sys.argv[1]))
+with bind_socket(resolve_address("127.0.0.1"), 0) as listener:
     greeting = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    asyncio.run(DrainingServer(config, greeting).serve(sockets=[listener]))
+    asyncio.run(run_server(ShutdownResponder(slow), listener, greeting,
+                           drain_seconds=int(sys.argv[1])))
 """
 
 
 @contextmanager
 def slow_server(drain_seconds: int) -> Iterator[Server]:
-    """The server's frame around an application that takes a minute for each answer."""
+    """Run the server with an application that takes a minute for each response."""
     process = popen(sys.executable, "-c", SLOW, str(drain_seconds))
     try:
         yield greeted(process)

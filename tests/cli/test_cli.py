@@ -14,7 +14,7 @@ import pytest
 from command_line import ENVIRONMENT, arena, last_json, started
 
 from arena.cli import run
-from arena.testing.conformance import timeless
+from arena.testing.replays import without_times
 
 
 def test_one_game_as_json(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_the_acceptance_game_has_the_same_bytes_twice(tmp_path: Path) -> None:
     results = [last_json(arena(command, cwd=tmp_path).stdout) for _ in range(2)]
     first, second = (tmp_path / str(result["replay"]) for result in results)
     assert first != second
-    assert timeless(first) == timeless(second)
+    assert without_times(first) == without_times(second)
 
 
 def test_flags_may_come_from_the_environment(
@@ -87,14 +87,14 @@ def test_several_games(tmp_path: Path) -> None:
         ("play cluedo --seat x", 2, "is not I=SPEC"),
         ("play cluedo --seat ²=bot:oracle", 2, "is not I=SPEC"),
         ("play cluedo --seat 0=bot:oracle --seat 0=bot:novice", 2, "named twice"),
-        ("play cluedo --option players=3 --players 4", 2, "say it twice"),
+        ("play cluedo --option players=3 --players 4", 2, "give the same option twice"),
         ("play cluedo --option name=x", 2, "has no option 'name'"),
         ("play cluedo --option self=1", 2, "has no option 'self'"),
         ("play cluedo --games 99999999999999999999", 2, "--games"),
         ("play cluedo --seed 99999999999999999999", 2, "--seed"),
         ("play cluedo --seat -1=bot:novice", 2, "is not I=SPEC"),
         ("play cluedo --seat 0=bot:holmes", 2, "has no bot 'holmes'"),
-        ("play cluedo --seat 0=martian", 2, "'martian' names no player"),
+        ("play cluedo --seat 0=martian", 2, "'martian' does not name an agent"),
         ("play cluedo --seed -1", 2, "--seed"),
         ("play cluedo --seed x", 2, "--seed"),
         ("play cluedo --games 0", 2, "--games"),
@@ -107,7 +107,7 @@ def test_several_games(tmp_path: Path) -> None:
         ("play cluedo --out FILE", 2, "is not a folder"),
         ("play cluedo --out /proc/nowhere", 1, "cannot write"),
         ("replay missing.jsonl", 1, "No such file"),
-        ("replay FILE", 1, "this is no replay"),
+        ("replay FILE", 1, "this is not a replay"),
         ("replay", 2, "which replay?"),
         ("games chess", 2, "there is no game 'chess'"),
     ],
@@ -178,9 +178,9 @@ def test_a_replay_as_one_seat_saw_it(tmp_path: Path) -> None:
     data = last_json(arena("replay", path, "--seat", "1", "--json", cwd=tmp_path).stdout)
     events = [event for ply in data["plies"] for event in ply["events"]]  # type: ignore[attr-defined]
     assert all(e["audience"] is None or 1 in e["audience"] for e in events)
-    position = arena("replay", path, "--ply", "4", cwd=tmp_path)
+    position = arena("replay", path, "--position", "4", cwd=tmp_path)
     assert position.returncode == 0 and "ply 4/" in position.stdout
-    beyond = arena("replay", path, "--ply", "4000", cwd=tmp_path)
+    beyond = arena("replay", path, "--position", "4000", cwd=tmp_path)
     assert beyond.returncode == 2 and "plies" in beyond.stderr
 
 
@@ -191,7 +191,7 @@ def test_a_person_plays_on_a_pipe_and_sees_only_its_own(tmp_path: Path) -> None:
         typed="help\nshow me\nsuggest nobody\nsuggest mrs white, rope, hall\nend\n",
     )
     assert done.returncode == 0, done.stderr
-    assert "no action of this game" in done.stdout
+    assert "not an action of this game" in done.stdout
     assert "One suspect, one weapon and one room" in done.stdout
     assert "You are Player 0." in done.stdout and "Player 0 holds" in done.stdout
     assert "Player 1 holds" not in done.stdout and "Player 2 holds" not in done.stdout

@@ -165,7 +165,7 @@ def test_until_ci_stops_when_the_interval_is_narrow_enough(tmp_path: Path) -> No
         ("eval cluedo", "--player"),
         ("eval cluedo --player bot:nobody", "has no bot 'nobody'"),
         ("eval cluedo --player human", "people are not measured"),
-        ("eval cluedo --player bot:novice --baseline bot:novice", "that is the player itself"),
+        ("eval cluedo --player bot:novice --baseline bot:novice", "it is the player itself"),
         ("eval cluedo --player bot:novice --against bot:novice,,", "commas between them"),
         ("eval cluedo --player bot:oracle --player bot:novice", "compare two with --baseline"),
         ("eval cluedo --player bot:novice --games 2 --html .", "no file can be written there"),
@@ -202,10 +202,10 @@ def test_a_dead_provider_ends_the_run_by_its_name(tmp_path: Path) -> None:
     assert "Kept: 0 finished games" in done.stderr
 
 
-def test_a_model_is_evaluated_with_a_sheet_and_with_its_beliefs(tmp_path: Path) -> None:
+def test_a_model_is_evaluated_with_an_html_report_and_with_its_beliefs(tmp_path: Path) -> None:
     done = arena(
         "eval cluedo --players 3 --player embedded:clue-tiny --text-level deductions --games 3 "
-        "--seed 3 --beliefs --json --html sheet.html",
+        "--seed 3 --beliefs --json --html report.html",
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
@@ -216,7 +216,7 @@ def test_a_model_is_evaluated_with_a_sheet_and_with_its_beliefs(tmp_path: Path) 
     assert row["usage"]["prompt_tokens"] * 3 == pytest.approx(total["prompt_tokens"])
     assert row["usage"]["completion_tokens"] * 3 == pytest.approx(total["completion_tokens"])
     assert row["measures"]["belief_failures"]["value"] is not None
-    assert "embedded:clue-tiny" in (tmp_path / "sheet.html").read_text()
+    assert "embedded:clue-tiny" in (tmp_path / "report.html").read_text()
 
 
 def tournament(cwd: Path, players: str, more: str = "", scored: int = 0) -> Any:
@@ -284,16 +284,16 @@ def test_a_model_may_join_a_tournament_of_bots(tmp_path: Path) -> None:
     assert other.returncode == 2 and "was made with models" in other.stderr
 
 
-def test_a_leaderboard_as_tables_markdown_and_a_sheet(tmp_path: Path) -> None:
+def test_a_leaderboard_as_tables_markdown_and_html(tmp_path: Path) -> None:
     tournament(tmp_path, "random novice detective", "--games 6")
     flags = "--player bot:random --player bot:novice --player bot:detective --games 6 --scored 0"
     command = f"tournament cluedo --players 3 {flags} --resume"
-    shown = arena(f"{command} --html sheet.html", cwd=tmp_path)
+    shown = arena(f"{command} --html report.html", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    for word in ("rating", "rank", "Row ahead of column", "What a seat is worth", "balanced draw"):
+    for word in ("rating", "rank", "Row ahead of column", "Value of each seat", "balanced draw"):
         assert word in shown.stdout
     tags = Tags()
-    tags.feed((tmp_path / "sheet.html").read_text())
+    tags.feed((tmp_path / "report.html").read_text())
     assert {"svg", "table"} <= tags.found and "script" not in tags.found
     markdown = arena(f"{command} --markdown", cwd=tmp_path).stdout
     assert "| player | rating | rank | games | won |\n| --- | ---: |" in markdown

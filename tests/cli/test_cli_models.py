@@ -15,7 +15,8 @@ from cluedo_server import GAME, arena, legal_answer, start, wait_until
 from misbehaving import Misbehaving
 
 from arena.cli import run
-from arena.episodes.replay import read_replay, verify
+from arena.episodes.replay import read_replay
+from arena.episodes.verify import verify
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ ALL_NAMED = " ".join(f"--seat {seat}=bot:novice" for seat in range(3))
         (f"--seat 0={URL} --temperature 9", ["--temperature"]),
         (f"--seat 0={URL} --max-cost -1", ["--max-cost"]),
         (f"--seat 0={URL} --max-cost nan", ["--max-cost"]),
-        (f"--backend art {ALL_NAMED}", ["--backend art", "every seat is taken"]),
+        (f"--backend art {ALL_NAMED}", ["--backend art", "all seats are taken"]),
         ("--seat 3=model --backend art", ["seats 0 to 2"]),
     ],
 )
@@ -153,11 +154,11 @@ def test_json_has_each_game_and_the_ledger(spec: str, server: Misbehaving, tmp_p
 def test_a_spent_budget_ends_the_run_cleanly(
     spec: str, server: Misbehaving, tmp_path: Path
 ) -> None:
-    flags = "--games 30 --max-turns 6 --at-once 2 --answer-tokens 50 --max-tokens 20000"
+    flags = "--games 30 --max-turns 6 --max-concurrent 2 --max-tokens 50 --token-limit 20000"
     done = arena(f"{GAME} --seat 0={spec} --out out {flags}", tmp_path)
     assert done.returncode == 1
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("arena: "))
-    assert "--max-tokens 20000" in line and "finished games are kept" in line
+    assert "--token-limit 20000" in line and "finished games are kept" in line
     finished = list((tmp_path / "out").glob("*.jsonl"))
     assert f"{len(finished)} of 30 games finished" in done.stderr and 0 < len(finished) < 30
     assert all(verify(read_replay(path)) is None for path in finished)
@@ -196,7 +197,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_accounts(
     spec: str, server: Misbehaving, tmp_path: Path
 ) -> None:
     server.script(["ok"] * 40 + ["hang"] * 1000)
-    command = f"{GAME} --seat 0={spec} --games 30 --max-turns 6 --at-once 3 --out out --json"
+    command = f"{GAME} --seat 0={spec} --games 30 --max-turns 6 --max-concurrent 3 --out out --json"
     playing = start(command, tmp_path)
     wait_until(lambda: server.ledger.behaviours["hang"] == 3 or playing.poll() is not None)
     playing.send_signal(signal.SIGINT)
@@ -218,7 +219,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_accounts(
 
 def test_a_folder_that_vanishes_is_one_line(spec: str, server: Misbehaving, tmp_path: Path) -> None:
     server.latency = 0.1
-    command = f"{GAME} --seat 0={spec} --games 2 --at-once 1 --max-turns 6 --out out"
+    command = f"{GAME} --seat 0={spec} --games 2 --max-concurrent 1 --max-turns 6 --out out"
     playing = start(command, tmp_path)
     wait_until(lambda: server.ledger.requests > 0 or playing.poll() is not None)
     shutil.rmtree(tmp_path / "out")

@@ -91,7 +91,7 @@ def test_other_opponents_are_tried_and_the_difference_is_told(
     words = f"play cluedo {how} --seat 0=bot:oracle --seat '1=recorded:{game}' --out '{tmp_path}'"
     assert run(shlex.split(words)) == 1
     said = capsys.readouterr().err
-    assert "this request was not made; the nearest was for ply " in said
+    assert "the replay does not contain this request; the nearest one was for ply " in said
     assert "it was played with seed 5, text level deductions, by bot:novice, scripted:" in said
 
 

@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ from command_line import ENVIRONMENT, last_json
 from training_rows import row
 
 from arena.cli import run
+from arena.cli.training.plain_progress import TrainingLines
+from arena.cli.training.train_summary import result_json, result_lines
 from arena.plugins.loader import catalog
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord
+from trainers.runs.training_run import TrainingRun
 
 if "rewards" not in catalog().names("trainer"):
     catalog().add("trainer", "rewards", "trainers.rewards:Rewards")
@@ -43,27 +47,29 @@ def test_help_has_a_flag_for_every_setting_and_its_default(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     Path("arena.toml").write_text("[train]\nseed = 77\n", encoding="utf-8")
-    assert run(["train", "--help"]) == 0
+    assert run(["train", "--help-all"]) == 0
     told = capsys.readouterr().out
     for name in TrainConfig.model_fields.keys() - {"game", "options"}:
         assert f"--{name.replace('_', '-')}" in told, name
-    words = " ".join(word for word in told.split() if word != "│")
+    words = " ".join(told.split())
     for text in (
-        "Full games of each deal. From 2 to 1024. Default: 8.",
-        "As ART defines it. Choose cispo, ppo. Default: cispo.",
+        "Full games per deal. From 2 to 1024. Default: 8.",
+        "Policy loss, as ART defines it. Choose cispo, ppo. Default: cispo.",
         "Default: scratch; cluedo: empty.",
         "minibatches. Default: 77.",
-        "--wandb --no-wandb",
-        "--max-concurrent,--concurrency",
+        "--wandb/--no-wandb",
+        "--max-concurrent INT",
         "Early stop",
     ):
         assert text in words
+    for old in ("--concurrency", "--stop-legality", "--answer-tokens", " --host"):
+        assert old not in told, "former names are accepted but not shown"
 
 
 def test_nobody_waits_for_the_flags_of_training() -> None:
     check = (
         "import sys; from arena.cli import run; assert run(['--help']) == 0; "
-        "assert 'pydantic' not in sys.modules and 'arena.training' not in sys.modules"
+        "assert 'pydantic' not in sys.modules and 'trainers' not in sys.modules"
     )
     done = subprocess.run(
         [sys.executable, "-c", check], env=ENVIRONMENT, capture_output=True, text=True, check=False
@@ -102,7 +108,7 @@ def test_every_source_of_a_setting_in_its_order(
         "text_level": ("deductions", "preset demo"),
         "groups_per_step": (8, "preset demo"),
         "loss": ("cispo", "default"),
-        "host": ("embedded", "default"),
+        "trainer_host": ("embedded", "default"),
     }
     assert {name: (config[name], origins[name]) for name in expected} == expected
     options = config["options"]
@@ -127,8 +133,8 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
     assert lines["options.players"] == ["4", "default"]
     assert lines["information"][0] == "0.5" and lines["leak"][0] == "–"
     assert lines["Host:"][0] == "embedded."
-    assert lines["Experiment:"] == ["begins", "in", "runs/train/cluedo-default"]
-    assert "12 steps, 1,536 games to learn from" in told
+    assert lines["Experiment:"] == ["starts", "in", "runs/train/cluedo-default"]
+    assert "12 steps, 1,536 training games" in told
     assert not list(Path().iterdir())
 
 
@@ -142,23 +148,29 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
         ("cluedo --steps x", "--steps"),
         ("cluedo --learning-rate 0", "--learning-rate 0.0: input should be greater than 0"),
         ("cluedo --rollout-timeout inf", "--rollout-timeout inf: this must be a finite number"),
-        ("cluedo --loss sft", "--loss 'sft': choose cispo, ppo"),
-        ("cluedo --host cloud", "--host 'cloud': choose auto, embedded, local, serverless"),
-        ("cluedo --text-level all", "--text-level 'all': choose events, notes, deductions"),
-        ("cluedo --epochs 2", "--epochs 2: passes over how many deals? Say it with --dataset-size"),
+        ("cluedo --loss sft", "--loss sft: input should be 'cispo' or 'ppo'"),
+        (
+            "cluedo --host cloud",
+            "--trainer-host cloud: input should be 'auto', 'embedded'",
+        ),
+        (
+            "cluedo --text-level all",
+            "--text-level all: input should be 'events', 'notes'",
+        ),
+        ("cluedo --epochs 2", "--epochs 2: --dataset-size must say how many deals"),
         ("cluedo --experiment-name a/b", "--experiment-name 'a/b'"),
         ("cluedo --resume", "--resume: there is no experiment 'cluedo-default'"),
         ("cluedo --players 9", "option players=9"),
-        ("cluedo --players 3 -o players=3", "say it twice"),
+        ("cluedo --players 3 -o players=3", "give the same option twice"),
         ("cluedo --reward win", "--reward win: 'win' is not of the form NAME=WEIGHT"),
         ("cluedo --reward luck=1", "there is no reward term 'luck'"),
         ("cluedo --base-model no-such", "no-such"),
         ("cluedo --project ../../x", "--project '../../x': this names a folder in the run's"),
         ("cluedo --model-name a/b", "--model-name 'a/b': this names a folder in the run's folder"),
-        ("cluedo --opponents human", "--opponents human: nobody can play so many games"),
+        ("cluedo --opponents human", "--opponents human: a person cannot play that many games"),
         ("cluedo --opponents bot:nobody", "cluedo has no bot 'nobody'"),
         ("cluedo --reward win=0", "--reward win=0: all weights are 0"),
-        ("cluedo --reward claims=1", "nobody is asked for claims; add --beliefs"),
+        ("cluedo --reward claims=1", "the learner is not asked for claims; add --beliefs"),
         ("cluedo --kl-reference-every 2", "without --kl-coef there is no penalty"),
         ("cluedo --kl-coef 1 --kl-reference 3", "the run has finished 0 steps"),
         ("cluedo --device mps", "--device mps: choose auto, cpu, cuda or cuda:NUMBER"),
@@ -228,14 +240,14 @@ def test_an_experiment_is_gone_on_with_or_refused(capsys: Output) -> None:
     folder.state.write_text('{"step": 5}', encoding="utf-8")
     again = dry("cluedo --preset demo --resume --steps 40 --log-sample-rate 1", capsys)
     assert (again["start"], again["step"], again["config"]["steps"]) == ("continue", 5, 40)
-    assert again["host"]["why"] == "The experiment was started with it."
+    assert again["host"]["why"] == "The experiment was started with this host."
     assert dry("cluedo --preset demo --fresh --seed 3", capsys)["start"] == "fresh"
     assert (
         run(["train", "cluedo", "--preset", "demo", "--seed", "3", "--players", "3", "--dry-run"])
         == 2
     )
     told = capsys.readouterr().err
-    assert "--option players=4, now 3; --seed 0, now 3. Use the same ones" in told
+    assert "--option players=4, now 3; --seed 0, now 3. Use the same settings" in told
     assert sorted(path.name for path in Path("runs/train").iterdir()) == ["cluedo-demo"]
 
 
@@ -280,9 +292,11 @@ def test_runs_are_listed_whatever_their_files_are(capsys: Output) -> None:
         "no-state": "broken",
     }
     assert (runs["killed"]["step"], runs["killed"]["steps"]) == (5, 8)
-    assert runs["done"]["gain"] == json.loads(finished().model_dump_json())["final"]["best"]["gain"]
-    assert runs["killed"]["gain"]["value"] > 0.2
-    assert runs["killed"]["gain_is_chosen"] and not runs["done"]["gain_is_chosen"]
+    best = json.loads(finished().model_dump_json())["final"]["best"]
+    assert runs["done"]["win_rate_delta"] == best["win_rate_delta"]
+    assert runs["killed"]["win_rate_delta"]["value"] > 0.2
+    selected = {name: runs[name]["win_rate_delta_selected"] for name in ("killed", "done")}
+    assert selected == {"killed": True, "done": False}
     assert [rate["n"] for rate in runs["killed"]["win_rate"]] == [128, 128]
     assert runs["done"]["seconds"] == pytest.approx(6 * 7.4 + 2 * 11.5)
     for name in runs:
@@ -294,7 +308,7 @@ def test_runs_are_listed_whatever_their_files_are(capsys: Output) -> None:
     assert "| done | cluedo | 8/8 | finished |" in told
     lines = [line for line in told.splitlines() if line.startswith(("| done |", "| killed |"))]
     for line in lines[:2]:
-        assert ("chosen on these" in line) == line.startswith("| killed")
+        assert ("selected on these" in line) == line.startswith("| killed")
 
 
 def test_a_run_is_shown_with_what_is_unusual_in_it(capsys: Output) -> None:
@@ -307,7 +321,7 @@ def test_a_run_is_shown_with_what_is_unusual_in_it(capsys: Output) -> None:
         "| text_level | deductions | notes |",
         "| step | win ×1 | information ×0.5 | format ×0.1 |",
         "| update | 0:21 | 31 % |",
-        "| final, best | 100 | 73 % [65, 81] | 41 % [33, 49] | +32 points [+24, +40] |",
+        "| best checkpoint, step 4 | 100 | 73 % [65, 81] | 41 % [33, 49] | +32 points [+24, +40] |",
     ):
         assert line in told
     assert "options.players" not in told, "four are what the game has anyway"
@@ -324,14 +338,14 @@ def test_runs_side_by_side(capsys: Output) -> None:
     told = capsys.readouterr().out
     assert "| options.players | 4 | 3 |\n| seed | 0 | 3 |\n" in told
     assert "learning_rate" not in told and "experiment_name" not in told
-    curve = [line.split(" | ") for line in told.split("**In all**")[0].splitlines()]
+    curve = [line.split(" | ") for line in told.split("**Totals**")[0].splitlines()]
     points = {line[0]: line[1:] for line in curve if line[0] in {"| 4", "| 8"}}
-    assert points["| 4"][0].startswith("+26 points [+18, +34] (39.2 k, 0:34)")
+    assert points["| 4"][0].startswith("+26 points [+18, +34] (39.2k, 0:34)")
     assert len(points["| 8"]) == 2 and points["| 8"][1].strip("| ") == ""
     assert run(["runs", "compare", "one"]) == 2
     assert run(["runs", "show", "three"]) == 2
     told = capsys.readouterr().err
-    assert "name two runs or more" in told
+    assert "name at least two runs" in told
     assert "there is no run 'three' in runs/train; known: one, two" in told
 
 
@@ -346,34 +360,72 @@ def test_runs_are_where_training_puts_them(capsys: Output, monkeypatch: pytest.M
     assert run(["runs", "show", "one"]) == 2
 
 
-def test_how_a_run_ends_is_told(capsys: Output) -> None:
-    from arena.cli.training.plain_progress import TrainingLines
-    from arena.cli.training.train_summary import ending, result
-
-    files = RunFiles(write_run("done", 8, 8, finished(), options={"players": 3}))
-    config = TrainConfig.model_validate_json(files.config.read_text())
-    assert result(config, files, finished())["checkpoint"] is None
+def test_the_result_of_a_run(capsys: Output) -> None:
+    folder = write_run("done", 8, 8, finished(), options={"players": 3})
+    run_of_disk, files = TrainingRun.read(folder), RunFiles(folder)
+    assert result_json(run_of_disk)["checkpoint"] is None
     weights = files.art / "arena" / "models" / "done" / "checkpoints" / "0004"
     weights.mkdir(parents=True)
     files.report.touch()
-    told = "\n".join(ending(config, files, finished()))
-    assert "The best checkpoint, of step 4: +32 points [+24, +40] on 100 deals" in told
-    assert "from 41 % to 73 %" in told and f"Report:  {files.report}" in told
+    told = "\n".join(result_lines(run_of_disk))
+    assert "Best checkpoint, step 4: +32 points [+24, +40] on 100 deals, from 41 % to 73 %" in told
+    assert f"Report:  {files.report}" in told
     command = f"--players 3 --text-level deductions --seat 0=embedded:{weights}"
     assert f"arena play cluedo {command}" in told
-    found = result(config, files, finished())
+    found: Any = result_json(run_of_disk)
     assert (found["status"], found["report"]) == ("finished", str(files.report))
-    assert found["final"]["best"]["gain"]["n"] == 100 and found["checkpoint"] == str(weights)
+    assert found["final"]["best"]["win_rate_delta"]["n"] == 100
+    assert found["checkpoint"] == str(weights)
     none_better = finished().model_copy(update={"best_step": None})
-    assert "The best checkpoint" not in "\n".join(ending(config, files, none_better))
+    assert "Best checkpoint" not in "\n".join(result_lines(replace(run_of_disk, state=none_better)))
+    capsys.readouterr()
+
+
+def test_progress_in_plain_lines(capsys: Output) -> None:
     view = TrainingLines()
-    view.begin(config, 2, "embedded host")
+    view.start(TrainConfig(experiment_name="done", steps=8), 2, "embedded host")
     for step in range(5):
         view.step(row(step, random.Random(1), 8, every=4))
-    view.step(StepRecord(step=5, config_hash="x", warnings=("the disk is nearly full",)))
+    view.say("warning: it is \x1b[2J late")
+    warnings = ("the disk is nearly full", "it is \x1b[2J late")
+    view.step(StepRecord(step=5, config_hash="x", warnings=warnings))
     view.close()
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "done: cluedo, 8 steps after 2; embedded host"
-    assert lines[1].startswith("step 3/8: reward +"), "an earlier command has told the others"
-    assert "gain +26 points [+18, +34] in 100 games" in lines[2]
-    assert lines[3:] == ["step 5/8: 0.0 s", "  the disk is nearly full"]
+    assert lines[0] == "done: cluedo, 8 steps, 2 of them done; embedded host"
+    assert lines[1].startswith("step 3/8: reward +"), "an earlier session has shown the others"
+    assert "win-rate delta +26 points [+18, +34] on 100 held-out deals" in lines[2]
+    assert lines[3:] == [
+        "warning: it is  [2J late",
+        "step 5/8: 0.0 s",
+        "warning: the disk is nearly full",
+    ]
+
+
+OLD_RUN = Path(__file__).parents[1] / "trainers" / "data" / "old_run"
+
+
+def test_a_run_of_an_earlier_version_is_shown(capsys: Output) -> None:
+    """Its files have the keys legality, overflowed, gain, answer_tokens, stop_legality, host."""
+    assert run(["runs", "show", str(OLD_RUN), "--json"]) == 0
+    shown: Any = last_json(capsys.readouterr().out)
+    assert shown["fault"] is None and shown["config_hash"] == shown["rows"][0]["config_hash"]
+    assert shown["win_rate_delta"]["low"] == -0.258866
+    assert shown["rows"][2]["legal_rate"] == 1.0 and shown["rows"][2]["context_overflow"] == 0
+    assert shown["rows"][1]["evaluation"]["win_rate_delta"]["n"] == 10
+    config = shown["config"]
+    assert (config["max_tokens"], config["stop_legal_rate"]) == (8, 0.1)
+    assert config["trainer_host"] == "embedded"
+
+
+def test_former_names_of_settings_are_accepted(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("arena.toml").write_text("[train]\nhost = 'embedded'\nstop_legality = 0.3\n", "utf-8")
+    monkeypatch.setenv("ARENA_TRAIN_ANSWER_TOKENS", "9")
+    found = dry("kuhn_poker --concurrency 2", capsys)
+    config, origins = found["config"], found["origins"]
+    assert (config["max_tokens"], origins["max_tokens"]) == (9, "environment")
+    assert (config["stop_legal_rate"], origins["stop_legal_rate"]) == (0.3, "arena.toml")
+    assert (config["trainer_host"], config["max_concurrent"]) == ("embedded", 2)
+    assert dry("kuhn_poker --answer-tokens=7", capsys)["config"]["max_tokens"] == 7
+    assert dry("kuhn_poker --stop-legality 0.1", capsys)["config"]["stop_legal_rate"] == 0.1

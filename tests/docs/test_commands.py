@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import typer
-from markdown import DOCUMENTS, ROOT, commands
+from code_blocks import DOCUMENTS, ROOT, commands
 
 from arena.cli import app
 
@@ -26,7 +26,10 @@ def test_command_is_understood(words: list[str]) -> None:
     while words and words[0] in getattr(command, "commands", {}):
         name.append(words.pop(0))
         command = command.commands[name[-1]]
+    if hasattr(command, "commands"):
+        assert not words or words[0].startswith("-"), f"there is no command {words[0]}"
     with command.make_context(" ".join(name), [], resilient_parsing=True) as ctx:
+        ctx.resilient_parsing = False  # It was for the missing arguments.
         # Raises for an unknown flag, a missing value and a word too many; runs nothing.
         command.make_parser(ctx).parse_args(words)
 

@@ -1,6 +1,6 @@
-"""The tutorials work: their code blocks are run in order, by the real command line, in one folder.
+"""The documentation works: the blocks of each page are run in order, in a folder of their own.
 
-A block with a title is saved under that name; `bash` and `python` blocks are run; `console` blocks
+A block with a title is saved under that name; `bash` and `python` blocks are run; `shell` blocks
 show commands that need a key, a GPU or more time, and are only parsed (test_commands.py).
 """
 
@@ -12,10 +12,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from code_blocks import ROOT, Block, blocks
 from command_line import ENVIRONMENT
-from markdown import ROOT, Block, blocks
 
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+RUNNABLE = ("bash", "python")
+PAGES = [
+    path
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if any(block.language in RUNNABLE for block in blocks(path))
+]
 
 
 def run(block: Block, folder: Path) -> None:
@@ -48,10 +53,10 @@ def run(block: Block, folder: Path) -> None:
     assert done.returncode == 0, f"{block.code}\n{done.stdout}"
 
 
-@pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)
-def test_blocks_run(tutorial: Path, tmp_path: Path) -> None:
-    for block in blocks(tutorial):
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_blocks_run(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page):
         if block.file:
             (tmp_path / block.file).write_text(block.code, encoding="utf-8")
-        elif block.language in ("bash", "python"):
+        elif block.language in RUNNABLE:
             run(block, tmp_path)

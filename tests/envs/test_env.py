@@ -6,22 +6,30 @@ import asyncio
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from pettingzoo.test import api_test, seed_test
+from pettingzoo.test import (
+    api_test,
+    max_cycles_test,
+    parallel_api_test,
+    parallel_seed_test,
+    seed_test,
+)
 
-from arena.agents.seating import seat_agents
 from arena.core.action import CHANCE
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
 from arena.envs.gymnasium import SingleAgentEnv
 from arena.envs.multi_agent import ArrayObservation, MultiAgentEnv
-from arena.envs.pettingzoo import to_pettingzoo
+from arena.envs.pettingzoo import to_parallel_pettingzoo, to_pettingzoo
 from arena.envs.registration import IDS
+from arena.envs.wrappers import FlatActionMaskEnv
+from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.runner import play
 from arena.plugins.loader import catalog, make_game
@@ -44,7 +52,7 @@ def choose(observations: dict[int, ArrayObservation], rng: random.Random) -> dic
 
 def record(game: Game, seed: int, specs: list[str] | None = None) -> Episode:
     specs = specs or ["bot:random"] * game.num_players
-    return asyncio.run(play(game, seat_agents(game, specs, seed), seed))
+    return asyncio.run(play(Match(game, specs, seed)))
 
 
 def moves_of(episode: Episode, game: Game, player: int) -> list[int]:
@@ -123,7 +131,7 @@ def test_illegal_actions_change_nothing() -> None:
         ({1: 4}, r"player 1: action 4, '.+', is not allowed now"),
         ({1: 9}, "player 1: there is no action 9; they go from 0 to 8"),
         ({1: -1}, "player 1: there is no action -1"),
-        ({1: 0.5}, "player 1: 0.5 is no action number"),
+        ({1: 0.5}, "player 1: 0.5 is not an action number"),
         ({0: 0}, r"player 0 is not to act; \[1\] must"),
         ({1: 0, 0: 1}, r"player 0 is not to act; \[1\] must"),
     ):
@@ -132,6 +140,35 @@ def test_illegal_actions_change_nothing() -> None:
     assert env.state.log.events == before
     assert env.state.to_act == (1,)
     assert list(observations) == [0]
+
+
+@pytest.mark.parametrize("seed", [1.5, "7", True, 2**70, -(2**64), np.float64(1), [1]])
+def test_wrong_seeds_are_usage_errors(seed: Any) -> None:
+    game = make_game("kuhn_poker")
+    message = r"seed=.*: give a whole number from -2\*\*63 to 2\*\*63 - 1"
+    for env in (MultiAgentEnv(game), SingleAgentEnv(game), to_parallel_pettingzoo(game)):
+        with pytest.raises(UsageError, match=message):
+            env.reset(seed=seed)
+    with pytest.raises(UsageError, match=message):
+        to_pettingzoo(game).reset(seed=seed)
+
+
+@pytest.mark.parametrize("seed", [0, -3, 2**63 - 1, -(2**63), np.int64(7)])
+def test_any_whole_number_of_64_bits_is_a_seed(seed: int) -> None:
+    for env in (MultiAgentEnv(make_game("cluedo")), SingleAgentEnv("cluedo").env):
+        env.reset(seed=seed)
+        assert env.seed == seed and type(env.seed) is int
+    single = SingleAgentEnv("cluedo")
+    single.reset(seed=seed)
+    assert single.env.seed == seed
+
+
+@pytest.mark.parametrize("max_turns", [0, -1, 1.5, "3", True])
+def test_wrong_limits_are_usage_errors(max_turns: Any) -> None:
+    game = make_game("kuhn_poker")
+    for make in (MultiAgentEnv, SingleAgentEnv, to_pettingzoo, to_parallel_pettingzoo):
+        with pytest.raises(UsageError, match=r"max_turns=.*: give a whole number from 1, or None"):
+            make(game, max_turns=max_turns)
 
 
 def test_nobody_moves_unless_all_who_must_do() -> None:
@@ -200,7 +237,7 @@ def test_the_learner_meets_the_same_game_as_in_play(name: str, options: dict[str
     game = make_game(name, **options)
     learner = game.num_players - 1
     episode = record(game, seed=3)
-    env = SingleAgentEnv(game, player=learner)
+    env = SingleAgentEnv(game, player=learner, opponents="bot:random")
     env.reset(seed=3)
     rewards = []
     for move in moves_of(episode, game, learner):
@@ -235,7 +272,7 @@ def test_an_illegal_action_forfeits() -> None:
 
 
 def test_the_others_may_end_the_game_before_the_learners_first_move() -> None:
-    env = SingleAgentEnv("cluedo", player=2, max_turns=1)
+    env = SingleAgentEnv("cluedo", player=2, max_turns=1, opponents="bot:random")
     for seed in range(20):
         seen, _ = env.reset(seed=seed)
         if not seen["action_mask"].any():
@@ -265,6 +302,52 @@ def test_render_is_the_text_of_the_observation() -> None:
     env = gymnasium.make("arena/KuhnPoker-v0", render_mode="ansi")
     _, info = env.reset(seed=0)
     assert env.render() == info["observation"].text()
+
+
+# Stable-Baselines3
+
+ignore_that_the_wrapper_is_one = pytest.mark.filterwarnings(
+    "ignore:.*different from the unwrapped version:UserWarning",
+    "ignore:.*env.unwrapped:UserWarning",
+)
+
+
+@pytest.mark.parametrize("name", IDS)
+@ignore_that_the_wrapper_is_one
+def test_gymnasium_checks_the_flat_wrapper(name: str) -> None:
+    check_env(FlatActionMaskEnv(gymnasium.make(name)))
+
+
+@every_game
+def test_the_flat_wrapper_plays_the_same_game(name: str, options: dict[str, Any]) -> None:
+    game = make_game(name, **options)
+    inner, flat = SingleAgentEnv(game), FlatActionMaskEnv(SingleAgentEnv(game))
+    assert isinstance(flat.observation_space, gymnasium.spaces.Box)
+    assert isinstance(flat.action_space, gymnasium.spaces.Discrete)
+    assert not flat.action_masks().any()
+    rng = random.Random(0)
+    seen, _ = inner.reset(seed=3)
+    vector, _ = flat.reset(seed=3)
+    over = False
+    while not over and flat.action_masks().any():
+        masks = flat.action_masks()
+        assert masks.dtype == bool and (masks == seen["action_mask"]).all()
+        assert vector.dtype == np.float32 and vector in flat.observation_space
+        joined = [seen["observation"][key].ravel() for key in game.array_specs]
+        assert (vector == np.concatenate(joined)).all()
+        action = int(rng.choice(np.flatnonzero(masks)))
+        seen, reward, terminated, truncated, info = inner.step(action)
+        vector, *result, flat_info = flat.step(action)
+        assert result == [reward, terminated, truncated]
+        assert flat_info["observation"] == info["observation"]
+        over = terminated or truncated
+    flat.action_masks()[:] = True
+    assert not flat.action_masks().any(), "the end: nothing is legal, and the array was a copy"
+
+
+def test_the_flat_wrapper_needs_a_game_of_arena() -> None:
+    with pytest.raises(UsageError, match="not an environment of arena"):
+        FlatActionMaskEnv(gymnasium.make("FrozenLake-v1"))
 
 
 # PettingZoo
@@ -298,6 +381,84 @@ def test_pettingzoo_plays_the_same_game() -> None:
         env.step(game.actions.index[ply.decision.action])
     assert tuple(env.rewards.values()) == pytest.approx(episode.outcome.returns)
     assert all(env.terminations.values())
+
+
+class LegalActions(gymnasium.spaces.Discrete):
+    """Samples legal actions: some of PettingZoo's tests do not use the mask."""
+
+    def __init__(self, env: Any, agent: str) -> None:
+        super().__init__(env.action_space(agent).n)
+        self.observe: Callable[[], Any] = lambda: env.unwrapped.observe(agent)
+
+    def sample(self, *_: object, **__: object) -> Any:
+        return super().sample(mask=self.observe()["action_mask"])
+
+
+def with_legal_samples(env: Any) -> Any:
+    spaces = {agent: LegalActions(env, agent) for agent in env.possible_agents}
+    env.action_space = spaces.__getitem__
+    return env
+
+
+@every_game
+@ignore_what_pettingzoo_knows_only_of_its_own
+def test_pettingzoo_checks_every_game_in_parallel(name: str, options: dict[str, Any]) -> None:
+    game = make_game(name, **options)
+    parallel_api_test(to_parallel_pettingzoo(game), num_cycles=100)
+    parallel_api_test(to_parallel_pettingzoo(game, max_turns=2), num_cycles=100)
+    parallel_seed_test(lambda: with_legal_samples(to_parallel_pettingzoo(game)), num_cycles=50)
+
+
+class LimitedGoofspiel:
+    """What PettingZoo's test of limits takes for a module; a cycle is a round."""
+
+    @staticmethod
+    def limited(make: Any, max_cycles: int) -> Any:
+        return with_legal_samples(make(make_game("goofspiel", players=3), max_turns=max_cycles))
+
+    def env(self, max_cycles: int) -> Any:
+        return self.limited(to_pettingzoo, max_cycles)
+
+    def parallel_env(self, max_cycles: int) -> Any:
+        return self.limited(to_parallel_pettingzoo, max_cycles)
+
+
+def test_pettingzoo_counts_cycles() -> None:
+    max_cycles_test(LimitedGoofspiel())
+
+
+def test_parallel_pettingzoo_plays_the_same_game() -> None:
+    game = make_game("goofspiel", players=3)
+    episode = record(game, seed=5)
+    bids = [
+        game.actions.index[ply.decision.action] for ply in episode.plies if ply.player != CHANCE
+    ]
+    env = to_parallel_pettingzoo(game)
+    observations, infos = env.reset(seed=5)
+    earned = dict.fromkeys(env.possible_agents, 0.0)
+    while env.agents:
+        for agent in env.agents:
+            assert observations[agent] in env.observation_space(agent)
+            assert infos[agent]["observation"].text()
+        actions = {agent: bids.pop(0) for agent in env.agents}
+        observations, rewards, terminations, _, infos = env.step(actions)
+        earned = {agent: earned[agent] + rewards[agent] for agent in earned}
+    assert not bids and all(terminations.values())
+    assert tuple(earned.values()) == pytest.approx(episode.outcome.returns)
+
+
+def test_parallel_pettingzoo_in_a_game_of_turns() -> None:
+    env = to_parallel_pettingzoo(make_game("tictactoe"))
+    observations, _ = env.reset(seed=0)
+    assert observations["player_0"]["action_mask"].all()
+    assert not observations["player_1"]["action_mask"].any()
+    observations, *_ = env.step({"player_0": 4, "player_1": 99})  # The second is ignored.
+    assert observations["player_1"]["action_mask"].sum() == 8
+    with pytest.raises(UsageError, match="player 1 has no action"):
+        env.step({"player_0": 0})
+    with pytest.raises(IllegalAction, match="player 1: action 4"):
+        env.step({"player_1": 4})
+    assert env.agents == ["player_0", "player_1"] and env.render()
 
 
 def test_pettingzoo_shows_nothing_before_the_last_has_committed() -> None:

@@ -15,20 +15,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arena.agents.prompt import ChatOptions
-from arena.agents.seating import seat_agents
 from arena.core.errors import ReplayError, StopPlaying, UsageError
 from arena.core.game import Game
-from arena.core.json import Json
 from arena.core.outcome import Outcome
 from arena.episodes.branch import deals_anew, models_of, position
-from arena.episodes.policy_agreement import Opinion, SecondOpinion, compare
-from arena.episodes.record import Episode, Header, Position, ReplayWriter
-from arena.episodes.replay import Replay, read_replay, verify
+from arena.episodes.match import Match
+from arena.episodes.policy_agreement import Comparison, PolicyAgreement, mean_facts
+from arena.episodes.record import Episode, Header, Position
+from arena.episodes.replay import Replay, read_replay
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
-from arena.evaluation.analysis import Skipped, measure_replay
+from arena.episodes.verify import verify
+from arena.evaluation.analysis import SkippedFile, measure_replay
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
-from backends.scripted import Reply, Scripted
+from backends.scripted import ScriptedBackend, ScriptedReply
 
 GAMES: dict[str, tuple[Game, list[str]]] = {
     "cards": (make_game("cluedo", players=3), ["bot:novice", "bot:detective", "bot:oracle"]),
@@ -47,8 +48,8 @@ def record(folder: Path, name: str, seed: int, specs: Sequence[str] = (), **more
     game, usual = GAMES[name]
     names = list(specs or usual)
     writer = ReplayWriter(folder, f"{name}-{seed}")
-    agents = seat_agents(game, names, seed)
-    asyncio.run(play(game, agents, seed, players=names, watchers=[writer], **more))
+    start = more.pop("start", None)
+    asyncio.run(play(Match(game, names, seed, **more), start=start, watchers=[writer]))
     return read_replay(writer.path)
 
 
@@ -62,12 +63,12 @@ def branch_off(folder: Path, parent: Replay, name: str, ply: int, seed: int, **m
     return record(folder, name, seed, start=position(parent, ply), **more)
 
 
-def timeless(path: Path) -> list[dict[str, Json]]:
+def timeless(path: Path) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [{k: v for k, v in line.items() if k not in {"seconds", "created"}} for line in lines]
 
 
-def changed(replay: Replay, folder: Path, **fields: Json) -> Replay:
+def changed(replay: Replay, folder: Path, **fields: Any) -> Replay:
     """The same with other fields of its youngest branch."""
     header, *rest = replay.path.read_text(encoding="utf-8").splitlines()
     line = json.loads(header)
@@ -103,7 +104,7 @@ def test_nobody_is_measured_by_plies_that_others_played(
 ) -> None:
     found = branch_off(tmp_path, parents["cards"], "cards", 12, 77)
     skipped = measure_replay(found.path, scored=False)
-    assert isinstance(skipped, Skipped)
+    assert isinstance(skipped, SkippedFile)
     assert "only from ply 13 on" in skipped.reason
 
 
@@ -220,7 +221,7 @@ def test_a_game_that_was_cut_off_is_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fields", [{"seed": 3}, {"ply": 4}, {"ply": 10**9}])
 def test_a_changed_branch_does_not_verify(
-    parents: dict[str, Replay], tmp_path: Path, fields: dict[str, Json]
+    parents: dict[str, Replay], tmp_path: Path, fields: dict[str, Any]
 ) -> None:
     found = branch_off(tmp_path, parents["classic"], "classic", 20, 2)
     difference = verify(changed(found, tmp_path, **fields))
@@ -242,7 +243,7 @@ def test_a_changed_branch_does_not_verify(
     ],
 )
 def test_what_is_no_branch_is_said(
-    parents: dict[str, Replay], tmp_path: Path, fields: dict[str, Json]
+    parents: dict[str, Replay], tmp_path: Path, fields: dict[str, Any]
 ) -> None:
     found = branch_off(tmp_path, parents["cards"], "cards", 8, 2)
     with pytest.raises(ReplayError, match="line 1: .*branch"):
@@ -270,8 +271,8 @@ def test_how_models_were_asked_is_read_back(parents: dict[str, Replay], tmp_path
     options = ChatOptions(chat="fresh", max_attempts=2, guided=True)
     game, specs = GAMES["tictactoe"]
     writer = ReplayWriter(tmp_path, "game")
-    agents = seat_agents(game, specs, 1)
-    asyncio.run(play(game, agents, 1, players=specs, watchers=[writer], models=options))
+    agents = Match(game, specs, 1).seat()
+    asyncio.run(play(Match(game, specs, 1, chat=options), agents, watchers=[writer]))
     assert models_of(read_replay(writer.path)) == options
     assert models_of(parents["cards"]) is None
 
@@ -283,64 +284,69 @@ def test_a_model_that_joins_is_told_everything_its_seat_has_seen(
     parents: dict[str, Replay], tmp_path: Path
 ) -> None:
     parent = parents["cards"]
-    game, backend = GAMES["cards"][0], Scripted(lambda request: "end turn")
+    game, backend = GAMES["cards"][0], ScriptedBackend(lambda request: "end turn")
     writer, specs = ReplayWriter(tmp_path, "game"), ["scripted", "bot:novice", "bot:novice"]
 
     async def go() -> None:
         async with LLMService(say=lambda line: None) as llm:
             llm.add("scripted", backend)
-            agents = seat_agents(game, specs, 1, llm=llm)
+            agents = Match(game, specs, 1).seat(llm)
             start = position(parent, 14)
-            await play(game, agents, 1, players=specs, watchers=[writer], start=start, max_turns=30)
+            await play(Match(game, specs, 1, max_turns=30), agents, watchers=[writer], start=start)
 
     asyncio.run(go())
-    own = [w for w in read_replay(writer.path).walk() if w.ply.number >= 14 and w.seen is not None]
-    first = next(w.seen for w in own if w.ply.decision.details)
+    own = [
+        w
+        for w in read_replay(writer.path).walk()
+        if w.ply.number >= 14 and w.observation is not None
+    ]
+    first = next(w.observation for w in own if w.ply.decision.details)
     assert first is not None and first.player == 0
     (system, told) = backend.requests[0].messages
     assert system.role == "system" and told.content == first.text("notes")
 
 
-# A second opinion
+# Agreement of another policy
 
 
-def opinions_of(
-    replay: Replay, spec: str, backend: Scripted | None = None, seats: Sequence[int] = (0,)
-) -> tuple[SecondOpinion, list[Opinion]]:
-    async def go() -> SecondOpinion:
+def comparisons_of(
+    replay: Replay, spec: str, backend: ScriptedBackend | None = None, seats: Sequence[int] = (0,)
+) -> tuple[PolicyAgreement, list[Comparison]]:
+    async def go() -> PolicyAgreement:
         async with LLMService(say=lambda line: None) as llm:
             if backend is not None:
                 llm.add("scripted", backend)
-            asked = SecondOpinion(replay, spec, seats, 1, llm)
+            asked = PolicyAgreement(replay, spec, seats, 1, llm)
             asked.check()
-            await asked.ask(asked.questions(), 4, lambda: None)
+            await asked.ask(asked.recorded_decisions(), 4, lambda: None)
             return asked
 
     asked = asyncio.run(go())
-    return asked, list(asked.opinions())
+    return asked, list(asked.comparisons())
 
 
-def test_an_oracle_says_of_itself_what_it_played(tmp_path: Path) -> None:
+def test_an_oracle_agrees_with_itself(tmp_path: Path) -> None:
     """What it draws decides only between moves of equal worth."""
     replay = record(tmp_path, "cards", 6, specs=["bot:oracle"] * 3)
-    _, found = opinions_of(replay, "bot:oracle", seats=range(3))
+    _, found = comparisons_of(replay, "bot:oracle", seats=range(3))
     accusing = [each for each in found if str(each.played.action).startswith("accuse")]
-    assert accusing and all(each.same for each in accusing)
+    assert accusing and all(each.is_same for each in accusing)
     ends = [each for each in found if str(each.played.action) == "end turn"]
-    assert ends and all(each.same for each in ends)
-    questions = [each for each in found if "expected" in each.of_played]
+    assert ends and all(each.is_same for each in ends)
+    questions = [each for each in found if "expected" in each.facts_of_played]
     assert questions
     for each in questions:
+        proposed: Any = each.facts_of_proposed
         # The few that are compared depend on the order, so that the best may differ a little.
-        assert each.of_said["expected"] == pytest.approx(each.of_played["expected"], rel=0.12)
-        assert each.of_said["expected"] <= each.of_said["best"]
+        assert proposed["expected"] == pytest.approx(each.facts_of_played["expected"], rel=0.12)
+        assert proposed["expected"] <= proposed["best"]
 
 
-def test_what_is_said_of_moves_is_what_is_said_of_the_game(parents: dict[str, Replay]) -> None:
+def test_facts_of_moves_are_those_of_the_game(parents: dict[str, Replay]) -> None:
     """The facts known before a move are among those that are told after it."""
     for name in ("cards", "classic"):
         parent, game = parents[name], GAMES[name][0]
-        _, found = opinions_of(parent, "bot:random", seats=range(3))
+        _, found = comparisons_of(parent, "bot:random", seats=range(3))
         assessor = game.assessor()
         assert assessor is not None
         told = {
@@ -349,50 +355,52 @@ def test_what_is_said_of_moves_is_what_is_said_of_the_game(parents: dict[str, Re
             for each in assessor.ply(walked.ply)
             if each.kind in {"suggestion", "accusation", "refutation"}
         }
-        appraised = [each for each in found if each.of_played]
+        appraised = [each for each in found if each.facts_of_played]
         assert appraised
         for each in appraised:
             facts = told[each.ply]
-            assert {name: facts[name] for name in each.of_played} == dict(each.of_played)
-        kinds = {next(iter(each.of_played)) for each in appraised}
+            assert {name: facts[name] for name in each.facts_of_played} == dict(
+                each.facts_of_played
+            )
+        kinds = {next(iter(each.facts_of_played)) for each in appraised}
         assert kinds == {"expected", "leaked", "probability"}
 
 
 def test_forced_moves_are_left_out(parents: dict[str, Replay]) -> None:
     parent = parents["cards"]
-    asked, found = opinions_of(parent, "bot:random", seats=range(3))
+    asked, found = comparisons_of(parent, "bot:random", seats=range(3))
     decisions = sum(move.type == "decision" for move in parent.moves)
-    assert asked.forced > 0 and asked.forced + len(found) == decisions
+    assert asked.forced_moves > 0 and asked.forced_moves + len(found) == decisions
     assert [each.ply for each in found] == sorted(each.ply for each in found)
 
 
 def test_a_model_is_asked_afresh_at_each_decision(parents: dict[str, Replay]) -> None:
-    backend = Scripted(lambda request: "end turn")
-    _, found = opinions_of(parents["cards"], "scripted", backend)
+    backend = ScriptedBackend(lambda request: "end turn")
+    _, found = comparisons_of(parents["cards"], "scripted", backend)
     assert all(len(request.messages) == 2 for request in backend.requests[:1])
-    may_end = [each for each in found if each.said.failure is None]
-    assert may_end and all(str(each.said.action) == "end turn" for each in may_end)
-    others = [each for each in found if each.said.failure]
-    assert all(not each.same and not each.of_said for each in others)
+    may_end = [each for each in found if each.proposed.failure is None]
+    assert may_end and all(str(each.proposed.action) == "end turn" for each in may_end)
+    others = [each for each in found if each.proposed.failure]
+    assert all(not each.is_same and not each.facts_of_proposed for each in others)
     openings = {request.messages[1].content[:60] for request in backend.requests}
     assert all("You are Player 0" in opening for opening in openings)
 
 
 def test_no_legal_reply_is_an_answer_too(parents: dict[str, Replay]) -> None:
-    replies: list[str | Reply] = ["hmm", Reply(error="bad_request", text="no")]
-    _, found = opinions_of(parents["cards"], "scripted", Scripted(replies, repeat=True))
-    assert found and all(each.said.failure and not each.same for each in found)
-    assert compare(found) == {}
+    replies: list[str | ScriptedReply] = ["hmm", ScriptedReply(error="bad_request", text="no")]
+    _, found = comparisons_of(parents["cards"], "scripted", ScriptedBackend(replies, repeat=True))
+    assert found and all(each.proposed.failure and not each.is_same for each in found)
+    assert mean_facts(found, set()) == {}
 
 
 def test_whatever_stops_the_asking_keeps_what_was_answered(parents: dict[str, Replay]) -> None:
-    parent, backend = parents["cards"], Scripted(lambda request: "end turn")
-    asked = SecondOpinion(parent, "scripted", (0,), 1)
-    questions = asked.questions()
+    parent, backend = parents["cards"], ScriptedBackend(lambda request: "end turn")
+    asked = PolicyAgreement(parent, "scripted", (0,), 1)
+    questions = asked.recorded_decisions()
     assert len(questions) > 3
 
     async def go() -> None:
-        async with LLMService(say=lambda line: None, max_tokens=2_500) as llm:
+        async with LLMService(say=lambda line: None, token_limit=2_500) as llm:
             llm.add("scripted", backend)
             asked.llm = llm
             await asked.ask(questions, 1, lambda: None)
@@ -400,17 +408,17 @@ def test_whatever_stops_the_asking_keeps_what_was_answered(parents: dict[str, Re
     with pytest.raises(StopPlaying):
         asyncio.run(go())
     assert 0 < len(asked.answers) < len(questions)
-    assert len(list(asked.opinions())) == len(asked.answers)
+    assert len(list(asked.comparisons())) == len(asked.answers)
 
 
 def test_the_observation_is_that_of_the_moment(parents: dict[str, Replay]) -> None:
     """Sealed bids stay sealed, and nothing that came later is told."""
     parent = parents["goofspiel"]
-    questions = SecondOpinion(parent, "bot:random", range(3), 1).questions()
+    questions = PolicyAgreement(parent, "bot:random", range(3), 1).recorded_decisions()
     for question in questions:
         state, moves = GAMES["goofspiel"][0].initial_state(), parent.moves[: question.ply]
         for move in moves:
             state.apply(getattr(move, "player", -1), state.parse(move.action))
-        assert question.seen == state.observe(question.seen.player)
-        text = question.seen.text("events")
-        assert text == state.observe(question.seen.player).text("events")
+        assert question.observation == state.observe(question.observation.player)
+        text = question.observation.text("events")
+        assert text == state.observe(question.observation.player).text("events")

@@ -16,15 +16,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arena.agents.seating import seat_agents
 from arena.core.errors import ArenaError, ReplayError
 from arena.core.game import State
-from arena.core.text import shortened
+from arena.core.text import shorten
 from arena.episodes.files import is_written
-from arena.episodes.record import Header, ReplayWriter, replay_json_schema
-from arena.episodes.replay import read_replay, verify
+from arena.episodes.match import Match
+from arena.episodes.record import Header, replay_json_schema
+from arena.episodes.replay import read_replay
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
-from arena.evaluation.analysis import find
+from arena.episodes.verify import verify
+from arena.evaluation.analysis import find_files
 from arena.plugins.loader import make_game
 
 SCHEMA_FILE = Path(__file__).parents[2] / "docs" / "replay.schema.json"
@@ -36,7 +38,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     game = make_game("cluedo", variant="classic", players=3)
     writer = ReplayWriter(tmp_path_factory.mktemp("replays"), "game")
     specs = ["bot:novice", "bot:random", "bot:detective"]
-    asyncio.run(play(game, seat_agents(game, specs, 5), 5, players=specs, watchers=[writer]))
+    asyncio.run(play(Match(game, specs, 5), Match(game, specs, 5).seat(), watchers=[writer]))
     return writer.path
 
 
@@ -172,7 +174,7 @@ def test_dice_have_six_sides(recorded: Path, tmp_path: Path, throw: str) -> None
         for n, text in enumerate(recorded.read_text(encoding="utf-8").splitlines())
         if '"throw' in text
     )
-    with pytest.raises(ReplayError, match="no throw of two dice"):
+    with pytest.raises(ReplayError, match="not a throw of two dice"):
         verify(read_replay(rewritten(recorded, tmp_path, number, action=throw)))
 
 
@@ -183,18 +185,18 @@ def test_an_illegal_move_is_an_error_with_its_place(recorded: Path, tmp_path: Pa
 
 
 def test_a_tampered_deal_is_an_error(recorded: Path, tmp_path: Path) -> None:
-    with pytest.raises(ReplayError, match="does not deal every card"):
+    with pytest.raises(ReplayError, match="does not deal each card"):
         verify(read_replay(rewritten(recorded, tmp_path, 1, action="deal Rope | Rope")))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "empty, no replay"),
+        ("", "the file is empty, not a replay"),
         ("hello\n", "line 1 is not JSON"),
-        ('{"type":"event"}\n', "no replay header"),
-        ("[" * 100_000 + "\n", "this is no replay"),
-        ("[1,2]\n", "no replay header"),
+        ('{"type":"event"}\n', "not a replay header"),
+        ("[" * 100_000 + "\n", "this is not a replay"),
+        ("[1,2]\n", "not a replay header"),
         ('{"type":"header","schema_version":99}\n', "schema 99; this arena .* reads schema 1"),
         ('{"type":"header","schema_version":1,"game":"cluedo"}\n', "line 1: options"),
     ],
@@ -240,7 +242,7 @@ def test_an_outcome_is_of_as_many_as_play(
     ("line", "fault"),
     [
         ({"type": "x" * 10**6}, "line"),
-        ({"type": "chance", "ply": 0, "action": "x" * 10**6}, "does not deal every card"),
+        ({"type": "chance", "ply": 0, "action": "x" * 10**6}, "does not deal each card"),
         ({"type": "chance", "ply": 0, "action": "deal", "\x1b[2J" + "x" * 10**6: 1}, "xtra"),
     ],
 )
@@ -257,9 +259,9 @@ def test_what_is_quoted_is_short_and_clean(
 
 @given(st.text(), st.integers(10, 300))
 def test_text_from_outside_is_made_fit_to_show(text: str, most: int) -> None:
-    shown = shortened(text, most)
+    shown = shorten(text, most)
     assert shown.isprintable() and len(shown) == min(len(text), most)
-    assert shortened(shown, most) == shown
+    assert shorten(shown, most) == shown
     if text.isprintable() and len(text) <= most:
         assert shown == text
 
@@ -270,9 +272,9 @@ def test_a_pipe_is_never_opened(recorded: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "pipe.jsonl")
     (tmp_path / "game.jsonl").write_bytes(recorded.read_bytes())
-    assert find([tmp_path]) == [tmp_path / "game.jsonl"]
+    assert find_files([tmp_path]) == [tmp_path / "game.jsonl"]
     for name in ("pipe.jsonl", "link.jsonl"):
-        with pytest.raises(ReplayError, match="no regular file"):
+        with pytest.raises(ReplayError, match="not a regular file"):
             read_replay(tmp_path / name)
 
 
@@ -281,8 +283,8 @@ def test_replays_are_never_overwritten(tmp_path: Path) -> None:
     paths = []
     for _ in range(3):
         writer = ReplayWriter(tmp_path, "game")
-        agents = seat_agents(game, ["bot:random"] * 2, 1)
-        asyncio.run(play(game, agents, 1, watchers=[writer]))
+        agents = Match(game, ["bot:random"] * 2, 1).seat()
+        asyncio.run(play(Match(game, (), 1), agents, watchers=[writer]))
         paths.append(writer.path.name)
     assert paths == ["game.jsonl", "game-2.jsonl", "game-3.jsonl"]
 
@@ -301,9 +303,9 @@ def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
 
     game = make_game("tictactoe")
     writer = OnFullDisk(tmp_path, "game")
-    agents = seat_agents(game, ["bot:random"] * 2, 1)
+    agents = Match(game, ["bot:random"] * 2, 1).seat()
     with pytest.raises(ArenaError, match="No space left on device; what was written so far"):
-        asyncio.run(play(game, agents, 1, watchers=[writer]))
+        asyncio.run(play(Match(game, (), 1), agents, watchers=[writer]))
     writer.close()
     assert read_replay(writer.path).header.seed == 1
 
@@ -314,7 +316,7 @@ def test_writers_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None
     abandoned = ReplayWriter(tmp_path, "game")
     abandoned.begin(Header.of(game, 1, ("a", "b"), None), game.initial_state())
     writer = ReplayWriter(tmp_path, "game")
-    asyncio.run(play(game, seat_agents(game, ["bot:random"] * 2, 1), 1, watchers=[writer]))
+    asyncio.run(play(Match(game, ["bot:random"] * 2, 1), watchers=[writer]))
     abandoned.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["game-2.jsonl", "game.jsonl.part"]
 

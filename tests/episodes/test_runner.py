@@ -11,24 +11,29 @@ import pytest
 
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.random_bot import RandomBot
-from arena.agents.seating import make_agent, seat_agents
+from arena.agents.seating import make_agent
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.ply import Decision
 from arena.core.seeds import stream
-from arena.episodes.record import Episode, ReplayWriter
-from arena.episodes.replay import read_replay, verify
+from arena.episodes.match import Match
+from arena.episodes.record import Episode
+from arena.episodes.replay import read_replay
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play, play_many
+from arena.episodes.verify import verify
 from arena.plugins.loader import make_game
-from arena.testing.conformance import timeless
+from arena.testing.replays import without_times
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, CardShown, Refuted, Suggested, Unable
 from games.tictactoe.game import Mark, TicTacToe
 
 
-def play_now(game: Game, agents: list[Agent], seed: int = 0, **more: object) -> Episode:
-    return asyncio.run(play(game, agents, seed, **more))  # type: ignore[arg-type]
+def play_now(
+    game: Game, agents: list[Agent], seed: int = 0, max_turns: int | None = None, **more: Any
+) -> Episode:
+    return asyncio.run(play(Match(game, (), seed, max_turns=max_turns), agents, **more))
 
 
 class Unprintable(Exception):
@@ -72,7 +77,7 @@ class CancelsItself:
 @pytest.mark.parametrize("waits", [True, False])
 def test_an_agent_that_cancels_itself_harms_nobody_else(waits: bool) -> None:
     game = Cluedo(players=3)
-    agents = seat_agents(game, ["bot:detective"] * 3, 1)
+    agents = Match(game, ["bot:detective"] * 3, 1).seat()
     agents[2] = CancelsItself(waits)
     episode = play_now(game, agents, 1)
     assert episode.outcome.status == "terminated"
@@ -88,7 +93,7 @@ def test_a_game_that_is_cancelled_ends_at_once() -> None:
                 await asyncio.sleep(60)
                 raise AssertionError
 
-        task = asyncio.ensure_future(play(game, [Forever(), Forever()], 0))
+        task = asyncio.ensure_future(play(Match(game, (), 0), [Forever(), Forever()]))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -142,7 +147,7 @@ class Waiting:
 def test_a_faulty_player_harms_nobody_else(answer: Any, tmp_path: Path) -> None:
     game = Cluedo(players=4)
     for seed in range(3):
-        agents = seat_agents(game, ["bot:detective"] * 4, seed)
+        agents = Match(game, ["bot:detective"] * 4, seed).seat()
         agents[1] = Faulty(answer)
         writer = ReplayWriter(tmp_path, "game")
         episode = play_now(game, agents, seed, watchers=[writer])
@@ -156,7 +161,7 @@ def test_a_fault_never_accuses(variant: str) -> None:
     """A fault of the line must not put a player out."""
     game = Cluedo(players=3, variant=variant)
     for seed in range(10):
-        agents: list[Agent] = [Faulty(), *seat_agents(game, ["bot:novice"] * 3, seed)[1:]]
+        agents: list[Agent] = [Faulty(), *Match(game, ["bot:novice"] * 3, seed).seat()[1:]]
         episode = play_now(game, agents, seed, max_turns=60)
         for ply in episode.plies:
             assert not (ply.player == 0 and isinstance(ply.decision.action, Accuse))
@@ -190,7 +195,7 @@ def test_a_fault_while_refuting_is_never_cannot_refute() -> None:
     game = Cluedo(players=4)
     for seed in range(10):
         agents: list[Agent] = [Faulty() for _ in range(4)]
-        agents[0] = seat_agents(game, ["bot:novice"] * 4, seed)[0]
+        agents[0] = Match(game, ["bot:novice"] * 4, seed).seat()[0]
         episode = play_now(game, agents, seed)
         hands = [set(hand) for hand in episode.plies[0].decision.action.hands]  # type: ignore[attr-defined]
         named: set[str] = set()
@@ -222,7 +227,7 @@ def test_forced_moves_are_not_asked_for() -> None:
 
 def test_a_game_is_cut_off_at_the_limit() -> None:
     game = Cluedo(players=3)
-    episode = play_now(game, seat_agents(game, ["bot:random"] * 3, 3), 3, max_turns=4)
+    episode = play_now(game, Match(game, ["bot:random"] * 3, 3).seat(), 3, max_turns=4)
     assert episode.outcome.status == "truncated"
     assert episode.outcome.reason == "stopped after 4 turns"
     assert episode.turns == 4
@@ -232,7 +237,7 @@ def test_a_game_is_cut_off_at_the_limit() -> None:
 def test_the_same_seed_deals_the_same_cards_to_anybody() -> None:
     game = Cluedo(players=3)
     deals = {
-        str(play_now(game, seat_agents(game, [spec] * 3, 11), 11).plies[0].decision.action)
+        str(play_now(game, Match(game, [spec] * 3, 11).seat(), 11).plies[0].decision.action)
         for spec in ("bot:novice", "bot:detective", "bot:random")
     }
     assert len(deals) == 1
@@ -243,10 +248,10 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
     paths = []
     for _ in range(2):
         writer = ReplayWriter(tmp_path, "game")
-        agents = seat_agents(game, ["bot:oracle", *["bot:detective"] * 5], 7)
-        asyncio.run(play(game, agents, 7, watchers=[writer]))
+        agents = Match(game, ["bot:oracle", *["bot:detective"] * 5], 7).seat()
+        asyncio.run(play(Match(game, (), 7), agents, watchers=[writer]))
         paths.append(writer.path)
-    assert timeless(paths[0]) == timeless(paths[1])
+    assert without_times(paths[0]) == without_times(paths[1])
 
 
 def test_many_games_run_at_once_and_no_more_than_asked() -> None:
@@ -257,7 +262,7 @@ def test_many_games_run_at_once_and_no_more_than_asked() -> None:
         running += 1
         most = max(most, running)
         game = TicTacToe()
-        episode = await play(game, [Waiting(), Waiting()], seed)
+        episode = await play(Match(game, (), seed), [Waiting(), Waiting()])
         running -= 1
         return episode
 
@@ -279,7 +284,7 @@ def test_closing_the_iterator_drops_the_games_in_flight() -> None:
             try:
                 if seed:
                     await asyncio.sleep(60)
-                return await play(game, [Waiting(), Waiting()], seed)
+                return await play(Match(game, (), seed), [Waiting(), Waiting()])
             except asyncio.CancelledError:
                 cancelled += 1
                 raise
@@ -306,8 +311,8 @@ def test_bots_act_without_an_event_loop() -> None:
     ("spec", "message"),
     [
         ("bot:holmes", "cluedo has no bot 'holmes'; its bots are: random, novice"),
-        ("robot:detective", "'robot:detective' names no player"),
-        ("", "names no player"),
+        ("robot:detective", "'robot:detective' does not name an agent"),
+        ("", "does not name an agent"),
         ("human:me", "'human' takes no name"),
     ],
 )

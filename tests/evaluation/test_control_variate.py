@@ -32,7 +32,7 @@ def test_taking_luck_off_is_unbiased_and_covers() -> None:
     plain = np.array([each.plain.value for each in found])
     gain = plain.var() / means.var()
     assert gain > 1.1
-    assert np.mean([each.gain for each in found]) == pytest.approx(gain, rel=0.1)
+    assert np.mean([each.variance_ratio for each in found]) == pytest.approx(gain, rel=0.1)
     assert 0.93 <= np.mean([each.valid for each in found]) <= 0.97
 
 
@@ -59,7 +59,7 @@ def test_the_coefficients_are_learnt() -> None:
     wins, luck = lucky_games(np.random.default_rng(0), 4000)
     found = controlled_mean(wins, luck, prior=0.0)
     correlation = float(np.corrcoef(wins, luck[:, 0] - luck[:, 1])[0, 1])
-    assert found.gain == pytest.approx(1 / (1 - correlation**2), rel=0.01)
+    assert found.variance_ratio == pytest.approx(1 / (1 - correlation**2), rel=0.01)
 
 
 def test_luck_that_the_others_do_not_share_is_reported() -> None:
@@ -77,7 +77,7 @@ def test_luck_that_the_others_do_not_share_is_reported() -> None:
 def test_a_few_games_are_no_error(games: int) -> None:
     found = controlled_mean(np.zeros(games), np.zeros((games, 2)))
     assert found.valid
-    assert found.gain == 1
+    assert found.variance_ratio == 1
     assert found.estimate.n == games
 
 

@@ -16,16 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from arena.core.assessment import Share
+from arena.core.assessment import WeightedSum
 from arena.core.errors import ArenaError, StopPlaying
-from arena.episodes.replay import read_replay, verify
+from arena.episodes.match import Match
+from arena.episodes.replay import read_replay
+from arena.episodes.verify import verify
 from arena.evaluation.evaluator import (
     LOOKAHEAD,
-    Setting,
+    ExperimentSetup,
     Workers,
     in_order,
-    matched,
     play_slot,
+    replace_finished,
     run_schedule,
 )
 from arena.evaluation.records import GameResult, SeatResult, Slot
@@ -39,7 +41,7 @@ def schedule(games: int) -> list[Slot]:
     return list(evaluation_schedule(3, "bot:detective", ["bot:novice"], None, games, 11))
 
 
-def play_all(setting: Setting, slots: Sequence[Slot], workers: int) -> list[GameResult]:
+def play_all(setting: ExperimentSetup, slots: Sequence[Slot], workers: int) -> list[GameResult]:
     async def go() -> list[GameResult]:
         with Workers(workers) as pool:
             playing = run_schedule(
@@ -56,18 +58,24 @@ def timeless(result: GameResult) -> GameResult:
 
 def test_the_result_is_the_same_for_any_number_of_workers(tmp_path: Path) -> None:
     slots = schedule(8)
-    alone = play_all(Setting(GAME, replays=tmp_path, scored=frozenset(range(3))), slots, 1)
-    together = play_all(Setting(GAME, replays=tmp_path, scored=frozenset(range(3))), slots, 3)
+    alone = play_all(
+        ExperimentSetup(Match(GAME), replays=tmp_path, scored=frozenset(range(3))), slots, 1
+    )
+    together = play_all(
+        ExperimentSetup(Match(GAME), replays=tmp_path, scored=frozenset(range(3))), slots, 3
+    )
     assert list(map(timeless, alone)) == list(map(timeless, together))
     assert [result.slot for result in alone] == slots
     assert [result.scored for result in alone] == [True] * 3 + [False] * 5
-    measured = [set(result.seats[0].shares) for result in alone]
+    measured = [set(result.seats[0].measurements) for result in alone]
     assert all("efficiency" in names for names in measured[:3])
     assert not any(measured[3:])
 
 
 def test_a_result_names_its_replay_and_the_hash_of_its_bytes(tmp_path: Path) -> None:
-    result = play_all(Setting(GAME, replays=tmp_path, scored=frozenset()), schedule(1), 1)[0]
+    result = play_all(
+        ExperimentSetup(Match(GAME), replays=tmp_path, scored=frozenset()), schedule(1), 1
+    )[0]
     assert result.replay is not None
     path = tmp_path.parent / result.replay
     data = path.read_bytes()
@@ -81,7 +89,9 @@ def test_a_result_names_its_replay_and_the_hash_of_its_bytes(tmp_path: Path) -> 
 def test_what_a_killed_run_left_is_written_anew(tmp_path: Path) -> None:
     for stale in ("game000000.jsonl.part", "game000000.jsonl"):
         (tmp_path / stale).write_text("half a li")
-        result = play_all(Setting(GAME, replays=tmp_path, scored=frozenset()), schedule(1), 1)[0]
+        result = play_all(
+            ExperimentSetup(Match(GAME), replays=tmp_path, scored=frozenset()), schedule(1), 1
+        )[0]
         assert result.replay is not None
         assert verify(read_replay(tmp_path.parent / result.replay)) is None
         assert [path.name for path in tmp_path.iterdir()] == ["game000000.jsonl"]
@@ -157,11 +167,11 @@ def test_results_are_kept_when_they_come_not_when_their_turn_comes() -> None:
 
 def test_games_that_are_done_are_not_played_again() -> None:
     slots = [Slot(number, number, ("bot:random",)) for number in range(5)]
-    seats = (SeatResult("bot:random", 1.0, True, shares={"bits": Share(1.0)}),)
+    seats = (SeatResult("bot:random", 1.0, True, measurements={"bits": WeightedSum(1.0)}),)
     done = [GameResult(slots[n], "terminated", "over", 1, 1, 0.0, seats) for n in (1, 3)]
-    found = list(matched(slots, done))
+    found = list(replace_finished(slots, done))
     assert found == [slots[0], done[0], slots[2], done[1], slots[4]]
-    assert list(matched(slots[2:], done)) == [slots[2], done[1], slots[4]]
+    assert list(replace_finished(slots[2:], done)) == [slots[2], done[1], slots[4]]
 
 
 def die() -> None:

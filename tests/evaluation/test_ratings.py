@@ -244,7 +244,7 @@ def test_who_never_won_and_who_never_played_have_finite_ratings_and_wide_interva
 
 
 def meeting(ratings: Ratings, first: str, second: str) -> Meeting:
-    (found,) = [each for each in ratings.beats if (each.first, each.second) == (first, second)]
+    (found,) = [each for each in ratings.meetings if (each.first, each.second) == (first, second)]
     return found
 
 
@@ -256,22 +256,22 @@ def test_who_beats_whom() -> None:
         game(3, [("a", 0), ("c", 1)]),
     ]
     ratings = rate(games, ["a", "b", "c", "d"], draws=5)
-    assert len(ratings.beats) == 12
+    assert len(ratings.meetings) == 12
     assert meeting(ratings, "a", "b").ahead.value == pytest.approx((1 + 0 + 0.75) / 3)
     assert meeting(ratings, "b", "a").ahead.value == pytest.approx((0 + 1 + 0.25) / 3)
     assert meeting(ratings, "c", "a").ahead.value == pytest.approx((0 + 0.5 + 1) / 3)
     assert [meeting(ratings, "a", other).games for other in "bcd"] == [3, 3, 0]
-    sheet = json.loads(json.dumps(ratings.beats[2].to_json(), allow_nan=False))
-    assert sheet["ahead"] == {"value": None, "low": 0.0, "high": 1.0, "n": 0}
+    stored = json.loads(json.dumps(ratings.meetings[2].ahead.to_json(), allow_nan=False))
+    assert stored == {"value": None, "low": 0.0, "high": 1.0, "n": 0}
 
 
 def test_wins_and_losses_have_wilsons_interval_and_draws_a_narrower_one() -> None:
     wins = [game(i, [("a", float(i < 7)), ("b", float(i >= 7))]) for i in range(10)]
-    (won, _) = rate(wins, ["a", "b"], draws=2).beats
+    (won, _) = rate(wins, ["a", "b"], draws=2).meetings
     # Wilson's interval for 7 of 10, as in R: binom::binom.confint(7, 10, methods = "wilson").
     assert (won.ahead.low, won.ahead.high) == pytest.approx((0.3967781, 0.8922087), abs=1e-5)
     draws = [game(i, [("a", 1), ("b", 1)]) for i in range(10)]
-    (drawn, _) = rate(draws, ["a", "b"], draws=2).beats
+    (drawn, _) = rate(draws, ["a", "b"], draws=2).meetings
     assert drawn.ahead.value == 0.5
     assert 0.05 < drawn.ahead.half_width < 0.2
 
@@ -281,7 +281,7 @@ def test_the_share_ahead_is_covered_at_tables_where_most_pairs_are_equal() -> No
     hits, widths = [], []
     for _ in range(40):
         outcomes = random_tables(rng, 40, np.zeros(6), np.zeros(6), winner_only=True)
-        for pair in rate(played(outcomes), names(6), draws=1).beats:
+        for pair in rate(played(outcomes), names(6), draws=1).meetings:
             hits.append(pair.ahead.low <= 0.5 <= pair.ahead.high)
             widths.append(pair.ahead.half_width)
     assert 0.93 <= np.mean(hits) <= 0.99
@@ -296,5 +296,5 @@ def test_no_games_give_no_news() -> None:
 
 
 def test_strangers_are_refused() -> None:
-    with pytest.raises(UsageError, match="game 3 seats 'b'"):
+    with pytest.raises(UsageError, match="game 3: 'b' is not among"):
         rate([game(3, [("a", 1), ("b", 0)])], ["a", "c"])

@@ -16,18 +16,18 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.core.assessment import Share
+from arena.core.assessment import WeightedSum
 from arena.core.errors import ArenaError
-from arena.core.spec import shown
+from arena.core.spec import redacted
 from arena.core.version import __version__
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
-from arena.evaluation.store.results import BATCH, Results
+from arena.evaluation.store.results import BATCH_SIZE, Results
 from arena.evaluation.store.schema import SCHEMA_VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -42,13 +42,13 @@ def game(of: Slot, **changes: float) -> GameResult:
     """A game with three seats and two measures of each."""
     seats = tuple(
         SeatResult(
-            shown(spec),
+            redacted(spec),
             changes.get("returns", float(seat == 0)),
             seat == 0,
             seat,
             {
-                "efficiency": Share(changes.get("total", 0.1 * of.number), seat + 1.0),
-                "leaked/2": Share(-2.5, changes.get("weight", 3.0)),
+                "efficiency": WeightedSum(changes.get("total", 0.1 * of.number), seat + 1.0),
+                "leaked/2": WeightedSum(-2.5, changes.get("weight", 3.0)),
             },
         )
         for seat, spec in enumerate(of.specs)
@@ -91,7 +91,7 @@ def check_whole(path: Path) -> list[int]:
 
 def test_an_experiment_is_kept_with_its_settings(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder ?#%é" / "results.sqlite"
-    options = {"players": 3, "text": "ümläut\n", "deep": [1, {"a": None}]}
+    options: Any = {"players": 3, "text": "ümläut\n", "deep": [1, {"a": None}]}
     with Results.create(path, "tournament", "cluedo", options, {"games": 10}) as results:
         made = results.experiment
         results.set_settings({**made.settings, "games": 20})
@@ -112,7 +112,7 @@ def test_an_experiment_is_kept_with_its_settings(tmp_path: Path) -> None:
         (lambda r: r.extend([replace(slot(9), seed=2**63)]), "schedule.seed"),
         (lambda r: r.extend([replace(slot(9), role=cast(Role, "other"))]), "schedule.role"),
         (lambda r: r.extend([replace(slot(9), seat=3)]), "no seat 3"),
-        (lambda r: r.extend([replace(slot(9), specs=())]), "nobody"),
+        (lambda r: r.extend([replace(slot(9), specs=())]), "has no players"),
         (lambda r: r.extend([replace(slot(9), specs=("a\x1b[2J", "b"))]), "places.spec"),
         (lambda r: r.extend([replace(slot(9), specs=("a\ud800", "b"))]), "places.spec"),
         (lambda r: r.add(game(slot(0), returns=float("nan"))), "seats.returns"),
@@ -121,7 +121,7 @@ def test_an_experiment_is_kept_with_its_settings(tmp_path: Path) -> None:
         (lambda r: r.add(game(slot(0), seconds=float("nan"))), "games.seconds"),
         (lambda r: r.add(replace(game(slot(0)), reason="\x07")), "games.reason"),
         (lambda r: r.add(replace(game(slot(0)), sha256="0")), "games.sha256"),
-        (lambda r: r.add(replace(game(slot(0)), seats=())), "its seats"),
+        (lambda r: r.add(replace(game(slot(0)), seats=())), "its players differ"),
         (lambda r: r.add(game(replace(slot(0), seed=5))), "not in the schedule"),
         (lambda r: r.add(game(slot(7))), "not in the schedule"),
     ],
@@ -143,17 +143,17 @@ def test_a_schedule_grows_and_is_never_altered(tmp_path: Path) -> None:
     with begin(path, 3) as results:
         results.extend(map(slot, range(5)))
         assert results.schedule() == list(map(slot, range(5)))
-        with pytest.raises(ArenaError, match=r"game 4 of .* is another one"):
+        with pytest.raises(ArenaError, match=r"game 4 of .* differs from the schedule"):
             results.extend([slot(5), replace(slot(4), seed=1)])
         assert len(results.schedule()) == 5
         results.add(game(slot(2)))
-        with pytest.raises(ArenaError, match=r"game 2 is in .* already"):
+        with pytest.raises(ArenaError, match=r"game 2 is already in .*"):
             results.add(game(slot(2), returns=9.0))
     assert check_whole(path) == [2]
 
 
 def test_games_come_in_order_and_in_batches(tmp_path: Path) -> None:
-    path, count = tmp_path / "r", 2 * BATCH + 1
+    path, count = tmp_path / "r", 2 * BATCH_SIZE + 1
     order = random.Random(1).sample(range(count), count)
     with begin(path, count) as results:
         for number in order[:-1]:
@@ -177,12 +177,12 @@ SLOTS = st.builds(
     Slot,
     number=st.integers(0, 2**63 - 1),
     seed=st.integers(-(2**63), 2**63 - 1),
-    specs=st.lists(TEXT.map(shown), min_size=1, max_size=4).map(tuple),
+    specs=st.lists(TEXT.map(redacted), min_size=1, max_size=4).map(tuple),
     role=st.sampled_from(("player", "baseline", "table")),
 )
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SANE = st.floats(-1e15, 1e15)
-SHARES = st.dictionaries(TEXT, st.builds(Share, SANE, SANE), max_size=3)
+SHARES = st.dictionaries(TEXT, st.builds(WeightedSum, SANE, SANE), max_size=3)
 
 
 @st.composite
@@ -386,7 +386,7 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path) -> None:
             for number in range(400):
                 results.add(game(slot(number)))
         assert str(full.value) == (
-            f"cannot write {path}: database or disk is full; what was finished is kept"
+            f"cannot write {path}: database or disk is full; finished games are kept"
         )
         kept = len(results.finished())
         assert 0 < kept < 400
@@ -506,7 +506,7 @@ def altered(path: Path, *statements: str) -> Path:
 def test_no_such_file_and_files_of_others(tmp_path: Path) -> None:
     path = tmp_path / "r"
     assert all("No such file" in said for said in refusals(path))
-    assert all("is no file" in said for said in refusals(tmp_path))
+    assert all("is not a file" in said for said in refusals(tmp_path))
     assert list(tmp_path.iterdir()) == []
     path.write_text("number,seed\n" * 1000)
     assert all("file is not a database" in said for said in refusals(path))
@@ -516,7 +516,7 @@ def test_no_such_file_and_files_of_others(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE games (number)")
     theirs = path.read_bytes()
-    assert all("something else than arena" in said for said in refusals(path))
+    assert all("of another application" in said for said in refusals(path))
     with pytest.raises(ArenaError, match="exists"):
         begin(path)
     assert path.read_bytes() == theirs
@@ -578,10 +578,10 @@ def test_flipped_bytes_raise_nothing_else(tmp_path: Path) -> None:
         ("UPDATE schedule SET role = 'king'", "schedule"),
         ("UPDATE schedule SET seat = 3", "no seat 3"),
         ("UPDATE schedule SET seed = 'x'", "schedule.seed"),
-        ("DELETE FROM schedule WHERE number = 1", "not whole"),
+        ("DELETE FROM schedule WHERE number = 1", "are missing"),
         ("DELETE FROM places WHERE seat = 1", "lacks seat 1"),
-        ("DELETE FROM places WHERE number = 0", "nobody"),
-        ("DELETE FROM seats WHERE seat = 2", "not whole"),
+        ("DELETE FROM places WHERE number = 0", "has no players"),
+        ("DELETE FROM seats WHERE seat = 2", "are missing"),
         ("UPDATE seats SET returns = 9e999", "seats.returns"),
         ("UPDATE games SET turns = -1", "games.turns"),
         ("UPDATE games SET reason = x'00'", "games.reason"),

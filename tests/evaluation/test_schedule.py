@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import Slot
-from arena.evaluation.schedule import (
-    balance,
-    design_text,
-    evaluation_schedule,
-    first_games,
-    tournament_schedule,
-)
+from arena.evaluation.schedule import design_text, evaluation_schedule, first_games
+from arena.evaluation.tournament_schedule import balance, tournament_schedule
 
 FEW = settings(max_examples=40, deadline=None)
 SEATS = st.integers(2, 6)
@@ -95,10 +90,9 @@ def test_an_evaluation_needs_an_opponent() -> None:
 
 
 def test_the_design_is_stated_with_its_reason() -> None:
-    assert "0.36" in design_text(4, paired=False)
-    assert "baseline" not in design_text(4, paired=False)
-    assert "same seats" in design_text(2, paired=True)
-    assert "times as much" not in design_text(2, paired=True)  # It was not measured for two.
+    assert "seat drawn at random" in design_text(paired=False)
+    assert "baseline" not in design_text(paired=False)
+    assert "same seats" in design_text(paired=True)
 
 
 @FEW
@@ -176,7 +170,7 @@ def test_tables_take_turns(players: int, tables: int) -> None:
 def test_a_big_tournament_is_balanced_closely() -> None:
     slots = tournament_schedule(names(20), 6, 200, 0)
     found = balance(slots, names(20), 6)
-    assert found.to_json()["games"] == [200, 201]
+    assert found.games == (200, 201)
     assert found.meetings.high - found.meetings.low <= 5
     assert found.held.high - found.held.low <= 2
     assert str(found).startswith("each player sits in 200 to 201 games, each pair meets in 5")
@@ -188,7 +182,7 @@ def test_balance_counts_what_is_there() -> None:
         Slot(1, 1, ("a", "c", "a")),  # Twice at a table: one game, two seats.
         Slot(2, 2, ("a", "stranger", "b")),
     ]
-    assert balance(slots, ["a", "b", "c"], 3).to_json() == {
+    assert balance(slots, ["a", "b", "c"], 3).model_dump(mode="json") == {
         "games": [2, 3],
         "meetings": [1, 2],
         "held": [0, 3],

@@ -1,4 +1,4 @@
-"""Judging play by exact knowledge: games made by hand, and what must hold in any game."""
+"""Assessment by exact knowledge: games made by hand, and properties of all games."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from pathlib import Path
 
 import pytest
 from known_deal import ENVELOPE, HANDS
+from pydantic import JsonValue
 
-from arena.agents.seating import seat_agents
 from arena.core.action import CHANCE, Action
-from arena.core.assessment import Assessment, Share, add_up
-from arena.core.json import Json
+from arena.core.assessment import Assessment, WeightedSum, sum_measurements
 from arena.core.outcome import Outcome
 from arena.core.ply import Decision, Ply
-from arena.episodes.record import Episode, ReplayWriter
+from arena.episodes.match import Match
+from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.measures import MEASURES
 from games.cluedo.base import CluedoBase
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.accusation_threshold import break_even
-from games.cluedo.inference.counting import Count
-from games.cluedo.inference.information import Information
+from games.cluedo.inference.counting import DealCount
+from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Accuse, Deal, EndTurn, Show, Suggest
+from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Show, Suggest
 from games.cluedo.rules.state import CluedoState
 
 END = EndTurn()
@@ -47,7 +48,9 @@ def assess(
     return found + assessor.end(outcome or Outcome("truncated", "stopped", (0.0, 0.0, 0.0)))
 
 
-def plies(state: CluedoState, actions: Iterable[Action], details: Mapping[str, Json]) -> list[Ply]:
+def plies(
+    state: CluedoState, actions: Iterable[Action], details: Mapping[str, JsonValue]
+) -> list[Ply]:
     done = []
     for number, action in enumerate(actions):
         before, player = len(state.log.events), state.to_act[0]
@@ -57,10 +60,10 @@ def plies(state: CluedoState, actions: Iterable[Action], details: Mapping[str, J
     return done
 
 
-def judged(*actions: Action, details: Mapping[str, Json] | None = None) -> list[Assessment]:
-    """What is said of a game that begins with the known deal."""
+def judged(*actions: Action, details: Mapping[str, JsonValue] | None = None) -> list[Assessment]:
+    """Return the assessments of a game that starts with the known deal."""
     state = Cluedo(players=3).initial_state()
-    return assess(state.game, plies(state, (Deal(ENVELOPE, HANDS), *actions), details or {}))
+    return assess(state.game, plies(state, (DealCards(ENVELOPE, HANDS), *actions), details or {}))
 
 
 def only(found: Iterable[Assessment], kind: str) -> Assessment:
@@ -69,7 +72,7 @@ def only(found: Iterable[Assessment], kind: str) -> Assessment:
 
 
 def contest(game: Cluedo, specs: list[str], seed: int) -> Episode:
-    return asyncio.run(play(game, seat_agents(game, specs, seed), seed, max_turns=60))
+    return asyncio.run(play(Match(game, specs, seed, max_turns=60)))
 
 
 @lru_cache
@@ -80,7 +83,7 @@ def table(bot: str, games: int, kinds: tuple[str, ...]) -> tuple[tuple[Assessmen
 
 
 def value(found: Iterable[Assessment], measure: str) -> float:
-    share = add_up(each.shares for each in found)[measure]
+    share = sum_measurements(each.measurements for each in found)[measure]
     return share.total / share.weight
 
 
@@ -92,12 +95,12 @@ def test_a_provable_accusation() -> None:
     accusation = only(found, "accusation")
     assert accusation.facts["provable"] and accusation.facts["correct"]
     assert accusation.ply == 2 and accusation.player == 0
-    assert accusation.shares == {
-        "accusations_right": Share(1.0),
-        "accusation_probability": Share(1.0),
-        "premature": Share(0.0),
-        "missed": Share(0.0),
-        "turns_to_accuse": Share(0.0),
+    assert accusation.measurements == {
+        "accusations_right": WeightedSum(1.0),
+        "accusation_probability": WeightedSum(1.0),
+        "premature": WeightedSum(0.0),
+        "missed": WeightedSum(0.0),
+        "turns_to_accuse": WeightedSum(0.0),
     }
 
 
@@ -107,9 +110,11 @@ def test_a_guess_is_premature_whether_right_or_not(accuse: Accuse, right: float)
     # Seat 0 has 2, 2 and 2 of the cards: 4 suspects, 4 weapons and 7 rooms are open.
     assert accusation.facts["probability"] == pytest.approx(1 / (4 * 4 * 7))
     assert accusation.facts["break_even"] == 1.0, "it may still ask"
-    assert accusation.shares["premature"] == Share(1.0)
-    assert accusation.shares["accusations_right"] == Share(right)
-    assert "missed" not in accusation.shares and "turns_to_accuse" not in accusation.shares
+    assert accusation.measurements["premature"] == WeightedSum(1.0)
+    assert accusation.measurements["accusations_right"] == WeightedSum(right)
+    assert (
+        "missed" not in accusation.measurements and "turns_to_accuse" not in accusation.measurements
+    )
 
 
 def test_turns_that_let_a_certain_case_pass() -> None:
@@ -117,29 +122,29 @@ def test_turns_that_let_a_certain_case_pass() -> None:
     found = judged(Suggest(*ENVELOPE), *pass_round, *pass_round, Accuse(*ENVELOPE))
     missed = [each for each in found if each.kind == "missed accusation"]
     assert [(each.ply, each.player) for each in missed] == [(2, 0), (5, 0)]
-    totals = add_up(each.shares for each in found if each.player == 0)
-    assert totals["missed"] == Share(2.0, 3.0)
-    assert totals["turns_to_accuse"] == Share(2.0, 1.0)
-    assert not any("missed" in each.shares for each in found if each.player != 0)
+    totals = sum_measurements(each.measurements for each in found if each.player == 0)
+    assert totals["missed"] == WeightedSum(2.0, 3.0)
+    assert totals["turns_to_accuse"] == WeightedSum(2.0, 1.0)
+    assert not any("missed" in each.measurements for each in found if each.player != 0)
 
 
 def test_a_certain_case_that_is_never_accused() -> None:
     found = judged(Suggest(*ENVELOPE), END, END, END, END, END)
     unused = only(found, "unused certainty")
     assert unused.player == 0 and unused.ply == 2
-    assert unused.shares == {"turns_to_accuse": Share(2.0)}
+    assert unused.measurements == {"turns_to_accuse": WeightedSum(2.0)}
 
 
 def test_to_accuse_something_else_than_what_is_certain_misses_it() -> None:
     found = judged(Suggest(*ENVELOPE), WRONG)
     accusation = only(found, "accusation")
     assert accusation.facts["probability"] == 0.0
-    assert accusation.shares["missed"] == Share(1.0)
+    assert accusation.measurements["missed"] == WeightedSum(1.0)
 
 
 def test_when_waiting_is_as_risky() -> None:
     state = Cluedo(players=3).initial_state()
-    state.apply(CHANCE, Deal(ENVELOPE, HANDS))
+    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
     knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
     knowledge._must(3, knowledge._set(("Mrs White", "Rope")))
     knowledge._may_not(3, knowledge._set(state.game.deck.rooms[3:6]))
@@ -161,9 +166,9 @@ def test_a_question_that_nobody_refutes() -> None:
     assert answer.facts["gained"] == question.facts["entropy_before"] == pytest.approx(6.807355)
     expected, best = question.facts["expected"], question.facts["best"]
     assert isinstance(expected, float) and isinstance(best, float) and expected <= best
-    assert question.shares == {"efficiency": Share(expected, best)}
+    assert question.measurements == {"efficiency": WeightedSum(expected, best)}
     assert answer.facts["expected"] == expected
-    assert answer.shares["luck"].total == pytest.approx(6.807355 - expected)
+    assert answer.measurements["luck"].total == pytest.approx(6.807355 - expected)
 
 
 def test_a_question_about_own_cards_has_no_worth() -> None:
@@ -171,12 +176,16 @@ def test_a_question_about_own_cards_has_no_worth() -> None:
     found = judged(asked)
     question, answer = only(found, "suggestion"), only(found, "answer")
     assert question.facts["expected"] == answer.facts["gained"] == pytest.approx(0.0)
-    assert question.shares["efficiency"].total == 0.0 < question.shares["efficiency"].weight
+    assert (
+        question.measurements["efficiency"].total
+        == 0.0
+        < question.measurements["efficiency"].weight
+    )
 
 
 def test_bits_per_turn_count_turns_without_a_question() -> None:
     found = judged(END, END, END, Suggest(*ENVELOPE), END)
-    totals = add_up(each.shares for each in found if each.player == 0)
+    totals = sum_measurements(each.measurements for each in found if each.player == 0)
     assert totals["bits_per_turn"].weight == 2.0
     assert totals["bits_per_turn"].total == totals["bits"].total == pytest.approx(6.807355)
     assert totals["entropy/1"].total == totals["entropy/2"].total == pytest.approx(6.807355)
@@ -192,10 +201,12 @@ def test_showing_a_card_again_tells_least() -> None:
     }
     for refutation in leaks.values():
         assert refutation.player == 1 and refutation.facts["choices"] == 3
-    told, least = leaks["Library"].shares["leaked"], leaks["Revolver"].shares["leaked"]
-    assert least.total < 0.2 < told.total
-    assert leaks["Revolver"].shares["excess_leak"] == Share(0.0)
-    assert leaks["Library"].shares["excess_leak"].total == pytest.approx(told.total - least.total)
+    most, least = leaks["Library"].measurements["leaked"], leaks["Revolver"].measurements["leaked"]
+    assert least.total < 0.2 < most.total
+    assert leaks["Revolver"].measurements["excess_leak"] == WeightedSum(0.0)
+    assert leaks["Library"].measurements["excess_leak"].total == pytest.approx(
+        most.total - least.total
+    )
 
 
 def test_showing_the_only_card_is_no_choice() -> None:
@@ -203,14 +214,14 @@ def test_showing_the_only_card_is_no_choice() -> None:
         judged(Suggest("Mrs Peacock", "Rope", "Hall"), Show("Mrs Peacock")), "refutation"
     )
     assert refutation.facts["choices"] == 1
-    assert "leaked" in refutation.shares and "excess_leak" not in refutation.shares
+    assert "leaked" in refutation.measurements and "excess_leak" not in refutation.measurements
 
 
 # Stated beliefs
 
 
 def test_stated_beliefs_are_summed() -> None:
-    beliefs = {
+    beliefs: JsonValue = {
         "envelope": {"Mrs White": 0.55, "Rope": 0.2},
         "log_score": {"total": 2.5},
         "brier": {"total": 0.5},
@@ -221,18 +232,26 @@ def test_stated_beliefs_are_summed() -> None:
         "sure_missed": 3,
         "unstated": ["room"],
     }
-    shares = only(judged(Suggest(*ENVELOPE), details={"beliefs": beliefs}), "beliefs").shares
-    assert shares["log_score"] == Share(2.5) and shares["brier"] == Share(0.5)
-    assert shares["precision"] == Share(2, 4) and shares["recall"] == Share(2, 5)
-    assert shares["stated/5"] == Share(0.55) and shares["stated/2"] == Share(0.2)
-    assert shares["calibration/5"] == Share(0.25) == shares["calibration/2"]
-    assert shares["stated/0"] == Share(0.0, 6.0), "three more suspects and weapons"
-    assert shares["belief_failures"] == Share(0.0)
+    measurements = only(
+        judged(Suggest(*ENVELOPE), details={"beliefs": beliefs}), "beliefs"
+    ).measurements
+    assert measurements["log_score"] == WeightedSum(2.5) and measurements["brier"] == WeightedSum(
+        0.5
+    )
+    assert measurements["precision"] == WeightedSum(2, 4) and measurements["recall"] == WeightedSum(
+        2, 5
+    )
+    assert measurements["stated/5"] == WeightedSum(0.55) and measurements[
+        "stated/2"
+    ] == WeightedSum(0.2)
+    assert measurements["calibration/5"] == WeightedSum(0.25) == measurements["calibration/2"]
+    assert measurements["stated/0"] == WeightedSum(0.0, 6.0), "three more suspects and weapons"
+    assert measurements["belief_failures"] == WeightedSum(0.0)
 
 
 def test_no_answer_is_a_failure() -> None:
     found = judged(Suggest(*ENVELOPE), details={"beliefs": {"failure": "unparsable"}})
-    assert only(found, "beliefs").shares == {"belief_failures": Share(1.0)}
+    assert only(found, "beliefs").measurements == {"belief_failures": WeightedSum(1.0)}
 
 
 @pytest.mark.parametrize(
@@ -250,19 +269,19 @@ def test_no_answer_is_a_failure() -> None:
         {"sure_right": 1, "sure_own": 2, "sure_false": 0, "sure_premature": 0, "sure_missed": 0},
     ],
 )
-def test_malformed_beliefs_are_left_out(beliefs: Json) -> None:
+def test_malformed_beliefs_are_left_out(beliefs: JsonValue) -> None:
     found = judged(Suggest(*ENVELOPE), details={"beliefs": beliefs})
-    shares = add_up(each.shares for each in found if each.kind == "beliefs")
+    measurements = sum_measurements(each.measurements for each in found if each.kind == "beliefs")
     allowed = ("stated/0", "calibration/0", "belief_failures")
-    assert set(shares) <= set(allowed)
-    assert all(share.total <= share.weight for share in shares.values())
+    assert set(measurements) <= set(allowed)
+    assert all(share.total <= share.weight for share in measurements.values())
 
 
 # Any game
 
 
 def random_plies(game: Cluedo, rng: random.Random, moves: int) -> list[Ply]:
-    """People who mostly ask, and may accuse at any time."""
+    """Return a game of players who mostly ask and may accuse at any time."""
     state, done = game.initial_state(), list[Ply]()
     while state.to_act and len(done) < moves:
         player = state.to_act[0]
@@ -289,7 +308,7 @@ def test_what_holds_in_any_game(seed: int) -> None:
     declared = {measure.name for measure in MEASURES}
     for each in found:
         facts, numbers = each.facts, {k: v for k, v in each.facts.items() if isinstance(v, float)}
-        assert set(each.shares) <= declared
+        assert set(each.measurements) <= declared
         assert 0 <= each.player < game.num_players
         if each.kind == "suggestion":
             assert 0 <= numbers["expected"] <= numbers["best"] + 1e-9
@@ -310,7 +329,7 @@ def test_the_measures_are_declared_once() -> None:
 
 def test_luck_has_mean_zero_where_refuters_choose_evenly() -> None:
     sums = [
-        add_up(each.shares for each in game)["luck"].total
+        sum_measurements(each.measurements for each in game)["luck"].total
         for game in table("detective", 25, ("answer",))
     ]
     mean = sum(sums) / len(sums)
@@ -335,7 +354,7 @@ def test_an_oracle_asks_nearly_the_best() -> None:
     for ply in contest(game, ["bot:oracle"] * 3, 2).plies:
         if isinstance(ply.decision.action, Suggest):
             seen = state.log.witnessed[ply.player]
-            information = Information(CluedoKnowledge.after(game, ply.player, seen))
+            information = QuestionValues(CluedoKnowledge.after(game, ply.player, seen))
             asked += information.bits(ply.decision.action.triple)
             best += max(map(information.bits, game.deck.triples))
         state.apply(ply.player, ply.decision.action)
@@ -351,21 +370,21 @@ def test_an_oracle_asks_nearly_the_best() -> None:
         {"players": 5, "leftover_cards": "open", "theme": "us"},
     ],
 )
-def test_other_editions(options: dict[str, Json]) -> None:
+def test_other_editions(options: dict[str, JsonValue]) -> None:
     game, specs = Cluedo(**options), ["bot:detective", "bot:novice", *["bot:random"] * 4]
     episode = contest(game, specs[: game.num_players], 3)
     found = assess(game, episode.plies, episode.outcome)
     kinds = {each.kind for each in found}
     assert {"turn", "suggestion", "refutation"} <= kinds
-    turns = add_up(each.shares for each in found)["bits_per_turn"].weight
+    turns = sum_measurements(each.measurements for each in found)["bits_per_turn"].weight
     assert turns == episode.turns
 
 
 def test_from_a_replay(tmp_path: Path) -> None:
     game, specs = Cluedo(players=3), ["bot:detective"] * 3
     writer = ReplayWriter(tmp_path, "game")
-    agents = seat_agents(game, specs, 5)
-    episode = asyncio.run(play(game, agents, 5, players=specs, watchers=[writer]))
+    agents = Match(game, specs, 5).seat()
+    episode = asyncio.run(play(Match(game, specs, 5), agents, watchers=[writer]))
     replay = read_replay(writer.path)
     walked = [each.ply for each in replay.walk()]
     assert assess(game, walked, episode.outcome) == assess(game, episode.plies, episode.outcome)
@@ -407,13 +426,13 @@ def test_a_narrow_judge_says_the_same_of_what_it_judges(
 def test_nothing_is_counted_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     game = Cluedo(players=4)
     moves = contest(game, ["bot:detective"] * 4, 1).plies
-    counted, solve = list[Count](), Count._solve
+    counted, solve = list[DealCount](), DealCount._solve
 
-    def counting(count: Count) -> None:
+    def counting(count: DealCount) -> None:
         counted.append(count)
         solve(count)
 
-    monkeypatch.setattr(Count, "_solve", counting)
+    monkeypatch.setattr(DealCount, "_solve", counting)
 
     def counts(*kinds: str) -> int:
         counted.clear()
@@ -431,7 +450,7 @@ def test_nothing_is_counted_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_an_accusation_reveals_is_no_deduction() -> None:
-    """Nobody could refute: seat 0 knows all. The others learn it when the game is over."""
+    """No player could refute: seat 0 knows all. The others learn it when the game is over."""
     found = judged(Suggest(*ENVELOPE), Accuse(*ENVELOPE))
     known = {each.player: each.facts for each in found if each.kind == "knowledge"}
     # Open to each: 4, 4 and 7 suspects, weapons and rooms; the same; 5, 5 and 5.
@@ -440,7 +459,7 @@ def test_what_an_accusation_reveals_is_no_deduction() -> None:
     assert known[0]["entropy_end"] == 0.0
     for player in (1, 2):
         state = Cluedo(players=3).initial_state()
-        plies(state, (Deal(ENVELOPE, HANDS), Suggest(*ENVELOPE)), {})
+        plies(state, (DealCards(ENVELOPE, HANDS), Suggest(*ENVELOPE)), {})
         entropy = CluedoKnowledge.after(state.game, player, state.log.witnessed[player]).entropy()
         assert 6 < entropy < 6.8 and known[player]["entropy_end"] == pytest.approx(entropy)
 
@@ -455,7 +474,7 @@ def test_a_false_accuser_learns_nothing_more_but_the_others_do() -> None:
 
 def test_a_turn_that_began_at_the_limit_is_not_counted() -> None:
     game = Cluedo(players=3)
-    agents = seat_agents(game, ["bot:random"] * 3, 1)
-    episode = asyncio.run(play(game, agents, 1, max_turns=2))
+    agents = Match(game, ["bot:random"] * 3, 1).seat()
+    episode = asyncio.run(play(Match(game, (), 1, max_turns=2), agents))
     found = assess(game, episode.plies, episode.outcome)
     assert sum(each.kind == "turn" for each in found) == episode.turns

@@ -1,4 +1,4 @@
-"""What a player says it believes: asked, understood in many forms, scored exactly."""
+"""Stated beliefs of a player: the question, the parser and the exact scores."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import json
 import math
 import random
 import time
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_deal import ENVELOPE, HANDS
+from pydantic import JsonValue
 
 from arena import Observation
 from arena.core.action import CHANCE
-from arena.core.json import Json
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import Accuse, Deal, EndTurn, Roll, Show, Suggest
+from games.cluedo.rules.events import Accuse, DealCards, Dealt, EndTurn, Roll, Show, Suggest
 from games.cluedo.rules.state import CluedoState
-from games.cluedo.text.belief_parser import Beliefs, read_beliefs
+from games.cluedo.text.belief_parser import StatedBeliefs, read_beliefs
 from games.cluedo.text.beliefs import FLOOR, entropy, excess_brier, relative_entropy
 
 Theme = Literal["uk", "us"]
@@ -35,12 +35,12 @@ def dealt(game: Cluedo = UK) -> CluedoState:
     own = dict(zip(UK.deck.cards, game.deck.cards, strict=True))
     state = game.initial_state()
     hands = tuple(game.deck.sort([own[card] for card in hand]) for hand in HANDS)
-    state.apply(CHANCE, Deal(Triple(*(own[card] for card in ENVELOPE)), hands))
+    state.apply(CHANCE, DealCards(Triple(*(own[card] for card in ENVELOPE)), hands))
     return state
 
 
 def played() -> CluedoState:
-    """Player 0 has seen the Revolver, and nobody could refute the three of the envelope."""
+    """Player 0 has seen the Revolver, and no player could refute the three of the envelope."""
     state = dealt()
     state.apply(0, Suggest("Reverend Green", "Revolver", "Kitchen"))
     state.apply(1, Show("Revolver"))
@@ -51,8 +51,8 @@ def played() -> CluedoState:
     return state
 
 
-def perfect(observation: Observation) -> dict[str, Json]:
-    """What a perfect reasoner answers."""
+def perfect(observation: Observation) -> dict[str, Any]:
+    """Return the answer of a perfect reasoner."""
     game = observation.game
     assert isinstance(game, Cluedo)
     knowledge = CluedoKnowledge.after(game, observation.player, observation.events)
@@ -62,18 +62,18 @@ def perfect(observation: Observation) -> dict[str, Json]:
     return {"sure": certain, "envelope": dict(zip(game.deck.cards, shares, strict=True))}
 
 
-def score(answer: Json, observation: Observation) -> dict[str, Json]:
+def score(answer: object, observation: Observation) -> dict[str, Any]:
     text = answer if isinstance(answer, str) else json.dumps(answer)
     return observation.game.score_beliefs(text, observation)
 
 
-def read(answer: str, game: Cluedo = UK) -> Beliefs:
+def read(answer: str, game: Cluedo = UK) -> StatedBeliefs:
     beliefs = read_beliefs(game, ME, answer)
     assert beliefs is not None, answer
     return beliefs
 
 
-def counts(scores: dict[str, Json]) -> dict[str, int]:
+def counts(scores: dict[str, Any]) -> dict[str, int]:
     return {kind: scores[f"sure_{kind}"] for kind in ("right", "own", "false", "premature")} | {
         "missed": scores["sure_missed"]
     }
@@ -142,7 +142,7 @@ def test_one_belief_in_many_forms(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "holder"),
+    ("stated", "holder"),
     [
         ("me", 0),
         ("Player 0", 0),
@@ -152,27 +152,27 @@ def test_one_belief_in_many_forms(answer: str) -> None:
         ("Envelope", 3),
     ],
 )
-def test_holders(said: str | int, holder: int) -> None:
-    assert read(json.dumps({"sure": {"Rope": said}})).sure == {"Rope": holder}
+def test_holders(stated: str | int, holder: int) -> None:
+    assert read(json.dumps({"sure": {"Rope": stated}})).sure == {"Rope": holder}
 
 
-@pytest.mark.parametrize("said", [3, "Player 3", -1, True, 1.5, None, [1], "somebody", "x" * 999])
-def test_no_holders(said: Json) -> None:
-    beliefs = read(json.dumps({"sure": {"Rope": said}}))
+@pytest.mark.parametrize("stated", [3, "Player 3", -1, True, 1.5, None, [1], "somebody", "x" * 999])
+def test_no_holders(stated: JsonValue) -> None:
+    beliefs = read(json.dumps({"sure": {"Rope": stated}}))
     assert beliefs.sure == {} and beliefs.ignored == 1
 
 
 @pytest.mark.parametrize(
-    "said", [-0.1, "NaN", math.nan, math.inf, 1e300, 10**4000, "likely", None, [], "1/0", "%"]
+    "stated", [-0.1, "NaN", math.nan, math.inf, 1e300, 10**4000, "likely", None, [], "1/0", "%"]
 )
-def test_no_probabilities(said: Json) -> None:
-    beliefs = read(json.dumps({"envelope": {"Rope": said, "Hall": 1}}))
+def test_no_probabilities(stated: JsonValue) -> None:
+    beliefs = read(json.dumps({"envelope": {"Rope": stated, "Hall": 1}}))
     assert beliefs.envelope == {"Hall": 1.0} and beliefs.ignored == 1
 
 
 def test_percentages_beside_bare_numbers() -> None:
-    said = {"Rope": "40%", "Dagger": 59.5, "Spanner": 0.5, "Hall": 0.25, "Study": "75%"}
-    envelope = read(json.dumps({"envelope": said})).envelope
+    stated = {"Rope": "40%", "Dagger": 59.5, "Spanner": 0.5, "Hall": 0.25, "Study": "75%"}
+    envelope = read(json.dumps({"envelope": stated})).envelope
     assert envelope["Rope"] == pytest.approx(0.4) and envelope["Spanner"] == pytest.approx(0.005)
     assert envelope["Hall"] == 0.25, "other categories may use another unit"
 
@@ -276,8 +276,7 @@ def test_open_cards_are_nowhere() -> None:
     state = game.initial_state()
     state.apply(CHANCE, state.sample_chance(random.Random(2)))
     observation = state.observe(0)
-    (dealing,) = [e for e in observation.events if getattr(e, "open_cards", ())]
-    card = dealing.to_json()["open_cards"][0]
+    (card, _) = next(e.open_cards for e in observation.events if isinstance(e, Dealt))
     scores = score({"sure": {card: "envelope"}}, observation)
     assert counts(scores) == {"right": 0, "own": 0, "false": 1, "premature": 0, "missed": 0}
 
@@ -313,7 +312,7 @@ def check_perfect(observation: Observation) -> None:
 
 def test_the_envelope_known() -> None:
     state = played()
-    # Player 1 asked for three cards that it has not itself, and nobody could refute.
+    # Player 1 asked for three cards that it has not itself, and no player could refute.
     sure = dict.fromkeys(ENVELOPE, "envelope")
     scores = score({"sure": sure, "envelope": dict.fromkeys(ENVELOPE, 1)}, state.observe(1))
     assert counts(scores) == {"right": 3, "own": 0, "false": 0, "premature": 0, "missed": 0}
@@ -366,7 +365,7 @@ OBSERVATIONS = {"uk": played().observe(0), "us": dealt(US).observe(0)}
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(["uk", "us"]), ANSWERS, st.text(max_size=20), st.integers(0, 400))
-def test_whatever_is_answered(theme: Theme, answer: Json, prose: str, cut: int) -> None:
+def test_whatever_is_answered(theme: Theme, answer: JsonValue, prose: str, cut: int) -> None:
     whole = prose + json.dumps(answer)
     for text in (whole, whole[: max(0, len(whole) - cut)], whole.replace('"', "'")):
         check_scores(score(text, OBSERVATIONS[theme]), OBSERVATIONS[theme])
@@ -378,7 +377,7 @@ def test_whatever_is_typed(text: str) -> None:
     check_scores(score('{"sure": {' + text, OBSERVATIONS["uk"]), OBSERVATIONS["uk"])
 
 
-def check_scores(scores: dict[str, Json], observation: Observation) -> None:
+def check_scores(scores: dict[str, Any], observation: Observation) -> None:
     assert json.loads(json.dumps(scores, allow_nan=False)) == scores
     if "failure" in scores:
         assert scores == {"failure": "unparsable"}

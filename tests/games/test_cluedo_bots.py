@@ -1,4 +1,4 @@
-"""The bots: what each rung knows and does, and that the ladder is one (small version).
+"""The bots: the knowledge and decisions of each, and their order of strength (small version).
 
 `make ladder` measures the ladder with error bars.
 """
@@ -12,18 +12,18 @@ import pytest
 from known_deal import ENVELOPE, HANDS
 
 from arena.agents.agent import Seat, act_now
-from arena.agents.seating import seat_agents
 from arena.core.action import Action
 from arena.core.seeds import stream
+from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.runner import play
-from games.cluedo.bots import Detective, Novice, Oracle, Sleuth
+from games.cluedo.bots import CluedoBot, Detective, Novice, Oracle
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.information import Information
+from games.cluedo.inference.information import QuestionValues
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
-    Deal,
+    DealCards,
     EndTurn,
     Move,
     Passage,
@@ -36,31 +36,31 @@ from games.cluedo.rules.state import CluedoState
 
 def after(*actions: Action, game: Cluedo | None = None) -> CluedoState:
     state = (game or Cluedo(players=3)).initial_state()
-    state.apply(-1, Deal(ENVELOPE, HANDS))
+    state.apply(-1, DealCards(ENVELOPE, HANDS))
     for action in actions:
         state.apply(state.to_act[0], action)
     return state
 
 
-def choice(bot: type[Sleuth], state: CluedoState, seed: int = 0) -> Action:
-    """What a bot that has watched so far does now."""
+def choice(bot: type[CluedoBot], state: CluedoState, seed: int = 0) -> Action:
+    """Return the action of a bot that has read all events so far."""
     player = state.to_act[0]
     agent = bot(Seat(state.game, player, stream(seed, "bot")))
     return act_now(agent, state.observe(player)).action
 
 
 def contest(game: Cluedo, specs: Sequence[str], seed: int) -> Episode:
-    return asyncio.run(play(game, seat_agents(game, specs, seed), seed))
+    return asyncio.run(play(Match(game, specs, seed)))
 
 
 @pytest.mark.parametrize("bot", [Novice, Detective, Oracle])
-def test_nobody_can_refute_so_it_is_solved(bot: type[Sleuth]) -> None:
+def test_nobody_can_refute_so_it_is_solved(bot: type[CluedoBot]) -> None:
     state = after(Suggest(*ENVELOPE))
     assert choice(bot, state) == Accuse(*ENVELOPE)
 
 
 @pytest.mark.parametrize("bot", [Novice, Detective, Oracle])
-def test_bots_do_not_accuse_without_reason(bot: type[Sleuth]) -> None:
+def test_bots_do_not_accuse_without_reason(bot: type[CluedoBot]) -> None:
     assert isinstance(choice(bot, after()), Suggest)
 
 
@@ -72,12 +72,12 @@ def test_a_novice_asks_about_what_it_has_not_seen() -> None:
 
 
 def test_a_detective_draws_the_conclusion_that_a_novice_misses() -> None:
-    """Two players say they have none of a card that a third then must not have either."""
+    """Two players show that they lack a card; the detective concludes the rest."""
     shown = (
         Suggest("Professor Plum", "Rope", "Hall"),  # Player 1 cannot; player 2 shows Plum.
         Show("Professor Plum"),
         EndTurn(),
-        Suggest("Mrs White", "Rope", "Hall"),  # Of player 1: nobody, 2 nor 0, can refute.
+        Suggest("Mrs White", "Rope", "Hall"),  # By player 1: neither 2 nor 0 can refute.
         EndTurn(),
         EndTurn(),
     )
@@ -98,7 +98,7 @@ def test_the_oracle_asks_for_more_information_than_the_average_question() -> Non
     oracle = Oracle(Seat(state.game, 0, stream(0, "bot")))
     asked = act_now(oracle, state.observe(0)).action
     assert isinstance(asked, Suggest)
-    information = Information(oracle.knowledge)
+    information = QuestionValues(oracle.knowledge)
     sample = stream(1, "sample").sample(state.game.deck.triples, 40)
     average = sum(map(information.bits, sample)) / len(sample)
     assert information.bits(asked.triple) > 1.3 * average
@@ -119,7 +119,7 @@ def test_the_oracle_shows_the_card_of_the_larger_kind() -> None:
 
 
 @pytest.mark.parametrize("bot", [Novice, Detective, Oracle])
-def test_with_a_board_bots_go_to_rooms_worth_asking_about(bot: type[Sleuth]) -> None:
+def test_with_a_board_bots_go_to_rooms_worth_asking_about(bot: type[CluedoBot]) -> None:
     state = after(Roll(), game=Cluedo(players=3, variant="classic"))
     state.apply(-1, state.parse("throw 6 6"))
     move = choice(bot, state)
@@ -173,5 +173,5 @@ def test_bots_that_join_in_the_middle_know_as_much() -> None:
     act_now(late, state.observe(state.to_act[0]))
     early = Detective(Seat(game, late.player, stream(0, "late")))
     for count in range(1, state.observe(late.player).num_events + 1):
-        early.watch(state.log.witnessed[late.player][count - 1])
+        early.observe_event(state.log.witnessed[late.player][count - 1])
     assert (early.knowledge.possible() == late.knowledge.possible()).all()

@@ -1,4 +1,4 @@
-"""What questions are worth: the fast way against counting every answer anew, and brute force."""
+"""Values of questions: the fast computation against a new count per answer, and brute force."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from test_cluedo_knowledge import random_game, small_positions
 
 from arena.core.action import CHANCE
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.answer_distribution import Answers, Position
-from games.cluedo.inference.constraints import Problem, members
-from games.cluedo.inference.counting import Count
-from games.cluedo.inference.information import Information, best_question, estimates
+from games.cluedo.inference.answer_distribution import AnswerDistribution
+from games.cluedo.inference.constraints import Constraints, card_numbers
+from games.cluedo.inference.counting import DealCount
+from games.cluedo.inference.information import QuestionValues, best_question, estimated_information
 from games.cluedo.inference.knowledge import CluedoKnowledge, RefuterModel
+from games.cluedo.inference.position_weights import PositionWeights
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import CardShown, Refuted, Suggested, Unable
 from games.cluedo.rules.state import CluedoState
@@ -37,10 +38,10 @@ def full_position(players: int, seed: int) -> CluedoKnowledge:
 
 
 def counted_anew(knowledge: CluedoKnowledge, suggestion: Triple) -> float:
-    """Expected information by counting what is left after each answer: slow, and plain."""
+    """Return the expected information by a count after each answer: slow and simple."""
     before, expected, seen = knowledge.count, 0.0, 0.0
     for answer in after_each_answer(knowledge, suggestion):
-        after = Count(answer)
+        after = DealCount(answer)
         if after.total:
             probability = float(after.total / before.total)
             expected += probability * after.entropy()
@@ -48,14 +49,14 @@ def counted_anew(knowledge: CluedoKnowledge, suggestion: Triple) -> float:
     return max(0.0, before.entropy() - expected / seen) if seen else 0.0
 
 
-def after_each_answer(knowledge: CluedoKnowledge, suggestion: Triple) -> Iterator[Problem]:
-    """What the suggester would know."""
+def after_each_answer(knowledge: CluedoKnowledge, suggestion: Triple) -> Iterator[Constraints]:
+    """Yield the knowledge of the suggester after each answer."""
     named = sum(1 << knowledge.game.deck.index[card] for card in suggestion)
-    problem = knowledge.problem.copy()
+    constraints = knowledge.constraints.copy()
     for refuter in knowledge.game.refuters(knowledge.player):
-        holder = problem.holders[refuter]
-        for card in members(named & holder.may):
-            answer = problem.copy()
+        holder = constraints.holders[refuter]
+        for card in card_numbers(named & holder.may):
+            answer = constraints.copy()
             answer.holders[refuter].must |= 1 << card
             # Without a weight, "logic" would count a deal once for each card it could show.
             answer.holders[refuter].showings += (named,)
@@ -63,7 +64,7 @@ def after_each_answer(knowledge: CluedoKnowledge, suggestion: Triple) -> Iterato
         if named & holder.must:
             return
         holder.may &= ~named
-    yield problem
+    yield constraints
 
 
 @settings(max_examples=60, deadline=None)
@@ -72,7 +73,7 @@ def test_every_question_of_a_small_deck(
     state: CluedoState, refuter: RefuterModel, player: int
 ) -> None:
     knowledge = knowledge_of(state, player % state.game.num_players, refuter)
-    information = Information(knowledge)
+    information = QuestionValues(knowledge)
     for triple in state.game.deck.triples:
         expected = counted_anew(knowledge, triple)
         assert information.bits(triple) == pytest.approx(expected, abs=1e-9)
@@ -84,7 +85,7 @@ def test_full_decks(players: int) -> None:
     worth_asking = 0
     for seed in range(8):
         knowledge = full_position(players, seed)
-        information = Information(knowledge)
+        information = QuestionValues(knowledge)
         for triple in random.Random(seed).sample(knowledge.game.deck.triples, 4):
             expected = counted_anew(knowledge, triple)
             assert information.bits(triple) == pytest.approx(expected, abs=1e-9)
@@ -97,12 +98,14 @@ def test_python_integers_take_over_where_64_bits_do_not_suffice(
 ) -> None:
     knowledge = full_position(5, 2)
     triples = knowledge.game.deck.triples[::40]
-    fast = [Information(knowledge).bits(triple) for triple in triples]
-    monkeypatch.setattr(Count, "_bound", lambda self: 2**80)
+    fast = [QuestionValues(knowledge).bits(triple) for triple in triples]
+    monkeypatch.setattr(DealCount, "_bound", lambda self: 2**80)
     wide = CluedoKnowledge(knowledge.game, knowledge.player)
-    wide.problem = knowledge.problem.copy()
+    wide.constraints = knowledge.constraints.copy()
     assert wide.count.covers.dtype == object
-    assert [Information(wide).bits(triple) for triple in triples] == pytest.approx(fast, abs=1e-12)
+    assert [QuestionValues(wide).bits(triple) for triple in triples] == pytest.approx(
+        fast, abs=1e-12
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -112,7 +115,7 @@ def test_what_a_refutation_tells(state: CluedoState, rng: random.Random) -> None
     game, player = state.game, rng.randrange(state.game.num_players)
     knowledge = knowledge_of(state, player)
     asked = rng.choice(game.deck.triples)
-    answers = Answers(Position(knowledge), asked)
+    answers = AnswerDistribution(PositionWeights(knowledge), asked)
     unable: list[int] = []
     for seat in game.refuters(player):
         held = [card for card in asked if card in state.hands[seat]]
@@ -121,15 +124,15 @@ def test_what_a_refutation_tells(state: CluedoState, rng: random.Random) -> None
         unable.append(seat)
     if not held:
         return
-    told = answers.refutation(seat)
+    entropies = answers.refutation(seat)
     for card in (None, *held):
         view = CluedoKnowledge(game, player)
-        view.problem = knowledge.problem.copy()
+        view.constraints = knowledge.constraints.copy()
         for event in (Suggested(player, *asked), Unable(tuple(unable)), Refuted(seat, player)):
             view.update(event)
         if card:
             view.update(CardShown(seat, player, card))
-        entropy = told.after[card] if card else told.entropy
+        entropy = entropies.after_card[card] if card else entropies.before_card
         assert entropy == pytest.approx(view.entropy(), abs=1e-9)
 
 
@@ -138,7 +141,7 @@ def test_the_best_question_is_the_best_or_nearly() -> None:
     lost = []
     for seed in range(12):
         knowledge = full_position(4, seed)
-        information = Information(knowledge)
+        information = QuestionValues(knowledge)
         most = max(map(information.bits, knowledge.game.deck.triples))
         best = best_question(knowledge, knowledge.game.suggestions())
         assert best.bits == information.bits(best.suggestion.triple) <= most
@@ -159,7 +162,7 @@ def test_only_legal_questions_are_the_best() -> None:
 def test_the_estimate_is_close_before_anything_is_known() -> None:
     state = random_game(Cluedo(players=4), random.Random(1), moves=0)
     knowledge = knowledge_of(state, 0)
-    information, estimated = Information(knowledge), estimates(knowledge)
+    information, estimated = QuestionValues(knowledge), estimated_information(knowledge)
     for triple in state.game.deck.triples[::25]:
         assert estimated[triple] == pytest.approx(information.bits(triple), abs=0.15)
 
@@ -177,7 +180,7 @@ def test_cards_that_nobody_can_show_are_equal() -> None:
     state = random_game(Cluedo(players=3), random.Random(4), moves=0)
     own = {c: [x for x in c if x in state.hands[0]] for c in state.game.deck.categories}
     category = next(cards for cards, held in own.items() if len(held) > 1)
-    kinds = Position(knowledge_of(state, 0)).kinds
+    kinds = PositionWeights(knowledge_of(state, 0)).kinds
     assert {kinds[card] for card in own[category]} == {-1}
     others = [card for card in category if card not in own[category]]
     assert len({kinds[card] for card in others}) == 1, "nothing tells them apart yet"

@@ -18,16 +18,16 @@ from arena.core.action import CHANCE, Action
 from arena.core.event import Event
 from games.cluedo.base import CluedoBase
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.constraints import Holder, Problem
-from games.cluedo.inference.counting import Count
-from games.cluedo.inference.information import Information
+from games.cluedo.inference.constraints import Constraints, Holder
+from games.cluedo.inference.counting import DealCount
+from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge, RefuterModel
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
     CardShown,
-    Deal,
+    DealCards,
     Dealt,
     EndTurn,
     EnvelopeSeen,
@@ -66,7 +66,7 @@ def all_deals(game: CluedoBase, open_cards: tuple[str, ...]) -> Iterator[tuple[T
 def likelihood(
     player: int, events: list[Event], envelope: Triple, hands: Hands, refuter: RefuterModel
 ) -> float:
-    """How probable what `player` witnessed is under this deal, straight from the rules."""
+    """Return the probability of the witnessed events under this deal, from the rules."""
     weight, named = 1.0, set[str]()
     for event in events:
         match event:
@@ -169,7 +169,7 @@ def test_equals_brute_force(state: CluedoState, refuter: RefuterModel, rng: rand
     for joint in answers.values():
         probability = sum(joint.values())
         information += sum(p * math.log2(p / probability) for p in joint.values())
-    assert Information(knowledge).bits(suggestion) == pytest.approx(information, abs=1e-9)
+    assert QuestionValues(knowledge).bits(suggestion) == pytest.approx(information, abs=1e-9)
 
 
 def possible_answers(
@@ -197,12 +197,12 @@ def test_open_cards_are_nobodys() -> None:
 
 @pytest.mark.parametrize("times", [1, 24, 25, 64, 400])
 def test_a_question_asked_again_and_again(times: int) -> None:
-    """Whoever always shows one card of three most likely has no other of them; never a failure.
+    """A refuter that always shows the same card of three probably has no other of them.
 
     The weight of holding both is 2**-times, of holding all three 3**-times.
     """
     state = Cluedo(players=3).initial_state()
-    state.apply(CHANCE, Deal(ENVELOPE, HANDS))
+    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
     knowledge, asked = CluedoKnowledge(state.game, 0), Triple("Mrs Peacock", "Revolver", "Library")
     for event in state.log.witnessed[0]:
         knowledge.update(event)
@@ -238,7 +238,7 @@ def test_the_refuter_model_matters_and_does_not_change_certainty() -> None:
 
 @pytest.mark.parametrize("players", [3, 6])
 def test_calibrated_on_full_decks(players: int) -> None:
-    """Of the cards said to be in the envelope with probability p, a share p is there."""
+    """Among cards with probability p to be in the envelope, a share p is there."""
     game = Cluedo(players=players)
     predicted, happened = [], []
     for seed in range(60):
@@ -281,11 +281,11 @@ def test_python_integers_take_over_where_64_bits_do_not_suffice(
     state = random_game(Cluedo(players=5), random.Random(8), moves=14, accuse=0.0)
     knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
     fast = knowledge.marginals()
-    monkeypatch.setattr(Count, "_bound", lambda self: 2**80)
-    slow = Count(knowledge.problem)
+    monkeypatch.setattr(DealCount, "_bound", lambda self: 2**80)
+    slow = DealCount(knowledge.constraints)
     np.testing.assert_array_equal(fast, slow.marginals())
 
 
 def test_contradiction_has_no_deals() -> None:
     holders = [Holder(1, 0b111), Holder(1, 0b111, must=0b001), Holder(3, 0b111, must=0b001)]
-    assert Count(Problem(3, (0b001, 0b010, 0b100), holders)).total == 0.0
+    assert DealCount(Constraints(3, (0b001, 0b010, 0b100), holders)).total == 0.0

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_deal import ENVELOPE, HANDS
+from pydantic import JsonValue
 
 from arena.core.action import CHANCE, Action
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
@@ -20,7 +21,7 @@ from games.cluedo.rules.events import (
     Accuse,
     Accused,
     CardShown,
-    Deal,
+    DealCards,
     Dealt,
     EndTurn,
     EnvelopeSeen,
@@ -36,13 +37,13 @@ from games.cluedo.rules.events import (
     Unable,
     WeaponMoved,
 )
-from games.cluedo.rules.state import CluedoState, Phase
+from games.cluedo.rules.state import CluedoState, TurnPhase
 
 
-def dealt(**options: object) -> CluedoState:
+def dealt(**options: JsonValue) -> CluedoState:
     """Three players and a deal that the tests know."""
     state = Cluedo(players=3, **options).initial_state()
-    state.apply(CHANCE, Deal(ENVELOPE, HANDS))
+    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
     return state
 
 
@@ -103,7 +104,7 @@ def test_nobody_can_refute() -> None:
     state = dealt()
     events = act(state, Suggest("Mrs White", "Dagger", "Kitchen"))
     assert events[1:] == [Unable((1, 2))]
-    assert state.phase is Phase.ACCUSE
+    assert state.phase is TurnPhase.ACCUSE
 
 
 def test_a_refuter_may_not_show_what_was_not_named() -> None:
@@ -154,7 +155,7 @@ def test_one_suggestion_and_one_accusation_a_turn() -> None:
 # With the board
 
 
-def board_state(**options: object) -> CluedoState:
+def board_state(**options: JsonValue) -> CluedoState:
     return dealt(variant="classic", **options)
 
 
@@ -194,7 +195,7 @@ def test_a_suggestion_summons_the_suspect_who_may_then_stay() -> None:
     assert {action.room for action in stay} == {"Lounge"}
     assert Roll() in state.legal_actions(1)
     act(state, stay[0])
-    assert state.phase in (Phase.REFUTE, Phase.ACCUSE)
+    assert state.phase in (TurnPhase.REFUTE, TurnPhase.ACCUSE)
 
 
 def test_a_summons_lapses_after_the_turn() -> None:
@@ -223,13 +224,13 @@ def test_a_suggestion_brings_the_weapon() -> None:
 def test_a_false_accuser_does_not_block_a_door() -> None:
     state = board_state()
     (outside,) = board.DOORS["Study"]
-    state._put("Miss Scarlett", board.square(*outside), "walks")
+    state._place_pawn("Miss Scarlett", board.square(*outside), "walks")
     events = act(state, Accuse("Mrs White", "Rope", "Study"))
     assert PawnMoved("Miss Scarlett", "Study", "steps aside") in events
     assert board.can_leave("Study", state.squares)
 
 
-@pytest.mark.parametrize("draw", [Throw(9, 9), EndTurn(), Deal(ENVELOPE, HANDS[:2]), Roll()])
+@pytest.mark.parametrize("draw", [Throw(9, 9), EndTurn(), DealCards(ENVELOPE, HANDS[:2]), Roll()])
 def test_chance_cannot_bring_about_anything(draw: Action) -> None:
     with pytest.raises(IllegalAction):
         Cluedo(players=3).initial_state().apply(CHANCE, draw)
@@ -238,8 +239,8 @@ def test_chance_cannot_bring_about_anything(draw: Action) -> None:
 def test_a_player_shut_in_may_pass_the_turn() -> None:
     state = board_state()
     (outside,) = board.DOORS["Study"]
-    state._put("Miss Scarlett", "Study", "walks")
-    state._put("Professor Plum", board.square(*outside), "walks")
+    state._place_pawn("Miss Scarlett", "Study", "walks")
+    state._place_pawn("Professor Plum", board.square(*outside), "walks")
     legal = state.legal_actions(0)
     assert Roll() not in legal and EndTurn() in legal and Passage() in legal
 
@@ -294,7 +295,7 @@ def test_cards_are_conserved_and_refutations_true(variant: str, players: int, se
         ({"players": 6, "suspects": 2, "weapons": 2, "rooms": 3}, "too small for 6 players"),
     ],
 )
-def test_bad_options_say_what_is_allowed(options: dict[str, object], message: str) -> None:
+def test_bad_options_say_what_is_allowed(options: dict[str, JsonValue], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         make_game("cluedo", **options)
     assert "\n" not in str(caught.value)

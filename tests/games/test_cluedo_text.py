@@ -10,13 +10,13 @@ from known_deal import ENVELOPE, HANDS
 from arena.core.action import CHANCE
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import events
-from games.cluedo.rules.events import Deal, EndTurn, Show, Suggest
+from games.cluedo.rules.events import DealCards, EndTurn, Show, Suggest
 from games.cluedo.rules.state import CluedoState
 
 
 def played() -> CluedoState:
     state = Cluedo(players=3).initial_state()
-    state.apply(CHANCE, Deal(ENVELOPE, HANDS))
+    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
     state.apply(0, Suggest("Reverend Green", "Revolver", "Hall"))
     state.apply(1, Show("Revolver"))
     state.apply(0, EndTurn())
@@ -85,8 +85,8 @@ def test_parts_of_a_chat_add_up_to_the_whole() -> None:
         parts += "".join(f"{line}\n" for line in talk if "Show one of" not in line)
         read = state.observe(2).num_events
     whole = state.observe(2).text("events").splitlines()
-    told = [line for line in whole if "Your action" not in line and "Show one of" not in line]
-    assert parts == "".join(f"{line}\n" for line in told)
+    expected = [line for line in whole if "Your action" not in line and "Show one of" not in line]
+    assert parts == "".join(f"{line}\n" for line in expected)
 
 
 @pytest.mark.parametrize("variant", ["cards", "classic"])

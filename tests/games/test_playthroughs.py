@@ -1,4 +1,4 @@
-"""Golden playthroughs: what a fixed game looks like to each seat, word by word.
+"""Golden playthroughs: the exact text of a fixed game for each seat.
 
 `make playthroughs` writes them anew; a difference is then read and committed, or it is a bug.
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from arena.agents.seating import seat_agents
 from arena.core.action import CHANCE
+from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.runner import play
 from arena.plugins.loader import make_game
@@ -34,7 +34,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
 
 
 def written_out(episode: Episode) -> str:
-    """Every ply, and at each decision what the player had been told since its last one."""
+    """Return every ply and, at each decision, the text since the player's previous one."""
     game = make_game(episode.header.game, **episode.header.options)
     state = game.initial_state()
     lines = [game.rules(), ""]
@@ -58,7 +58,7 @@ def written_out(episode: Episode) -> str:
 @pytest.mark.parametrize(("file", "name", "options", "specs"), GAMES, ids=[g[0] for g in GAMES])
 def test_playthrough(file: str, name: str, options: dict[str, Any], specs: list[str]) -> None:
     game = make_game(name, **options)
-    text = written_out(asyncio.run(play(game, seat_agents(game, specs, 1), 1, players=specs)))
+    text = written_out(asyncio.run(play(Match(game, specs, 1), Match(game, specs, 1).seat())))
     path = FOLDER / f"{file}.txt"
     if os.environ.get("ARENA_WRITE_PLAYTHROUGHS"):
         path.write_text(text, encoding="utf-8")

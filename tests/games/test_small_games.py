@@ -1,4 +1,4 @@
-"""The rules of tic-tac-toe, Kuhn poker and Goofspiel, held against what theory says of them."""
+"""The rules of tic-tac-toe, Kuhn poker and Goofspiel, compared with theory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import AmbiguousAction, IllegalAction, InvalidAction, UsageError
 from arena.core.game import Game, State
 from arena.core.observation import Observation
-from arena.testing.conformance import check_game
+from arena.testing import check_game
 from games.goofspiel.game import Bid, BidsRevealed, Goofspiel, GoofspielState, TurnUp
-from games.kuhn_poker.game import BET, CARDS, PASS, Deal, KuhnPoker, Showdown
+from games.kuhn_poker.game import BET, CARDS, PASS, DealHands, KuhnPoker, Showdown
 from games.tictactoe.game import Mark, TicTacToe, TicTacToeState
 
 AnyState = TypeVar("AnyState", bound=State)
@@ -166,7 +166,7 @@ def test_kuhn_poker_shows_both_cards_at_a_showdown(
 ) -> None:
     chips = returns_of_the_higher_card
     for cards in permutations(CARDS, 2):
-        state = after(KuhnPoker(), Deal(cards), *moves)
+        state = after(KuhnPoker(), DealHands(cards), *moves)
         higher = CARDS.index(cards[0]) > CARDS.index(cards[1])
         assert state.returns() == ((chips, -chips) if higher else (-chips, chips))
         for player in (0, 1):
@@ -178,7 +178,7 @@ def test_kuhn_poker_shows_both_cards_at_a_showdown(
 @pytest.mark.parametrize(("moves", "winner"), [((BET, PASS), 0), ((PASS, BET, PASS), 1)])
 def test_kuhn_poker_shows_nothing_after_a_fold(moves: tuple[Action, ...], winner: int) -> None:
     for cards in permutations(CARDS, 2):
-        state = after(KuhnPoker(), Deal(cards), *moves)
+        state = after(KuhnPoker(), DealHands(cards), *moves)
         assert state.returns() == ((1, -1) if winner == 0 else (-1, 1))
         assert state.reason() == f"Player {1 - winner} folds"
         for player in (0, 1):
@@ -192,7 +192,7 @@ def test_kuhn_poker_hides_the_other_card(moves: tuple[Action, ...]) -> None:
     for player in (0, 1):
         for own in CARDS:
             views = {
-                seen(after(KuhnPoker(), Deal(cards), *moves).observe(player))
+                seen(after(KuhnPoker(), DealHands(cards), *moves).observe(player))
                 for cards in permutations(CARDS, 2)
                 if cards[player] == own
             }
@@ -217,7 +217,7 @@ Strategy = Callable[[Observation], dict[Action, float]]
 
 
 def kuhn_strategy(bet: dict[tuple[str, str], float]) -> Strategy:
-    """How often to bet with this card after these moves; a pair that is not named never bets."""
+    """Return a strategy: probability to bet with a card after moves, 0 for unlisted pairs."""
 
     def act(observation: Observation) -> dict[Action, float]:
         arrays = observation.arrays()
@@ -267,7 +267,7 @@ def branches(state: State, strategies: dict[int, Strategy]) -> list[tuple[State,
 
 
 def expected_return(state: State, strategies: dict[int, Strategy]) -> float:
-    """What player 0 earns on average."""
+    """Return the expected return of player 0."""
     if state.is_terminal:
         return state.returns()[0]
     return sum(p * expected_return(child, strategies) for child, p in branches(state, strategies))
@@ -368,7 +368,7 @@ def test_goofspiel_leaders_share_a_win_and_the_others_the_loss() -> None:
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_goofspiel_bids_stay_sealed_until_the_last(players: int) -> None:
-    """After some have committed, nobody's view tells that they have, still less to what."""
+    """Before the last commitment, no view shows that others have committed."""
     game = Goofspiel(players=players, cards=4)
     before = after(game, TurnUp(3))
     for first in (1, 2, 3, 4):
@@ -469,7 +469,7 @@ def test_random_play_is_zero_sum(game: Game, rng: random.Random) -> None:
 def test_resample_varies_what_is_hidden_and_nothing_else() -> None:
     """Otherwise the check of non-interference would compare a world with itself."""
     rng = random.Random(0)
-    deal, passes, bets = Step(CHANCE, Deal(("King", "Jack"))), Step(0, PASS), Step(1, BET)
+    deal, passes, bets = Step(CHANCE, DealHands(("King", "Jack"))), Step(0, PASS), Step(1, BET)
     poker = [KuhnPoker().resample([deal, passes, bets], 0, rng) for _ in range(20)]
     cards = {str(world[0].action) for world in poker if world}
     assert cards == {"deal King, Jack", "deal King, Queen"}

@@ -10,19 +10,19 @@ from scripted_table import ASK, SPEC, Busy, check_sums, quick, settle, table
 from arena.core.errors import BudgetSpent, UsageError
 from arena.llm.backend import Completion
 from arena.llm.service import LLMService
-from backends.scripted import Reply, Scripted
+from backends.scripted import ScriptedBackend, ScriptedReply
 
 
 def test_tokens_stop_before_they_are_exceeded_whatever_is_in_flight() -> None:
-    reply = Reply("yes", prompt_tokens=10, completion_tokens=30, seconds=0.002)
-    play = table(lambda _: reply, max_tokens=1000, concurrency=50)
+    reply = ScriptedReply("yes", prompt_tokens=10, completion_tokens=30, seconds=0.002)
+    play = table(lambda _: reply, token_limit=1000, concurrency=50)
     results = asyncio.run(play.ask_many(50))
     spent = play.tally.prompt_tokens + play.tally.completion_tokens
     # A call may need 100 and takes 40: the last one that may go leaves less than 100.
     assert 900 < spent <= 1000
     assert results.count("yes") * 40 == spent
     spending = [error for error in results if isinstance(error, BudgetSpent)]
-    assert "--max-tokens 1000" in str(spending[0])
+    assert "--token-limit 1000" in str(spending[0])
     assert "920 tokens" in str(spending[0])
     assert play.tally.failures == {"budget": len(spending)}
     check_sums(play.tally)
@@ -31,7 +31,9 @@ def test_tokens_stop_before_they_are_exceeded_whatever_is_in_flight() -> None:
 def test_dollars_stop_before_they_are_exceeded_whatever_is_in_flight() -> None:
     llm = LLMService(quick(concurrency=50), max_cost=0.10)
     backend = Busy(
-        lambda _: Reply("y", prompt_tokens=20, completion_tokens=80, cost=0.007, seconds=0.005)
+        lambda _: ScriptedReply(
+            "y", prompt_tokens=20, completion_tokens=80, cost=0.007, seconds=0.005
+        )
     )
     llm.add(SPEC, backend)
 
@@ -48,8 +50,8 @@ def test_dollars_stop_before_they_are_exceeded_whatever_is_in_flight() -> None:
 
 
 def test_a_failed_first_call_leaves_the_price_to_the_next() -> None:
-    answers = iter([Reply(error="bad_request")])
-    play = table(lambda _: next(answers, Reply("yes", cost=0.001)), max_cost=1)
+    answers = iter([ScriptedReply(error="bad_request")])
+    play = table(lambda _: next(answers, ScriptedReply("yes", cost=0.001)), max_cost=1)
     results = asyncio.run(play.ask_many(3))
     assert results[1:] == ["yes", "yes"]
 
@@ -57,14 +59,14 @@ def test_a_failed_first_call_leaves_the_price_to_the_next() -> None:
 def test_an_unknown_cost_is_said_once_and_limits_nothing() -> None:
     play = table(lambda _: "yes", max_cost=0.01)
     assert asyncio.run(play.ask_many(5)) == ["yes"] * 5
-    assert play.said == ["scripted: its provider tells no cost, so --max-cost cannot limit it"]
+    assert play.said == ["scripted: its provider reports no cost, so --max-cost cannot limit it"]
     assert play.tally.unknown_cost == 5
 
 
 def test_one_budget_for_all_backends() -> None:
-    reply = Reply("yes", prompt_tokens=10, completion_tokens=40)
-    play = table(lambda _: reply, max_tokens=200)
-    play.llm.add("scripted:other", Scripted(lambda _: reply))
+    reply = ScriptedReply("yes", prompt_tokens=10, completion_tokens=40)
+    play = table(lambda _: reply, token_limit=200)
+    play.llm.add("scripted:other", ScriptedBackend(lambda _: reply))
 
     async def run() -> int:
         for number in range(100):

@@ -10,13 +10,13 @@ from scripted_table import GONE, SPEC, Busy, check_sums, count_errors, quick, se
 from arena.core.errors import StopPlaying
 from arena.llm.backend import Completion, Request
 from arena.llm.service import LLMService
-from backends.scripted import Reply
+from backends.scripted import ScriptedReply
 
 
 def test_a_short_outage_pauses_everybody_and_costs_nobody_a_call() -> None:
     outage = time.monotonic() + 0.4
 
-    def reply(_: Request) -> str | Reply:
+    def reply(_: Request) -> str | ScriptedReply:
         return GONE if time.monotonic() < outage else "yes"
 
     play = table(reply, breaker_failures=3, max_retries=1)
@@ -32,7 +32,7 @@ def test_a_short_outage_pauses_everybody_and_costs_nobody_a_call() -> None:
 
 def test_while_a_backend_is_down_one_probe_at_a_time_goes_through() -> None:
     llm = LLMService(quick(breaker_failures=5, patience=0.5, max_retries=9), say=lambda _: None)
-    backend = Busy(lambda _: Reply(error="server_error", seconds=0.01))
+    backend = Busy(lambda _: ScriptedReply(error="server_error", seconds=0.01))
     llm.add(SPEC, backend)
 
     async def run() -> list[Completion | BaseException]:
@@ -84,7 +84,10 @@ def test_without_patience_a_backend_that_is_down_ends_the_run_at_once() -> None:
 def test_a_probe_that_hangs_does_not_outlast_patience() -> None:
     answers = iter([GONE, GONE])
     play = table(
-        lambda _: next(answers, Reply(seconds=60)), breaker_failures=2, patience=0.3, concurrency=2
+        lambda _: next(answers, ScriptedReply(seconds=60)),
+        breaker_failures=2,
+        patience=0.3,
+        concurrency=2,
     )
     started = time.monotonic()
     results = asyncio.run(play.ask_many(4))
@@ -93,8 +96,8 @@ def test_a_probe_that_hangs_does_not_outlast_patience() -> None:
 
 
 def test_who_sleeps_before_a_retry_is_woken_when_the_run_ends() -> None:
-    answers = iter([Reply(error="rate_limit", retry_after=1.9)])
-    wrong_key = Reply(error="authentication", seconds=0.05)
+    answers = iter([ScriptedReply(error="rate_limit", retry_after=1.9)])
+    wrong_key = ScriptedReply(error="authentication", seconds=0.05)
     play = table(lambda _: next(answers, wrong_key), breaker_failures=2)
     started = time.monotonic()
     results = asyncio.run(play.ask_many(3))
@@ -103,13 +106,13 @@ def test_who_sleeps_before_a_retry_is_woken_when_the_run_ends() -> None:
 
 
 def test_a_refusal_is_a_sign_of_life() -> None:
-    play = table([GONE, GONE, Reply(error="rate_limit"), "yes", "yes"], breaker_failures=2)
+    play = table([GONE, GONE, ScriptedReply(error="rate_limit"), "yes", "yes"], breaker_failures=2)
     assert asyncio.run(play.ask_many(2)) == ["yes", "yes"]
     assert len(play.said) == 2
 
 
 def test_a_success_between_failures_keeps_the_breaker_closed() -> None:
-    faltering: list[str | Reply] = [GONE, "yes"]
+    faltering: list[str | ScriptedReply] = [GONE, "yes"]
     play = table(["yes", *faltering * 6], breaker_failures=2)
 
     async def run() -> None:
@@ -127,7 +130,7 @@ def test_who_was_never_there_is_waited_for_at_once() -> None:
 
 
 def test_a_wrong_key_ends_the_run_at_once() -> None:
-    play = table([Reply(error="authentication", text="OPENROUTER_API_KEY was refused")])
+    play = table([ScriptedReply(error="authentication", text="OPENROUTER_API_KEY was refused")])
     results = asyncio.run(play.ask_many(1)) + asyncio.run(play.ask_many(2))
     assert [str(error) for error in results] == [
         "scripted: OPENROUTER_API_KEY was refused; finished games are kept"
@@ -138,7 +141,7 @@ def test_a_wrong_key_ends_the_run_at_once() -> None:
 
 
 def test_a_cancelled_probe_lets_another_one_through() -> None:
-    answers = iter([GONE, GONE, Reply(seconds=60)])
+    answers = iter([GONE, GONE, ScriptedReply(seconds=60)])
     play = table(lambda _: next(answers, "yes"), breaker_failures=2)
 
     async def run() -> list[str | BaseException]:

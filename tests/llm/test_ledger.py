@@ -21,7 +21,7 @@ from arena.cli.common.accounts import write_ledger
 from arena.core.errors import BackendError, FailureCause, StopPlaying
 from arena.llm.backend import Request
 from arena.llm.ledger import Ledger, percentile
-from backends.scripted import Reply, Scripted
+from backends.scripted import ScriptedBackend, ScriptedReply
 
 
 @hypothesis_settings(max_examples=25, deadline=None)
@@ -29,14 +29,14 @@ from backends.scripted import Reply, Scripted
 def test_the_ledger_adds_up_against_what_the_backend_counted(seed: int, failing: float) -> None:
     rng = random.Random(seed)
     causes = [cause for cause in get_args(FailureCause) if cause != "authentication"]
-    given: list[Reply] = []
+    given: list[ScriptedReply] = []
 
-    def reply(_: Request) -> Reply:
+    def reply(_: Request) -> ScriptedReply:
         if rng.random() < failing:
-            given.append(Reply(error=rng.choice(causes)))
+            given.append(ScriptedReply(error=rng.choice(causes)))
         else:
             tokens = rng.randrange(50)
-            given.append(Reply("y", prompt_tokens=tokens, completion_tokens=3, cost=0.25))
+            given.append(ScriptedReply("y", prompt_tokens=tokens, completion_tokens=3, cost=0.25))
         return given[-1]
 
     play = table(reply, max_retries=rng.randrange(4), backoff=0, breaker_failures=4, patience=0.05)
@@ -56,8 +56,8 @@ def test_the_ledger_adds_up_against_what_the_backend_counted(seed: int, failing:
 
 
 def test_cancelled_calls_release_all_they_held_and_are_counted() -> None:
-    answers = iter([Reply(seconds=60)] * 2)
-    play = table(lambda _: next(answers, "yes"), concurrency=2, max_tokens=300)
+    answers = iter([ScriptedReply(seconds=60)] * 2)
+    play = table(lambda _: next(answers, "yes"), concurrency=2, token_limit=300)
 
     async def run() -> list[str | BaseException]:
         calls = [asyncio.create_task(play.ask()) for _ in range(5)]
@@ -89,8 +89,8 @@ def test_a_fault_of_a_backends_program_comes_out_and_is_counted() -> None:
 def test_the_ledger_is_written_and_shown(tmp_path: Path) -> None:
     from rich.console import Console
 
-    play = table(["a", Reply(error="rate_limit"), Reply("b", cost=0.5)])
-    play.llm.add("scripted:2", Scripted(["c"]))
+    play = table(["a", ScriptedReply(error="rate_limit"), ScriptedReply("b", cost=0.5)])
+    play.llm.add("scripted:2", ScriptedBackend(["c"]))
 
     async def run() -> None:
         await play.ask()

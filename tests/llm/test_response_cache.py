@@ -15,11 +15,11 @@ from scripted_table import ASK, GONE, SPEC, Table, check_sums, quick, table
 
 from arena.cli.common.accounts import write_ledger
 from arena.core.errors import ArenaError, UsageError
-from arena.core.spec import shown
+from arena.core.spec import redacted
 from arena.llm.backend import Choice, Completion, Message, Request, Sampling, Token, Usage
 from arena.llm.response_cache import ResponseCache, key_of
 from arena.llm.service import LLMService
-from backends.scripted import Scripted
+from backends.scripted import ScriptedBackend
 
 FULL = Completion(
     choices=(Choice("Ünïcode 🂡", "length", "hm", "no", (Token(7, "a", float("-inf"), -0.5),)),),
@@ -36,7 +36,7 @@ FULL = Completion(
 def test_the_same_request_is_answered_from_the_cache(tmp_path: Path) -> None:
     cache = tmp_path / "new" / "answers.sqlite"
     for run in range(2):
-        play = table(["first", "second"], cache=cache, max_tokens=1000)
+        play = table(["first", "second"], cache=cache, token_limit=1000)
 
         async def ask(play: Table = play) -> list[Completion]:
             async with play.llm as llm:
@@ -158,13 +158,13 @@ def test_several_processes_share_a_cache(tmp_path: Path) -> None:
 def test_no_secret_is_written(tmp_path: Path) -> None:
     secret = "hunter2-and-more"
     spec = f"scripted://user:{secret}@host:1/v1#model@3"
-    assert shown(spec) == "scripted://host:1/v1#model@3"
-    assert shown("http://host/v1#a@3") == "http://host/v1#a@3"
+    assert redacted(spec) == "scripted://host:1/v1#model@3"
+    assert redacted("http://host/v1#a@3") == "http://host/v1#a@3"
     said: list[str] = []
     llm = LLMService(quick(breaker_failures=1), cache=tmp_path / "c", say=said.append)
-    llm.add(spec, Scripted([GONE, "yes"]))
+    llm.add(spec, ScriptedBackend([GONE, "yes"]))
     with pytest.raises(UsageError) as refused:
-        llm.add(spec, Scripted([]))
+        llm.add(spec, ScriptedBackend([]))
 
     async def run() -> None:
         async with llm:

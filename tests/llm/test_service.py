@@ -14,22 +14,22 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from misbehaving import Misbehaving
 from scripted_table import ASK, SPEC, Busy, check_sums, quick, table
-from tenacity import AsyncRetrying, RetryCallState
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, StopPlaying, UsageError
 from arena.llm.backend import Message, Request, Sampling
 from arena.llm.ledger import Tally
-from arena.llm.rate_limit import RetryWait, estimate_tokens
+from arena.llm.rate_limit import estimate_tokens
+from arena.llm.retry import backoff as seconds_of_backoff
 from arena.llm.service import LLMService
 from arena.llm.settings import Limits, ServiceSettings, Settings
-from backends.scripted import RETRYABLE, Reply, Scripted
+from backends.scripted import RETRYABLE, ScriptedBackend, ScriptedReply
 
 # Retries
 
 
 @pytest.mark.parametrize("cause", get_args(FailureCause))
 def test_only_what_may_succeed_later_is_tried_again(cause: FailureCause) -> None:
-    play = table([Reply(error=cause), Reply(error=cause), "yes"])
+    play = table([ScriptedReply(error=cause), ScriptedReply(error=cause), "yes"])
     if cause in RETRYABLE:
         assert asyncio.run(play.ask()) == "yes"
         assert play.tally.retries == {cause: 2}
@@ -42,7 +42,9 @@ def test_only_what_may_succeed_later_is_tried_again(cause: FailureCause) -> None
 
 
 def test_after_the_last_retry_the_error_comes_out() -> None:
-    play = table([Reply(error="server_error", text=f"try {n}") for n in range(9)], max_retries=3)
+    play = table(
+        [ScriptedReply(error="server_error", text=f"try {n}") for n in range(9)], max_retries=3
+    )
     with pytest.raises(BackendError, match="try 3") as raised:
         asyncio.run(play.ask())
     assert raised.value.cause == "server_error"
@@ -50,7 +52,7 @@ def test_after_the_last_retry_the_error_comes_out() -> None:
 
 
 def test_a_rate_limit_is_waited_out_however_often_it_is_met_within_patience() -> None:
-    busy = [Reply(error="rate_limit")] * 6
+    busy = [ScriptedReply(error="rate_limit")] * 6
     play = table([*busy, "yes"], max_retries=2)
     assert asyncio.run(play.ask()) == "yes" and play.tally.tries == 7
     impatient = table([*busy, "never"], max_retries=2, patience=0)
@@ -61,18 +63,18 @@ def test_a_rate_limit_is_waited_out_however_often_it_is_met_within_patience() ->
 
 def test_a_context_overflow_comes_out_as_it_is() -> None:
     with pytest.raises(ContextOverflow):
-        asyncio.run(table([Reply(error="context_length")]).ask())
+        asyncio.run(table([ScriptedReply(error="context_length")]).ask())
 
 
 def test_retry_after_is_waited_for() -> None:
-    play = table([Reply(error="rate_limit", retry_after=0.15), "yes"])
+    play = table([ScriptedReply(error="rate_limit", retry_after=0.15), "yes"])
     started = time.monotonic()
     assert asyncio.run(play.ask()) == "yes"
     assert 0.15 <= time.monotonic() - started < 1.5
 
 
 def test_a_retry_after_beyond_patience_is_not_waited_for() -> None:
-    play = table([Reply(error="rate_limit", retry_after=2.5), "never"], patience=2.0)
+    play = table([ScriptedReply(error="rate_limit", retry_after=2.5), "never"], patience=2.0)
     started = time.monotonic()
     with pytest.raises(BackendError):
         asyncio.run(play.ask())
@@ -90,30 +92,24 @@ def test_a_retry_after_beyond_patience_is_not_waited_for() -> None:
 def test_full_jitter_stays_within_its_bounds(
     retry: int, backoff: float, longest: float, retry_after: float | None
 ) -> None:
-    wait = RetryWait(Limits(backoff=backoff, max_backoff=longest))  # type: ignore[call-arg]
-    state = RetryCallState(AsyncRetrying(), None, (), {})
-    state.attempt_number = retry
-    error = BackendError("late", "rate_limit", retryable=True, retry_after=retry_after)
-    state.set_exception((BackendError, error, None))
+    limits = Limits(backoff=backoff, max_backoff=longest)  # type: ignore[call-arg]
+    wait = seconds_of_backoff(limits, retry, retry_after)
     upper = min(longest, backoff * 2.0 ** min(retry - 1, 900))
     if retry_after is None:
-        assert 0 <= wait(state) <= upper
+        assert 0 <= wait <= upper
     else:
-        assert retry_after <= wait(state) <= max(upper, retry_after + backoff)
+        assert retry_after <= wait <= max(upper, retry_after + backoff)
 
 
 def test_jitter_uses_the_whole_window() -> None:
-    wait = RetryWait(Limits(backoff=1.0, max_backoff=8.0))  # type: ignore[call-arg]
-    state = RetryCallState(AsyncRetrying(), None, (), {})
-    state.attempt_number = 3
-    state.set_exception((BackendError, BackendError("no", "timeout", retryable=True), None))
-    drawn = sorted(wait(state) for _ in range(400))
+    limits = Limits(backoff=1.0, max_backoff=8.0)  # type: ignore[call-arg]
+    drawn = sorted(seconds_of_backoff(limits, failures=3) for _ in range(400))
     assert drawn[0] < 0.4
     assert 3.6 < drawn[-1] <= 4.0
 
 
 def test_a_call_that_takes_too_long_is_a_timeout() -> None:
-    play = table([Reply("late", seconds=5), "in time"], call_timeout=0.05)
+    play = table([ScriptedReply("late", seconds=5), "in time"], call_timeout=0.05)
     assert asyncio.run(play.ask()) == "in time"
     assert play.tally.retries == {"timeout": 1}
 
@@ -123,7 +119,7 @@ def test_a_call_that_takes_too_long_is_a_timeout() -> None:
 
 def test_no_more_calls_in_flight_than_allowed() -> None:
     llm = LLMService(quick(concurrency=5))
-    backend = Busy(lambda _: Reply("yes", seconds=0.01))
+    backend = Busy(lambda _: ScriptedReply("yes", seconds=0.01))
     llm.add(SPEC, backend)
 
     async def run() -> None:
@@ -134,7 +130,7 @@ def test_no_more_calls_in_flight_than_allowed() -> None:
 
 
 def test_waiting_for_a_retry_holds_no_slot() -> None:
-    replies = iter([Reply(error="rate_limit", retry_after=1.2)])
+    replies = iter([ScriptedReply(error="rate_limit", retry_after=1.2)])
     play = table(lambda _: next(replies, "yes"), concurrency=1)
 
     async def run() -> float:
@@ -177,7 +173,7 @@ def test_a_request_above_the_limit_of_a_minute_passes() -> None:
 def test_limits_of_one_kind_of_backend() -> None:
     settings = Settings(service=ServiceSettings(scripted={"max_retries": 0}))  # type: ignore[call-arg]
     llm = LLMService(settings)
-    llm.add(SPEC, Scripted([Reply(error="server_error"), "never"]))
+    llm.add(SPEC, ScriptedBackend([ScriptedReply(error="server_error"), "never"]))
     with pytest.raises(BackendError):
         asyncio.run(llm.complete(SPEC, ASK))
 
@@ -220,7 +216,7 @@ def test_a_server_that_is_started_again_is_found_again() -> None:
                 await call
 
     asyncio.run(run())
-    assert f"nothing answers at http://127.0.0.1:{port}/v1" in said[0]
+    assert f"cannot connect to http://127.0.0.1:{port}/v1" in said[0]
     assert said[1].endswith("is back after 0 s")
 
 
@@ -231,7 +227,7 @@ def test_backends_are_made_once_and_closed(tmp_path: Path) -> None:
     (tmp_path / "replies").write_text('"one"\n')
     closed: list[str] = []
 
-    class Closing(Scripted):
+    class Closing(ScriptedBackend):
         async def close(self) -> None:
             closed.append(self.model)
             if self.model == "first":
@@ -243,7 +239,7 @@ def test_backends_are_made_once_and_closed(tmp_path: Path) -> None:
     llm.add("mine", Closing([], model="first"))
     llm.add("yours", Closing([], model="second"))
     with pytest.raises(UsageError, match="already"):
-        llm.add("mine", Scripted([]))
+        llm.add("mine", ScriptedBackend([]))
 
     async def run() -> None:
         async with llm:

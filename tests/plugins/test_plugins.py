@@ -68,7 +68,7 @@ def test_an_installed_plugin_is_listed_and_played(site: Path, tmp_path: Path) ->
 
 def test_a_third_partys_game_passes_the_conformance_kit(site: Path, tmp_path: Path) -> None:
     code = (
-        "from arena.testing.conformance import check_game; from arena import make_game; "
+        "from arena.testing import check_game; from arena import make_game; "
         "check_game(make_game('nim', heaps=4))"
     )
     done = python("-c", code, site=site, cwd=tmp_path)
@@ -109,12 +109,64 @@ def test_a_plugin_called_like_a_bundled_one_takes_nothing_down(
     assert "cluedo" in found.names("game")
 
 
-def test_two_claims_to_one_name_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_claims_a_taken_name_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def register(catalog: Catalog) -> None:
+        catalog.add("game", "other", "other:Other")
         catalog.add("game", "cluedo", "other:Cluedo")
 
-    with pytest.raises(ArenaError, match="two plugins claim the game 'cluedo': games .* thief"):
-        filled_with(monkeypatch, thief=register)
+    with pytest.warns(PluginWarning, match="'thief' .*two plugins claim the game 'cluedo': games"):
+        found = filled_with(monkeypatch, thief=register)
+    assert "other" not in found.names("game")
+    assert [e.plugin for e in found.entries("game") if e.name == "cluedo"] == ["games"]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), SystemExit("bye"), RecursionError(), OSError()])
+def test_a_plugin_cannot_stop_the_program(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def register(catalog: Catalog) -> None:
+        raise error
+
+    with pytest.warns(PluginWarning, match="plugin 'quitter' .*is left out"):
+        found = filled_with(monkeypatch, quitter=register)
+    assert "cluedo" in found.names("game")
+
+
+def test_an_interrupt_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def register(catalog: Catalog) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        filled_with(monkeypatch, slow=register)
+
+
+def test_bundled_packages_register_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = filled_with(monkeypatch)  # A warning would be an error here.
+    plugins_of = {entry.plugin for kind in found.entries_by_kind() for entry in found.entries(kind)}
+    assert plugins_of == {"arena", "backends", "games", "trainers"}
+
+
+def test_a_bundled_package_is_loaded_like_any_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    def register(catalog: Catalog) -> None:
+        raise RuntimeError("bad day")
+
+    monkeypatch.setattr("trainers.register", register)
+    with pytest.warns(PluginWarning, match="plugin 'trainers' .* is left out: .*bad day"):
+        found = filled_with(monkeypatch)
+    assert "cluedo" in found.names("game")
+
+
+@pytest.mark.parametrize("source", ["raise SystemExit(3)", "1 / 0", "Other = None"])
+def test_a_game_that_cannot_be_imported_is_an_error_of_arena(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    (tmp_path / "broken_game.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_game", raising=False)
+    found = Catalog()
+    found.add("game", "broken", "broken_game:Game")
+    with pytest.raises(ArenaError, match=r"game 'broken' of arena \(broken_game:Game\) cannot be"):
+        found.load("game", "broken")
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:

@@ -1,4 +1,4 @@
-"""A study: what each perspective is told, and above all what it is not."""
+"""A analysis: what each perspective is told, and above all what it is not."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from studied import (
     Details,
     World,
     everything,
+    known_analysis,
     known_game,
-    known_study,
     lines,
     random_game,
     recorded,
 )
 
 from arena.agents.model_call import Attempt
-from arena.agents.seating import seat_agents
 from arena.core.action import CHANCE, Step
 from arena.core.errors import ReplayError
 from arena.core.game import Game
-from arena.episodes.record import Branch, DecisionLine, Header, ReplayWriter
+from arena.episodes.match import Match
+from arena.episodes.record import Branch, DecisionLine, Header
 from arena.episodes.replay import read_replay
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.plugins.loader import make_game
-from arena.testing.conformance import random_positions, sampled_positions
+from arena.testing.positions import random_positions, sampled_positions
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, Show, Suggest
 from games.goofspiel.game import BidsRevealed
-from replays.analysis import timeline_json as story_module
-from replays.analysis.redaction import seeds_in
-from replays.analysis.seating import Former, formerly, players_at
-from replays.analysis.study import Study
+from replays.analysis import timeline_json as timeline_module
+from replays.analysis.redaction import find_seeds
+from replays.analysis.replay_analysis import ReplayAnalysis
+from replays.analysis.seating import FormerPlayer, former_players, players_at
 
 GAMES = [
     make_game("cluedo", players=3, suspects=3, weapons=3, rooms=4),
@@ -52,7 +53,7 @@ GAMES = [
 # What nobody may learn
 
 
-def other_worlds(game: Game, seed: int) -> Iterator[tuple[Study, Study, int]]:
+def other_worlds(game: Game, seed: int) -> Iterator[tuple[ReplayAnalysis, ReplayAnalysis, int]]:
     """Pairs of games that a seat cannot tell apart."""
     rng = random.Random(seed)
     last = list(random_positions(game, seed))[-1]
@@ -62,8 +63,8 @@ def other_worlds(game: Game, seed: int) -> Iterator[tuple[Study, Study, int]]:
             assert other is not None
             mine, theirs = World(1, "here", seat), World(2, "elsewhere", seat)
             yield (
-                Study(recorded(game, position.history, mine)),
-                Study(recorded(game, other, theirs)),
+                ReplayAnalysis(recorded(game, position.history, mine)),
+                ReplayAnalysis(recorded(game, other, theirs)),
                 seat,
             )
 
@@ -74,37 +75,43 @@ def test_nobody_can_tell_its_world_from_another(game: Game) -> None:
     for seed in (0, 1):
         for mine, theirs, seat in other_worlds(game, seed):
             assert everything(mine, seat) == everything(theirs, seat), f"seed {seed}, seat {seat}"
-            assert mine.story() != theirs.story(), "the worlds are the same"
+            assert mine.timeline() != theirs.timeline(), "the worlds are the same"
 
 
 def test_a_card_that_is_shown_is_seen_by_two() -> None:
     asked = Suggest("Miss Scarlett", "Lead Piping", "Library")
-    study = known_study(END, asked, Show("Miss Scarlett"), END)
-    third, shower, open_ = (study.story(seat)["plies"][3] for seat in (2, 0, None))
-    asker = study.story(1)["plies"][3]
+    analysis = known_analysis(END, asked, Show("Miss Scarlett"), END)
+    third, shower, open_ = (analysis.timeline(seat)["plies"][3] for seat in (2, 0, None))
+    asker = analysis.timeline(1)["plies"][3]
     assert third["player"] is None and third["action"] is None and not third["events"]
     assert asker["player"] == 0 and asker["action"] is None, "the event tells which card"
     assert "Miss Scarlett" in asker["events"][0]["text"] and asker["events"][0]["private"]
     for told in (shower, open_):
         assert told["player"] == 0 and told["action"] == "show Miss Scarlett"
     assert asker["events"][0]["audience"] == [0, 1]
-    assert [told["asked"] for told in (third, asker, shower)] == [False, False, True]
+    assert [told["has_requests"] for told in (third, asker, shower)] == [False, False, True]
 
 
 def test_hidden_cards_are_nowhere_in_a_seats_documents() -> None:
-    study = known_study(END, END, END)
+    analysis = known_analysis(END, END, END)
     for seat in range(3):
-        plies = json.dumps(study.story(seat)["plies"])
+        plies = json.dumps(analysis.timeline(seat)["plies"])
         for holder, hand in enumerate((*HANDS, ENVELOPE)):
             for card in hand:
                 assert (card in plies) == (holder == seat)
-    assert "seed" not in study.story(0)["game"] and study.story()["game"]["seed"] == 1
+    assert "seed" not in analysis.timeline(0)["game"] and analysis.timeline()["game"]["seed"] == 1
 
 
 def test_decisions_of_others_are_their_own() -> None:
-    study = known_study(END, END)
-    assert [study.decision(ply, 0) is None for ply in range(3)] == [True, False, True]
-    assert [study.decision(ply) is None for ply in range(-1, 4)] == [True, True, False, False, True]
+    analysis = known_analysis(END, END)
+    assert [analysis.decision(ply, 0) is None for ply in range(3)] == [True, False, True]
+    assert [analysis.decision(ply) is None for ply in range(-1, 4)] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_who_commits_first_is_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,24 +126,24 @@ def test_who_commits_first_is_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
         state.apply(player, action)
         if len(history) == 4:
             break
-    study = Study(recorded(game, history))
-    rounds = study.story(1)["plies"][:4]
+    analysis = ReplayAnalysis(recorded(game, history))
+    rounds = analysis.timeline(1)["plies"][:4]
     assert [ply["player"] for ply in rounds] == [CHANCE, None, 1, None]
     assert [ply["to_act"] for ply in rounds] == [[1], [1], [], []]
     assert rounds[3]["events"] and rounds[3]["action"] is None
-    assert [ply["player"] for ply in study.story()["plies"][:4]] == [CHANCE, 0, 1, 2]
+    assert [ply["player"] for ply in analysis.timeline()["plies"][:4]] == [CHANCE, 0, 1, 2]
 
 
 def test_comments_on_what_a_seat_could_not_know_are_not_for_it() -> None:
     asked = Suggest("Miss Scarlett", "Candlestick", "Kitchen")
-    study = known_study(END, asked, Show("Miss Scarlett"), END)
-    kinds = [(each["kind"], each["player"]) for each in study.comments()]
+    analysis = known_analysis(END, asked, Show("Miss Scarlett"), END)
+    kinds = [(each["kind"], each["player"]) for each in analysis.comments()]
     assert kinds == [("suggestion", 1), ("refutation", 0), ("answer", 1)]
-    assert not list(study.comments(0))
-    assert [each["kind"] for each in study.comments(1)] == ["suggestion", "answer"]
-    told = {measure["title"] for measure in study.summaries()[0]["measures"]}
+    assert not list(analysis.comments(0))
+    assert [each["kind"] for each in analysis.comments(1)] == ["suggestion", "answer"]
+    told = {measure["title"] for measure in analysis.summaries()[0]["measures"]}
     assert "bits shown" in told
-    assert "bits shown" not in {each["title"] for each in study.summaries(0)[0]["measures"]}
+    assert "bits shown" not in {each["title"] for each in analysis.summaries(0)[0]["measures"]}
 
 
 def test_a_branch_names_its_parent_only_where_all_is_open() -> None:
@@ -145,11 +152,11 @@ def test_a_branch_names_its_parent_only_where_all_is_open() -> None:
     file, before = "kuhn-seed77.jsonl", replay.header.players
     branch = Branch(parent=file, parent_sha256="0" * 64, ply=1, seed=5, players=before)
     replay.header = replay.header.model_copy(update={"branches": (branch,)})
-    study = Study(replay)
+    analysis = ReplayAnalysis(replay)
     sat = {"ply": 1, "players": ["bot:random", "bot:random"]}
     opened = {"parent": "kuhn-seed77.jsonl", "seed": 5, **sat}
-    assert study.story()["game"]["branches"] == [opened]
-    assert study.story(1)["game"]["branches"] == [{"parent": "", **sat}]
+    assert analysis.timeline()["game"]["branches"] == [opened]
+    assert analysis.timeline(1)["game"]["branches"] == [{"parent": "", **sat}]
 
 
 SEED = 1_928_374_650
@@ -165,61 +172,61 @@ def test_no_seed_of_a_request_is_in_a_seats_documents() -> None:
     details: Details = {1: {"attempts": asked, "note": [complaint, SEED, {complaint: "x"}]}}
     replay = recorded(Cluedo(players=3), known_game(END, END), None, details)
     replay.moves[1] = replay.moves[1].model_copy(update={"failure": f"error: {complaint}"})
-    study = Study(replay)
-    assert everything(study, None).count(str(SEED)) == 9 + 1
+    analysis = ReplayAnalysis(replay)
+    assert everything(analysis, None).count(str(SEED)) == 9 + 1
     for seat in range(3):
-        assert str(SEED) not in everything(study, seat)
-    own = study.decision(1, 0)
+        assert str(SEED) not in everything(analysis, seat)
+    own = analysis.decision(1, 0)
     assert own is not None and own["attempts"][0]["sampling"] == {"stop": ["x"]}
     assert own["attempts"][1]["excerpt"] == "cannot take {'seed': …}"
-    assert "error" in str(study.story(0)["plies"][1]["failure"])
+    assert "error" in str(analysis.timeline(0)["plies"][1]["failure"])
 
 
 def test_seeds_of_requests_as_a_model_is_asked(tmp_path: Path) -> None:
     """Of a game as it is played, not as a test makes it up."""
     specs = [SPEC, "bot:random", "bot:random"]
     game, writer = make_game("cluedo", players=3), ReplayWriter(tmp_path, "game")
-    agents = seat_agents(game, specs, 5, llm=table(["What?", "end turn"] * 9).llm)
-    asyncio.run(play(game, agents, 5, max_turns=6, players=specs, watchers=[writer]))
+    agents = Match(game, specs, 5).seat(table(["What?", "end turn"] * 9).llm)
+    asyncio.run(play(Match(game, specs, 5, max_turns=6), agents, watchers=[writer]))
     replay = read_replay(writer.path)
     noted = [move.details for move in replay.moves if isinstance(move, DecisionLine)]
-    seeds = {seed for details in noted for seed in seeds_in(details)}
+    seeds = {seed for details in noted for seed in find_seeds(details)}
     assert len(seeds) >= 2
-    study = Study(replay)
+    analysis = ReplayAnalysis(replay)
     for seat in range(3):
-        documents = everything(study, seat)
+        documents = everything(analysis, seat)
         assert not [seed for seed in seeds if seed in documents]
-    assert all(seed in everything(study, None) for seed in seeds)
+    assert all(seed in everything(analysis, None) for seed in seeds)
 
 
-# The story
+# The timeline
 
 
 @pytest.mark.parametrize("game", GAMES, ids=lambda game: f"{game.name} {game.num_players}")
 @pytest.mark.parametrize("seat", [None, 1])
-def test_a_story_can_be_continued(game: Game, seat: int | None) -> None:
-    study = Study(recorded(game, random_game(game, 3)))
-    full = study.story(seat)
+def test_a_timeline_can_be_continued(game: Game, seat: int | None) -> None:
+    analysis = ReplayAnalysis(recorded(game, random_game(game, 3)))
+    full = analysis.timeline(seat)
     assert full["first"] == 0 and len(full["scenes"]) == len(full["plies"]) + 1
     for first in range(len(full["plies"]) + 1):
-        later = study.story(seat, first)
+        later = analysis.timeline(seat, first)
         assert later["plies"] == full["plies"][first:]
         assert later["scenes"][1:] == full["scenes"][first + 1 :]
         shown = [scene for scene in full["scenes"][: first + 1] if scene is not None]
         assert later["scenes"][0] == (shown[-1] if shown else None), "its own scene stands"
-    assert study.story(seat, 10**6)["first"] == len(full["plies"])
+    assert analysis.timeline(seat, 10**6)["first"] == len(full["plies"])
 
 
 def test_a_game_without_a_scene_has_its_diagram(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(story_module, "_has_scene", lambda game: False)
-    study = known_study(END, Suggest(*ENVELOPE), END)
-    scenes = study.story(0)["scenes"]
-    assert study.story()["game"]["scene"] is None
-    assert "Miss Scarlett" in scenes[0] and scenes[1] != scenes[0], "its hand is marked"
+    monkeypatch.setattr(timeline_module, "_has_scene", lambda game: False)
+    analysis = known_analysis(END, Suggest(*ENVELOPE), END)
+    scenes = analysis.timeline(0)["scenes"]
+    assert analysis.timeline()["game"]["scene"] is None
+    assert "Miss Scarlett" in str(scenes[0]) and scenes[1] != scenes[0], "its hand is marked"
     assert scenes[2] is None, "nothing to see in the end of a turn"
     assert scenes[3] is not None, "nobody could refute"
-    monkeypatch.setattr(story_module, "LONGEST_DRAWN", 3)
-    assert known_study(END, END).story(0)["scenes"] == [None] * 4
+    monkeypatch.setattr(timeline_module, "MAX_DIAGRAM_EVENTS", 3)
+    assert known_analysis(END, END).timeline(0)["scenes"] == [None] * 4
 
 
 def test_what_is_said_of_a_file(tmp_path: Path) -> None:
@@ -228,15 +235,15 @@ def test_what_is_said_of_a_file(tmp_path: Path) -> None:
     lines = [replay.header.to_json(), *(m.model_dump(mode="json") for m in replay.moves)]
     file = tmp_path / "x.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)) + '\n{"type": "dec', encoding="utf-8")
-    cut_off = Study(read_replay(file)).story(0)
+    cut_off = ReplayAnalysis(read_replay(file)).timeline(0)
     assert cut_off["notice"] and "cut off" in cut_off["notice"]
     assert len(cut_off["plies"]) == 2 and cut_off["outcome"] is None
     file.write_text("\n".join(map(json.dumps, lines[:2])) + "\n", encoding="utf-8")
-    unfinished = Study(read_replay(file)).story()
+    unfinished = ReplayAnalysis(read_replay(file)).timeline()
     assert unfinished["notice"] and "unfinished" in unfinished["notice"]
     file.write_text(json.dumps(lines[0]) + "\n", encoding="utf-8")
-    empty = Study(read_replay(file))
-    assert empty.story()["plies"] == [] and len(empty.story()["scenes"]) == 1
+    empty = ReplayAnalysis(read_replay(file))
+    assert empty.timeline()["plies"] == [] and len(empty.timeline()["scenes"]) == 1
     assert empty.decision(0) is None and empty.summaries() == []
 
 
@@ -244,7 +251,7 @@ def test_a_move_that_does_not_fit() -> None:
     replay = recorded(Cluedo(players=3), known_game(END))
     replay.moves.append(DecisionLine(ply=2, player=0, action="end turn", failure=None, seconds=0.0))
     with pytest.raises(ReplayError, match="ply 3"):
-        Study(replay)
+        ReplayAnalysis(replay)
 
 
 def test_a_long_game_opens_quickly() -> None:
@@ -261,56 +268,56 @@ def test_a_long_game_opens_quickly() -> None:
         state.apply(player, action)
     replay = recorded(game, history)
     began = time.process_time()
-    story = Study(replay).story()
-    assert sum(len(ply["events"]) for ply in story["plies"]) >= 2000
+    timeline = ReplayAnalysis(replay).timeline()
+    assert sum(len(ply["events"]) for ply in timeline["plies"]) >= 2000
     assert time.process_time() - began < 1.5
 
 
 # What is known, and what is said of it
 
 
-def test_knowledge_is_told_when_it_changes() -> None:
-    study = known_study(END, Suggest(*ENVELOPE), END, END)
-    known = study.knowledge(1)
-    assert known is not None and known["of"] == 1
+def test_posterior_entries_are_changes() -> None:
+    analysis = known_analysis(END, Suggest(*ENVELOPE), END, END)
+    known = analysis.posterior(1)
+    assert known is not None and known["player"] == 1
     assert known["places"] == ["Player 0", "Player 1", "Player 2", "Envelope"]
     assert len(known["things"]) == len(known["kinds"]) == 21
-    assert [each["position"] for each in known["known"]] == [0, 1, 3]
-    assert known["known"][0]["worlds"] == "5557616064", "all deals"
-    last = known["known"][-1]
+    assert [each["position"] for each in known["entries"]] == [0, 1, 3]
+    assert known["entries"][0]["worlds"] == "5557616064", "all deals"
+    last = known["entries"][-1]
     assert last["bits"] == 0.0 and last["grid"] is not None
     assert last["grid"][known["things"].index("Rope")] == [0, 0, 0, 1]
     assert all(sum(row) == pytest.approx(1.0, abs=1e-5) for row in last["grid"])
-    assert Study(recorded(make_game("goofspiel"), [])).knowledge(0) is None
+    assert ReplayAnalysis(recorded(make_game("goofspiel"), [])).posterior(0) is None
 
 
 def test_comments_say_from_when_on_they_may_be_shown() -> None:
     asked = Suggest("Miss Scarlett", "Lead Piping", "Library")
-    study = known_study(END, asked, Show("Miss Scarlett"), END)
-    found = [(each["ply"], each["found"], each["kind"]) for each in study.comments()]
+    analysis = known_analysis(END, asked, Show("Miss Scarlett"), END)
+    found = [(each["ply"], each["visible_from"], each["kind"]) for each in analysis.comments()]
     assert found == [(2, 3, "suggestion"), (3, 4, "refutation"), (2, 4, "answer")]
-    study = Study(recorded(GAMES[0], random_game(GAMES[0])))
-    comments = list(study.comments())
-    places = [each["found"] for each in comments]
-    assert places == sorted(places) and places[-1] <= len(study.story()["plies"])
-    assert all(each["ply"] < each["found"] for each in comments)
+    analysis = ReplayAnalysis(recorded(GAMES[0], random_game(GAMES[0])))
+    comments = list(analysis.comments())
+    places = [each["visible_from"] for each in comments]
+    assert places == sorted(places) and places[-1] <= len(analysis.timeline()["plies"])
+    assert all(each["ply"] < each["visible_from"] for each in comments)
     mistakes = [each["player"] for each in comments if each["mistake"]]
-    assert [s["mistakes"] for s in study.summaries()] == [mistakes.count(p) for p in range(3)]
+    assert [s["mistakes"] for s in analysis.summaries()] == [mistakes.count(p) for p in range(3)]
 
 
 def test_the_end_is_judged_when_it_is_there() -> None:
     missed = (Suggest(*ENVELOPE), END, END, END)
-    running = known_study(*missed)
+    running = known_analysis(*missed)
     assert "unused certainty" not in {each["kind"] for each in running.comments()}
-    over = known_study(*missed, END, Accuse(*ENVELOPE))
+    over = known_analysis(*missed, END, Accuse(*ENVELOPE))
     last = list(over.comments())[-1]
-    assert (last["kind"], last["player"], last["found"]) == ("unused certainty", 0, 7)
+    assert (last["kind"], last["player"], last["visible_from"]) == ("unused certainty", 0, 7)
     assert all("/" not in m["title"] for m in over.summaries()[0]["measures"])
 
 
 def test_several_may_read_the_comments_at_once() -> None:
-    study = known_study(Suggest(*ENVELOPE), END, Suggest(*ENVELOPE), END)
-    first, second = study.comments(), study.comments(0)
+    analysis = known_analysis(Suggest(*ENVELOPE), END, Suggest(*ENVELOPE), END)
+    first, second = analysis.comments(), analysis.comments(0)
     assert next(first) == next(second)
     assert [each["kind"] for each in first] == [
         "answer",
@@ -325,15 +332,15 @@ def test_several_may_read_the_comments_at_once() -> None:
 def test_what_others_played_before_a_branch_is_not_summed_up() -> None:
     missed = (Suggest(*ENVELOPE), END, END, END, END, END, END)
     replay = recorded(Cluedo(players=3), known_game(*missed))
-    assert Study(replay).summaries()[0]["mistakes"] == 2
+    assert ReplayAnalysis(replay).summaries()[0]["mistakes"] == 2
     branch = Branch(
         parent="p.jsonl", parent_sha256="0" * 64, ply=3, seed=5, players=("a", "b", "c")
     )
     replay.header = replay.header.model_copy(update={"branches": (branch,)})
-    study = Study(replay)
-    assert sum(each["mistake"] for each in study.comments()) == 2, "they are shown all the same"
-    assert [study.summaries(seat)[0]["mistakes"] for seat in (None, 0)] == [1, 1]
-    assert "bits gained" not in {each["title"] for each in study.summaries()[0]["measures"]}
+    analysis = ReplayAnalysis(replay)
+    assert sum(each["mistake"] for each in analysis.comments()) == 2, "they are shown all the same"
+    assert [analysis.summaries(seat)[0]["mistakes"] for seat in (None, 0)] == [1, 1]
+    assert "bits gained" not in {each["title"] for each in analysis.summaries()[0]["measures"]}
 
 
 def branched(*branches: tuple[int, str]) -> Header:
@@ -350,16 +357,20 @@ def branched(*branches: tuple[int, str]) -> Header:
     ("branches", "played", "former"),
     [
         ((), ["now"] * 5, []),
-        (((2, "old"),), ["old", "old", "now", "now", "now"], [Former("old", 2)]),
-        (((1, "a"), (3, "c")), ["a", "c", "c", "now", "now"], [Former("c", 3), Former("a", 1)]),
-        (((3, "a"), (1, "c")), ["a", "now", "now", "now", "now"], [Former("a", 1)]),
+        (((2, "old"),), ["old", "old", "now", "now", "now"], [FormerPlayer("old", 2)]),
+        (
+            ((1, "a"), (3, "c")),
+            ["a", "c", "c", "now", "now"],
+            [FormerPlayer("c", 3), FormerPlayer("a", 1)],
+        ),
+        (((3, "a"), (1, "c")), ["a", "now", "now", "now", "now"], [FormerPlayer("a", 1)]),
         (((2, "now"),), ["now"] * 5, []),
         (((0, "old"),), ["now"] * 5, []),
     ],
 )
 def test_who_sat_there(
-    branches: tuple[tuple[int, str], ...], played: list[str], former: list[Former]
+    branches: tuple[tuple[int, str], ...], played: list[str], former: list[FormerPlayer]
 ) -> None:
     header = branched(*branches)
     assert [players_at(header, ply)[0] for ply in range(5)] == played
-    assert list(formerly(header, 0)) == former and not list(formerly(header, 1))
+    assert list(former_players(header, 0)) == former and not list(former_players(header, 1))

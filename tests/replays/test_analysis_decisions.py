@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from studied import END, Details, known_game, known_study, lines, recorded
+from studied import END, Details, known_analysis, known_game, lines, recorded
 
 from arena.agents.model_call import Attempt, requests_of
-from arena.core.json import Json
 from arena.llm.backend import Message
 from games.cluedo.game import Cluedo
-from replays.analysis.beliefs import percent
+from replays.analysis.beliefs import format_percent
 from replays.analysis.documents import AttemptJson, DecisionJson, MessageJson
-from replays.analysis.prompts import LONGEST, beside, compare
-from replays.analysis.study import Study
+from replays.analysis.prompt_diff import MAX_MESSAGE_CHARACTERS, diff_lines, diff_messages
+from replays.analysis.replay_analysis import ReplayAnalysis
 
 
 def said(message: MessageJson) -> str:
-    return "".join(text for what, text in message["parts"] if what != "gone")
+    return "".join(text for what, text in message["parts"] if what != "removed")
 
 
-def decided(study: Study, ply: int) -> DecisionJson:
-    found = study.decision(ply)
+def decided(analysis: ReplayAnalysis, ply: int) -> DecisionJson:
+    found = analysis.decision(ply)
     assert found is not None
     return found
 
 
-def test_requests_are_told_in_full_beside_the_last_one() -> None:
+def test_requests_are_compared_with_the_last_one() -> None:
     attempts = [
         Attempt(messages=lines("rules", "turn 1\nyour cards\n"), failure="illegal"),
         Attempt(kept=2, messages=lines("no"), tokens=((5, -0.5, None),)),
@@ -38,8 +38,8 @@ def test_requests_are_told_in_full_beside_the_last_one() -> None:
     ]
     first, second, third = (attempt.to_json() for attempt in attempts)
     details = {1: {"attempts": [first, second]}, 4: {"attempts": [third]}}
-    study = known_study(END, END, END, END, details=details)
-    told: list[AttemptJson] = [*decided(study, 1)["attempts"], *decided(study, 4)["attempts"]]
+    analysis = known_analysis(END, END, END, END, details=details)
+    told: list[AttemptJson] = [*decided(analysis, 1)["attempts"], *decided(analysis, 4)["attempts"]]
     full = [[message.content for message in request] for request in requests_of(attempts)]
     assert [each["unchanged"] for each in told] == [0, 2, 0], "once in a decision, all is told"
     assert [each["unchanged_characters"] for each in told] == [0, len("".join(full[0])), 0]
@@ -47,25 +47,25 @@ def test_requests_are_told_in_full_beside_the_last_one() -> None:
         assert [said(message) for message in each["messages"]] == request[each["unchanged"] :]
     before = [[message["sent_before"] for message in each["messages"]] for each in told]
     assert before == [[False, False], [False], [True, False]]
-    changed = [("gone", "turn 1\n"), ("new", "turn 2\n"), ("same", "your cards\n")]
+    changed = [("removed", "turn 1\n"), ("added", "turn 2\n"), ("same", "your cards\n")]
     assert told[2]["messages"][1]["parts"] == changed
     assert told[1]["tokens"] == [{"id": 5, "logprob": -0.5}] and told[0]["failure"] == "illegal"
-    asked = [ply["asked"] for ply in study.story()["plies"]]
+    asked = [ply["has_requests"] for ply in analysis.timeline()["plies"]]
     assert asked == [False, True, False, False, True]
 
 
-def growing(count: int, text: str) -> list[Json]:
+def growing(count: int, text: str) -> list[Any]:
     """Each keeps all that was sent before and adds to it."""
     return [Attempt(kept=kept, messages=lines(text)).to_json() for kept in range(count)]
 
 
 def test_a_chat_that_grows_is_not_told_again_and_again() -> None:
     text = "x" * 2_000
-    study = known_study(END, END, END, END, details={
+    analysis = known_analysis(END, END, END, END, details={
         1: {"attempts": growing(1_200, text)},
         4: {"attempts": [Attempt(kept=1_200, messages=lines("now")).to_json()]},
     })  # fmt: skip
-    first, later = decided(study, 1), decided(study, 4)
+    first, later = decided(analysis, 1), decided(analysis, 4)
     assert (len(first["attempts"]), first["more_attempts"]) == (20, 1_180)
     assert [each["unchanged"] for each in first["attempts"]] == list(range(20))
     assert all(len(each["messages"]) == 1 for each in first["attempts"])
@@ -77,10 +77,10 @@ def test_a_chat_that_grows_is_not_told_again_and_again() -> None:
 
 def test_a_decision_with_very_many_attempts() -> None:
     began = time.process_time()
-    attempts: list[Json] = [{"kept": kept, "messages": []} for kept in range(200_000)]
-    found = decided(known_study(END, details={1: {"attempts": attempts}}), 1)
+    attempts: list[Any] = [{"kept": kept, "messages": []} for kept in range(200_000)]
+    found = decided(known_analysis(END, details={1: {"attempts": attempts}}), 1)
     assert (len(found["attempts"]), found["more_attempts"]) == (20, 199_980)
-    unread = decided(known_study(END, details={1: {"attempts": [7] * 10_000}}), 1)
+    unread = decided(known_analysis(END, details={1: {"attempts": [7] * 10_000}}), 1)
     assert unread["other"] == {"attempts": [7] * 20}
     assert time.process_time() - began < 5
 
@@ -93,7 +93,7 @@ def test_a_decision_is_no_longer_than_two_million_characters() -> None:
         sampling={"stop": ["s" * 3_000_000]},
     )
     details: Details = {1: {"attempts": [big.to_json()] * 3, "note": "n" * 3_000_000}}
-    found = decided(known_study(END, details=details), 1)
+    found = decided(known_analysis(END, details=details), 1)
     assert len(json.dumps(found)) < 2_100_000
     first, *_, last = found["attempts"]
     assert first["reply"] == "r" * 300_000
@@ -104,7 +104,7 @@ def test_a_decision_is_no_longer_than_two_million_characters() -> None:
 
 
 def test_what_was_allowed() -> None:
-    found = decided(known_study(END), 1)
+    found = decided(known_analysis(END), 1)
     assert len(found["legal"]) == 60 and found["legal"][0].startswith("suggest")
     assert found["more_legal"] == 2 * 6 * 6 * 9 + 1 - 60
     assert found["action"] == "end turn" and found["player"] == 0
@@ -113,13 +113,15 @@ def test_what_was_allowed() -> None:
 @pytest.mark.parametrize(
     "attempts", [7, None, "x", {}, [[]], [{"messages": 3}], [{"messages": [], "reply": 1}]]
 )
-def test_details_that_make_no_sense_are_handed_on(attempts: Json) -> None:
+def test_details_that_make_no_sense_are_handed_on(attempts: Any) -> None:
     kept = Attempt(messages=lines("a")).to_json()
     details = {1: {"attempts": attempts}, 4: {"attempts": [kept, 5], "deep": [float("nan"), {}]}}
-    study = known_study(END, END, END, END, details=details)
+    analysis = known_analysis(END, END, END, END, details=details)
     bad = attempts if isinstance(attempts, list) else [attempts]
-    assert decided(study, 1)["other"] == {"attempts": bad} and not decided(study, 1)["attempts"]
-    half = decided(study, 4)
+    assert (
+        decided(analysis, 1)["other"] == {"attempts": bad} and not decided(analysis, 1)["attempts"]
+    )
+    half = decided(analysis, 4)
     assert said(half["attempts"][0]["messages"][0]) == "a"
     assert half["other"] == {"attempts": [5], "deep": [None, {}]}
 
@@ -130,8 +132,8 @@ def test_numbers_that_json_does_not_have() -> None:
     attempt["seconds_to_first_token"] = float("nan")
     replay = recorded(Cluedo(players=3), known_game(END), None, {1: {"attempts": [attempt]}})
     replay.moves[1] = replay.moves[1].model_copy(update={"seconds": nowhere})
-    json.dumps(Study(replay).story(), allow_nan=False)
-    assert json.dumps(decided(Study(replay), 1), allow_nan=False)
+    json.dumps(ReplayAnalysis(replay).timeline(), allow_nan=False)
+    assert json.dumps(decided(ReplayAnalysis(replay), 1), allow_nan=False)
 
 
 def test_beliefs_beside_the_exact_ones() -> None:
@@ -140,7 +142,7 @@ def test_beliefs_beside_the_exact_ones() -> None:
         "envelope": {"Mrs White": 0.75, "Reverend Green": 0.25},
         "reply": "I think",
     }
-    found = decided(known_study(END, details={1: {"beliefs": beliefs}}), 1)
+    found = decided(known_analysis(END, details={1: {"beliefs": beliefs}}), 1)
     rows = {row["about"]: (row["stated"], row["exact"]) for row in found["beliefs"]}
     assert rows == {
         "Candlestick: Player 0": ("sure", "100 %"),
@@ -167,15 +169,15 @@ def test_beliefs_beside_the_exact_ones() -> None:
         {"failure": "unparsable"},
     ],
 )
-def test_beliefs_that_make_no_sense_are_handed_on(beliefs: Json) -> None:
-    found = decided(known_study(END, details={1: {"beliefs": beliefs}}), 1)
+def test_beliefs_that_make_no_sense_are_handed_on(beliefs: Any) -> None:
+    found = decided(known_analysis(END, details={1: {"beliefs": beliefs}}), 1)
     assert not found["beliefs"]
     assert found["other"] == ({"beliefs": beliefs} if beliefs else {})
 
 
 def test_percents() -> None:
     shares = (0.0, 0.004, 0.25, 0.996, 1.0)
-    assert list(map(percent, shares)) == ["0 %", "< 1 %", "25 %", "> 99 %", "100 %"]
+    assert list(map(format_percent, shares)) == ["0 %", "< 1 %", "25 %", "> 99 %", "100 %"]
 
 
 def _sent(*contents: str) -> list[Message]:
@@ -187,16 +189,18 @@ TEXTS = st.text(alphabet="ab\r\n\x0c\u2028", max_size=40)
 
 @given(TEXTS, TEXTS)
 def test_parts_make_up_both_texts(before: str, now: str) -> None:
-    parts = compare(before, now)
-    assert "".join(text for what, text in parts if what != "gone") == now
-    assert "".join(text for what, text in parts if what != "new") == before
+    parts = diff_lines(before, now)
+    assert "".join(text for what, text in parts if what != "removed") == now
+    assert "".join(text for what, text in parts if what != "added") == before
     assert all(text for _, text in parts)
 
 
 def test_work_on_prompts_is_bounded() -> None:
-    [huge] = beside(_sent("x\n" * LONGEST), _sent("x\n" * LONGEST + "y"))
-    assert huge["parts"] == [("new", "x\n" * LONGEST + "y")]
+    [huge] = diff_messages(
+        _sent("x\n" * MAX_MESSAGE_CHARACTERS), _sent("x\n" * MAX_MESSAGE_CHARACTERS + "y")
+    )
+    assert huge["parts"] == [("added", "x\n" * MAX_MESSAGE_CHARACTERS + "y")]
     began = time.process_time()
-    found = beside(_sent(*["a\nb\n" * 300] * 500), _sent(*["b\na\n" * 300] * 500))
+    found = diff_messages(_sent(*["a\nb\n" * 300] * 500), _sent(*["b\na\n" * 300] * 500))
     assert time.process_time() - began < 2
-    assert {message["parts"][0][0] for message in found[-9:]} == {"new"}
+    assert {message["parts"][0][0] for message in found[-9:]} == {"added"}

@@ -1,4 +1,4 @@
-"""The HTML sheet: complete, harmless whatever a report says, and the same every time."""
+"""The HTML report: complete, harmless whatever a report says, and the same every time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arena.core.errors import ArenaError
-from arena.core.json import Json
+from arena.core.text import shorten
+from arena.evaluation.output.formatting import decimal, interval_text, value_text
+from arena.evaluation.report import Interval, read_report
 from replays.html_report import write_html
-from replays.html_report.formatting import interval_of, number, shorten, value_of
-from replays.html_report.report import Estimate
 
 VOID = {"meta", "br"}
 HOSTILE = [
@@ -33,11 +34,11 @@ HOSTILE = [
 ]
 
 
-def estimate(value: float, half: float = 0.1, n: int = 120) -> dict[str, Json]:
+def estimate(value: float, half: float = 0.1, n: int = 120) -> dict[str, Any]:
     return {"value": value, "low": value - half, "high": value + half, "n": n}
 
 
-def player(name: str, place: int = 0) -> dict[str, Json]:
+def player(name: str, place: int = 0) -> dict[str, Any]:
     rate = 0.6 / (place + 1)
     return {
         "player": name,
@@ -46,10 +47,10 @@ def player(name: str, place: int = 0) -> dict[str, Json]:
         "win_rate": estimate(rate, 0.08),
         "mean_return": estimate(2 * rate - 1, 0.16),
         "seats": 120,
-        "clean": {"seats": 117, "win_rate": estimate(rate, 0.09)},
+        "no_fallback": {"seats": 117, "win_rate": estimate(rate, 0.09)},
         "rating": estimate(1600 - 40 * place, 35),
         "rank": {"value": place + 1, "low": place + 1, "high": place + 2, "n": 120},
-        "clean_rating": estimate(1590 - 40 * place, 37),
+        "no_fallback_rating": estimate(1590 - 40 * place, 37),
         "measures": {"efficiency": estimate(0.9 - 0.1 * place, 0.03), "unheard": estimate(2.0)},
         "series": {
             "entropy": {str(turn): estimate(8 / turn + place, 0.3) for turn in range(1, 6)},
@@ -63,7 +64,7 @@ def player(name: str, place: int = 0) -> dict[str, Json]:
     }
 
 
-def tournament(names: tuple[str, ...] = ("bot:detective", "bot:novice")) -> dict[str, Json]:
+def tournament(names: tuple[str, ...] = ("bot:detective", "bot:novice")) -> dict[str, Any]:
     return {
         "kind": "tournament",
         "game": "cluedo",
@@ -90,7 +91,7 @@ def tournament(names: tuple[str, ...] = ("bot:detective", "bot:novice")) -> dict
     }
 
 
-def evaluation(first: str = "bot:detective", second: str = "bot:novice") -> dict[str, Json]:
+def evaluation(first: str = "bot:detective", second: str = "bot:novice") -> dict[str, Any]:
     report = tournament((first, second))
     for name in ("seats", "pairs", "balance"):
         del report[name]
@@ -102,15 +103,20 @@ def evaluation(first: str = "bot:detective", second: str = "bot:novice") -> dict
             "deals": 100,
             "difference": estimate(0.31),
             "games_needed": 46,
-            "clean_difference": {**estimate(0.29), "n": 90},
+            "no_fallback_difference": {**estimate(0.29), "n": 90},
             "measures": {"efficiency": estimate(0.1, 0.02)},
         },
-        "controlled": {"estimate": estimate(0.6), "gain": 1.4, "valid": False, "note": "too few"},
-        "sequential": {"estimate": estimate(0.6, 0.03), "target": 0.03, "reached": True},
+        "controlled": {"estimate": estimate(0.6), "variance_ratio": 1.4, "possible_bias": 0.02},
+        "sequential": {
+            "of": "difference",
+            "estimate": estimate(0.6, 0.03),
+            "target": 0.03,
+            "reached": True,
+        },
     }
 
 
-def analysis() -> dict[str, Json]:
+def analysis() -> dict[str, Any]:
     report = tournament()
     unrated = [{**each, "rating": None, "rank": None} for each in report["players"]]
     return report | {"kind": "analysis", "players": unrated, "pairs": None, "seats": None}
@@ -154,9 +160,9 @@ class Page(HTMLParser):
         return self.tags.count(tag)
 
 
-def page_of(report: dict[str, Json], folder: Path) -> Page:
+def page_of(report: dict[str, Any], folder: Path) -> Page:
     path = folder / "sheet.html"
-    write_html(report, path)
+    write_html(read_report(report), path)
     return Page(path.read_text(encoding="utf-8"))
 
 
@@ -190,7 +196,7 @@ def assert_harmless(page: Page) -> None:
     "report", [tournament(), evaluation(), analysis()], ids=lambda r: r["kind"]
 )
 def test_each_kind_has_its_results_and_nothing_harmful(
-    report: dict[str, Json], tmp_path: Path
+    report: dict[str, Any], tmp_path: Path
 ) -> None:
     page = page_of(report, tmp_path)
     assert_harmless(page)
@@ -200,13 +206,14 @@ def test_each_kind_has_its_results_and_nothing_harmful(
     assert "Bits gained over bits that could be gained." in page.text
     assert "unheard" in page.text  # A measure that the report does not explain is shown as well.
     assert "garbled 10" in page.text
-    assert "1\u202f234\u202f567" in "".join(page.pieces)
+    assert "1,234,567" in page.text
     assert ("role", "img") in page.attributes
 
 
 def test_a_tournament_has_ratings_pairs_seats_and_balance(tmp_path: Path) -> None:
     page = page_of(tournament(), tmp_path)
-    assert "bot:detective leads with a rating of 1 600 (95 % interval 1 565 to 1 635)" in page.text
+    assert "bot:detective leads with a rating of 1600 [1565, 1635]." in page.text
+    assert "The 95 % interval of its rank is 1 to 2." in page.text
     assert page.count("svg") == 4
     for said in ["58 to 62", "28 to 32", "Seat 0", "n = 60", "72 %", "28 %", "1–2"]:
         assert said in page.text
@@ -214,26 +221,34 @@ def test_a_tournament_has_ratings_pairs_seats_and_balance(tmp_path: Path) -> Non
 
 def test_an_evaluation_says_the_paired_difference(tmp_path: Path) -> None:
     page = page_of(evaluation(), tmp_path)
-    assert page.text.count("bot:detective wins more often than bot:novice: +31 percentage") == 1
+    # The interval of the sequence, since the games decided when to stop.
+    said = "bot:detective wins more often than bot:novice: +60 points [+57, +63] in 100 deals"
+    assert page.text.count(said) == 1
     for said in [
-        "(95 % interval 21 to 41)",
-        "same 100 deals",
+        "+31 points [+21, +41] in 100 deals that both played in the same seats",
         "about 46 pairs of games",
-        "+29 points",
+        "In the 90 pairs without fallback moves: +29 points",
     ]:
+        assert said in page_of(evaluation() | {"sequential": None}, tmp_path).text
+    for said in ["1.40 times", "bound the bias of that assumption by ± 2 points", "(target ± 0.03"]:
         assert said in page.text
-    for said in ["not to be relied on", "too few", "1.40 times", "±3.0 points, reached"]:
-        assert said in page.text
+    report = evaluation()
+    report["controlled"]["valid"] = False
+    assert "Luck is not removed from the win rate" in page_of(report, tmp_path).text
 
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
-    [(0.01, 0.3, "wins more often"), (-0.3, -0.01, "wins less often"), (-0.1, 0.2, "includes 0")],
+    [
+        (0.01, 0.3, "wins more often than"),
+        (-0.3, -0.01, "wins less often than"),
+        (-0.1, 0.2, "cannot be distinguished from"),
+    ],
 )
 def test_the_verdict_follows_the_interval(
     low: float, high: float, said: str, tmp_path: Path
 ) -> None:
-    report = evaluation()
+    report = evaluation() | {"sequential": None}
     middle = {"value": (low + high) / 2, "low": low, "high": high, "n": 9}
     report["comparison"]["difference"] = middle
     assert said in page_of(report, tmp_path).text
@@ -248,7 +263,7 @@ def test_the_best_stands_first_and_who_has_no_rating_last(tmp_path: Path) -> Non
     assert board.index("b:better") < board.index("a:good") < board.index("c:new")
 
 
-def places(value: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """Where the texts of a report stand."""
     if isinstance(value, str):
         yield path
@@ -260,12 +275,12 @@ def places(value: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
             yield from places(each, (*path, index))
 
 
-def poisoned(report: dict[str, Json], poison: str) -> dict[str, Json]:
+def poisoned(report: dict[str, Any], poison: str) -> dict[str, Any]:
     """Every text replaced, but the two whose words the format fixes; keys of free words too."""
     report = copy.deepcopy(report)
     for *path, last in places(report):
-        if last not in {"kind", "better", "name"}:
-            inner: Json = report
+        if last not in {"kind", "better", "name", "of"}:
+            inner: Any = report
             for step in path:
                 inner = inner[step]
             inner[last] = poison
@@ -288,24 +303,16 @@ def test_a_hostile_text_is_text(poison: str, tmp_path: Path) -> None:
     assert "\u202e" not in page.source
 
 
-def test_the_same_report_makes_the_same_bytes_whatever_a_user_has_set(tmp_path: Path) -> None:
-    import matplotlib
-
+def test_the_same_report_makes_the_same_bytes(tmp_path: Path) -> None:
     first, second = tmp_path / "first.html", tmp_path / "second.html"
-    write_html(tournament(), first)
-    with matplotlib.rc_context({"axes.facecolor": "red", "svg.fonttype": "path", "font.size": 30}):
-        write_html(tournament(), second)
-        assert matplotlib.rcParams["font.size"] == 30
+    write_html(read_report(tournament()), first)
+    write_html(read_report(tournament()), second)
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_no_two_elements_share_an_identifier(tmp_path: Path) -> None:
-    page = page_of(tournament(), tmp_path)
-    names = [value for key, value in page.attributes if key == "id"]
-    used = {value.lstrip("#") for key, value in page.attributes if key == "href"}
-    assert used
-    assert len(names) == len(set(names))
-    assert used <= set(names)
+def test_charts_have_no_identifiers_that_could_clash(tmp_path: Path) -> None:
+    page = page_of(evaluation() | tournament(), tmp_path)
+    assert not {"id", "href", "clip-path"} & {key for key, _ in page.attributes}
 
 
 @pytest.mark.parametrize("kind", ["tournament", "eval", "analysis"])
@@ -322,7 +329,7 @@ def test_any_part_may_be_missing_or_null(part: str, tmp_path: Path) -> None:
     # One player is enough here, where many pages are made.
     whole["players"] = [player("bot:detective")]
     if part in {"kind", "game", "players"}:
-        with pytest.raises(ArenaError, match=f"the report has no sheet: {part}"):
+        with pytest.raises(ArenaError, match=f"cannot read the report: {part}"):
             page_of({key: each for key, each in whole.items() if key != part}, tmp_path)
         return
     without = page_of({key: each for key, each in whole.items() if key != part}, tmp_path)
@@ -344,6 +351,7 @@ def test_numbers_that_are_none_or_not_finite_are_left_out(tmp_path: Path) -> Non
     report = evaluation()
     nothing = {"value": None, "low": None, "high": None, "n": 0}
     report["comparison"]["difference"] = nothing
+    report["sequential"]["estimate"] = nothing
     report["controlled"]["estimate"] = nothing
     first, second = report["players"]
     first |= {"rating": nothing, "rank": nothing, "win_rate": {"value": math.nan, "n": 3}}
@@ -352,7 +360,7 @@ def test_numbers_that_are_none_or_not_finite_are_left_out(tmp_path: Path) -> Non
     second["series"]["calibration"] = [{"stated": None, "posterior": 0.5, "count": 1}]
     page = page_of(report, tmp_path)
     assert_harmless(page)
-    assert "have not yet played a common deal" in page.text
+    assert "have not played a common deal yet" in page.text
     assert not re.search(r"\b(nan|inf|None)\b", page.text)
 
 
@@ -367,18 +375,18 @@ def test_forty_players(tmp_path: Path) -> None:
     page = page_of(report, tmp_path)
     assert_harmless(page)
     assert all(name in page.text for name in names)
-    assert "The best 7 of 40 players are drawn" in page.text
+    assert "The chart shows the best 7 of 40 players" in page.text
     assert page.text.count("n = 3") == 40 * 39
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "poem"}, {"players": [{}]}, {"games": "many"}])
 def test_what_is_no_report_is_refused_and_leaves_the_old_file(
-    wrong: dict[str, Json], tmp_path: Path
+    wrong: dict[str, Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "sheet.html"
     path.write_text("old", encoding="utf-8")
-    with pytest.raises(ArenaError, match=f"the report has no sheet: {next(iter(wrong))}"):
-        write_html(tournament() | wrong, path)
+    with pytest.raises(ArenaError, match=f"cannot read the report: {next(iter(wrong))}"):
+        write_html(read_report(tournament() | wrong), path)
     assert path.read_text(encoding="utf-8") == "old"
 
 
@@ -391,7 +399,7 @@ def test_a_file_that_cannot_be_written_is_named_with_the_reason(tmp_path: Path) 
         (tmp_path / "folder", "Is a directory"),
     ]:
         with pytest.raises(ArenaError, match=f"cannot write {re.escape(str(path))}: {reason}"):
-            write_html(tournament(), path)
+            write_html(read_report(tournament()), path)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder"]
 
 
@@ -399,7 +407,7 @@ def test_a_reader_sees_the_old_file_or_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "sheet.html"
     path.write_text("old", encoding="utf-8")
     with path.open(encoding="utf-8") as reader:
-        write_html(tournament(), path)
+        write_html(read_report(tournament()), path)
         assert reader.read() == "old"
     assert path.read_text(encoding="utf-8").endswith("</html>\n")
     assert list(tmp_path.iterdir()) == [path]
@@ -421,15 +429,13 @@ def test_without_the_extra_its_name_is_told_before_anything_is_played(tmp_path: 
 
 
 def test_numbers_have_the_digits_that_their_interval_bears_out() -> None:
-    wide, narrow = (
-        Estimate(value=1700.4, low=1660, high=1742),
-        Estimate(value=0.5, low=0.4977, high=0.5023),
-    )
-    assert value_of(wide) == "1\u202f700"
-    assert interval_of(wide) == "1\u202f660 to 1\u202f742"
-    assert value_of(narrow) == "0.500"
-    assert value_of(narrow, "share") == "50.0\u202f%"
-    assert value_of(Estimate(value=-0.004)) == "0.00"
-    assert number(-1234.5, 1) == "−1\u202f234.5"
-    assert interval_of(Estimate(value=1.0)) == ""
+    wide = Interval(value=1700.4, low=1660, high=1742)
+    narrow = Interval(value=0.5, low=0.4977, high=0.5023)
+    assert value_text(wide) == "1700"
+    assert interval_text(wide) == "1660 to 1742"
+    assert value_text(narrow) == "0.500"
+    assert value_text(narrow, "share") == "50.0 %"
+    assert value_text(Interval(value=-0.004)) == "0.00"
+    assert decimal(-12345.6, 1) == "−12,345.6"
+    assert interval_text(Interval(value=1.0)) == ""
     assert shorten("openrouter:maker/a-very-long-name-of-a-model-v2", 20) == "openrouter:ma…del-v2"

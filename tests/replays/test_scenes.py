@@ -17,7 +17,8 @@ from arena.core.game import Game, State
 from arena.core.seeds import stream
 from arena.core.view import Scene
 from arena.plugins.loader import catalog, make_game
-from arena.testing.conformance import check_scene, random_positions
+from arena.testing.positions import random_positions
+from arena.testing.scenes import check_scene
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board
 from games.cluedo.rules.events import (
@@ -25,7 +26,7 @@ from games.cluedo.rules.events import (
     ROLL,
     Accuse,
     CardShown,
-    Deal,
+    DealCards,
     Dealt,
     EnvelopeSeen,
     HandDealt,
@@ -37,9 +38,10 @@ from games.cluedo.rules.events import (
 from games.cluedo.text.comments import MUCH, POOR
 from games.cluedo.views.marks import Marks
 from games.cluedo.views.scene import CluedoScene
-from games.kuhn_poker.game import BET, PASS, KuhnPoker, KuhnPokerScene, KuhnPokerState
-from games.kuhn_poker.game import Deal as KuhnDeal
-from games.tictactoe.game import Mark, TicTacToe, TicTacToeScene
+from games.kuhn_poker.game import BET, PASS, DealHands, KuhnPoker, KuhnPokerState
+from games.kuhn_poker.view import KuhnPokerScene
+from games.tictactoe.game import Mark, TicTacToe
+from games.tictactoe.view import TicTacToeScene
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -61,7 +63,7 @@ def seen(state: State, seat: int | None = None) -> Any:
 
 
 def cluedo(*actions: Action, **options: Any) -> State:
-    return played(Cluedo(players=3, **options), Deal(ENVELOPE, HANDS), *actions)
+    return played(Cluedo(players=3, **options), DealCards(ENVELOPE, HANDS), *actions)
 
 
 ASKED = Suggest("Mrs White", "Revolver", "Study")
@@ -166,7 +168,7 @@ def test_tictactoe() -> None:
 
 
 def test_kuhn_poker_shows_a_card_only_to_who_has_seen_it() -> None:
-    deal = KuhnDeal(("Jack", "King"))
+    deal = DealHands(("Jack", "King"))
     bet = played(KuhnPoker(), deal, BET)
     assert seen(bet, 0)["cards"] == ["Jack", None] and seen(bet, 1)["cards"] == [None, "King"]
     assert seen(bet)["cards"] == ["Jack", "King"]
@@ -370,7 +372,7 @@ def test_the_drawn_board_is_the_one_of_the_rules(page: Page) -> None:
 def test_the_page_tells_the_bounds_of_a_mistake(page: Page) -> None:
     told = page.evaluate("async () => (await load('cluedo')).MISTAKE")
     assert (POOR, MUCH) == (0.5, 0.2)
-    assert "less than half of what the best" in told
+    assert "less than half the expected bits of the best" in told
     assert told.count(f"at least {MUCH} bits") == 2
 
 
@@ -416,7 +418,7 @@ def test_names_are_text_and_never_markup(page: Page) -> None:
 def test_the_words_of_cluedo(page: Page) -> None:
     words = show(page, cluedo(ASKED, Show("Revolver")), 0)
     asked = ("Player 0 suggests", "Player 1 shows Revolver.", "3 face down", "5 face down")
-    legend = "What Player 0 has seen, not what follows from it: the grid has that."
+    legend = "Cards that Player 0 has seen. Deductions are shown in the grid."
     for part in (*asked, "not here: 7", legend, "Not here: cards seen elsewhere"):
         assert part in words
     assert "unseen" not in words and "What Player" not in show(page, cluedo(ASKED))
@@ -450,11 +452,11 @@ def test_the_words_of_the_small_games(page: Page) -> None:
         "Tic-tac-toe, row by row: X, X, X; O, O, empty; empty, empty, empty. "
         "Last marked: row 1, column 3. X has three in a row." in show(page, won)
     )
-    hidden = played(KuhnPoker(), KuhnDeal(("Jack", "King")), PASS, BET)
+    hidden = played(KuhnPoker(), DealHands(("Jack", "King")), PASS, BET)
     words = show(page, hidden, 0)
     assert "Player 0: Jack, Player 1: a card not seen." in words and "King" not in words
     assert "Player 0 passes, Player 1 bets" in words
-    called = played(KuhnPoker(), KuhnDeal(("Jack", "King")), PASS, BET, BET)
+    called = played(KuhnPoker(), DealHands(("Jack", "King")), PASS, BET, BET)
     assert "Player 1 wins the pot." in show(page, called, 0)
 
 

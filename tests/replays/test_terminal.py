@@ -18,33 +18,43 @@ import time
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from rich.console import Console
 
 from arena.agents.model_call import Attempt, ChatLine
-from arena.agents.seating import seat_agents
-from arena.episodes.record import Branch, DecisionLine, ReplayWriter
+from arena.episodes.match import Match
+from arena.episodes.record import Branch, DecisionLine
 from arena.episodes.replay import Replay, read_replay
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.plugins.loader import make_game
-from replays.tui.frame import bar, title_of, told_apart
+from replays.tui.frame import abbreviate_names, entropy_bar, format_title
 from replays.tui.live import LiveView
-from replays.tui.panels.entropy import resample, rows
-from replays.tui.panels.grid import Kind, Row, shared, short, short_places, split
-from replays.tui.panels.view import legible
-from replays.tui.stepper import NAMES, Stepper
+from replays.tui.navigation import PANEL_NAMES
+from replays.tui.panels.base import printable_lines
+from replays.tui.panels.entropy import bar_lines, resample
+from replays.tui.panels.grid import (
+    GridRow,
+    GridSection,
+    abbreviate,
+    common_last_words,
+    place_labels,
+    split_into_blocks,
+)
 from replays.tui.terminal import print_json, save_svg, step_through
+from replays.tui.viewer import TerminalViewer
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m[red]bold[/red] \u202eabc\ud800\r\n[/]"
 
 
 def recorded(
-    folder: Path, name: str = "cluedo", bot: str = "random", turns: int = 30, **options: object
+    folder: Path, name: str = "cluedo", bot: str = "random", turns: int = 30, **options: JsonValue
 ) -> Replay:
     game = make_game(name, **options)
     writer = ReplayWriter(folder, "game")
     specs = [f"bot:{bot}"] * game.num_players
-    agents = seat_agents(game, specs, 3)
-    asyncio.run(play(game, agents, 3, players=specs, max_turns=turns, watchers=[writer]))
+    agents = Match(game, specs, 3).seat()
+    asyncio.run(play(Match(game, specs, 3, max_turns=turns), agents, watchers=[writer]))
     return read_replay(writer.path)
 
 
@@ -54,23 +64,23 @@ def cards(tmp_path_factory: pytest.TempPathFactory) -> Replay:
     return recorded(tmp_path_factory.mktemp("cards"), bot="detective", players=3)
 
 
-def drawn(stepper: Stepper, width: int = 80, height: int = 24) -> str:
-    stepper.console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
-    return written(stepper)
+def drawn(viewer: TerminalViewer, width: int = 80, height: int = 24) -> str:
+    viewer.console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
+    return written(viewer)
 
 
-def written(stepper: Stepper) -> str:
-    stepper.console.print(stepper.picture(), soft_wrap=True)
-    output = stepper.console.file
+def written(viewer: TerminalViewer) -> str:
+    viewer.console.print(viewer.render(), soft_wrap=True)
+    output = viewer.console.file
     assert isinstance(output, io.StringIO)
     return output.getvalue()
 
 
-def studied(replay: Replay, ply: int = 0, seat: int | None = None) -> Stepper:
+def studied(replay: Replay, ply: int = 0, seat: int | None = None) -> TerminalViewer:
     """A viewer that has found out all there is."""
-    stepper = Stepper(replay, ply, seat)
-    stepper.findings.finish()
-    return stepper
+    viewer = TerminalViewer(replay, ply, seat)
+    viewer.analysis.finish()
+    return viewer
 
 
 def with_attempts(replay: Replay, attempts: list[Attempt], **details: object) -> int:
@@ -84,10 +94,10 @@ def with_attempts(replay: Replay, attempts: list[Attempt], **details: object) ->
 @pytest.mark.parametrize("variant", ["cards", "classic"])
 @pytest.mark.parametrize("players", [2, 3, 4, 6])
 def test_a_picture_fits_80_by_24(tmp_path: Path, variant: str, players: int) -> None:
-    stepper = Stepper(recorded(tmp_path, variant=variant, players=players), 0, None)
-    for ply in range(0, len(stepper.moments), 7):
-        stepper.ply = ply
-        lines = drawn(stepper).splitlines()
+    viewer = TerminalViewer(recorded(tmp_path, variant=variant, players=players), 0, None)
+    for ply in range(0, len(viewer.snapshots), 7):
+        viewer.position = ply
+        lines = drawn(viewer).splitlines()
         assert len(lines) <= 24
         assert max(map(len, lines)) <= 80
         assert not any("…" in line for line in lines[1:15]), "marks are cut off"
@@ -95,33 +105,33 @@ def test_a_picture_fits_80_by_24(tmp_path: Path, variant: str, players: int) -> 
 
 @pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])
 def test_games_without_a_picture_are_drawn_too(tmp_path: Path, name: str) -> None:
-    stepper = Stepper(recorded(tmp_path, name), 3, None)
-    text = drawn(stepper)
+    viewer = TerminalViewer(recorded(tmp_path, name), 3, None)
+    text = drawn(viewer)
     assert name in text and "0 random" in text
 
 
 def test_keys(tmp_path: Path) -> None:
-    stepper = Stepper(recorded(tmp_path), 0, None)
-    last = len(stepper.moments) - 1
+    viewer = TerminalViewer(recorded(tmp_path), 0, None)
+    last = len(viewer.snapshots) - 1
     seen = []
     for key in ("n", "right", "p", "end", "n", "home", "left", "2", "o", "9", "²"):
-        assert stepper.press(key)
-        seen.append((stepper.ply, stepper.seat))
+        assert viewer.press(key)
+        seen.append((viewer.position, viewer.seat))
     assert seen[:7] == [(p, None) for p in (1, 2, 1, last, last, 0, 0)]
     assert seen[7:] == [(0, 2), (0, None), (0, None), (0, None)]
-    stepper.press("pagedown")
-    assert stepper.moments[stepper.ply].turn == 1
-    stepper.press("pagedown")
-    assert stepper.moments[stepper.ply].turn == 2
-    stepper.press("pageup")
-    assert stepper.moments[stepper.ply].turn == 1
-    assert not stepper.press("q")
+    viewer.press("pagedown")
+    assert viewer.snapshots[viewer.position].turn == 1
+    viewer.press("pagedown")
+    assert viewer.snapshots[viewer.position].turn == 2
+    viewer.press("pageup")
+    assert viewer.snapshots[viewer.position].turn == 1
+    assert not viewer.press("q")
 
 
 def test_a_seat_sees_no_more_than_it_saw(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3)
     text = drawn(studied(replay, len(replay.moves), 1), height=40)
-    assert "as seat 1 saw it" in text
+    assert "view of seat 1" in text
     assert "Player 0 shows Player 2:" not in text
     assert text.count(" bits ") == 1, "what others do not know is not for this seat"
 
@@ -142,9 +152,9 @@ def test_a_position_names_those_who_sat_there_then(
     for ply, named in ((6, "oracle"), (7, "random")):
         step_through(replay, ply, None)
         assert f"0 {named}" in capsys.readouterr().out
-    stepper = studied(replay, len(replay.moves))
-    stepper.press("r")
-    shown = drawn(stepper)
+    viewer = studied(replay, len(replay.moves))
+    viewer.press("r")
+    shown = drawn(viewer)
     assert "From ply 7 on" in shown and "seat 0 was bot:oracle until ply 6" in shown
 
 
@@ -154,31 +164,33 @@ def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     view = LiveView(game, specs)
     screen = io.StringIO()
     view._console = Console(file=screen, force_terminal=True, width=80, height=24)
-    asyncio.run(play(game, seat_agents(game, specs, 2), 2, players=specs, watchers=[view]))
+    asyncio.run(play(Match(game, specs, 2), Match(game, specs, 2).seat(), watchers=[view]))
     assert "terminated" in screen.getvalue() and "cluedo" in screen.getvalue()
 
 
 def test_titles_say_first_what_matters(cards: Replay) -> None:
     header, where = cards.header.model_copy(update={"seed": 1969100063}), ("turn 9", "ply 30/61")
-    assert title_of(header) == "cluedo · cards · 3 players · seed 1969100063"
-    assert title_of(header, None, where, 80).endswith("ply 30/61 · seed 1969100063")
-    assert title_of(header, None, where, 50) == "cluedo · cards · 3 players · turn 9 · ply 30/61"
-    assert title_of(header, None, where, 46) == "cluedo · cards · turn 9 · ply 30/61"
-    assert title_of(header, None, where, 5) == "cluedo · turn 9 · ply 30/61"
-    assert title_of(header, 1, where, 80) == "cluedo · cards · 3 players · turn 9 · ply 30/61"
+    assert format_title(header) == "cluedo · cards · 3 players · seed 1969100063"
+    assert format_title(header, None, where, 80).endswith("ply 30/61 · seed 1969100063")
+    assert (
+        format_title(header, None, where, 50) == "cluedo · cards · 3 players · turn 9 · ply 30/61"
+    )
+    assert format_title(header, None, where, 46) == "cluedo · cards · turn 9 · ply 30/61"
+    assert format_title(header, None, where, 5) == "cluedo · turn 9 · ply 30/61"
+    assert format_title(header, 1, where, 80) == "cluedo · cards · 3 players · turn 9 · ply 30/61"
 
 
 def test_long_names_are_told_apart() -> None:
-    assert told_apart(["embedded:clue-tiny", "detective"], 22) == [
+    assert abbreviate_names(["embedded:clue-tiny", "detective"], 22) == [
         "embedded:clue-tiny",
         "detective",
     ]
-    assert told_apart(["embedded:clue-tiny", "oracle"], 9) == ["clue-tiny", "oracle"]
-    assert told_apart(["a:m/qwen-2.5-7b-instruct"], 12) == ["qwen-2…truct"]
-    assert told_apart(["ollama:llama3:8b", "x"], 9) == ["llama3:8b", "x"]
-    assert told_apart(["openai:gpt-4o", "azure:gpt-4o"], 11) == ["opena…pt-4o", "azure…pt-4o"]
-    assert told_apart(["oracle, was random until ply 6"], 9) == ["oracle"]
-    assert all(len(name) <= 5 for name in told_apart(["x" * 9, "a:" + "y" * 9, ""], 5))
+    assert abbreviate_names(["embedded:clue-tiny", "oracle"], 9) == ["clue-tiny", "oracle"]
+    assert abbreviate_names(["a:m/qwen-2.5-7b-instruct"], 12) == ["qwen-2…truct"]
+    assert abbreviate_names(["ollama:llama3:8b", "x"], 9) == ["llama3:8b", "x"]
+    assert abbreviate_names(["openai:gpt-4o", "azure:gpt-4o"], 11) == ["opena…pt-4o", "azure…pt-4o"]
+    assert abbreviate_names(["oracle, was random until ply 6"], 9) == ["oracle"]
+    assert all(len(name) <= 5 for name in abbreviate_names(["x" * 9, "a:" + "y" * 9, ""], 5))
 
 
 @pytest.mark.parametrize("width", [80, 81, 120])
@@ -193,18 +205,18 @@ def test_a_models_name_is_whole_beside_its_bits(tmp_path: Path, width: int) -> N
 
 def test_a_seats_own_column_is_known(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3, turns=4)
-    stepper = studied(replay, 3, 1)
-    rows = [re.search(r"(\S) (\S) (\S) (\S)", line) for line in drawn(stepper).splitlines()[2:15]]
+    viewer = studied(replay, 3, 1)
+    rows = [re.search(r"(\S) (\S) (\S) (\S)", line) for line in drawn(viewer).splitlines()[2:15]]
     own = [row[2] for row in rows if row]
     assert len(own) == 13 and set(own) == {"●", "–"}, own
     assert any(row and row[1] == "·" for row in rows)
-    assert "Seen so far" in drawn(stepper) and "g: what follows" in drawn(stepper)
+    assert "Seen so far" in drawn(viewer) and "g: exact prob" in drawn(viewer)
 
 
 def test_help_explains_all_marks_on_one_screen(cards: Replay) -> None:
-    stepper = Stepper(cards, 0, None)
-    stepper.press("?")
-    text = drawn(stepper)
+    viewer = TerminalViewer(cards, 0, None)
+    viewer.press("?")
+    text = drawn(viewer)
     assert (
         "lines 1" not in text and "a perfect reasoner in this seat would have known better" in text
     )
@@ -213,124 +225,146 @@ def test_help_explains_all_marks_on_one_screen(cards: Replay) -> None:
 
 
 def test_bars() -> None:
-    assert [bar(bits) for bits in (0.0, 1.0, 2.2, 6.9)] == ["", "▌", "█", "███▌"]
+    assert [entropy_bar(bits) for bits in (0.0, 1.0, 2.2, 6.9)] == ["", "▌", "█", "███▌"]
 
 
 @pytest.mark.parametrize("variant", ["cards", "classic"])
 def test_each_panel_fills_the_terminal(tmp_path: Path, variant: str) -> None:
     replay = recorded(tmp_path, variant=variant, players=6, turns=6)
-    stepper = studied(replay)
+    viewer = studied(replay)
     for ply, seat in ((0, None), (len(replay.moves), None), (len(replay.moves) // 2, 4)):
-        stepper.ply, stepper.seat = ply, seat
-        for key in (*(name[0] for name in NAMES), "?"):
-            stepper.press(key)
+        viewer.position, viewer.seat = ply, seat
+        for key in (*(name[0] for name in PANEL_NAMES), "?"):
+            viewer.press(key)
             for width, height in ((80, 24), (120, 40), (34, 9), (12, 3)):
-                lines = drawn(stepper, width, height).splitlines()
+                lines = drawn(viewer, width, height).splitlines()
                 assert len(lines) == height
                 assert max(map(len, lines)) <= width
 
 
 @pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])
 def test_panels_of_games_that_say_less(tmp_path: Path, name: str) -> None:
-    stepper = studied(recorded(tmp_path, name))
-    stepper.press("end")
+    viewer = studied(recorded(tmp_path, name))
+    viewer.press("end")
     shown = {}
-    for panel in NAMES:
-        stepper.press(panel[0])
-        shown[panel] = drawn(stepper)
-    assert "does not say what could be known" in shown["grid"] + shown["entropy"]
-    assert "Nothing is to be said" in shown["comments"]
+    for panel in PANEL_NAMES:
+        viewer.press(panel[0])
+        shown[panel] = drawn(viewer)
+    assert "does not compute exact prob" in shown["grid"] + shown["entropy"]
+    assert "There are no comments" in shown["comments"]
     assert "terminated" in shown["result"] and "seat 1" in shown["result"]
 
 
 def test_the_grid_shows_all_cards_at_80_by_24(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=6, turns=5)
-    stepper = studied(replay, len(replay.moves))
-    stepper.press("g")
-    text = drawn(stepper)
-    knowledge = stepper.findings.knowledge(0).value
+    viewer = studied(replay, len(replay.moves))
+    viewer.press("g")
+    text = drawn(viewer)
+    knowledge = viewer.analysis.posterior(0).value
     assert knowledge is not None
-    common = shared(knowledge["things"])
+    common = common_last_words(knowledge["things"])
     for thing in knowledge["things"]:
-        assert short(thing, 11, common) in text
+        assert abbreviate(thing, 11, common) in text
     assert "C. Mustard" in text and "Billiard R." in text
-    assert "lines 1" not in text and "What seat 0 could know" in text
+    assert "lines 1" not in text and "Posterior of seat 0" in text
     assert "●" in text and re.search(r"[░▒▓]\d\d", text)
-    stepper.press("f")
-    assert "What seat 1 could know" in drawn(stepper)
-    stepper.press("3")
-    stepper.press("f")
-    assert "What seat 3 could know" in drawn(stepper)
+    viewer.press("f")
+    assert "Posterior of seat 1" in drawn(viewer)
+    viewer.press("3")
+    viewer.press("f")
+    assert "Posterior of seat 3" in drawn(viewer)
 
 
 def test_keys_change_the_panel_and_go_back(cards: Replay) -> None:
-    stepper = Stepper(cards, 0, None)
+    viewer = TerminalViewer(cards, 0, None)
     seen = []
     for key in ("c-i", "c-i", "s-tab", "d", "?", "?", "e", "?", "escape", "t", "s-tab", "tab"):
-        assert stepper.press(key)
-        seen.append(stepper.panel)
+        assert viewer.press(key)
+        seen.append(viewer.panel)
     assert seen[:6] == ["grid", "comments", "grid", "decision", "help", "decision"]
     assert seen[6:] == ["entropy", "help", "entropy", "table", "result", "table"]
-    assert f"[{stepper.panel}]" in drawn(stepper)
+    assert f"[{viewer.panel}]" in drawn(viewer)
 
 
 def test_escape_never_leaves(cards: Replay) -> None:
-    stepper = Stepper(cards, 5, 1)
+    viewer = TerminalViewer(cards, 5, 1)
     for key in "gcder":
-        stepper.press(key)
-        assert stepper.press("escape") and stepper.panel == "table"
-        assert "q quits" not in drawn(stepper)
-    assert stepper.press("escape") and (stepper.panel, stepper.ply, stepper.seat) == ("table", 5, 1)
-    assert "q quits" in drawn(stepper)
+        viewer.press(key)
+        assert viewer.press("escape") and viewer.panel == "table"
+        assert "q quits" not in drawn(viewer)
+    assert viewer.press("escape") and (viewer.panel, viewer.position, viewer.seat) == (
+        "table",
+        5,
+        1,
+    )
+    assert "q quits" in drawn(viewer)
 
 
 def test_jumps(cards: Replay) -> None:
     replay = cards
-    stepper = studied(replay)
-    comments = stepper.findings.comments(None).value
+    viewer = studied(replay)
+    comments = viewer.analysis.comments(None).value
     mistakes = sorted({each["ply"] + 1 for each in comments if each["mistake"]})
     assert mistakes, "a detective makes mistakes"
     for wanted in mistakes:
-        stepper.press("m")
-        assert stepper.ply == wanted
+        viewer.press("m")
+        assert viewer.position == wanted
         move = replay.moves[wanted - 1]
         assert isinstance(move, DecisionLine)
         for panel in "td":
-            stepper.press(panel)
-            shown = drawn(stepper)
+            viewer.press(panel)
+            shown = drawn(viewer)
             assert f"! mistake of seat {move.player}, ply {wanted}:" in shown
         assert f"Ply {wanted}, seat {move.player} detective: {move.action}"[:70] in shown
-    stepper.press("t")
-    stepper.press("m")
-    assert stepper.ply == mistakes[-1] and "no further mistake" in drawn(stepper)
-    stepper.press("M")
-    assert stepper.ply == (mistakes[-2] if len(mistakes) > 1 else mistakes[-1])
-    stepper.press("home")
+    viewer.press("t")
+    viewer.press("m")
+    assert viewer.position == mistakes[-1] and "no later mistake" in drawn(viewer)
+    viewer.press("M")
+    assert viewer.position == (mistakes[-2] if len(mistakes) > 1 else mistakes[-1])
+    viewer.press("home")
     moved = [n for n, m in enumerate(replay.moves, 1) if getattr(m, "player", None) == 2]
     for key in "ff":
-        stepper.press(key)
+        viewer.press(key)
     for place in moved[:3]:
-        stepper.press("]")
-        assert stepper.ply == place
-    stepper.press("[")
-    assert stepper.ply == moved[1]
+        viewer.press("]")
+        assert viewer.position == place
+    viewer.press("[")
+    assert viewer.position == moved[1]
 
 
-def test_jumps_to_accusations(cards: Replay) -> None:
+def test_jumps_to_events_of_a_kind(cards: Replay) -> None:
     replay = cards
-    stepper = Stepper(replay, 0, None)
+    viewer = TerminalViewer(replay, 0, None)
+    kinds = []
+    while viewer.event_kind not in kinds:
+        kinds.append(viewer.event_kind)
+        viewer.press("s")
+        assert f"a looks for: {viewer.event_kind}" in drawn(viewer)
+    assert {"Accused", "Suggested", "TurnBegan", "CardShown"} <= set(kinds)
+    while viewer.event_kind != "Accused":
+        viewer.press("S")
     accused = [n for n, m in enumerate(replay.moves, 1) if m.action.startswith("accuse")]
     assert accused, "somebody accuses"
     for place in accused:
-        stepper.press("a")
-        assert stepper.ply == place
-    stepper.press("a")
-    assert stepper.ply == accused[-1]
-    stepper.press("end")
-    stepper.press("A")
+        viewer.press("a")
+        assert viewer.position == place
+    viewer.press("a")
+    assert viewer.position == accused[-1]
+    viewer.press("end")
+    viewer.press("A")
     earlier = [place for place in accused if place < len(replay.moves)]
-    assert stepper.ply == (earlier[-1] if earlier else len(replay.moves))
-    assert earlier or "no earlier accusation" in drawn(stepper)
+    assert viewer.position == (earlier[-1] if earlier else len(replay.moves))
+    assert earlier or "no earlier event 'Accused'" in drawn(viewer)
+
+
+def test_a_seat_chooses_among_the_kinds_that_it_has_seen(cards: Replay) -> None:
+    viewer = TerminalViewer(cards, 0, 0)
+    viewer.press("s")
+    assert viewer.event_kind is None and "no events yet" in drawn(viewer)
+    for position in range(1, len(cards.moves)):
+        viewer.position, seen = position, viewer.snapshots[position].events
+        seen_kinds = {type(event).__name__ for event in seen if event.seen_by(0)}
+        assert set(viewer._event_kinds()) <= seen_kinds
 
 
 def test_what_a_seat_is_shown_does_not_depend_on_what_comes_later(cards: Replay) -> None:
@@ -340,7 +374,7 @@ def test_what_a_seat_is_shown_does_not_depend_on_what_comes_later(cards: Replay)
         begun = Replay(replay.path, replay.header, replay.moves[:ply])
         for later in wholes:
             now = studied(begun, ply, later.seat)
-            later.ply = ply
+            later.position = ply
             for panel in ("table", "grid", "comments", "decision"):
                 now.panel = later.panel = panel
                 texts = [drawn(each).splitlines()[1:] for each in (now, later)]
@@ -352,21 +386,21 @@ def test_a_seat_is_shown_nothing_of_the_others(tmp_path: Path) -> None:
     attempt = Attempt(messages=(ChatLine(role="user", content="SECRET"),), reply="SECRET")
     place = with_attempts(replay, [attempt], note="SECRET")
     player = getattr(replay.moves[place - 1], "player", None)
-    stepper = studied(replay)
+    viewer = studied(replay)
     for seat in (None, 0, 1, 2):
-        stepper.seat = seat
+        viewer.seat = seat
         shown = {}
-        for panel in NAMES:
-            stepper.ply, stepper.panel = len(replay.moves), panel
-            shown[panel] = drawn(stepper, height=60)
+        for panel in PANEL_NAMES:
+            viewer.position, viewer.panel = len(replay.moves), panel
+            shown[panel] = drawn(viewer, height=60)
         assert (f"seed {replay.header.seed}" in "".join(shown.values())) == (seat is None)
         assert shown["entropy"].count(" random ") == (3 if seat is None else 1)
-        assert seat is None or f"What seat {seat} could know" in shown["grid"]
-        assert all(each["player"] == seat for each in stepper.findings.comments(seat).value) or (
+        assert seat is None or f"Posterior of seat {seat}" in shown["grid"]
+        assert all(each["player"] == seat for each in viewer.analysis.comments(seat).value) or (
             seat is None
         )
-        stepper.ply, stepper.panel = place, "decision"
-        assert ("SECRET" in drawn(stepper)) == (seat in (None, player))
+        viewer.position, viewer.panel = place, "decision"
+        assert ("SECRET" in drawn(viewer)) == (seat in (None, player))
 
 
 def test_a_decision_in_full(tmp_path: Path) -> None:
@@ -387,26 +421,26 @@ def test_a_decision_in_full(tmp_path: Path) -> None:
     )
     again = Attempt(kept=1, messages=(ChatLine(role="user", content="once more"),), reply="end")
     place = with_attempts(replay, [failed, again])
-    stepper = studied(replay, place)
-    stepper.press("d")
-    whole = drawn(stepper, height=200)
+    viewer = studied(replay, place)
+    viewer.press("d")
+    whole = drawn(viewer, height=200)
     for words in (
-        *("! Attempt 1 of 2: unparsable", "Attempt 2 of 2: accepted", "At fault: hm"),
+        *("! Attempt 1 of 2: unparsable", "Attempt 2 of 2: accepted", "Failed at: hm"),
         *("some-model", "policy version 7", "1,234 tokens in, 5 out", "$0.25", "1.50 s"),
         *("let me see", "mean -1.00, lowest -1.50", "+ line", "+ once more"),
-        "1 messages as in its last request, 300 characters",
+        "1 messages as in the last request, 300 characters",
     ):
         assert words in whole, words
-    assert "lines 1 to" in drawn(stepper)
-    seen = set(drawn(stepper).splitlines())
+    assert "lines 1 to" in drawn(viewer)
+    seen = set(drawn(viewer).splitlines())
     for _ in range(9):
-        stepper.press("pagedown")
-        seen |= set(drawn(stepper).splitlines())
-    assert stepper.ply == place and {"+ once more"} <= {line.strip() for line in seen}
-    stepper.press("up")
-    assert "once more" not in drawn(stepper).splitlines()[-3]
-    stepper.press("n")
-    assert stepper.scroll == 0
+        viewer.press("pagedown")
+        seen |= set(drawn(viewer).splitlines())
+    assert viewer.position == place and {"+ once more"} <= {line.strip() for line in seen}
+    viewer.press("up")
+    assert "once more" not in drawn(viewer).splitlines()[-3]
+    viewer.press("n")
+    assert viewer.scroll == 0
 
 
 def test_hostile_text_is_only_text(tmp_path: Path) -> None:
@@ -423,37 +457,37 @@ def test_hostile_text_is_only_text(tmp_path: Path) -> None:
     )
     place = with_attempts(replay, [attempt], beliefs={words: words}, other={words: [words]})
     replay.header = replay.header.model_copy(update={"players": ("[red]x[/red]", words, "[/]")})
-    stepper = studied(replay, place)
-    for panel in NAMES:
-        stepper.panel = panel
-        text = drawn(stepper, height=99)
+    viewer = studied(replay, place)
+    for panel in PANEL_NAMES:
+        viewer.panel = panel
+        text = drawn(viewer, height=99)
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
         assert "[red]" in text or panel in ("grid", "comments", "result")
-    assert legible(HOSTILE).isprintable() is False and legible("a\tb\x1b") == "a b "
+    assert printable_lines(HOSTILE).isprintable() is False and printable_lines("a\tb\x1b") == "a b "
 
 
 def test_a_thread_finds_out_the_same(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3, turns=4)
-    there, here = Stepper(replay, 0, 1), studied(replay, 0, 1)
-    assert "judging" in drawn(there) and "judging" not in drawn(here)
+    there, here = TerminalViewer(replay, 0, 1), studied(replay, 0, 1)
+    assert "computing" in drawn(there) and "computing" not in drawn(here)
     there.press("m")
-    assert "no further mistake yet" in drawn(there)
+    assert "no later mistake yet" in drawn(there)
     there.press("home")
-    there.findings.begin()
+    there.analysis.start()
     until = time.monotonic() + 20
-    while not all(there.findings.summaries(v).complete for v in (None, 0, 1, 2)):
+    while not all(there.analysis.summaries(v).complete for v in (None, 0, 1, 2)):
         assert time.monotonic() < until
-        _ = there.findings.progress  # Raises what went wrong in the thread.
+        _ = there.analysis.progress  # Raises what went wrong in the thread.
         time.sleep(0.01)
     for viewer in (None, 0, 1, 2):
-        assert there.findings.comments(viewer) == here.findings.comments(viewer)
-        assert there.findings.summaries(viewer) == here.findings.summaries(viewer)
-        assert there.findings.knowledge(viewer or 0) == here.findings.knowledge(viewer or 0)
-    found = there.findings.decision(1, 1)
+        assert there.analysis.comments(viewer) == here.analysis.comments(viewer)
+        assert there.analysis.summaries(viewer) == here.analysis.summaries(viewer)
+        assert there.analysis.posterior(viewer or 0) == here.analysis.posterior(viewer or 0)
+    found = there.analysis.decision(1, 1)
     while not found.complete:
-        found = there.findings.decision(1, 1)
-    assert found == here.findings.decision(1, 1)
-    there.findings.close()
+        found = there.analysis.decision(1, 1)
+    assert found == here.analysis.decision(1, 1)
+    there.analysis.close()
 
 
 def test_one_seats_json_does_not_name_seeds(
@@ -472,16 +506,19 @@ def test_one_seats_json_does_not_name_seeds(
 
 def test_parts_of_the_panels() -> None:
     names = ("Mrs White", "Professor Plum", "Conservatory", "Billiard Room", "Dining Room")
-    assert [short(name, 11, shared(names)) for name in names] == [
+    assert [abbreviate(name, 11, common_last_words(names)) for name in names] == [
         *("Mrs White", "P. Plum", "Conservato…", "Billiard R.", "Dining Room")
     ]
-    assert short("Professor Plum", 6) == "Profe…"
-    assert short_places(["Player 0", "Player 11", "Envelope"]) == ["P0", "P11", "Env"]
-    assert short_places(["Left", "Lefty"]) == ["0", "1"]
-    kinds = [Kind(str(n), [Row("x", [1.0])] * n) for n in (6, 6, 9)]
-    assert [[kind.name for kind in block] for block in split(kinds, 2)] == [["6", "6"], ["9"]]
-    assert len(split(kinds, 1)) == 1 and len(split(kinds, 3)) == 3
-    assert rows([8, 4, 0.001, 0], 8, 2) == ["█   ", "██▁ "]
+    assert abbreviate("Professor Plum", 6) == "Profe…"
+    assert place_labels(["Player 0", "Player 11", "Envelope"]) == ["P0", "P11", "Env"]
+    assert place_labels(["Left", "Lefty"]) == ["0", "1"]
+    kinds = [GridSection(str(n), [GridRow("x", [1.0])] * n) for n in (6, 6, 9)]
+    assert [[kind.name for kind in block] for block in split_into_blocks(kinds, 2)] == [
+        ["6", "6"],
+        ["9"],
+    ]
+    assert len(split_into_blocks(kinds, 1)) == 1 and len(split_into_blocks(kinds, 3)) == 3
+    assert bar_lines([8, 4, 0.001, 0], 8, 2) == ["█   ", "██▁ "]
     assert resample([5, 4, 3], [0, 0, 1]) == [4, 3]
 
 
@@ -503,11 +540,11 @@ def test_on_a_real_terminal(tmp_path: Path) -> None:
 
     until(b"everything open")
     end = b"\x1b[F"
-    for key, words in ((end, b"ply %d/" % len(replay.moves)), (b"1", b"as seat 1 saw it")):
+    for key, words in ((end, b"ply %d/" % len(replay.moves)), (b"1", b"view of seat 1")):
         os.write(ours, key)
         until(words)
     os.write(ours, b"g")
-    until(b"What seat 1 could know")
+    until(b"Posterior of seat 1")
     os.write(ours, b"\x1b")
     until(b"Seen so far")
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", 40, 120, 0, 0))

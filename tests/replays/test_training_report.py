@@ -9,20 +9,23 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from test_html_report import Page
 from training_rows import CONFIG, around, evaluated, rows
 
-from arena.agents.seating import seat_agents
 from arena.core.errors import ArenaError
-from arena.core.json import Json
-from arena.episodes.record import ReplayWriter
+from arena.episodes.match import Match
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
+from arena.evaluation.report import Interval
 from arena.plugins.loader import make_game
 from replays.html_report.training.report import render, write_training_report
-from replays.html_report.training.sentences import headline
-from replays.html_report.training.transcripts import pairs_of
+from replays.html_report.training.transcripts import transcript_pairs
 from trainers.config.config import TrainConfig
-from trainers.runs.records import Evaluated, Interval, RunReport, RunState, StepRecord, Term
+from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
+from trainers.runs.sentences import headline
+from trainers.runs.training_run import TrainingRun
+from trainers.runs.view import ReportWriter
 
 FINISHED = RunState(
     step=60,
@@ -52,10 +55,16 @@ def assert_harmless(page: Page) -> None:
     assert "default-src 'none'" in page.source
 
 
+def run_of(
+    records: list[StepRecord], state: RunState, folder: Path, config: TrainConfig = CONFIG
+) -> TrainingRun:
+    return TrainingRun(RunFiles(folder), config, state, records)
+
+
 def page_of(
-    records: list[StepRecord], state: RunState, run: Path, config: TrainConfig = CONFIG
+    records: list[StepRecord], state: RunState, folder: Path, config: TrainConfig = CONFIG
 ) -> Page:
-    return Page(render(config, records, state, run))
+    return Page(render(run_of(records, state, folder, config)))
 
 
 def record_games(run: Path, when: str, bot: str, seeds: tuple[int, ...] = (5, 6)) -> list[Path]:
@@ -68,18 +77,18 @@ def record_games(run: Path, when: str, bot: str, seeds: tuple[int, ...] = (5, 6)
         players = [*seats]
         players[seed % 3] = "policy:newest"
         writer = ReplayWriter(run / "replays" / when, f"game-{seed}")
-        agents = seat_agents(game, seats, seed)
-        asyncio.run(play(game, agents, seed, players=players, watchers=[writer]))
+        agents = Match(game, seats, seed).seat()
+        asyncio.run(play(Match(game, players, seed), agents, watchers=[writer]))
         paths.append(writer.path)
     return paths
 
 
-def decided_by(line: dict[str, Json], seat: int) -> bool:
+def decided_by(line: dict[str, JsonValue], seat: int) -> bool:
     return bool(line["type"] == "decision" and line["player"] == seat)
 
 
 def test_a_finished_run(tmp_path: Path) -> None:
-    write: RunReport = write_training_report
+    write: ReportWriter = write_training_report
     (before, _), (after, _) = (
         record_games(tmp_path, when, bot)
         for when, bot in [("before", "bot:random"), ("after", "bot:detective")]
@@ -87,27 +96,28 @@ def test_a_finished_run(tmp_path: Path) -> None:
     records = rows(60)
     records[9] = records[9].model_copy(update={"warnings": ("the disk fills up",), "failed": 3})
     path = tmp_path / "report.html"
-    write(CONFIG, records, FINISHED, path)
+    write(run_of(records, FINISHED, tmp_path), path)
     first = path.read_bytes()
-    write(CONFIG, records[::-1], FINISHED, path)
+    write(run_of(records[::-1], FINISHED, tmp_path), path)
     assert path.read_bytes() == first, "the same run makes the same bytes"
     page = Page(first.decode())
     assert_harmless(page)
     for said in [
         "Training · cluedo · cluedo-default",
         "4 players · cards · no board · deductions in the prompt · step 60 of 60",
-        "on held-out deals rose from 41.0 % to 74.5 % with the best checkpoint (step 50): +33.5 "
-        "percentage points (95 % interval 29.5 to 37.5)",
-        "rose from 41.0 % to 73.0 % with the last checkpoint (step 60)",
-        "the same 400 deals, none of which was trained on",
-        "clue-tiny was trained by GRPO, 16 deals × 8 games a step, against bot:novice=3,past=1",
-        "3 games could not be played to their end",
+        "on held-out deals rose from 41 % to 74 % (best checkpoint, step 50): "
+        "+34 points [+30, +38].",
+        "rose from 41 % to 73 % (newest checkpoint, step 60)",
+        "the same 400 deals in the same seats. These deals were not used in training.",
+        "clue-tiny was trained by GRPO with 16 deals × 8 games per step, against "
+        "bot:novice=3,past=1",
+        "3 games failed.",
         "Win rate in training",
         "weight 0.5",
         "Gradient norm",
         "Legal replies",
         "dropped: no variance",
-        "learning-rate0.0010.0003Of Adam.",
+        "learning-rate0.0010.0003Learning rate of Adam.",
         "the disk fills up9",
         f"arena replay {before} file",
         f"arena replay {after} file",
@@ -125,12 +135,12 @@ def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
     page = page_of([], RunState(), tmp_path, TrainConfig())
     assert_harmless(page)
     assert page.count("svg") == 0
-    assert "Nothing has been evaluated yet" in page.text
-    assert "Every setting has its default." in page.text
-    assert "The run is running: this is how it stands after step 0." in page.text
+    assert "No checkpoint has been evaluated yet" in page.text
+    assert "All settings have their default values." in page.text
+    assert "The run is running. This report covers 0 steps." in page.text
     one = page_of(rows(1), RunState(step=1), tmp_path)
     assert_harmless(one)
-    assert "Nothing has been evaluated yet" in one.text, "the start says nothing of a gain"
+    assert "No checkpoint has been evaluated yet" in one.text, "the start says nothing of a gain"
 
 
 @pytest.mark.parametrize(
@@ -138,16 +148,21 @@ def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
     [
         (0.01, 0.3, "rose from"),
         (-0.3, -0.01, "fell from"),
-        (-0.1, 0.2, "decides nothing: +5 percentage points (95 % interval −10 to 20) includes 0"),
-        (None, None, "how sure that is, is not known"),
+        (
+            -0.1,
+            0.2,
+            "went from 45 % to 50 % (step 10): +5 points [−10, +20]. The 95 % interval includes 0",
+        ),
+        (None, None, "+5 points, interval unknown"),
     ],
 )
 def test_the_verdict_follows_the_interval(low: float | None, high: float | None, said: str) -> None:
     gain = Interval(value=0.05, low=low, high=high, n=100)
-    found = Evaluated(games=100, win_rate=around(0.5, 0.1), start=around(0.45, 0.1), gain=gain)
+    found = HeldOutResult(
+        games=100, win_rate=around(0.5, 0.1), start=around(0.45, 0.1), win_rate_delta=gain
+    )
     record = StepRecord(step=10, config_hash="", evaluation=found)
-    first = str(headline(CONFIG, [record], RunState(step=10))[0]).replace("\u202f", " ")
-    assert said in first
+    assert said in headline(run_of([record], RunState(step=10), Path("x")))[0]
 
 
 def test_hostile_texts_are_text(tmp_path: Path) -> None:
@@ -156,7 +171,7 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
     )
     record = rows(1)[1].model_copy(
         update={
-            "terms": {POISON: Term(mean=1.0)},
+            "terms": {POISON: TermMean(mean=1.0)},
             "update": {POISON: 1.0},
             "time": {POISON: 1.0},
             "warnings": (POISON,),
@@ -170,7 +185,7 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
     page = page_of([record], state, tmp_path, config)
     assert_harmless(page)
     assert page.text.count("<script>alert(1)</script>") > 10
-    assert "empty, no replay" in page.text
+    assert "the file is empty, not a replay" in page.text
 
 
 def test_a_run_that_went_wrong(tmp_path: Path) -> None:
@@ -183,15 +198,15 @@ def test_a_run_that_went_wrong(tmp_path: Path) -> None:
         time={"rollouts": math.inf},
         win_rate=nan,
         reward=nan,
-        terms={"win": Term(mean=math.nan)},
+        terms={"win": TermMean(mean=math.nan)},
         update={"loss": math.nan},
-        evaluation=Evaluated(games=8, win_rate=nan, start=nan, gain=nan),
+        evaluation=HeldOutResult(games=8, win_rate=nan, start=nan, win_rate_delta=nan),
     )
     stopped = RunState(step=1, status="stopped", reason="the entropy fell below 0.1")
     page = page_of([broken], stopped, tmp_path)
     assert_harmless(page)
     assert not re.search(r"\b(nan|inf|None)\b", page.text)
-    for said in ["no gain could be measured", "Stopped: the entropy fell", "1 step trained on"]:
+    for said in ["could not be measured", "stopped early: the entropy fell", "1 step trained on"]:
         assert said in page.text, said
 
 
@@ -204,18 +219,18 @@ def test_a_long_run_is_thinned_out(tmp_path: Path) -> None:
 
 
 def test_before_and_after_show_the_learner_of_the_same_deal(tmp_path: Path) -> None:
-    assert pairs_of(tmp_path) == []
+    assert transcript_pairs(tmp_path) == []
     (first, second) = record_games(tmp_path, "before", "bot:novice")
     record_games(tmp_path, "after", "bot:novice", (6, 7))
     broken = first.with_name("broken.jsonl")
     broken.write_text("{}\n", "utf-8")
-    pairs = pairs_of(tmp_path)
+    pairs = transcript_pairs(tmp_path)
     assert [pair.title for pair in pairs] == [
         "seed 6, seat 0", "broken.jsonl", "seed 5, seat 2", "seed 7, seat 1",
     ]  # fmt: skip
     both, fault, alone, _ = pairs
     assert both.before and both.after and alone.after is None
-    assert fault.before and "no replay header" in fault.before.fault
+    assert fault.before and "not a replay header" in fault.before.fault
     played = [json.loads(line) for line in second.read_text("utf-8").splitlines()]
     mine = [line["action"] for line in played if decided_by(line, 0)]
     shown = [each.action for each in both.before.decisions]
@@ -234,11 +249,19 @@ def test_what_was_no_legal_reply_is_told(tmp_path: Path) -> None:
         line["failure"] = "the model is silent" if number % 2 else None
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     page = page_of([], RunState(), tmp_path)
-    assert "first answered “suggst <b>”, which was not legal" in page.text
-    assert "a fallback was played: the model is silent" in page.text
+    assert "first reply “suggst <b>”: not a legal action" in page.text
+    assert "fallback: the model is silent" in page.text
+
+
+def test_the_report_of_a_run_of_an_earlier_version() -> None:
+    folder = Path(__file__).parents[1] / "trainers" / "data" / "old_run"
+    page = Page(render(TrainingRun.read(folder)))
+    assert_harmless(page)
+    assert "from 40 % to 40 % (newest checkpoint, step 2): 0 points [−26, +26]" in page.text
+    assert "max-tokens8" in page.text and "stop-legal-rate0.1" in page.text
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    write: RunReport = write_training_report
+    write: ReportWriter = write_training_report
     with pytest.raises(ArenaError, match="cannot write .*: No such file"):
-        write(CONFIG, [], RunState(), tmp_path / "nowhere" / "report.html")
+        write(run_of([], RunState(), tmp_path), tmp_path / "nowhere" / "report.html")

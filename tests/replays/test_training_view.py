@@ -10,12 +10,13 @@ import pytest
 from rich.console import Console
 from training_rows import CONFIG, rows
 
-from replays.tui.training.curves import bar, cells, sparkline, thousands
+from arena.evaluation.report import Interval
+from replays.tui.training.curves import bar, sparkline, stacked_columns
 from replays.tui.training.view import Resizable, TrainingLive
 from trainers.config.config import TrainConfig
-from trainers.runs.durations import clock
-from trainers.runs.figures import rates, time_split
-from trainers.runs.records import Groups, Interval, StepRecord, Term
+from trainers.runs.figures import sampling_rate, time_split
+from trainers.runs.quantities import clock, short_count
+from trainers.runs.records import GroupCounts, StepRecord, TermMean
 
 SIZES = [(80, 24), (120, 40), (200, 60), (60, 20), (40, 8), (10, 3)]
 NAN = math.nan
@@ -49,7 +50,7 @@ def drawn(view: TrainingLive, width: int = 80, height: int = 24) -> list[str]:
 def told(done: int, clock: Clock | None = None) -> TrainingLive:
     """A view that has been told of so many steps and is in the middle of the next."""
     view = TrainingLive(piped(), clock or Clock())
-    view.begin(CONFIG, 0, "embedded host: there is no GPU here")
+    view.start(CONFIG, 0, "embedded host: there is no GPU here")
     for record in rows(done):
         view.step(record)
     view.phase("rollouts", 44, 128)
@@ -65,9 +66,9 @@ def broken(record: StepRecord) -> StepRecord:
             "time": {"rollouts": NAN, "update": 0.0, "\x1b[2J": 3.0},
             "win_rate": nothing,
             "reward": Interval(value=1e300, low=-1e300, high=math.inf),
-            "terms": {f"term {n} of a long name": Term(mean=NAN) for n in range(30)},
-            "groups": Groups(),
-            "legality": None,
+            "terms": {f"term {n} of a long name": TermMean(mean=NAN) for n in range(30)},
+            "groups": GroupCounts(),
+            "legal_rate": None,
             "reply_tokens": NAN,
             "update": {"loss": NAN, "kl": math.inf, "a\x1b[31mb" * 9: -1e-300},
             "evaluation": record.evaluation
@@ -91,7 +92,7 @@ def test_the_picture_fits(width: int, height: int, done: int | None) -> None:
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_figures_that_are_none_or_not_finite(width: int, height: int) -> None:
     view = TrainingLive(piped())
-    view.begin(CONFIG, 0, "here")
+    view.start(CONFIG, 0, "here")
     for record in rows(12):
         view.step(broken(record) if record.step % 3 else record)
         lines = drawn(view, width, height)
@@ -113,7 +114,7 @@ def test_all_that_matters_is_shown_in_80_by_24() -> None:
         "rollouts ━━━━──────── 44/128",
         f"{100 * last.win_rate.value:.1f} %",
         "information",
-        "× 0.5",
+        "weight 0.5",
         "+26.4 +18.4 to +34.4",
         "41.0 % → 67.4 % · step 30 · best: step 30",
         f"{last.groups.trained} trained · {last.groups.no_variance} no variance",
@@ -136,7 +137,7 @@ def test_the_time_that_is_left_is_that_of_the_mean_step() -> None:
     clock = Clock()
     config = TrainConfig(steps=10)
     view = TrainingLive(piped(), clock)
-    view.begin(config, 2, "here")
+    view.start(config, 2, "here")
     for step in (1, 2):  # Of an earlier session.
         view.step(StepRecord(step=step, config_hash="", seconds=30, games=1))
     assert "0:00 passed · 4:00 left" in drawn(view)[1]
@@ -149,30 +150,12 @@ def test_the_time_that_is_left_is_that_of_the_mean_step() -> None:
     assert drawn(view)[1].endswith("16:52 passed")
 
 
-def test_a_pipe_gets_plain_lines() -> None:
-    console = piped()
-    view = TrainingLive(console)
-    view.begin(CONFIG, 9, "here")
-    for record in rows(10):
-        view.phase("rollouts", 1, 2)
-        view.step(record.model_copy(update={"warnings": ("old", "it \x1b[2J is late")}))
-    view.say("it \x1b[2J is later")
-    view.close()
-    lines = written(console).splitlines()
-    assert lines[0].startswith("cluedo-default · cluedo · cards · 4 players, 9 of 60 steps done")
-    assert lines[1].startswith("step 0/60 · gain 0.0") or "gain +0.0" in lines[1]
-    assert (
-        lines[2].startswith("step 10/60 · win rate ") and "gain +13.4 points (+5.4 to" in lines[2]
-    )
-    assert lines[3:] == ["! old", "! it  [2J is late", "! it  [2J is later"]
-
-
 def test_on_a_terminal_it_is_drawn_in_place_and_stays_when_it_is_closed() -> None:
     screen = io.StringIO()
     view: TrainingLive = TrainingLive(
         Console(file=screen, force_terminal=True, width=80, height=24)
     )
-    view.begin(CONFIG, 0, "here")
+    view.start(CONFIG, 0, "here")
     for record in rows(3):
         view.phase("rollouts", 3, 8)
         view.step(record)
@@ -208,14 +191,14 @@ def test_sparklines() -> None:
 @pytest.mark.parametrize("width", [1, 7, 57])
 def test_parts_of_a_bar_fill_it(width: int) -> None:
     parts = {str(n): part for n, part in enumerate([4.1, 0.01, 2.6, 0.2])}
-    assert sum(cells(parts, width)) == width
+    assert sum(stacked_columns(parts, width)) == width
     for share in (-1, 0, 0.5, 1, 3):
         assert bar(share, width, "red").cell_len == width
 
 
 def test_numbers() -> None:
     assert [clock(s) for s in (-1, 7, 760, 11100)] == ["0:00", "0:07", "12:40", "3:05:00"]
-    assert [thousands(n) for n in (None, 812, 999.6, 4120, 1.2e6)] == ["–", "812", "1k", "4.12k",
+    assert [short_count(n) for n in (None, 812, 999.6, 4120, 1.2e6)] == ["–", "812", "1k", "4.12k",
                                                                       "1.2M"]  # fmt: skip
 
 
@@ -229,4 +212,4 @@ def test_the_time_split_adds_up_without_counting_rewards_twice() -> None:
     split = time_split(record)
     assert split["rollouts"] == 4 and split["rewards"] == 1 and split["other"] == 2
     assert sum(split.values()) == 10
-    assert rates(record).sampling is None, "nothing was sampled"
+    assert sampling_rate(record) is None, "nothing was sampled"

@@ -59,7 +59,7 @@ def test_the_list_is_searched_filtered_and_sorted(browser: Browser, served: Serv
             page.locator("[aria-sort=descending]")
         ).wait_for()
         page.get_by_label("Search").fill("no such game")
-        page.get_by_text("No game fits").wait_for()
+        page.get_by_text("No game matches").wait_for()
         assert not opened.faults
 
 
@@ -92,18 +92,18 @@ def test_steps_by_keys_buttons_and_slider(browser: Browser, served: Served) -> N
             opened.wait_for_position(position)
         page.keyboard.press("End")
         opened.wait_for_position(last)
-        assert page.locator(".talk-list > li").count() == last
+        assert page.locator(".event-list > li").count() == last
         assert page.locator("[aria-current=step]").count() == 1
         page.keyboard.press("Home")
         opened.wait_for_position(0)
-        assert page.locator(".talk-list > li").count() == 0
+        assert page.locator(".event-list > li").count() == 0
         page.get_by_role("button", name="One ply forward").click()
         page.get_by_role("slider").fill("9")
         opened.wait_for_position(9)
         text = page.get_by_role("slider").get_attribute("aria-valuetext") or ""
         assert f"Position 9 of {last}" in text
-        assert page.locator("#said").inner_text() == text
-        page.locator(".talk-list button").nth(3).click()
+        assert page.locator("#announcements").inner_text() == text
+        page.locator(".event-list button").nth(3).click()
         opened.wait_for_position(4)
         assert "at=4" in _settled(opened)
         assert not opened.faults
@@ -121,33 +121,32 @@ def test_plays_by_itself(browser: Browser, served: Served) -> None:
         opened.page.get_by_label("Speed").select_option("8")
         opened.page.locator("h1").click()
         opened.page.keyboard.press("Space")
-        opened.page.locator(".talk-list > li:nth-child(3)").wait_for()
+        opened.page.locator(".event-list > li:nth-child(3)").wait_for()
         opened.page.get_by_role("button", name="Pause").click()
         stopped = opened.position()
         opened.page.wait_for_timeout(400)
         assert opened.position() == stopped
 
 
-def test_jumps_to_moves_mistakes_and_accusations(browser: Browser, served: Served) -> None:
-    study = served.study()
-    comments, plies = list(study.comments()), study.story()["plies"]
+def test_jumps_to_moves_mistakes_and_events(browser: Browser, served: Served) -> None:
+    analysis = served.analysis()
+    comments, plies = list(analysis.comments()), analysis.timeline()["plies"]
     with tab(browser) as opened:
         open_game(opened, served.at(CARDS))
         page = opened.page
-        page.get_by_label("Whose moves").select_option("2")
+        page.get_by_label("Moves of seat").select_option("2")
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Next move of this seat").click()
         opened.wait_for_position(next(p["ply"] + 1 for p in plies if p["player"] == 2))
-        for key, wanted in (("m", "mistake"), ("a", "accusation")):
-            found = [c["found"] for c in comments if c["mistake"] or wanted == "accusation"]
-            if wanted == "accusation":
-                found = [c["found"] for c in comments if "accusation" in c["kind"]]
-                found += [
-                    p["ply"] + 1 for p in plies for e in p["events"] if e["kind"] == "Accused"
-                ]
+        page.get_by_label("Kind of event").select_option("Accused")
+        page.locator("h1").click()
+        mistakes = [c["visible_from"] for c in comments if c["mistake"]]
+        accused = [p["ply"] + 1 for p in plies for e in p["events"] if e["kind"] == "Accused"]
+        targets = (("m", "mistake", mistakes), ("a", "event of this kind", accused))
+        for key, wanted, found in targets:
             assert found, f"this game has no {wanted}"
             page.keyboard.press("Home")
-            page.locator(".all-notes, .talk").first.wait_for()
+            page.locator(".all-comments, .events").first.wait_for()
             page.get_by_role("button", name=f"Next {wanted}").and_(
                 page.locator("[aria-disabled=false]")
             ).wait_for()
@@ -156,7 +155,7 @@ def test_jumps_to_moves_mistakes_and_accusations(browser: Browser, served: Serve
             page.keyboard.press(key)
             opened.wait_for_position(min(found))
         assert page.locator(".ticks span").count() == len(
-            {c["found"] for c in comments if c["mistake"]}
+            {c["visible_from"] for c in comments if c["mistake"]}
         )
 
 
@@ -166,12 +165,12 @@ def test_a_position_can_be_linked(browser: Browser, served: Served) -> None:
         open_game(opened, served.at(CARDS, at=7, seat=2))
         assert opened.position() == 7
         assert looks_through(opened, 2)
-        open_game(opened, served.at(CARDS, at=10**6, of=50))
+        open_game(opened, served.at(CARDS, at=10**6, focus=50))
         assert opened.position() == last
         assert looks_through(opened, None)
-        opened.page.evaluate(f"location.hash = '#path={CARDS}&at=3&of=2'")
+        opened.page.evaluate(f"location.hash = '#path={CARDS}&at=3&focus=2'")
         opened.wait_for_position(3)
-        assert opened.page.get_by_label("Whose knowledge").input_value() == "2"
+        assert opened.page.get_by_label("Posterior of seat").input_value() == "2"
         opened.page.goto(served.at("nowhere.jsonl"))
         opened.page.get_by_role("alert").get_by_text("no such replay").wait_for()
         # Nothing is offered that leads to the same fault.
@@ -235,8 +234,8 @@ def test_a_branch_links_its_parent(browser: Browser, served: Served, tmp_path: P
         opened.wait_for_position(5)
         assert "Branched off" not in opened.page.locator("main").inner_text()
         open_game(opened, address(viewer.port, "branch.jsonl", at=6, seat=1))
-        opened.page.get_by_text("This game left another one at position 5").wait_for()
-        assert "seed9" not in opened.html() and "gone" not in opened.html()
+        opened.page.get_by_text("Branched off another game at position 5").wait_for()
+        assert "seed9" not in opened.html() and "removed" not in opened.html()
 
 
 def test_everything_can_be_done_with_keys(browser: Browser, served: Served) -> None:

@@ -17,15 +17,15 @@ from web_viewer import being_written, record
 
 from arena.core.errors import UsageError
 from arena.episodes.record import Branch
-from replays.analysis.documents import ListedJson
-from replays.web.branch_parents import Parents
-from replays.web.http_errors import Refused
-from replays.web.listing import Listing, no_replay, read_row
-from replays.web.replay_directory import PATIENCE, Root, is_plain
+from replays.analysis.documents import ListedReplayJson
+from replays.web.branch_parents import BranchParents
+from replays.web.http_errors import HttpError
+from replays.web.listing import Listing, check_single_file, read_row
+from replays.web.replay_directory import IDLE_SECONDS, ReplayDirectory, is_plain
 
 
-def rows(folder: Path) -> dict[str, ListedJson]:
-    return {row["path"]: row for row in Listing(Root(folder)).read()["games"]}
+def rows(folder: Path) -> dict[str, ListedReplayJson]:
+    return {row["path"]: row for row in Listing(ReplayDirectory(folder)).read()["games"]}
 
 
 @pytest.fixture
@@ -57,11 +57,11 @@ def test_the_last_changed_comes_first_and_the_rest_is_counted(folder: Path) -> N
     record(folder, "three")
     os.utime(folder / "three.jsonl", ns=(0, 0))
     os.utime(folder / "one.jsonl", ns=(2**62, 2**62))
-    listed = Listing(Root(folder), most=2).read()
+    listed = Listing(ReplayDirectory(folder), max_rows=2).read()
     others = ("metrics.jsonl", "numbers.jsonl")
     for name in others:
         (folder / name).unlink()
-    fewer = Listing(Root(folder), most=2).read()
+    fewer = Listing(ReplayDirectory(folder), max_rows=2).read()
     assert listed["games"][0]["path"] == "one.jsonl" and listed["more"] == 3
     assert [row["path"] for row in fewer["games"]] == ["one.jsonl", "deeper/still/two.jsonl"]
     assert fewer["more"] == 1 and fewer["root"] == folder.name
@@ -89,13 +89,13 @@ def test_without_locks_a_game_that_stands_still_is_not_running(
     data = record(tmp_path, "whole").read_bytes()
     running = tmp_path / "game.jsonl.part"
     running.write_bytes(data[:-10])
-    listing = Listing(Root(tmp_path))
+    listing = Listing(ReplayDirectory(tmp_path))
 
     def statuses() -> set[str]:
         return {row["status"] for row in listing.read()["games"]}
 
     assert statuses() == {"running", "terminated"}
-    later = time.time() + PATIENCE + 1
+    later = time.time() + IDLE_SECONDS + 1
     monkeypatch.setattr("replays.web.replay_directory.time.time", lambda: later)
     assert statuses() == {"unfinished", "terminated"}, "though the file has not changed"
     os.utime(running, (later, later))
@@ -147,16 +147,18 @@ def test_a_fault_is_told_shortly(tmp_path: Path) -> None:
 def test_a_key_stands_for_a_file_whatever_it_is_called(tmp_path: Path) -> None:
     running = record(tmp_path, "game-seed5").rename(tmp_path / "game-seed5.jsonl.part")
     record(tmp_path, "other")
-    root = Root(tmp_path)
+    root = ReplayDirectory(tmp_path)
     key = root.find(running.name).key
     assert root.find_key(key).name == running.name
     running.rename(tmp_path / "game-seed5.jsonl")
     assert root.find_key(key).name == "game-seed5.jsonl"
-    assert Root(tmp_path).find_key(key).name == "game-seed5.jsonl", "another server knows it too"
+    assert ReplayDirectory(tmp_path).find_key(key).name == "game-seed5.jsonl", (
+        "another server knows it too"
+    )
     assert {file.key for file in root.files()} == {key, root.find("other.jsonl").key}
     (tmp_path / "game-seed5.jsonl").unlink()
     for nobody in (key, "", "0" * 16, "../other.jsonl", "other.jsonl"):
-        with pytest.raises(Refused, match="no such replay"):
+        with pytest.raises(HttpError, match="no such replay"):
             root.find_key(nobody)
 
 
@@ -167,12 +169,12 @@ def test_a_parent_is_found_by_name_and_bytes(tmp_path: Path) -> None:
     here = Branch(parent="game.jsonl", parent_sha256=digest, ply=2, seed=5, players=("x", "y"))
     changed = here.model_copy(update={"parent_sha256": "0" * 64})
     elsewhere = here.model_copy(update={"parent": "../deep/game.jsonl"})
-    parents = Parents(Root(tmp_path))
+    parents = BranchParents(ReplayDirectory(tmp_path))
     found = parents.find([changed, here, elsewhere])
     assert found == [None, "deep/game.jsonl", None]
     parent.unlink()
     assert parents.find([here]) == [None] and parents.find([]) == []
-    assert Parents(Root(tmp_path / "other" / "game.jsonl")).find([here]) == [None]
+    assert BranchParents(ReplayDirectory(tmp_path / "other" / "game.jsonl")).find([here]) == [None]
 
 
 def test_an_outcome_that_is_none_does_not_count(tmp_path: Path) -> None:
@@ -203,7 +205,7 @@ def test_what_is_hidden_or_leads_elsewhere_is_not_listed(tmp_path: Path) -> None
 def test_a_list_is_read_again_only_where_something_has_changed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listing, read, original = Listing(Root(folder)), list[str](), Path.open
+    listing, read, original = Listing(ReplayDirectory(folder)), list[str](), Path.open
 
     def noted(path: Path, *args: Any) -> Any:
         read.append(path.name)
@@ -222,43 +224,51 @@ def test_a_list_is_read_again_only_where_something_has_changed(
 
 
 def test_one_replay_alone(folder: Path) -> None:
-    root = Root(folder / "one.jsonl")
+    root = ReplayDirectory(folder / "one.jsonl")
     assert [row["path"] for row in Listing(root).read()["games"]] == ["one.jsonl"]
     assert root.find("one.jsonl").path == folder / "one.jsonl"
     for name in ("metrics.jsonl", "deeper/still/two.jsonl", "", "./one.jsonl"):
-        with pytest.raises(Refused):
+        with pytest.raises(HttpError):
             root.find(name)
     # Whoever asks for a file is told what is wrong with it, whatever it is.
-    (row,) = Listing(Root(folder / "metrics.jsonl")).read()["games"]
-    assert row["status"] == "unreadable" and "no replay" in str(row["error"])
+    (row,) = Listing(ReplayDirectory(folder / "metrics.jsonl")).read()["games"]
+    assert row["status"] == "unreadable" and "not a replay" in str(row["error"])
     (folder / "one.jsonl").unlink()
     (row,) = Listing(root).read()["games"]
-    assert (row["path"], row["error"]) == ("one.jsonl", "it is not there any more")
+    assert (row["path"], row["error"]) == ("one.jsonl", "the file no longer exists")
     with pytest.raises(UsageError, match="no such file or folder"):
-        Root(folder / "nothing")
+        ReplayDirectory(folder / "nothing")
 
 
 def test_what_is_no_replay_and_what_may_become_one(tmp_path: Path) -> None:
     data = record(tmp_path, "whole").read_bytes()
     begun = (b"", data[:50], data[: data.index(b"\n") + 1], data[:-10])
-    faults = ["empty, no replay", "line 1 is cut off, or too long for a replay's header"]
+    faults = [
+        "the file is empty, not a replay",
+        "line 1 is cut off, or too long for the header of a replay",
+    ]
     for name, expected in (("game.jsonl.part", [None] * 4), ("game.jsonl", [*faults, None, None])):
         for part, error in zip(begun, expected, strict=True):
             with being_written(tmp_path / name) as path:
                 path.write_bytes(part)
-                assert no_replay(Root(path)) == error
+                assert check_single_file(ReplayDirectory(path)) == error
     (tmp_path / "game.jsonl.part").write_bytes(b"# Games\n")
-    assert no_replay(Root(tmp_path / "game.jsonl.part")) == "line 1 is not JSON; this is no replay"
+    assert (
+        check_single_file(ReplayDirectory(tmp_path / "game.jsonl.part"))
+        == "line 1 is not JSON; this is not a replay"
+    )
     os.mkfifo(tmp_path / "pipe.jsonl")
-    assert "no plain file" in (no_replay(Root(tmp_path / "pipe.jsonl")) or "")
+    assert "not a regular file" in (
+        check_single_file(ReplayDirectory(tmp_path / "pipe.jsonl")) or ""
+    )
 
 
 def test_a_game_that_ends_is_found_under_its_new_name(tmp_path: Path) -> None:
     record(tmp_path, "game")
-    assert Root(tmp_path).find("game.jsonl.part").name == "game.jsonl"
+    assert ReplayDirectory(tmp_path).find("game.jsonl.part").name == "game.jsonl"
     running = tmp_path / "other.jsonl.part"
     shutil.copy(tmp_path / "game.jsonl", running)
-    alone = Root(running)
+    alone = ReplayDirectory(running)
     assert alone.find("other.jsonl.part").name == "other.jsonl.part"
     running.rename(tmp_path / "other.jsonl")
     assert alone.find("other.jsonl.part").name == "other.jsonl"
@@ -287,8 +297,8 @@ def test_no_name_leads_out_of_the_root(beside: Path, pieces: list[str], between:
     name = between.join(pieces)
     for asked in (name, f"{beside}/{name}", f"in/../{name}", f"{name}/in/inner.jsonl"):
         try:
-            found = Root(beside / "root").find(asked)
-        except Refused as refused:
+            found = ReplayDirectory(beside / "root").find(asked)
+        except HttpError as refused:
             assert refused.status == 404 and str(beside) not in str(refused)
         else:
             assert found.path == beside / "root" / "in" / "inner.jsonl"
@@ -307,7 +317,7 @@ def test_five_thousand_replays_are_listed_in_two_seconds(
     game = record(tmp_path, "game")
     for number in range(5000):
         (tmp_path / f"game{number}.jsonl").hardlink_to(game)
-    listing = Listing(Root(tmp_path))
+    listing = Listing(ReplayDirectory(tmp_path))
     begun = time.process_time()
     assert len(listing.read()["games"]) == 5001
     assert time.process_time() - begun < 2
@@ -316,7 +326,7 @@ def test_five_thousand_replays_are_listed_in_two_seconds(
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
-    file = Root(tmp_path)
+    file = ReplayDirectory(tmp_path)
     record(tmp_path, "gone")
     found = file.find("gone.jsonl")
     found.path.unlink()

@@ -21,10 +21,10 @@ from web_viewer import record
 
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.replay import read_replay
-from replays.analysis.study import Study
+from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web import bundle, write_page
 from replays.web.encoding import encode, encode_for_html
-from replays.web.modules import join_modules, parse_module
+from replays.web.es_modules import join_modules, parse_module
 from replays.web.page_files import page_files, scene_file
 
 MODULES = {
@@ -132,7 +132,7 @@ def test_joined_modules_do_what_they_did_apart() -> None:
     ],
 )
 def test_what_is_not_understood_is_refused(source: str) -> None:
-    with pytest.raises(ArenaError, match=r"^odd\.js(, line 3)?: cannot be put into one file: .*\S"):
+    with pytest.raises(ArenaError, match=r"^odd\.js(, line 3)?: unsupported statement: .*\S"):
         parse_module("odd.js", f"\n\n{source}\n")
 
 
@@ -247,14 +247,16 @@ def test_a_game_in_one_file(clue: Path, tmp_path: Path) -> None:
     write_page(read_replay(clue), None, out)
     page = out.read_text(encoding="utf-8")
     check_offline(page)
-    data, study = data_of(page), Study(read_replay(clue))
+    data, analysis = data_of(page), ReplayAnalysis(read_replay(clue))
     assert data["single"] is True and data["path"] == "cluedo-seed3.jsonl"
     perspectives: dict[str, int | None] = {"open": None, "0": 0, "1": 1, "2": 2}
-    assert data["stories"] == {k: through_json(study.story(s)) for k, s in perspectives.items()}
+    assert data["timelines"] == {
+        k: through_json(analysis.timeline(s)) for k, s in perspectives.items()
+    }
     assert set(data["comments"]) == set(data["summaries"]) == set(perspectives)
-    assert data["comments"]["1"] == through_json(list(study.comments(1)))
-    assert data["summaries"]["open"] == through_json(study.summaries())
-    assert data["knowledge"] == {str(of): through_json(study.knowledge(of)) for of in range(3)}
+    assert data["comments"]["1"] == through_json(list(analysis.comments(1)))
+    assert data["summaries"]["open"] == through_json(analysis.summaries())
+    assert data["posteriors"] == {str(of): through_json(analysis.posterior(of)) for of in range(3)}
     assert data["decisions"] == {}  # Nobody asked a model.
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
@@ -264,11 +266,11 @@ def test_a_file_for_one_seat_holds_nothing_else(clue: Path, tmp_path: Path) -> N
     write_page(read_replay(clue), 1, out)
     page = out.read_text(encoding="utf-8")
     check_offline(page)
-    data, study = data_of(page), Study(read_replay(clue))
+    data, analysis = data_of(page), ReplayAnalysis(read_replay(clue))
     assert data["path"] == "cluedo, seat 1"
-    for part in ("stories", "comments", "summaries", "knowledge"):
+    for part in ("timelines", "comments", "summaries", "posteriors"):
         assert set(data[part]) == {"1"}
-    assert data["stories"]["1"] == through_json(study.story(1))
+    assert data["timelines"]["1"] == through_json(analysis.timeline(1))
     deal = json.loads(clue.read_text().splitlines()[1])["action"]
     assert deal.startswith("deal ") and deal not in page
     assert "seed" not in json.dumps(data)
@@ -282,9 +284,9 @@ def test_decisions_of_a_model_are_in_the_file_of_who_made_them(tmp_path: Path) -
         line["details"] = {"attempts": [], "note": f"of seat {line['player']}"}
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     replay = read_replay(path)
-    study = Study(replay)
-    asked = {p["ply"] for p in study.story()["plies"] if p["asked"]}
-    everything, own = bundle.documents(replay, None), bundle.documents(replay, 0)
+    analysis = ReplayAnalysis(replay)
+    asked = {p["ply"] for p in analysis.timeline()["plies"] if p["has_requests"]}
+    everything, own = bundle.collect_documents(replay, None), bundle.collect_documents(replay, 0)
     assert set(everything["decisions"]) == {str(ply) for ply in asked}
     mine = {str(line["ply"]) for line in decisions if line["player"] == 0}
     assert set(own["decisions"]) == mine & set(everything["decisions"])
@@ -312,16 +314,16 @@ def test_hostile_texts_stay_data(tmp_path: Path) -> None:
     check_offline(page)
     data = data_of(page)
     assert data["path"] == hostile.name
-    assert data["stories"]["open"]["game"]["specs"] == [HOSTILE, HOSTILE]
+    assert data["timelines"]["open"]["game"]["specs"] == [HOSTILE, HOSTILE]
     assert not re.search(r"alert\(\d\)", page.replace(encode_for_html(data), ""))
 
 
 def test_a_scene_is_in_the_file_that_needs_it(clue: Path, tmp_path: Path) -> None:
     lines = scene_file("cluedo").read_text(encoding="utf-8").splitlines()
     scene = max((line for line in lines if "export" not in line), key=len)
-    assert scene in bundle.render(bundle.documents(read_replay(clue), 0), "cluedo")
+    assert scene in bundle.render(bundle.collect_documents(read_replay(clue), 0), "cluedo")
     assert scene not in bundle.render({}, None)
-    with pytest.raises(UsageError, match="no module draws the table of 'chess'"):
+    with pytest.raises(UsageError, match="game 'chess' has no module"):
         bundle.render({}, "chess")
 
 
@@ -379,7 +381,7 @@ def test_what_cannot_be_written(clue: Path, tmp_path: Path) -> None:
     with pytest.raises(ArenaError, match=r"cannot write .*nowhere.*No such file"):
         write_page(replay, None, tmp_path / "nowhere" / "page.html")
     before = clue.read_bytes()
-    with pytest.raises(UsageError, match="that is the replay itself"):
+    with pytest.raises(UsageError, match="this is the replay itself"):
         write_page(replay, None, clue)
     assert clue.read_bytes() == before
 
@@ -387,8 +389,8 @@ def test_what_cannot_be_written(clue: Path, tmp_path: Path) -> None:
 def test_a_replay_that_is_too_large(
     clue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle, "MOST_BYTES", 1000)
-    with pytest.raises(ArenaError, match="too large for one file.*--web shows it"):
+    monkeypatch.setattr(bundle, "MAX_REPLAY_BYTES", 1000)
+    with pytest.raises(ArenaError, match="too large for one file.*--web instead"):
         write_page(read_replay(clue), None, tmp_path / "page.html")
 
 
@@ -399,17 +401,19 @@ def test_decisions_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyP
         if line["type"] == "decision":
             line["details"] = {"attempts": [], "note": "x" * 900}
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert bundle.documents(read_replay(path), None)["decisions"]
-    monkeypatch.setattr(bundle, "MOST_CHARACTERS", 1500)
-    with pytest.raises(ArenaError, match="too large for one file.*its prompts alone.*--web shows"):
-        bundle.documents(read_replay(path), None)
+    assert bundle.collect_documents(read_replay(path), None)["decisions"]
+    monkeypatch.setattr(bundle, "MAX_DECISION_CHARACTERS", 1500)
+    with pytest.raises(
+        ArenaError, match="too large for one file.*its prompts alone.*--web instead"
+    ):
+        bundle.collect_documents(read_replay(path), None)
 
 
 def test_the_command(clue: Path, tmp_path: Path) -> None:
     done = arena(f"replay {clue} --html page.html --seat 0", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Page: page.html (")
-    assert set(data_of((tmp_path / "page.html").read_text(encoding="utf-8"))["stories"]) == {"0"}
+    assert set(data_of((tmp_path / "page.html").read_text(encoding="utf-8"))["timelines"]) == {"0"}
     refused = arena(f"replay {clue} --html missing/page.html", cwd=tmp_path)
     assert refused.returncode == 1 and "cannot write missing/page.html" in refused.stderr
     assert "Traceback" not in refused.stderr

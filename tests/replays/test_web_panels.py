@@ -31,8 +31,8 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 
 
 def test_the_decision_shows_what_was_asked_and_answered(browser: Browser, served: Served) -> None:
-    plies = served.study().story()["plies"]
-    asked = [ply["ply"] for ply in plies if ply["asked"]]
+    plies = served.analysis().timeline()["plies"]
+    asked = [ply["ply"] for ply in plies if ply["has_requests"]]
     with tab(browser) as opened:
         open_game(opened, served.at(CARDS, at=asked[1] + 1))
         panel = opened.page.locator(".decision")
@@ -53,12 +53,12 @@ def test_the_decision_shows_what_was_asked_and_answered(browser: Browser, served
         assert "least likely: token 2" in text
         assert "2 messages as in the last request" in text
         open_game(opened, served.at(CARDS, at=1))
-        opened.page.get_by_text("Chance moved here").wait_for()
+        opened.page.get_by_text("A chance move").wait_for()
 
 
 def test_a_mistake_its_decision_and_its_judgement_meet(browser: Browser, served: Served) -> None:
-    comments = [each for each in served.study().comments() if each["mistake"]]
-    first = min(comments, key=lambda each: each["found"])
+    comments = [each for each in served.analysis().comments() if each["mistake"]]
+    first = min(comments, key=lambda each: each["visible_from"])
     with tab(browser) as opened:
         open_game(opened, served.at(CARDS))
         page = opened.page
@@ -67,14 +67,14 @@ def test_a_mistake_its_decision_and_its_judgement_meet(browser: Browser, served:
         page.keyboard.press("m")
         opened.wait_for_position(first["ply"] + 1)
         assert f"ply {first['ply'] + 1}" in page.locator(".decision .status").inner_text()
-        note = page.locator(".notes-now .note.wrong")
+        note = page.locator(".comments-now .comment.wrong")
         assert first["text"] in note.inner_text()
         assert "better" in (note.locator(".chip.wrong").get_attribute("title") or "")
-        page.get_by_text("All so far").click()
-        page.locator(".all-notes").get_by_text("A mistake: exact knowledge").wait_for()
+        page.get_by_text("All comments so far").click()
+        page.locator(".all-comments").get_by_text("A mistake: exact knowledge").wait_for()
         page.get_by_text("In this game").click()
-        page.get_by_text("A mistake is a question that promised less").wait_for()
-        link = page.locator(".notes-all .link").first
+        page.get_by_text("A mistake is a question with less").wait_for()
+        link = page.locator(".comments-all .link").first
         number = link.inner_text().split()[-1]
         link.click()
         opened.wait_for_position(int(number))
@@ -83,7 +83,7 @@ def test_a_mistake_its_decision_and_its_judgement_meet(browser: Browser, served:
 @pytest.mark.parametrize("seat", [None, 0])
 def test_all_panels_say_the_same_turn(browser: Browser, served: Served, seat: int | None) -> None:
     """After a ply that has ended a turn, the next one is on."""
-    plies = served.study().story()["plies"]
+    plies = served.analysis().timeline()["plies"]
     ends = [p["ply"] + 1 for p in plies if p["events"][-1]["kind"] == "TurnBegan"][2:4]
     with tab(browser) as opened:
         place = {} if seat is None else {"seat": seat}
@@ -96,26 +96,26 @@ def test_all_panels_say_the_same_turn(browser: Browser, served: Served, seat: in
             turn = plies[position]["turn"]
             assert page.locator(".scene .status").inner_text().startswith(f"Turn {turn}")
             assert f"Turn {turn}, " in page.locator(".cluedo").inner_text()
-            headings = page.locator(".talk .turn").all_inner_texts()
+            headings = page.locator(".events .turn").all_inner_texts()
             assert headings[-1].startswith(f"Turn {turn}: ")
-            assert page.locator(".talk").get_by_text(f"Turn {turn}", exact=False).count() == 1
+            assert page.locator(".events").get_by_text(f"Turn {turn}", exact=False).count() == 1
             page.keyboard.press("ArrowRight")
             opened.wait_for_position(position + 1)
-            assert page.locator(".talk .turn").all_inner_texts() == headings
+            assert page.locator(".events .turn").all_inner_texts() == headings
 
 
 def test_what_is_below_the_fold_is_named(browser: Browser, served: Served) -> None:
     with tab(browser, size=(1280, 800)) as opened:
         open_game(opened, served.at("board.jsonl", at=20))
         page = opened.page
-        below = page.get_by_role("navigation", name="Further down")
+        below = page.get_by_role("navigation", name="Panels below")
         below.get_by_role("button", name="Decision").click()
         page.locator(".stage.scrolled").wait_for()
         top = page.locator(".decision").bounding_box()
         assert top is not None and top["y"] < 800 - 140
         below.get_by_role("button").first.wait_for(state="detached")
         page.locator(".work").evaluate("(work) => work.scrollTo({ top: 0 })")
-        below.get_by_role("button", name="Uncertainty").wait_for()
+        below.get_by_role("button", name="Entropy").wait_for()
         assert not opened.faults
 
 
@@ -130,12 +130,12 @@ def test_the_keys_after_a_press_on_a_perspective(browser: Browser, served: Serve
 
 
 def test_the_grid_and_the_chart_say_what_was_known(browser: Browser, served: Served) -> None:
-    known = served.study().knowledge(1)
+    known = served.analysis().posterior(1)
     assert known is not None
-    entry = [each for each in known["known"] if each["position"] <= 9][-1]
+    entry = [each for each in known["entries"] if each["position"] <= 9][-1]
     assert entry["grid"] is not None
     with tab(browser) as opened:
-        open_game(opened, served.at(CARDS, at=9, of=1))
+        open_game(opened, served.at(CARDS, at=9, focus=1))
         page = opened.page
         page.locator(".legend li").nth(2).wait_for()
         cells = page.locator(".grid tbody tr:not(.kind) td")
@@ -209,7 +209,7 @@ def test_a_narrow_screen_cuts_nothing_off(browser: Browser, served: Served) -> N
         page = opened.page
         page.locator(".grid.many").wait_for()
         cut = """(element) => element.scrollWidth - element.clientWidth"""
-        assert page.locator(".knowledge .scroller-x").evaluate(cut) == 0
+        assert page.locator(".posterior .scroller-x").evaluate(cut) == 0
         assert {head.evaluate(cut) for head in page.locator(".grid thead th").all()} == {0}
         for jump in page.locator(".jump").all():
             boxes = [part.bounding_box() for part in jump.locator("> *").all()]

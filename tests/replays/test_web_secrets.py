@@ -72,15 +72,15 @@ def _unharmed(opened: Tab) -> None:
 
 
 def secrets_for(served: Served, seat: int) -> list[str]:
-    """What stands in the open story and this seat could not know."""
-    story = served.study().story()
+    """What stands in the open timeline and this seat could not know."""
+    timeline = served.analysis().timeline()
     hidden = [
         event["text"]
-        for ply in story["plies"]
+        for ply in timeline["plies"]
         for event in ply["events"]
         if event["audience"] is not None and seat not in event["audience"]
     ]
-    dealt = next(str(ply["action"]) for ply in story["plies"] if ply["player"] == -1)
+    dealt = next(str(ply["action"]) for ply in timeline["plies"] if ply["player"] == -1)
     assert len(hidden) > 3 and dealt.startswith("deal ")
     others = [] if seat == 1 else ["I am thinking."]
     return [*hidden, dealt, str(SEED), *others]
@@ -118,7 +118,7 @@ def test_a_seats_page_holds_nothing_that_it_could_not_know(
 def test_a_request_that_fails_opens_nothing_else(browser: Browser, served: Served) -> None:
     secrets = secrets_for(served, 0)
     with tab(browser) as opened:
-        opened.page.route("**/api/story*", lambda route: route.abort(), times=1)
+        opened.page.route("**/api/timeline*", lambda route: route.abort(), times=1)
         opened.page.goto(served.at(CARDS, at=20, seat=0))
         opened.page.get_by_role("alert").get_by_text("does not answer").wait_for()
         opened.page.wait_for_timeout(300)
@@ -126,16 +126,16 @@ def test_a_request_that_fails_opens_nothing_else(browser: Browser, served: Serve
         assert not opened.bodies, "nothing else was asked for"
         opened.page.reload()
         wait_for_view(opened, 0)
-        opened.page.unroute("**/api/story*")
+        opened.page.unroute("**/api/timeline*")
         # The same when the perspective is changed.
-        opened.page.route("**/api/story*", lambda route: route.abort(), times=1)
+        opened.page.route("**/api/timeline*", lambda route: route.abort(), times=1)
         opened.page.keyboard.press("2")
         opened.page.get_by_role("alert").get_by_text("does not answer").wait_for()
         assert opened.page.locator(".game").count() == 0
 
 
 def test_the_future_is_not_in_the_document(browser: Browser, served: Served) -> None:
-    plies = served.study().story(seat=0)["plies"]
+    plies = served.analysis().timeline(seat=0)["plies"]
     early = {event["text"] for ply in plies[:5] for event in ply["events"]}
     later = {event["text"] for ply in plies[5:] for event in ply["events"]} - early
     with tab(browser) as opened:
@@ -186,13 +186,13 @@ def test_a_running_game_goes_on_by_itself(browser: Browser, served: Served) -> N
     raw = (served.folder / CARDS).read_text().splitlines(keepends=True)
     part = served.folder / "live.jsonl.part"
     part.write_text("".join(raw[:12]))
-    before = len(served.study(part.name).story()["plies"])
+    before = len(served.analysis(part.name).timeline()["plies"])
     with tab(browser) as opened, being_written(part):
         open_game(opened, served.at(part.name, at=before))
         opened.page.locator(".scene .chip", has_text="running").wait_for()
         with part.open("a") as file:
             file.write("".join(raw[12:24]))
-        opened.page.locator(f".talk-list > li:nth-child({before + 2})").wait_for()
+        opened.page.locator(f".event-list > li:nth-child({before + 2})").wait_for()
         opened.page.keyboard.press("Home")
         opened.wait_for_position(0)
         shutil.copy(served.folder / CARDS, part)
@@ -209,9 +209,9 @@ def test_a_running_game_goes_on_by_itself(browser: Browser, served: Served) -> N
 
 
 def test_a_long_game_opens_and_steps_quickly(browser: Browser, served: Served) -> None:
-    story = served.study("long.jsonl").story()
-    assert sum(len(ply["events"]) for ply in story["plies"]) >= 2000
-    middle = len(story["plies"]) // 2
+    timeline = served.analysis("long.jsonl").timeline()
+    assert sum(len(ply["events"]) for ply in timeline["plies"]) >= 2000
+    middle = len(timeline["plies"]) // 2
     with tab(browser) as opened:
         began = time.monotonic()
         open_game(opened, served.at("long.jsonl", at=middle))

@@ -25,12 +25,12 @@ from starlette.requests import Request
 
 from arena.core.errors import MissingDependency, UsageError
 from arena.episodes.replay import read_replay
-from replays.analysis.study import Study
+from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web import serve
-from replays.web.app import Viewer
-from replays.web.http_errors import Refused
-from replays.web.replay_cache import Shelf
-from replays.web.replay_directory import Root
+from replays.web.app import ReplayApi
+from replays.web.http_errors import HttpError
+from replays.web.replay_cache import ReplayCache
+from replays.web.replay_directory import ReplayDirectory
 
 
 @pytest.fixture(scope="module")
@@ -65,39 +65,39 @@ def server(base: Path) -> Iterator[WebViewer]:
         yield running
 
 
-def test_a_game_is_told_as_the_study_tells_it(server: WebViewer, base: Path) -> None:
-    study = Study(read_replay(base / "root" / "clue.jsonl"))
+def test_answers_equal_the_analysis(server: WebViewer, base: Path) -> None:
+    analysis = ReplayAnalysis(read_replay(base / "root" / "clue.jsonl"))
     for seat in (None, 0, 2):
         asked = {"path": "clue.jsonl"} | ({} if seat is None else {"seat": seat})
-        story = server.ask("story", **asked)
-        assert story.headers["content-type"] == "application/json"
-        more = {"running": False, "key": Root(base / "root").find("clue.jsonl").key}
+        timeline = server.ask("timeline", **asked)
+        assert timeline.headers["content-type"] == "application/json"
+        more = {"running": False, "key": ReplayDirectory(base / "root").find("clue.jsonl").key}
         more |= {"path": "clue.jsonl"} if seat is None else {}
-        assert story.json == json.loads(json.dumps(study.story(seat))) | more
-        later = server.ask("story", first=9, **asked).json
-        assert later == json.loads(json.dumps(study.story(seat, 9))) | more
+        assert timeline.json == json.loads(json.dumps(analysis.timeline(seat))) | more
+        later = server.ask("timeline", first=9, **asked).json
+        assert later == json.loads(json.dumps(analysis.timeline(seat, 9))) | more
         lines = server.ask("comments", **asked).body.decode().splitlines()
         assert json.loads(lines.pop()) == {"done": True}
         assert [json.loads(line) for line in lines] == json.loads(
-            json.dumps(list(study.comments(seat)))
+            json.dumps(list(analysis.comments(seat)))
         )
-        summaries = json.loads(json.dumps(study.summaries(seat)))
+        summaries = json.loads(json.dumps(analysis.summaries(seat)))
         assert server.ask("summaries", **asked).json == summaries
-        decision = json.loads(json.dumps(study.decision(1, seat)))
+        decision = json.loads(json.dumps(analysis.decision(1, seat)))
         assert server.ask("decision", ply=1, **asked).json == decision
-    known = json.loads(json.dumps(study.knowledge(1)))
-    assert server.ask("knowledge", path="clue.jsonl", of=1).json == known
-    assert server.ask("knowledge", path="clue.jsonl", of=1, seat=1).json == known
+    known = json.loads(json.dumps(analysis.posterior(1)))
+    assert server.ask("posterior", path="clue.jsonl", player=1).json == known
+    assert server.ask("posterior", path="clue.jsonl", player=1, seat=1).json == known
 
 
 def test_a_seat_is_told_nothing_of_the_others(server: WebViewer) -> None:
-    refused = server.ask("knowledge", path="clue.jsonl", of=1, seat=0)
+    refused = server.ask("posterior", path="clue.jsonl", player=1, seat=0)
     assert refused.status == 403 and "seat 0" in refused.json["error"]
-    story = server.ask("story", path="clue.jsonl", seat=0).json
-    assert "seed" not in story["game"]
+    timeline = server.ask("timeline", path="clue.jsonl", seat=0).json
+    assert "seed" not in timeline["game"]
     assert all(
         event["audience"] is None or 0 in event["audience"]
-        for ply in story["plies"]
+        for ply in timeline["plies"]
         for event in ply["events"]
     )
 
@@ -112,21 +112,21 @@ def test_the_list(server: WebViewer, base: Path) -> None:
     assert set(rows) == fine | played | {"empty.jsonl", "noise.jsonl", "old.jsonl"}
     assert "schema" in rows["old.jsonl"]["error"]
     assert str(base).encode() not in answer.body
-    assert server.ask("story", path="deep er/kühn #1.jsonl").json["game"]["name"] == "kuhn_poker"
+    assert server.ask("timeline", path="deep er/kühn #1.jsonl").json["game"]["name"] == "kuhn_poker"
 
 
 @pytest.mark.parametrize(
     ("name", "error"),
     [
-        ("empty.jsonl", "empty.jsonl: empty, no replay"),
-        ("log.jsonl", "log.jsonl: line 1 is no replay header"),
+        ("empty.jsonl", "empty.jsonl: the file is empty, not a replay"),
+        ("log.jsonl", "log.jsonl: line 1 is not a replay header"),
         ("noise.jsonl", "noise.jsonl: "),
         ("old.jsonl", "old.jsonl: written with replay schema 0"),
         ("unknown.jsonl", "unknown.jsonl: line 1: there is no game 'chess'"),
         ("moves.jsonl", "moves.jsonl: ply 1"),
     ],
 )
-@pytest.mark.parametrize("route", ["story", "comments", "summaries"])
+@pytest.mark.parametrize("route", ["timeline", "comments", "summaries"])
 def test_what_is_no_replay_is_said_clearly(
     server: WebViewer, base: Path, route: str, name: str, error: str
 ) -> None:
@@ -136,18 +136,18 @@ def test_what_is_no_replay_is_said_clearly(
 
 
 def test_a_seat_is_not_told_what_is_wrong_with_a_move(server: WebViewer) -> None:
-    answer = server.ask("story", path="moves.jsonl", seat=0)
+    answer = server.ask("timeline", path="moves.jsonl", seat=0)
     assert answer.status == 422 and "everything open" in answer.json["error"]
     assert "deal" not in answer.json["error"] and "moves" not in answer.json["error"]
 
 
 def test_a_replay_can_be_asked_for_by_its_key(server: WebViewer) -> None:
-    by_name = server.ask("story", path="clue.jsonl", seat=1)
-    by_key = server.ask("story", key=by_name.json["key"], seat=1)
+    by_name = server.ask("timeline", path="clue.jsonl", seat=1)
+    by_key = server.ask("timeline", key=by_name.json["key"], seat=1)
     assert by_key.json == by_name.json and "path" not in by_key.json
     assert b"clue.jsonl" not in by_key.body
-    assert server.ask("story", key="clue.jsonl").status == 404
-    refused = server.ask("story", key=by_name.json["key"], seat=3)
+    assert server.ask("timeline", key="clue.jsonl").status == 404
+    refused = server.ask("timeline", key=by_name.json["key"], seat=3)
     assert (refused.status, refused.json["seats"]) == (400, 3)
 
 
@@ -156,34 +156,38 @@ def test_errors_are_short(server: WebViewer, base: Path) -> None:
     file = base / "root" / "long.jsonl"
     file.write_text(json.dumps(header | {"game": "x" * 10_000}) + "\n")
     try:
-        answer = server.ask("story", path="long.jsonl")
+        answer = server.ask("timeline", path="long.jsonl")
         assert answer.status == 422 and len(answer.json["error"]) < 210
     finally:
         file.unlink()
 
 
-def test_a_story_does_not_wait_for_comments(tmp_path: Path) -> None:
+def test_a_timeline_does_not_wait_for_comments(tmp_path: Path) -> None:
     record(tmp_path, "game", 3, "cluedo", variant="cards", players=3)
-    root = Root(tmp_path)
-    viewer, scope = Viewer(root), {"type": "http", "headers": []}
+    root = ReplayDirectory(tmp_path)
+    viewer, scope = ReplayApi(root), {"type": "http", "headers": []}
 
     def asked(more: str = "") -> Request:
         return Request(scope | {"query_string": f"path=game.jsonl{more}".encode()})
 
-    opened = viewer._shelf.take(root.find("game.jsonl"))
+    opened = viewer._cache.get(root.find("game.jsonl"))
     with ThreadPoolExecutor(4) as pool:
-        with opened.study._commentary._judging:  # As while a ply is being judged.
+        with opened.analysis._annotator._lock:  # As while a ply is being judged.
             waiting = pool.submit(viewer.summaries, asked())
-            for answer in (viewer.story, viewer.knowledge, viewer.decision):
-                pool.submit(answer, asked("&seat=0&of=0&ply=1")).result(timeout=20)
+            for answer in (viewer.timeline, viewer.posterior, viewer.decision):
+                pool.submit(answer, asked("&seat=0&player=0&ply=1")).result(timeout=20)
             assert not waiting.done()
-        with opened.lock:  # As while a story is being told.
+        with opened.lock:  # As while a timeline is being told.
             waiting.result(timeout=20)
 
 
 def test_a_replay_that_was_cut_off_opens(server: WebViewer) -> None:
-    story = server.ask("story", path="cut.jsonl").json
-    assert "cut off" in story["notice"] and story["outcome"] is None and len(story["plies"]) > 5
+    timeline = server.ask("timeline", path="cut.jsonl").json
+    assert (
+        "cut off" in timeline["notice"]
+        and timeline["outcome"] is None
+        and len(timeline["plies"]) > 5
+    )
 
 
 OUTSIDE = [
@@ -201,12 +205,12 @@ OUTSIDE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("route", ["story", "knowledge", "comments", "summaries", "decision"])
+@pytest.mark.parametrize("route", ["timeline", "posterior", "comments", "summaries", "decision"])
 def test_no_path_leads_out_of_the_root(server: WebViewer, base: Path, route: str) -> None:
     absolute = str(base / "outside" / "secret.jsonl")
     own = str(base / "root" / "clue.jsonl")
     for path in (*OUTSIDE, absolute, own, quote(absolute, safe="")):
-        answer = server.get(f"/api/{route}?of=0&ply=0&path={path.replace(' ', '%20')}")
+        answer = server.get(f"/api/{route}?player=0&ply=0&path={path.replace(' ', '%20')}")
         assert (answer.status, answer.json) == (404, {"error": "there is no such replay here"})
 
 
@@ -214,7 +218,7 @@ def test_no_path_leads_out_of_the_root(server: WebViewer, base: Path, route: str
 @given(st.binary(max_size=40), st.booleans())
 def test_any_bytes_as_a_path_are_answered(server: WebViewer, path: bytes, twice: bool) -> None:
     text = quote(quote(path) if twice else path, safe="")
-    assert server.get(f"/api/story?path={text}").status == 404
+    assert server.get(f"/api/timeline?path={text}").status == 404
 
 
 @pytest.mark.parametrize(
@@ -224,7 +228,7 @@ def test_any_bytes_as_a_path_are_answered(server: WebViewer, path: bytes, twice:
         "/page/..\\server.py", "/page/%252e%252e%252fserver.py", "/page/", "/page", "/page/.",
         "/page/index.html%00", "/../pyproject.toml", "//etc/passwd", "/scene/../server.js",
         "/scene/..%2f..%2fserver.js", "/scene/chess.js", "/scene/.js", "/scene/cluedo",
-        "/scene/cluedo%00.js", "/api", "/api/", "/api/story/", "/api/games/x", "/docs",
+        "/scene/cluedo%00.js", "/api", "/api/", "/api/timeline/", "/api/games/x", "/docs",
     ],
 )  # fmt: skip
 def test_only_the_pages_own_files_are_served(server: WebViewer, target: str) -> None:
@@ -247,8 +251,8 @@ def test_the_page_and_its_files(server: WebViewer) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["/", "/page/main.js", "/scene/cluedo.js", "/api/games", "/nothing", "/api/story",
-     "/api/story?path=log.jsonl", "/api/comments?path=clue.jsonl", "/favicon.ico"],
+    ["/", "/page/main.js", "/scene/cluedo.js", "/api/games", "/nothing", "/api/timeline",
+     "/api/timeline?path=log.jsonl", "/api/comments?path=clue.jsonl", "/favicon.ico"],
 )  # fmt: skip
 @pytest.mark.parametrize("host", [None, "evil.example"])
 def test_every_answer_has_the_policy(server: WebViewer, target: str, host: str | None) -> None:
@@ -299,7 +303,7 @@ def test_only_this_machines_names_and_pages_may_ask(server: WebViewer) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_nothing_can_be_changed(server: WebViewer, method: str) -> None:
-    for target in ("/", "/api/games", "/api/story?path=clue.jsonl", "/page/main.js"):
+    for target in ("/", "/api/games", "/api/timeline?path=clue.jsonl", "/page/main.js"):
         answer = server.get(target, method)
         assert answer.status == 405 and set(answer.json) == {"error"}
 
@@ -308,30 +312,30 @@ def test_nothing_can_be_changed(server: WebViewer, method: str) -> None:
     ("query", "error"),
     [
         ("seat=3", "seats 0 to 2"),
-        ("seat=-1", "seat= is no number"),
-        ("seat=one", "seat= is no number"),
-        ("seat=", "seat= is no number"),
-        ("seat=%C2%B2", "seat= is no number"),
+        ("seat=-1", "seat= must be a whole number"),
+        ("seat=one", "seat= must be a whole number"),
+        ("seat=", "seat= must be a whole number"),
+        ("seat=%C2%B2", "seat= must be a whole number"),
         ("seat=0&seat=1", "seat= is given 2 times"),
-        ("first=1e3", "first= is no number"),
-        ("first=99999999999999999999", "first= is no number"),
+        ("first=1e3", "first= must be a whole number"),
+        ("first=99999999999999999999", "first= must be a whole number"),
     ],
 )
 def test_numbers_are_checked(server: WebViewer, query: str, error: str) -> None:
-    answer = server.get(f"/api/story?path=clue.jsonl&{query}")
+    answer = server.get(f"/api/timeline?path=clue.jsonl&{query}")
     assert answer.status == 400 and error in answer.json["error"]
 
 
 def test_what_a_question_needs(server: WebViewer) -> None:
-    assert "of=" in server.ask("knowledge", path="clue.jsonl").json["error"]
+    assert "player=" in server.ask("posterior", path="clue.jsonl").json["error"]
     assert "ply=" in server.ask("decision", path="clue.jsonl").json["error"]
     assert server.ask("decision", path="clue.jsonl", ply=10**6).json is None
-    assert server.get("/api/story?path=clue.jsonl&path=cut.jsonl").status == 400
+    assert server.get("/api/timeline?path=clue.jsonl&path=cut.jsonl").status == 400
 
 
 def test_large_documents_are_compressed_where_that_is_understood(server: WebViewer) -> None:
-    plain = server.ask("story", path="clue.jsonl")
-    packed = server.get("/api/story?path=clue.jsonl", Accept_Encoding="br, gzip")
+    plain = server.ask("timeline", path="clue.jsonl")
+    packed = server.get("/api/timeline?path=clue.jsonl", Accept_Encoding="br, gzip")
     assert packed.headers["content-encoding"] == "gzip"
     assert "content-encoding" not in plain.headers
     assert packed.body == plain.body
@@ -348,7 +352,7 @@ def test_comments_come_as_they_are_found(server: WebViewer, base: Path) -> None:
         connection.sendall(request.encode())
         answer = b"".join(iter(lambda: connection.recv(2**16), b""))
     assert b"application/x-ndjson" in answer and b"content-encoding" not in answer
-    count = len(list(Study(read_replay(base / "root" / "clue.jsonl")).comments()))
+    count = len(list(ReplayAnalysis(read_replay(base / "root" / "clue.jsonl")).comments()))
     assert answer.count(b"}\n\r\n") == count + 1
 
 
@@ -357,28 +361,30 @@ def test_a_running_game_is_followed(server: WebViewer, base: Path) -> None:
     running = base / "root" / "running.jsonl.part"
     lines = whole.splitlines(keepends=True)
     running.write_bytes(b"".join(lines[:20]))
-    begun = server.ask("story", path="running.jsonl.part").json
+    begun = server.ask("timeline", path="running.jsonl.part").json
     assert begun["outcome"] is None and "unfinished" in begun["notice"]
     position = len(begun["plies"])
-    assert server.ask("story", path="running.jsonl.part", first=position).json["plies"] == []
+    assert server.ask("timeline", path="running.jsonl.part", first=position).json["plies"] == []
     with running.open("ab") as file:
         file.write(b"".join(lines[20:40]) + lines[40][:7])
-    more = server.ask("story", path="running.jsonl.part", first=position).json
+    more = server.ask("timeline", path="running.jsonl.part", first=position).json
     assert more["first"] == position and len(more["plies"]) > 0
     assert more["plies"][0]["ply"] == position
     running.write_bytes(whole)
     running.rename(running.with_suffix(""))
-    ended = server.ask("story", path="running.jsonl.part", first=position).json
+    ended = server.ask("timeline", path="running.jsonl.part", first=position).json
     assert ended["outcome"] is not None and ended["notice"] is None
-    assert ended == server.ask("story", path="running.jsonl", first=position).json
+    assert ended == server.ask("timeline", path="running.jsonl", first=position).json
     running.with_suffix("").unlink()
-    assert server.ask("story", path="running.jsonl.part").status == 404
+    assert server.ask("timeline", path="running.jsonl.part").status == 404
 
 
 def test_many_at_once(server: WebViewer) -> None:
     asked = ["clue.jsonl", "cut.jsonl", "staying.jsonl", "log.jsonl", "deep er/kühn #1.jsonl"]
     with ThreadPoolExecutor(20) as pool:
-        found = list(pool.map(lambda i: server.ask("story", path=asked[i % 5]).status, range(60)))
+        found = list(
+            pool.map(lambda i: server.ask("timeline", path=asked[i % 5]).status, range(60))
+        )
     assert found == [200, 200, 200, 422, 200] * 12
 
 
@@ -386,10 +392,10 @@ def test_one_replay_alone(base: Path) -> None:
     with serving(base / "root" / "clue.jsonl") as server:
         listed = server.ask("games").json
         assert listed["single"] is True and [g["path"] for g in listed["games"]] == ["clue.jsonl"]
-        assert server.ask("story", path="clue.jsonl").status == 200
+        assert server.ask("timeline", path="clue.jsonl").status == 200
         for other in ("cut.jsonl", "deep er/kühn #1.jsonl", "staying.jsonl", "../root/clue.jsonl"):
-            assert server.ask("story", path=other).status == 404
-        assert server.greeting.count("\n") == 1 and "Ctrl-C ends it" in server.greeting
+            assert server.ask("timeline", path=other).status == 404
+        assert server.greeting.count("\n") == 1 and "Ctrl-C stops the server" in server.greeting
         assert server.end() == 0
         assert server.process.stderr is not None and server.process.stderr.read() == ""
 
@@ -409,11 +415,11 @@ def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UsageError, match="nothing: there is no such file"):
         serve(tmp_path / "nothing", 0)
     (tmp_path / "README.md").write_text("# Games\n")
-    with pytest.raises(UsageError, match=r"README\.md: line 1 is not JSON; this is no replay"):
+    with pytest.raises(UsageError, match=r"README\.md: line 1 is not JSON; this is not a replay"):
         serve(tmp_path / "README.md", 0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"--port {port}: cannot listen there"):
+        with pytest.raises(UsageError, match=f"port {port} .* is in use"):
             serve(tmp_path, port)
         refused = arena(f"replay . --web --port {port}", cwd=tmp_path)
     assert refused.returncode == 2 and len(refused.stderr.splitlines()) <= 2
@@ -427,7 +433,7 @@ def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_an_empty_folder_is_called_as_the_user_calls_it(tmp_path: Path) -> None:
     folder = tmp_path / "my games"
     folder.mkdir()
-    viewer, request = Viewer(Root(folder)), Request({"type": "http", "headers": []})
+    viewer, request = ReplayApi(ReplayDirectory(folder)), Request({"type": "http", "headers": []})
     assert json.loads(bytes(viewer.games(request).body))["folder"] == f"'{folder}'"
     record(folder, "game")
     assert "folder" not in json.loads(bytes(viewer.games(request).body))
@@ -441,20 +447,20 @@ def test_it_listens_on_this_machine_only(server: WebViewer) -> None:
 def test_the_shelf_keeps_a_few(tmp_path: Path) -> None:
     for number in range(6):
         record(tmp_path, f"game{number}", seed=number)
-    root = Root(tmp_path)
+    root = ReplayDirectory(tmp_path)
     files = [root.find(f"game{number}.jsonl") for number in range(6)]
-    shelf = Shelf(most=2)
-    one, two = shelf.take(files[0]), shelf.take(files[1])
-    assert shelf.take(files[0]) is one
-    shelf.take(files[2])  # The second was not asked for the longest.
-    assert shelf.take(files[0]) is one and shelf.take(files[1]) is not two
-    small = Shelf(most_bytes=files[0].stamp.bytes + files[1].stamp.bytes)
-    one, two = small.take(files[0]), small.take(files[1])
-    assert small.take(files[0]) is one and small.take(files[1]) is two
-    small.take(files[2])
-    assert small.take(files[0]) is not one
-    with pytest.raises(Refused, match=r"game3.jsonl is larger \(0 MiB\)") as refused:
-        Shelf(most_bytes=10).take(files[3])
+    shelf = ReplayCache(max_replays=2)
+    one, two = shelf.get(files[0]), shelf.get(files[1])
+    assert shelf.get(files[0]) is one
+    shelf.get(files[2])  # The second was not asked for the longest.
+    assert shelf.get(files[0]) is one and shelf.get(files[1]) is not two
+    small = ReplayCache(max_bytes=files[0].version.bytes + files[1].version.bytes)
+    one, two = small.get(files[0]), small.get(files[1])
+    assert small.get(files[0]) is one and small.get(files[1]) is two
+    small.get(files[2])
+    assert small.get(files[0]) is not one
+    with pytest.raises(HttpError, match=r"game3.jsonl is too large: 0 MiB") as refused:
+        ReplayCache(max_bytes=10).get(files[3])
     assert refused.value.status == 422
 
 
@@ -462,7 +468,7 @@ def test_a_replay_that_is_asked_for_twice_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record(tmp_path, "game")
-    file, read = Root(tmp_path).find("game.jsonl"), []
+    file, read = ReplayDirectory(tmp_path).find("game.jsonl"), []
 
     def slowly(path: Path) -> object:
         read.append(path)
@@ -470,7 +476,7 @@ def test_a_replay_that_is_asked_for_twice_is_read_once(
         return read_replay(path)
 
     monkeypatch.setattr("replays.web.replay_cache.read_replay", slowly)
-    shelf = Shelf()
+    shelf = ReplayCache()
     with ThreadPoolExecutor(8) as pool:
-        opened = list(pool.map(lambda _: shelf.take(file), range(8)))
+        opened = list(pool.map(lambda _: shelf.get(file), range(8)))
     assert len(read) == 1 and all(one is opened[0] for one in opened)

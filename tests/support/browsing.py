@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from arena.core.json import Json
-from arena.episodes.record import ReplayWriter
+from arena.episodes.match import Match
+from arena.episodes.replay_writer import ReplayWriter
 from arena.plugins.loader import make_game
 
 if TYPE_CHECKING:
@@ -114,11 +114,11 @@ def address(port: int, path: str, **place: int) -> str:
     return f"http://127.0.0.1:{port}/#path={quote(path, safe='')}{more}"
 
 
-def lines_of(path: Path) -> list[dict[str, Json]]:
+def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def write_lines(path: Path, lines: list[dict[str, Json]]) -> None:
+def write_lines(path: Path, lines: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
@@ -145,18 +145,18 @@ def a_long_game(folder: Path, events: int) -> Path:
     game, writer = make_game("cluedo", variant="cards", players=4), ReplayWriter(folder, "long")
     turns = events * 24 // 100
     asking = [Asking(seat) for seat in range(4)]
-    asyncio.run(play(game, asking, 5, max_turns=turns, watchers=[writer]))
+    asyncio.run(play(Match(game, (), 5, max_turns=turns), asking, watchers=[writer]))
     return writer.path
 
 
 def with_attempts(
-    lines: list[dict[str, Json]], player: int, text: str, **more: Json
-) -> list[dict[str, Json]]:
+    lines: list[dict[str, Any]], player: int, text: str, **more: Any
+) -> list[dict[str, Any]]:
     """The same replay, as if a model had made this player's moves, which writes `text` a lot."""
-    made: list[dict[str, Json]] = []
+    made: list[dict[str, Any]] = []
     for line in lines:
         if line["type"] == "decision" and line["player"] == player:
-            refused: dict[str, Json] = {
+            refused: dict[str, Any] = {
                 "messages": [
                     {"role": "system", "content": f"The rules. {text}"},
                     {"role": "user", "content": f"Position {line['ply']}. {text}"},

@@ -12,12 +12,12 @@ from arena.llm.backend import Completion, Message, Request, Sampling
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import ServiceSettings, Settings
-from backends.scripted import Reply, Scripted
+from backends.scripted import ScriptedBackend, ScriptedReply
 
 SPEC = "scripted"
 ASK = Request((Message("user", "x" * 40),), Sampling(max_tokens=90))
 """Estimated at 100 tokens."""
-GONE = Reply(error="connection", text="connection refused")
+GONE = ScriptedReply(error="connection", text="connection refused")
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Table:
     """A service with one scripted backend, and what it has said."""
 
     llm: LLMService
-    backend: Scripted
+    backend: ScriptedBackend
     said: list[str] = field(default_factory=list)
 
     @property
@@ -48,18 +48,18 @@ def quick(**limits: float) -> Settings:
 
 
 def table(
-    replies: Iterable[str | Reply] | Callable[[Request], str | Reply],
+    replies: Iterable[str | ScriptedReply] | Callable[[Request], str | ScriptedReply],
     *,
     max_cost: float | None = None,
-    max_tokens: int | None = None,
+    token_limit: int | None = None,
     cache: Path | None = None,
     **limits: float,
 ) -> Table:
     said: list[str] = []
     llm = LLMService(
-        quick(**limits), max_cost=max_cost, max_tokens=max_tokens, cache=cache, say=said.append
+        quick(**limits), max_cost=max_cost, token_limit=token_limit, cache=cache, say=said.append
     )
-    backend = Scripted(replies)
+    backend = ScriptedBackend(replies)
     llm.add(SPEC, backend)
     return Table(llm, backend, said)
 
@@ -75,7 +75,7 @@ def count_errors(results: Iterable[object], kind: type[BaseException]) -> int:
     return sum(isinstance(result, kind) for result in results)
 
 
-class Busy(Scripted):
+class Busy(ScriptedBackend):
     """Knows how many calls are inside at once."""
 
     now = most = 0

@@ -19,7 +19,7 @@ from browsing import (
 from web_viewer import WebViewer, record, serving
 
 from arena.episodes.replay import read_replay
-from replays.analysis.study import Study
+from replays.analysis.replay_analysis import ReplayAnalysis
 
 if TYPE_CHECKING:
     pass
@@ -46,8 +46,8 @@ class Served:
     def home(self) -> str:
         return f"http://127.0.0.1:{self.viewer.port}/"
 
-    def study(self, path: str = CARDS) -> Study:
-        return Study(read_replay(self.folder / path))
+    def analysis(self, path: str = CARDS) -> ReplayAnalysis:
+        return ReplayAnalysis(read_replay(self.folder / path))
 
 
 def hostile(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def wait_for_view(opened: Tab, seat: int | None) -> None:
 
 
 def last_position(served: Served, path: str = CARDS) -> int:
-    return len(served.study(path).story()["plies"])
+    return len(served.analysis(path).timeline()["plies"])
 
 
 @contextmanager

@@ -7,23 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from known_deal import ENVELOPE, HANDS
 
 from arena.agents.model_call import Attempt, ChatLine
 from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game
-from arena.core.json import Json
 from arena.episodes.record import ChanceLine, DecisionLine, Header, OutcomeLine
 from arena.episodes.replay import Replay
 from arena.episodes.runner import outcome_of
-from arena.testing.conformance import random_positions, replay_history
+from arena.testing.positions import random_positions, replay_history
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.events import Deal, EndTurn
-from replays.analysis.study import Study
+from games.cluedo.rules.events import DealCards, EndTurn
+from replays.analysis.replay_analysis import ReplayAnalysis
 
 END = EndTurn()
-Details = dict[int, dict[str, Json]]
+Details = dict[int, dict[str, Any]]
 """Of decisions, by their plies."""
 
 
@@ -36,10 +36,10 @@ class World:
     seat: int | None = None
     """Who must not notice any of it."""
 
-    def decision(self, number: int, player: int, action: str, details: Json) -> DecisionLine:
+    def decision(self, number: int, player: int, action: str, details: Any) -> DecisionLine:
         secret = "" if player == self.seat else self.secret
         line = ChatLine(role="user", content=f"{player} in {number} {secret}")
-        asked = {"attempts": [Attempt(messages=(line,)).to_json()], "note": secret}
+        asked: dict[str, Any] = {"attempts": [Attempt(messages=(line,)).to_json()], "note": secret}
         return DecisionLine(
             ply=number,
             player=player,
@@ -89,25 +89,25 @@ def random_game(game: Game, seed: int = 0) -> list[Step]:
 def known_game(*actions: Action) -> list[Step]:
     """Moves after the deal that the tests know by heart."""
     state, history = Cluedo(players=3).initial_state(), list[Step]()
-    for action in (Deal(ENVELOPE, HANDS), *actions):
+    for action in (DealCards(ENVELOPE, HANDS), *actions):
         history.append(Step(state.to_act[0], action))
         state.apply(state.to_act[0], action)
     return history
 
 
-def known_study(*actions: Action, details: Details | None = None) -> Study:
-    return Study(recorded(Cluedo(players=3), known_game(*actions), None, details))
+def known_analysis(*actions: Action, details: Details | None = None) -> ReplayAnalysis:
+    return ReplayAnalysis(recorded(Cluedo(players=3), known_game(*actions), None, details))
 
 
-def everything(study: Study, seat: int | None) -> str:
+def everything(analysis: ReplayAnalysis, seat: int | None) -> str:
     """All that a viewer in this seat may be sent."""
-    seats = range(len(study.story()["game"]["seats"]))
+    seats = range(len(analysis.timeline()["game"]["seats"]))
     parts = (
-        study.story(seat),
-        [study.knowledge(each) for each in seats if seat in (None, each)],
-        list(study.comments(seat)),
-        study.summaries(seat),
-        [study.decision(ply, seat) for ply in range(len(study.story()["plies"]))],
+        analysis.timeline(seat),
+        [analysis.posterior(each) for each in seats if seat in (None, each)],
+        list(analysis.comments(seat)),
+        analysis.summaries(seat),
+        [analysis.decision(ply, seat) for ply in range(len(analysis.timeline()["plies"]))],
     )
     return json.dumps(parts, allow_nan=False)
 

@@ -1,12 +1,12 @@
-"""A process that imports what training needs once, and then forks a child for each run.
+"""A process that imports the training packages once and then forks a child for each run.
 
-It reads one order a line from its standard input, as JSON, and writes what happens to its standard
-output: `child` with the process to kill, `moment` when the run has come to the moment that was
-asked for (there it waits, if told to), and `ended`.
+It reads one order per line from standard input, as JSON, and writes events to standard output:
+`child` with the id of the process to kill, `moment` when the run reaches the requested moment
+(where it waits, if requested), and `ended`.
 
-A moment is something that the run is about to do to a file, or a phase that it has begun, after the
-last step that it has finished: `1: rename run.json`. Files are watched by an audit hook: nothing of
-the product is replaced.
+A moment is an operation on a file that the run is about to do, or the start of a phase, with the
+last finished step: `1: rename run.json`. An audit hook watches the files: no part of the product is
+replaced.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 RARE = ("polars", "pyarrow.parquet", "tokenizers", "starlette.applications", "httpx", "openai")
-"""Imported by the libraries only when they are first used; once for all children."""
+"""Modules that libraries import lazily; imported once for all children."""
 
 
 class Moments:
-    """Notes each moment, tells the one that is wanted, and waits there."""
+    """Compares each moment with the requested one; reports it, and waits there."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._folder = os.path.realpath(order["folder"])
@@ -41,14 +41,14 @@ class Moments:
         name = f"{self.finished}: {what}"
         if self._wanted is not None and self._wanted.fullmatch(name):
             self._wanted = None
-            tell(moment=name)
+            report(moment=name)
             if self._largest:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (self._largest, self._largest))
             if self._waits:
                 time.sleep(60)
 
     def audit(self, event: str, given: tuple[Any, ...]) -> None:
-        """The interpreter calls this before it opens, renames or removes anything."""
+        """Audit hook: called by the interpreter before it opens, renames or removes a file."""
         if event == "open" and isinstance(given[0], str) and self._writes(given[2]):
             self._on_file("open", given[0])
         elif event in ("os.rename", "shutil.rmtree", "os.remove"):
@@ -71,13 +71,13 @@ class Moments:
 
 
 class Watching:
-    """A TrainingView that knows how far the run is."""
+    """A TrainingView that reports phases and finished steps as moments."""
 
     def __init__(self, moments: Moments) -> None:
         self._moments = moments
 
-    def begin(self, config: object, done: int, about: str) -> None:
-        self._moments.at("begin")
+    def start(self, config: object, done: int, about: str) -> None:
+        self._moments.at("start")
 
     def phase(self, name: str, done: int = 0, total: int = 0) -> None:
         self._moments.at(f"phase {name} {done}")
@@ -91,12 +91,12 @@ class Watching:
     def close(self) -> None: ...
 
 
-def tell(**facts: Any) -> None:
+def report(**facts: Any) -> None:
     os.write(PIPE, (json.dumps(facts) + "\n").encode())
 
 
 def run(order: dict[str, Any]) -> int:
-    """What the forked child does; its exit code."""
+    """Train in the forked child; returns the exit code."""
     from scripted_table import quick
 
     from arena.core.errors import ArenaError
@@ -121,13 +121,13 @@ def run(order: dict[str, Any]) -> int:
     except KeyboardInterrupt:
         return 130
     except (ArenaError, OSError) as error:
-        tell(error=str(error), kind=type(error).__name__)
+        report(error=str(error), kind=type(error).__name__)
         return 1
     return 0
 
 
 def make_base(folder: Path) -> int:
-    """A model that plays at random, however it is guided."""
+    """Make a model that plays at random."""
     from tiny_model import build_tiny_model
 
     build_tiny_model(
@@ -161,14 +161,14 @@ def main() -> None:
 
                     traceback.print_exc()
                 os._exit(code)
-        tell(child=child)
+        report(child=child)
         _, status = os.waitpid(child, 0)
-        tell(ended=os.waitstatus_to_exitcode(status))
+        report(ended=os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":
     PIPE = os.dup(1)
-    os.dup2(2, 1)  # What libraries print is no message.
+    os.dup2(2, 1)  # Output of libraries is not a message.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     main()
-    os._exit(0)  # What the libraries do at their end takes seconds.
+    os._exit(0)  # The exit handlers of the libraries take seconds.

@@ -1,12 +1,13 @@
-"""Rows of a training run that never was, for tests of what shows them."""
+"""Synthetic records of a training run, for tests of its renderers."""
 
 from __future__ import annotations
 
 import math
 import random
 
+from arena.evaluation.report import Interval
 from trainers.config.config import TrainConfig
-from trainers.runs.records import Evaluated, Groups, Interval, StepRecord, Term, Tokens
+from trainers.runs.records import GroupCounts, HeldOutResult, StepRecord, TermMean, TokenCounts
 
 CONFIG = TrainConfig(
     options={"players": 4, "variant": "cards", "board": False},
@@ -22,18 +23,18 @@ def around(value: float, half: float, n: int = 128) -> Interval:
     return Interval(value=value, low=value - half, high=value + half, n=n)
 
 
-def evaluated(step: int, rate: float, half: float = 0.08, games: int = 100) -> Evaluated:
+def evaluated(step: int, rate: float, half: float = 0.08, games: int = 100) -> HeldOutResult:
     gain = rate - 0.41
-    return Evaluated(
+    return HeldOutResult(
         games=games,
         win_rate=around(rate, half, games),
         start=around(0.41, half, games),
-        gain=around(gain if step else 0.0, half if step else 0.0, games),
+        win_rate_delta=around(gain if step else 0.0, half if step else 0.0, games),
     )
 
 
 def row(step: int, rng: random.Random, steps: int = 60, every: int = 10) -> StepRecord:
-    """A run that learns: fast at first, then slower."""
+    """Return a record of a run that learns fast at first, then slower."""
     learned = 1 - math.exp(-3 * step / steps)
     rate = 0.41 + 0.36 * learned + rng.gauss(0, 0.03)
     evaluation = evaluated(step, 0.41 + 0.34 * learned) if step % every == 0 else None
@@ -52,13 +53,13 @@ def row(step: int, rng: random.Random, steps: int = 60, every: int = 10) -> Step
         win_rate=around(rate, 0.085),
         reward=around(rate + 0.3 * learned, 0.09),
         terms={
-            "win": Term(mean=rate, sd=0.49, weight=1),
-            "information": Term(mean=0.45 + 0.3 * learned, sd=0.2, weight=0.5),
-            "format": Term(mean=0.97 + 0.03 * learned, sd=0.05, weight=0.1),
+            "win": TermMean(mean=rate, sd=0.49, weight=1),
+            "information": TermMean(mean=0.45 + 0.3 * learned, sd=0.2, weight=0.5),
+            "format": TermMean(mean=0.97 + 0.03 * learned, sd=0.05, weight=0.1),
         },
-        groups=Groups(trained=16 - flat - lost, no_variance=flat, incomplete=lost),
-        tokens=Tokens(prompt=390_000, sampled=11_200, trained=9_800, computed=88_000),
-        legality=0.97 + 0.03 * learned,
+        groups=GroupCounts(trained=16 - flat - lost, no_variance=flat, incomplete=lost),
+        tokens=TokenCounts(prompt=390_000, sampled=11_200, trained=9_800, computed=88_000),
+        legal_rate=0.97 + 0.03 * learned,
         reply_tokens=7.9 - learned,
         update={
             "loss": -0.01 * learned,
@@ -72,6 +73,6 @@ def row(step: int, rng: random.Random, steps: int = 60, every: int = 10) -> Step
 
 
 def rows(count: int, seed: int = 0, steps: int = 60) -> list[StepRecord]:
-    """Row 0 and the rows of the first `count` steps."""
+    """Return record 0 and the records of the first `count` steps."""
     rng = random.Random(seed)
     return [row(step, rng, steps) for step in range(count + 1)]

@@ -1,13 +1,13 @@
-"""A loopback server that speaks the wire API of W&B's serverless trainer, as ART 0.5.18 uses it.
+"""A loopback server with the wire API of W&B's serverless trainer, as ART 0.5.18 uses it.
 
     with WandbWire() as server:
         server.endings.append("training_failed")
         ...  # ServerlessBackend(api_key=KEY, base_url=server.url)
         assert server.jobs[0]["experimental_config"]["ppo"] is False
 
-It registers models, keeps checkpoints, takes training jobs, reports their events, and answers
+It registers models, stores checkpoints, accepts training jobs, reports their events, and answers
 chats with the weights of a step as vLLM does: token ids, log-probabilities, the prompt's ids. It
-loads adapters as vLLM does, too.
+loads adapters as vLLM does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAGE = 2
 """Rows of a list's page."""
 
 Ending = Literal["training_ended", "training_failed", "unavailable", "lost", "lost_but_trained"]
-"""How a job ends; `lost`: after it was accepted, nothing more is heard of it."""
+"""End of a job. `lost`: the job is accepted, but reports no events."""
 
 
 class WandbWire:
@@ -46,7 +46,7 @@ class WandbWire:
         self.deleted: list[int] = []
         self.adapters: dict[str, str] = {}
         self.endings: deque[Ending] = deque()
-        """Of the jobs to come; after these all end well."""
+        """Ends of the next jobs. Later jobs end with `training_ended`."""
         self._events: dict[str, list[dict[str, Any]]] = {}
         config = uvicorn.Config(self._app(), port=port, log_level="critical", lifespan="off")
         self._server = uvicorn.Server(config)
@@ -81,7 +81,7 @@ class WandbWire:
                 Route(f"{models}/model-1/checkpoints", self._list, methods=["GET"]),
                 Route(f"{models}/model-1/checkpoints", self._delete, methods=["DELETE"]),
                 Route(jobs, self._take_job, methods=["POST"]),
-                Route(f"{jobs}/{{job}}/events", self._tell_events, methods=["GET"]),
+                Route(f"{jobs}/{{job}}/events", self._list_events, methods=["GET"]),
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
                 Route("/v1/load_lora_adapter", self._load, methods=["POST"]),
                 Route("/v1/unload_lora_adapter", self._unload, methods=["POST"]),
@@ -90,8 +90,8 @@ class WandbWire:
 
     async def _register(self, request: Request) -> JSONResponse:
         if request.headers["authorization"] != f"Bearer {KEY}":
-            told = request.headers["authorization"].removeprefix("Bearer ")
-            return _fault(401, f"the key {told} is not known")
+            key = request.headers["authorization"].removeprefix("Bearer ")
+            return _fault(401, f"the key {key} is not known")
         body = await request.json()
         assert body.pop("return_existing") is True
         self.model = {**body, "id": "model-1", "entity": body["entity"] or ENTITY, "run_id": None}
@@ -128,8 +128,8 @@ class WandbWire:
             self._events[job] = _events(body, ending)
         return JSONResponse({"id": job})
 
-    async def _tell_events(self, request: Request) -> JSONResponse:
-        """Without paging, as W&B's: one list of what came after `after`."""
+    async def _list_events(self, request: Request) -> JSONResponse:
+        """Return all events after `after`, without paging, as W&B does."""
         events = self._events.get(request.path_params["job"])
         if events is None:
             return _fault(404, "there is no such job")
@@ -175,12 +175,12 @@ def _events(job: dict[str, Any], ending: str) -> list[dict[str, Any]]:
     """The events of a job over its groups: one gradient step for each trajectory."""
     count = sum(len(group["trajectories"]) for group in job["trajectory_groups"])
     step = {"loss": 0.5, "grad_norm": 0.25, "entropy": 1.5}
-    told: list[tuple[str, dict[str, Any]]] = [("training_started", {"num_sequences": count})]
-    told += [("gradient_step", step)] * count
+    events: list[tuple[str, dict[str, Any]]] = [("training_started", {"num_sequences": count})]
+    events += [("gradient_step", step)] * count
     why = {"error_message": "CUDA out of memory\n  at trainer.py"}
-    told.append((ending, why if ending == "training_failed" else {}))
-    return [{"id": f"event-{n}", "type": t, "data": data} for n, (t, data) in enumerate(told)]
+    events.append((ending, why if ending == "training_failed" else {}))
+    return [{"id": f"event-{n}", "type": t, "data": data} for n, (t, data) in enumerate(events)]
 
 
-def _fault(status: int, said: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"error": {"message": said}}, status, headers)
+def _fault(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": {"message": message}}, status, headers)

@@ -18,9 +18,9 @@ from urllib.parse import quote
 
 from command_line import started
 
-from arena.agents.seating import seat_agents
 from arena.episodes.files import mark_as_written
-from arena.episodes.record import ReplayWriter
+from arena.episodes.match import Match
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.plugins.loader import make_game
 
@@ -32,7 +32,7 @@ def record(
     made, writer = make_game(game, **options), ReplayWriter(folder, stem)
     bot = "bot:novice" if game == "cluedo" else "bot:random"
     specs = [bot] * made.num_players
-    asyncio.run(play(made, seat_agents(made, specs, seed), seed, players=specs, watchers=[writer]))
+    asyncio.run(play(Match(made, specs, seed), Match(made, specs, seed).seat(), watchers=[writer]))
     return writer.path
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +13,19 @@ import pytest
 
 from arena.core.action import CHANCE, Action, ActionSet
 from arena.core.event import Event
+from arena.core.game import ChanceOutcome
 from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.envs.multi_agent import MultiAgentEnv
 from arena.episodes.runner import act_out
 from arena.plugins.loader import catalog, make_game
-from arena.testing.conformance import check_clone, check_game, check_non_interference, check_replay
+from arena.testing import check_game
+from arena.testing.non_interference import check_non_interference
+from arena.testing.replays import check_replay
+from arena.testing.rules import check_clone, check_random_play
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse
-from games.cluedo.rules.state import CluedoState, Phase
+from games.cluedo.rules.state import CluedoState, TurnPhase
 from games.cluedo.text.notebook import Notebook
 from games.kuhn_poker.game import KuhnPoker, KuhnPokerState
 
@@ -90,7 +97,7 @@ class OverfullState(CluedoState):
 
     def _apply(self, player: int, action: Action) -> None:
         super()._apply(player, action)
-        if self.phase is Phase.REFUTE and len(self.choices) > 1:
+        if self.phase is TurnPhase.REFUTE and len(self.choices) > 1:
             self.log.append(Whispered(()))
 
 
@@ -172,6 +179,48 @@ def test_the_kit_finds_games_that_are_not_reproducible() -> None:
 
     with pytest.raises(AssertionError, match="does not verify|two runs differ"):
         check_replay(Game(), 0)
+
+
+@pytest.mark.parametrize(
+    ("returns", "message"),
+    [((math.nan, 0.0), "not finite"), ((math.inf, 0.0), "not finite"), ((0.0,), "one entry per")],
+)
+def test_the_kit_finds_wrong_returns(returns: tuple[float, ...], message: str) -> None:
+    class Paying(KuhnPokerState):
+        def returns(self) -> tuple[float, ...]:
+            return returns
+
+    class Game(KuhnPoker):
+        def initial_state(self) -> KuhnPokerState:
+            return Paying(self)
+
+    with pytest.raises(AssertionError, match=message):
+        check_random_play(Game(), 0)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "message"),
+    [
+        ((math.nan, 1.0), "not between 0 and 1"),
+        ((-0.5, 1.5), "not between 0 and 1"),
+        ((0.5, 0.4), "add up to 0.9"),
+    ],
+)
+def test_the_kit_finds_wrong_probabilities(probabilities: tuple[float, ...], message: str) -> None:
+    class Dealing(KuhnPokerState):
+        def chance_outcomes(self) -> Sequence[ChanceOutcome]:
+            deals = [outcome.action for outcome in super().chance_outcomes()]
+            return [ChanceOutcome(*pair) for pair in zip(deals, probabilities, strict=False)]
+
+        def sample_chance(self, rng: random.Random) -> Action:
+            return self.chance_outcomes()[0].action
+
+    class Game(KuhnPoker):
+        def initial_state(self) -> KuhnPokerState:
+            return Dealing(self)
+
+    with pytest.raises(AssertionError, match=message):
+        check_random_play(Game(), 0)
 
 
 def test_an_event_is_taken_in_once_however_long_the_game() -> None:

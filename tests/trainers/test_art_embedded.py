@@ -25,12 +25,12 @@ from transformers import AutoModelForCausalLM
 from arena.core.errors import ArenaError, UsageError
 from arena.llm.backend import Message, Request, Sampling
 from backends.embedded.backend import SamplerBackend
-from backends.embedded.weights import read_config
+from backends.embedded.weights import read_model_config
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
-from trainers.algorithms.network import score
-from trainers.algorithms.sequences import sequences_of
+from trainers.algorithms.network import score_tokens
+from trainers.algorithms.sequences import token_sequences
 from trainers.hosts.art import (
     TrainableModel,
     Trajectory,
@@ -69,7 +69,7 @@ async def opened(folder: Path, base: Path, **options: Any) -> tuple[EmbeddedArtB
 
 
 def made_up(backend: EmbeddedArtBackend, seed: int, groups: int = 2) -> list[TrajectoryGroup]:
-    talk = Talk(backend.sampler.chat, random.Random(seed))
+    talk = Talk(backend.sampler.chat_tokenizer, random.Random(seed))
     return [talk.group(3) for _ in range(groups)]
 
 
@@ -114,17 +114,19 @@ def test_arts_own_loop_runs_on_it(tmp_path: Path, base: Path) -> None:
             pbar_desc=None,
         )
         assert [len(group.trajectories) for group in groups] == [4, 4]
-        sequences = sequences_of(groups, backend.sampler.encode)
+        sequences = token_sequences(groups, backend.sampler.encode)
         [batches] = minibatches(sequences, 1, 10**6, 0.0, "0")
         for batch in batches:
-            again = score(backend._learner.weights(), backend._learner.shape, batch.rows)
-            torch.testing.assert_close(again.logprobs, batch.targets.logprobs, rtol=0, atol=1e-4)
+            again = score_tokens(backend._learner.weights(), backend._learner.shape, batch.packed)
+            torch.testing.assert_close(
+                again.logprobs, batch.targets.sampled_logprobs, rtol=0, atol=1e-4
+            )
 
         before = await answer(backend, model, 0)
         result = await backend.train(model, groups, **UPDATE)
         assert result.step == backend.step == await model.get_step() == 1
         assert all(math.isfinite(value) for value in result.metrics.values())
-        assert result.metrics["tokens_trained"] == sum(len(s.sampled) for s in sequences)
+        assert result.metrics["tokens_trained"] == sum(len(s.sampled_positions) for s in sequences)
         await model.log(groups, split="train", metrics=result.metrics, step=result.step)
         assert "m@1" in [card.id async for card in model.openai_client().models.list()]
         assert model.get_inference_name() == "m@1"
@@ -159,11 +161,13 @@ def test_a_checkpoint_is_what_transformers_and_the_sampler_load(
         assert same(stored, backend._learner.state())
         theirs = AutoModelForCausalLM.from_pretrained(folder)
         assert same(stored, {n: t.detach() for n, t in theirs.named_parameters()})
-        sequences = sequences_of(made_up(backend, 2), backend.sampler.encode)
+        sequences = token_sequences(made_up(backend, 2), backend.sampler.encode)
         [[batch]] = minibatches(sequences[:1], 1, 10**6, 0.0, "0")
-        logits = theirs(batch.rows.tokens[None]).logits[0].log_softmax(-1)
-        expected = logits[batch.rows.asked, batch.rows.targets]
-        found = score(backend._learner.weights(), backend._learner.shape, batch.rows).logprobs
+        logits = theirs(batch.packed.tokens[None]).logits[0].log_softmax(-1)
+        expected = logits[batch.packed.prediction_rows, batch.packed.targets]
+        found = score_tokens(
+            backend._learner.weights(), backend._learner.shape, batch.packed
+        ).logprobs
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
         if lora is not None:
             check_adapter(folder / "adapter")
@@ -218,7 +222,7 @@ def test_going_on_from_disk_gives_the_same_bits(
         backend, model = await opened(tmp_path, base, lora=lora)
         assert backend.step == 2
         await backend.close()
-        with pytest.raises(ArenaError, match=r"of step 7 is gone; there are \[1, 2\]"):
+        with pytest.raises(ArenaError, match=r"of step 7 is missing; found \[1, 2\]"):
             await opened(tmp_path, base, lora=lora, first_step=7)
 
     asyncio.run(run())
@@ -227,14 +231,14 @@ def test_going_on_from_disk_gives_the_same_bits(
 def test_a_step_that_fails_leaves_the_last_one(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it fails between two minibatches or while saving, it can be done again."""
+    """A step can be repeated after an error between two minibatches or while saving."""
 
     async def run() -> None:
         backend, model = await opened(tmp_path / "failing", base)
         calm, other = await opened(tmp_path / "calm", base)
         for step in range(2):
             groups = made_up(backend, step, groups=4)
-            for part in ("_step", "save"):
+            for part in ("_optimizer_step", "save"):
                 with monkeypatch.context() as patched:
                     fail_at_the_second_call(patched, part)
                     with pytest.raises(OSError, match="disk"):
@@ -262,7 +266,7 @@ def test_a_checkpoint_is_not_gone_on_with_by_training_something_else(
         backend, model = await opened(tmp_path, base, lora=began)
         await backend.train(model, made_up(backend, 1), **UPDATE)
         await backend.close()
-        with pytest.raises(ArenaError, match="has trained something else|adapter_model") as caught:
+        with pytest.raises(ArenaError, match="trained other tensors|adapter_model") as caught:
             await opened(tmp_path, base, lora=goes_on)
         assert "0001" in str(caught.value)
         if began:
@@ -290,12 +294,12 @@ def test_a_broken_checkpoint_is_named(
 
 
 def fail_at_the_second_call(patched: pytest.MonkeyPatch, part: str) -> None:
-    """Of the update's steps; of saving at the first, when all has been computed."""
+    """Fail at the second step of the optimizer, or at the first save, after all computation."""
     original, calls = getattr(Learner, part), []
 
     def failing(self: Learner, *arguments: Any) -> Any:
         calls.append(part)
-        if len(calls) == (2 if part == "_step" else 1):
+        if len(calls) == (2 if part == "_optimizer_step" else 1):
             raise OSError("no space left on this disk")
         return original(self, *arguments)
 
@@ -323,7 +327,7 @@ def test_old_weights_are_forgotten_but_found_again(
         assert await answer(backend, model, 0) == answers[0]
         await backend._delete_checkpoint_files(model, [2])
         assert backend.steps() == [2, 4] and "m@1" not in backend.sampler.adapters
-        with pytest.raises(UsageError, match=r"step 3 is not kept; there are \[2, 4\]"):
+        with pytest.raises(UsageError, match=r"step 3 is not kept; found \[2, 4\]"):
             backend._model_inference_name(model, 3)
         assert await answer(backend, model, 2) == answers[2]
         await backend.close()
@@ -377,7 +381,7 @@ def test_checkpoints_as_they_are_found_in_the_wild(
         await backend.close()
         backend, model = await opened(tmp_path / "one", wild, lora=lora)
         ours = backend.checkpoint(1)
-        assert read_config(ours)["dtype"] == "float32"
+        assert read_model_config(ours)["dtype"] == "float32"
         assert next(AutoModelForCausalLM.from_pretrained(ours).parameters()).dtype == torch.float32
         await backend.close()
         backend, model = await opened(tmp_path / "two", ours, lora=lora)

@@ -1,4 +1,4 @@
-"""Exported replays train: groups on the embedded host, conversations with TRL's SFTTrainer."""
+"""ExportResult replays train: groups on the embedded host, conversations with TRL's SFTTrainer."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from tiny_model import build_tiny_model
 from torch import Tensor
 
 from arena.agents.prompt import ChatOptions
-from arena.agents.seating import seat_agents
 from arena.core.errors import UsageError
 from arena.episodes.branch import position
-from arena.episodes.record import Position, ReplayWriter
+from arena.episodes.match import Match
+from arena.episodes.record import Position
 from arena.episodes.replay import read_replay
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
 from backends.embedded.backend import SamplerBackend
 from backends.embedded.sampler import Sampler
-from trainers.algorithms.sequences import sequences_of
+from trainers.algorithms.sequences import token_sequences
 from trainers.export.art import read_groups
-from trainers.export.exporter import Exported, export_replays
-from trainers.export.reading import episode_of
+from trainers.export.exporter import ExportResult, export_replays
+from trainers.export.seat_replies import episode_of
 from trainers.hosts.art import TrainableModel, Trajectory, TrajectoryGroup
 from trainers.hosts.embedded_backend import EmbeddedArtBackend
-from trainers.rewards import Rewards, Rollout
+from trainers.rewards import Rewards, SeatEpisode
 from trainers.rollouts import training_chat
 from trainers.trajectories import trajectory_of
 
@@ -77,9 +78,9 @@ def play_games(
     """By the name of each, its seed and that of the agents."""
 
     async def one(llm: LLMService, stem: str, seed: int, agents_seed: int) -> None:
-        agents = seat_agents(GAME, SPECS, agents_seed, "notes", llm, chat)
+        agents = Match(GAME, SPECS, agents_seed, text_level="notes", chat=chat).seat(llm)
         watchers = [ReplayWriter(folder, stem)]
-        await play(GAME, agents, seed, players=SPECS, watchers=watchers, models=chat, start=start)
+        await play(Match(GAME, SPECS, seed, chat=chat), agents, watchers=watchers, start=start)
 
     async def run() -> None:
         sampler = Sampler(base, device="cpu", threads=1)
@@ -91,7 +92,7 @@ def play_games(
     asyncio.run(run())
 
 
-def export(paths: Sequence[Path], form: str, out: Path, reward: str = "") -> Exported:
+def export(paths: Sequence[Path], form: str, out: Path, reward: str = "") -> ExportResult:
     return export_replays(paths, out, catalog().load("export", form), reward)
 
 
@@ -107,7 +108,7 @@ def test_the_groups_are_those_that_training_makes(tmp_path: Path, replays: Path)
         for number, trajectory in enumerate(group):
             episode = episode_of(read_replay(replays / f"{seed}-{number}.jsonl"))
             expected = trajectory_of(episode, 0)
-            scored = rewards.score(Rollout(GAME, episode, 0))
+            scored = rewards.score(SeatEpisode(GAME, episode, 0))
             assert trajectory.messages_and_choices == expected.messages_and_choices
             assert trajectory.additional_histories == expected.additional_histories
             assert (trajectory.reward, trajectory.metrics) == (scored.reward, dict(scored.terms))
@@ -142,10 +143,12 @@ def test_an_export_trains_on_the_embedded_host(tmp_path: Path, base: Path, repla
         )
         await model.register(backend)  # type: ignore[arg-type]
         before = copied(backend._learner.state())
-        sequences = sequences_of(groups, backend.sampler.encode)
+        sequences = token_sequences(groups, backend.sampler.encode)
         result = await backend.train(model, groups, learning_rate=3e-3, threads=1)
         assert result.step == backend.step == 1
-        assert result.metrics["tokens_trained"] == sum(len(s.sampled) for s in sequences) > 0
+        assert (
+            result.metrics["tokens_trained"] == sum(len(s.sampled_positions) for s in sequences) > 0
+        )
         after = backend._learner.state()
         assert any(not before[name].equal(after[name]) for name in before)
         await backend.close()

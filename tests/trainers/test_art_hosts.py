@@ -33,11 +33,16 @@ from arena.llm.backend import Message, Request, Token
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
 from trainers.hosts.arguments import KEYWORDS, train_arguments
-from trainers.hosts.choosing import choose_host
 from trainers.hosts.host import HostRequest, TrainingHost
-from trainers.hosts.local import _signature, go_back, internal_config, local_host
-from trainers.hosts.megatron import import_what_needs_megatron
-from trainers.hosts.preflight import packages_missing, runtime_missing
+from trainers.hosts.local import (
+    _train_signature,
+    delete_later_checkpoints,
+    internal_config,
+    local_host,
+)
+from trainers.hosts.megatron_stub import import_model_config
+from trainers.hosts.preflight import packages_problem, runtime_problem
+from trainers.hosts.selection import select_host
 from trainers.hosts.serverless import serverless_host
 from trainers.hosts.weight_sync.adapters import RemoteAdapters
 
@@ -113,7 +118,7 @@ def test_every_wish_is_passed_or_refused(
     default = TrainConfig()
     known: Mapping[str, str]
     train, known = {
-        "local": (_signature, LOCAL),
+        "local": (_train_signature, LOCAL),
         "serverless": (serverless_train(), SERVERLESS),
         "anything": (anything, ALL),
     }[host]
@@ -123,8 +128,10 @@ def test_every_wish_is_passed_or_refused(
             train_arguments(config, train, host=host)
         said = str(caught.value)
         flags = {f"--{field.replace('_', '-')}" for field in refused}
-        assert {word for word in said.split() if word.startswith("--")} - {"--host"} >= flags
-        assert said.startswith(f"{host} cannot do: ") and "\n" not in said
+        assert {word for word in said.split() if word.startswith("--")} - {
+            "--trainer-host"
+        } >= flags
+        assert said.startswith(f"{host} does not support: ") and "\n" not in said
         return
     arguments = train_arguments(config, train, host=host)
     selves = [] if host in {"local", "anything"} else [None, None, None]
@@ -149,7 +156,7 @@ def test_the_mapping_covers_every_setting_of_the_update() -> None:
 def test_what_the_host_decides_itself_wins_and_what_it_does_elsewhere_is_not_refused() -> None:
     config = TrainConfig(threads=7, learning_rate=0.5)
     given = train_arguments(
-        config, _signature, fixed={"learning_rate": 0.25}, elsewhere=["threads"]
+        config, _train_signature, fixed={"learning_rate": 0.25}, elsewhere=["threads"]
     )
     assert given["learning_rate"] == 0.25 and "threads" not in given
 
@@ -165,9 +172,9 @@ def test_the_local_host_knows_arts_signature() -> None:
         if isinstance(node, ast.AsyncFunctionDef) and node.name == "train"
     )
     theirs = {each.arg for each in train.args.kwonlyargs}
-    assert set(inspect.signature(_signature).parameters) <= theirs
+    assert set(inspect.signature(_train_signature).parameters) <= theirs
     assert {name for each in KEYWORDS.values() for name in each.names} & theirs == set(
-        inspect.signature(_signature).parameters
+        inspect.signature(_train_signature).parameters
     )
 
 
@@ -187,7 +194,7 @@ def request_of(folder: Path, **config: Any) -> HostRequest:
 
 
 def plain_machine() -> None:
-    if not packages_missing():
+    if not packages_problem():
         pytest.skip("openpipe-art[backend] is installed here")
 
 
@@ -195,26 +202,30 @@ def plain_machine() -> None:
     ("config", "name", "words"),
     [
         ({}, "embedded", "no --base-model"),
-        ({"base_model": "clue-tiny"}, "embedded", "clue-tiny is no model of the Hugging Face hub"),
+        (
+            {"base_model": "clue-tiny"},
+            "embedded",
+            "clue-tiny is not a model of the Hugging Face hub",
+        ),
         ({"base_model": HUB_ID}, "embedded", "openpipe-art[backend] is not installed"),
         ({"base_model": HUB_ID, "server": "http://a"}, "embedded", "--server"),
-        ({"host": "serverless"}, "serverless", "--host serverless was asked for"),
-        ({"host": "local"}, "local", "--host local was asked for"),
+        ({"trainer_host": "serverless"}, "serverless", "--trainer-host serverless was requested"),
+        ({"trainer_host": "local"}, "local", "--trainer-host local was requested"),
     ],
 )
 def test_the_host_is_chosen_with_a_reason(
     empty_folder: Path, config: dict[str, Any], name: str, words: str
 ) -> None:
     plain_machine()
-    chosen = choose_host(TrainConfig(**config), Settings.load())
-    assert chosen.name == name and words in chosen.why
+    chosen = select_host(TrainConfig(**config), Settings.load())
+    assert chosen.name == name and words in chosen.reason
 
 
 def test_a_key_alone_spends_no_money(empty_folder: Path) -> None:
     (empty_folder / ".env").write_text(f"WANDB_API_KEY={KEY}\n")
-    chosen = choose_host(TrainConfig(), Settings.load())
+    chosen = select_host(TrainConfig(), Settings.load())
     assert chosen.name == "embedded"
-    assert "--host serverless would use it" in chosen.why and KEY not in chosen.why
+    assert "--trainer-host serverless would use it" in chosen.reason and KEY not in chosen.reason
 
 
 def test_local_says_all_that_is_missing_in_one_line(
@@ -238,18 +249,20 @@ def test_vllms_environment_can_be_there_already(
 ) -> None:
     monkeypatch.setenv("PATH", f"{empty_folder}")
     monkeypatch.setenv("ART_VLLM_RUNTIME_CACHE_DIR", f"{empty_folder}")
-    assert "uv" in runtime_missing()
+    assert "uv" in runtime_problem()
     program = empty_folder / ("0" * 64) / ".venv" / "bin" / "art-vllm-runtime-server"
     program.parent.mkdir(parents=True)
     program.touch(0o755)
-    assert runtime_missing() == ""
+    assert runtime_problem() == ""
 
 
 def test_local_refuses_what_it_cannot_do(empty_folder: Path) -> None:
     wishes = {"server": "http://a", "device": "cpu"}
     with pytest.raises(UsageError, match=r"--server http://a .*--device cpu"):
         local_host(request_of(empty_folder, **wishes)).arguments()
-    with pytest.raises(UsageError, match="--host local cannot do: --weight-decay 0.5"):
+    with pytest.raises(
+        UsageError, match="--trainer-host local does not support: --weight-decay 0.5"
+    ):
         local_host(request_of(empty_folder, weight_decay=0.5)).arguments()
     allowed = local_host(request_of(empty_folder, kl_coef=0.1, loss="ppo")).arguments()
     assert allowed["kl_penalty_coef"] == 0.1 and allowed["loss_fn"] == "ppo"
@@ -270,17 +283,17 @@ def test_a_local_run_goes_back_to_what_was_finished(tmp_path: Path) -> None:
     for name in ("0000", "0002", "0003", "0010", "3.tmp"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "adapter_config.json").touch()
-    go_back(tmp_path, 2)
+    delete_later_checkpoints(tmp_path, 2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0000", "0002", "3.tmp"]
     with pytest.raises(ArenaError, match="step 3 are not in"):
-        go_back(tmp_path, 3)
+        delete_later_checkpoints(tmp_path, 3)
 
 
 def test_megatron_is_not_needed_and_leaves_no_trace() -> None:
     if find_spec("megatron") is not None:
         pytest.skip("megatron is installed here")
     serverless_train()
-    import_what_needs_megatron()
+    import_model_config()
     from art.dev.get_model_config import get_model_config
 
     internal: Any = internal_config(TrainConfig(lora_rank=4))
@@ -434,7 +447,7 @@ def test_what_is_tried_again_and_what_is_not(wire: WandbWire, empty_folder: Path
     assert failed.retryable and "CUDA out of memory at trainer.py" in str(failed)
     assert unavailable.retryable and unavailable.retry_after == 7
     assert "no trainer is free" in str(unavailable)
-    assert not lost.retryable and "whether the job goes on is not known" in str(lost)
+    assert not lost.retryable and "not known whether the job is still running" in str(lost)
     assert len(wire.jobs) == 3
     for fault in faults:
         assert "\n" not in str(fault) and KEY not in str(fault)
@@ -472,7 +485,7 @@ def test_a_run_goes_on_from_where_it_stands(wire: WandbWire, empty_folder: Path)
     wire.steps = {0, 3, 5}
     assert with_host(empty_folder, newest, step=5) == 5
     assert with_host(empty_folder, newest, step=3) == 5  # A job ended after the run was killed.
-    with pytest.raises(ArenaError, match=r"up to step 5 only, and the run stands at 7"):
+    with pytest.raises(ArenaError, match=r"only up to step 5, but the run is at step 7"):
         with_host(empty_folder, newest, step=7)
 
 
@@ -480,7 +493,9 @@ def test_serverless_says_what_is_missing_and_refuses_the_rest(empty_folder: Path
     with pytest.raises(UsageError, match=r"2 reasons: \(1\) WANDB_API_KEY is not set.*clue-tiny"):
         serverless_host(request_of(empty_folder, base_model="clue-tiny")).preflight()
     wishes = {"kl_coef": 0.1, "truncated_importance": 2.0}
-    with pytest.raises(UsageError, match=r"--host serverless cannot do: --kl-coef 0.1 .*--trunc"):
+    with pytest.raises(
+        UsageError, match=r"--trainer-host serverless does not support: --kl-coef 0.1 .*--trunc"
+    ):
         serverless_host(request_of(empty_folder, **wishes)).arguments()
     with pytest.raises(UsageError, match="--lora-rank 4"):
         serverless_host(request_of(empty_folder, lora_rank=4)).arguments()

@@ -62,7 +62,7 @@ class Zygote:
     def config(self, **changes: Any) -> TrainConfig:
         few: dict[str, Any] = {
             "game": "kuhn_poker",
-            "host": "embedded",
+            "trainer_host": "embedded",
             "base_model": str(self._base),
             "experiment_name": "x",
             "steps": STEPS,
@@ -74,7 +74,7 @@ class Zygote:
             "final_eval_games": 2,
             "guided": True,
             "reward": "win=1",
-            "answer_tokens": 8,
+            "max_tokens": 8,
             "learning_rate": 0.01,
             "threads": 1,
             "keep_pool": 1,

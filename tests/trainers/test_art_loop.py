@@ -25,22 +25,23 @@ from tiny_model import build_tiny_model
 import trainers.grpo
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.seeds import stream
-from arena.episodes.replay import read_replay, verify
+from arena.episodes.replay import read_replay
+from arena.episodes.verify import verify
 from arena.llm.backend import Backend, Completion, Request
 from arena.plugins.loader import make_game
 from replays.html_report.training.report import write_training_report
 from trainers.config.config import TrainConfig
-from trainers.deal_schedule import deals_of
-from trainers.groups import choose, shuffle_rewards
-from trainers.grpo import Run, train
+from trainers.deal_schedule import schedule_step
+from trainers.groups import select_groups, shuffle_rewards
+from trainers.grpo import GrpoRun, train
 from trainers.heldout_eval import FINAL, PERIODIC
 from trainers.hosts.art import Trajectory, TrajectoryGroup
 from trainers.hosts.embedded import EmbeddedHost, embedded_host
 from trainers.hosts.host import HostRequest
-from trainers.opponents import NEWEST, Mix
+from trainers.opponents import NEWEST, OpponentMix
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
 from trainers.seeds import first_deal
-from trainers.step_metrics import collapse
+from trainers.step_metrics import collapse_reason
 
 KUHN = make_game("kuhn_poker")
 ART = "art/arena/models/x"
@@ -57,7 +58,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small(base: Path, **changes: Any) -> TrainConfig:
     few: dict[str, Any] = {
         "game": "kuhn_poker",
-        "host": "embedded",
+        "trainer_host": "embedded",
         "base_model": str(base),
         "experiment_name": "x",
         "steps": 1,
@@ -69,7 +70,7 @@ def small(base: Path, **changes: Any) -> TrainConfig:
         "final_eval_games": 0,
         "guided": True,
         "reward": "win=1",
-        "answer_tokens": 8,
+        "max_tokens": 8,
         "learning_rate": 0.01,
         "threads": 1,
         "log_sample_rate": 0.0,
@@ -86,7 +87,7 @@ class Notes:
     said: list[str] = field(default_factory=list)
     about: str = ""
 
-    def begin(self, config: TrainConfig, done: int, about: str) -> None:
+    def start(self, config: TrainConfig, done: int, about: str) -> None:
         self.about = about
 
     def phase(self, name: str, done: int = 0, total: int = 0) -> None:
@@ -144,13 +145,14 @@ def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> N
     assert {row.config_hash for row in rows} == {config.config_hash}
     assert [row.evaluation is not None for row in rows] == [True, False, True, False, True]
     for row in rows[1:]:
-        assert row.games == 9 and row.win_rate.n == 3 and row.legality == 1.0
+        assert row.games == 9 and row.win_rate.n == 3 and row.legal_rate == 1.0
         assert row.groups.trained + row.groups.no_variance + row.groups.incomplete == 3
         assert row.tokens.trained <= row.tokens.sampled
     lines = (folder / ART / "history.jsonl").read_text().splitlines()
     history = [json.loads(line) for line in lines]
     assert [row["step"] for row in history] == [1, 2, 3, 4]
-    gains = {row.step: row.evaluation.gain.value or 0.0 for row in rows[1:] if row.evaluation}
+    evaluated = {row.step: row.evaluation for row in rows[1:] if row.evaluation}
+    gains = {step: one.win_rate_delta.value or 0.0 for step, one in evaluated.items()}
     best = max(gains, key=lambda step: gains[step])
     assert state.best_step == (best if gains[best] > 0 else None)
     assert [row.step for row in rows if row.best][-1:] == ([best] if gains[best] > 0 else [])
@@ -212,16 +214,16 @@ def test_a_collapse_stops_the_run_until_its_limit_is_moved(base: Path, tmp_path:
 
 
 def test_other_limits_of_a_collapse(base: Path, tmp_path: Path) -> None:
-    run = Run.of(small(base), tmp_path / "x", Notes(), quick())
-    first = StepRecord(step=1, config_hash="", legality=1.0, reply_tokens=3.0)
+    run = GrpoRun.of(small(base), tmp_path / "x", Notes(), quick())
+    first = StepRecord(step=1, config_hash="", legal_rate=1.0, reply_tokens=3.0)
     run.log.records = [StepRecord(step=0, config_hash=""), first]
     fine = first.model_copy(update={"step": 2, "update": {"kl": 0.1, "entropy": 0.01}})
-    assert run._collapse(fine) == ""
+    assert run._collapse_reason(fine) == ""
     for change, word in (
-        ({"legality": 0.4}, "legal"),
+        ({"legal_rate": 0.4}, "legal"),
         ({"update": {"kl": 5.1}}, "nats per token"),
     ):
-        assert word in run._collapse(fine.model_copy(update=change))
+        assert word in run._collapse_reason(fine.model_copy(update=change))
 
 
 @pytest.mark.parametrize(
@@ -237,8 +239,8 @@ def test_replies_that_grow_for_several_steps_are_a_collapse(
     lengths: tuple[float, ...], stops: bool
 ) -> None:
     rows = [StepRecord(step=n, config_hash="", reply_tokens=one) for n, one in enumerate(lengths)]
-    assert bool(collapse(TrainConfig(), rows[-1], rows[:-1])) == stops
-    assert not collapse(TrainConfig(stop_reply=0.0), rows[-1], rows[:-1])
+    assert bool(collapse_reason(TrainConfig(), rows[-1], rows[:-1])) == stops
+    assert not collapse_reason(TrainConfig(stop_reply=0.0), rows[-1], rows[:-1])
 
 
 # Which groups are trained
@@ -250,9 +252,9 @@ def group(*rewards: float) -> TrajectoryGroup:
 
 def test_only_whole_groups_with_different_rewards_are_trained() -> None:
     groups = [group(1, 0, 1), group(1, 0), group(1, 1, 1), group(), group(0, 0, 2)]
-    chosen = choose(groups, 3)
+    chosen = select_groups(groups, 3)
     assert chosen.trained == [groups[0], groups[4]]
-    counted = chosen.counted
+    counted = chosen.counts
     assert (counted.trained, counted.incomplete, counted.no_variance) == (2, 2, 1)
 
 
@@ -265,14 +267,14 @@ def test_shuffled_rewards_are_dealt_out_within_their_group() -> None:
 
 
 def test_opponents_are_drawn_by_weight() -> None:
-    mix = Mix.parse("bot:random=3, self ,past=1", KUHN)
+    mix = OpponentMix.parse("bot:random=3, self ,past=1", KUHN)
     drawn = Counter(mix.draw(5000, [0, 4], stream(0, "drawing")))
     assert drawn["bot:random"] == pytest.approx(3000, abs=150)
     assert drawn[NEWEST] == pytest.approx(1000, abs=120)
     assert drawn["policy:0"] == pytest.approx(500, abs=100) == drawn["policy:4"]
     for wrong in ("bot:random=0", "bot:random=inf", "=1", "bot:random,,self"):
         with pytest.raises(UsageError, match="SPEC=WEIGHT"):
-            Mix.parse(wrong, KUHN)
+            OpponentMix.parse(wrong, KUHN)
 
 
 @pytest.mark.parametrize(
@@ -306,9 +308,9 @@ def test_deals_of_different_seeds_differ_and_none_is_held_out(base: Path) -> Non
     first = [first_deal(seed) for seed in range(200)]
     assert len({*first}) == 200 and first[39] == 390_000_000
     assert not any(PERIODIC - 10_000_000 < seed < FINAL + 10_000_000 for seed in first)
-    mix, few = Mix.parse("bot:random", KUHN), small(base)
+    mix, few = OpponentMix.parse("bot:random", KUHN), small(base)
     deals = [
-        {deal.seed for deal in deals_of(few.model_copy(update={"seed": seed}), 2, mix, [0], 0)}
+        {deal.seed for deal in schedule_step(few.model_copy(update={"seed": seed}), 2, mix, [0], 0)}
         for seed in (0, 40)
     ]
     assert len(deals[0] | deals[1]) == 4
@@ -322,7 +324,7 @@ def test_ratios_correct_for_how_tokens_were_drawn(
     base: Path, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     """In a single optimizer step the weights are those that sampled: all else is the drawing."""
-    many = {"groups_per_step": 4, "rollouts_per_group": 8, "minibatches": 1, "stop_legality": 0.0}
+    many = {"groups_per_step": 4, "rollouts_per_group": 8, "minibatches": 1, "stop_legal_rate": 0.0}
     learn(small(base, **many | {"guided": False} | changes), tmp_path / "x")
     row = rows_of(tmp_path / "x")[-1]
     assert row.groups.trained and row.update["kl"] == pytest.approx(0.0, abs=1e-6)
@@ -345,12 +347,12 @@ def test_tokens_without_the_chance_they_were_drawn_with_are_not_trained(
     def run(name: str, **changes: Any) -> RunState:
         config, folder = small(base, **changes), tmp_path / name
         host = Plain(embedded_host(HostRequest(config, folder, quick())))
-        return asyncio.run(Run(config, KUHN, host, folder, Notes(), quick()).complete())
+        return asyncio.run(GrpoRun(config, KUHN, host, folder, Notes(), quick()).complete())
 
     for name, changes in (("guided", {"guided": True}), ("cold", {"temperature": 0.5})):
-        with pytest.raises(StopPlaying, match="with which probabilities it draws"):
+        with pytest.raises(StopPlaying, match="probabilities it samples with"):
             run(name, **{"guided": False, **changes})
-    assert run("plain", guided=False, stop_legality=0.0).step == 1
+    assert run("plain", guided=False, stop_legal_rate=0.0).step == 1
 
 
 def test_the_reference_of_the_penalty_moves_on_and_is_kept(base: Path, tmp_path: Path) -> None:
@@ -367,7 +369,7 @@ def test_the_reference_of_the_penalty_moves_on_and_is_kept(base: Path, tmp_path:
         base, steps=5, kl_coef=0.1, kl_reference_every=2, keep_pool=0, learning_rate_end=0.002
     )
     host = Watched(embedded_host(HostRequest(config, folder, quick())))
-    asyncio.run(Run(config, KUHN, host, folder, Notes(), quick()).complete())
+    asyncio.run(GrpoRun(config, KUHN, host, folder, Notes(), quick()).complete())
     assert given == [0, 0, 2, 2, 4]
     assert rates == pytest.approx([0.01, 0.008, 0.006, 0.004, 0.002])
     assert there == [[], ["0001"], ["0002"], ["0002", "0003"], ["0004"]]
@@ -437,10 +439,10 @@ class FaultyBackend:
     async def close(self) -> None: ...
 
 
-def faulty(config: TrainConfig, folder: Path, **faults: Any) -> Run:
+def faulty(config: TrainConfig, folder: Path, **faults: Any) -> GrpoRun:
     host = embedded_host(HostRequest(config, folder, quick()))
     view = faults.pop("view", Notes())
-    return Run(config, KUHN, Faulty(host, **faults), folder, view, quick(patience=0.3))
+    return GrpoRun(config, KUHN, Faulty(host, **faults), folder, view, quick(patience=0.3))
 
 
 def every(number: int, act: Callable[[], Awaitable[None]]) -> Callable[[Request], Awaitable[None]]:
@@ -481,7 +483,7 @@ def test_a_game_that_fails_is_played_again(
     asyncio.run(run.complete())
     row = rows_of(tmp_path / "x")[-1]
     assert row.failed > 0 and row.games == 6 and row.groups.incomplete == 0
-    assert row.legality == 1.0
+    assert row.legal_rate == 1.0
 
 
 @pytest.mark.parametrize("fault", [refuse, crash])
@@ -505,14 +507,15 @@ def test_a_game_that_keeps_failing_takes_its_group_with_it_and_is_no_loss(
     groups = row.groups
     assert 1 <= groups.incomplete < 4 and row.failed == groups.incomplete * 3 * 2
     assert groups.trained + groups.no_variance == 4 - groups.incomplete
-    assert row.games == 3 * (4 - groups.incomplete) and row.legality == 1.0
+    assert row.games == 3 * (4 - groups.incomplete) and row.legal_rate == 1.0
     assert any(f"of {row.failed} failed games: seat" in line for line in view.said)
 
 
 def test_a_chat_that_is_too_long_is_an_illegal_reply_and_no_failure(
     base: Path, tmp_path: Path
 ) -> None:
-    config = small(base, max_concurrent=1, eval_every=1, eval_games=30, steps=2, stop_legality=0.0)
+    limits = {"max_concurrent": 1, "stop_legal_rate": 0.0}
+    config = small(base, eval_every=1, eval_games=30, steps=2, **limits)
     view = Notes()
     count = itertools.count()
 
@@ -523,10 +526,10 @@ def test_a_chat_that_is_too_long_is_an_illegal_reply_and_no_failure(
     run = faulty(config, tmp_path / "x", fault=now_and_then, view=view)
     asyncio.run(run.complete())
     rows = rows_of(tmp_path / "x")[1:]
-    assert sum(row.overflowed for row in rows) > 0
+    assert sum(row.context_overflow for row in rows) > 0
     for row in rows:
         assert row.failed == 0 and row.games == 6
-        assert row.legality == pytest.approx(1 - row.overflowed / row.decisions)
+        assert row.legal_rate == pytest.approx(1 - row.context_overflow / row.decisions)
     assert sum("too long for the model" in line for line in view.said) == 1
 
 
@@ -542,7 +545,7 @@ def test_a_model_without_room_for_the_first_prompt_is_refused(
 def test_an_evaluation_without_answers_is_none(base: Path, tmp_path: Path) -> None:
     config = small(base, eval_every=1, eval_games=20)
     run = faulty(config, tmp_path / "x", fault=every(4, refuse))
-    with pytest.raises(ArenaError, match=r"in \d+ of 20 held-out games .* is the server"):
+    with pytest.raises(ArenaError, match=r"in \d+ of 20 held-out games .* whether the server"):
         asyncio.run(run.complete())
 
 
@@ -576,7 +579,7 @@ def test_an_answer_of_other_weights_stops_the_run(base: Path, tmp_path: Path) ->
 
     config, folder = small(base), tmp_path / "x"
     host = Stale(embedded_host(HostRequest(config, folder, quick())))
-    run = Run(config, KUHN, host, folder, Notes(), quick())
+    run = GrpoRun(config, KUHN, host, folder, Notes(), quick())
     with pytest.raises(StopPlaying, match="weights of step 7 have answered, not those of step 0"):
         asyncio.run(run.complete())
     assert rows_of(folder)[-1].step == 0 and not list((folder / ART / "checkpoints").iterdir())

@@ -1,4 +1,4 @@
-"""What is learned from a game: the same as ART computes, token by token."""
+"""Parity with ART: tokens, weights, losses and gradients of the same games."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from transformers import Qwen3ForCausalLM
 from arena.core.errors import ArenaError
 from arena.llm.backend import Message
 from backends.embedded.tokens import ChatTokenizer
-from backends.embedded.weights import read_config
+from backends.embedded.weights import read_model_config
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
-from trainers.algorithms.loss import Anchor, LossOptions, policy_loss
-from trainers.algorithms.network import score
-from trainers.algorithms.sequences import TokenSequence, sequences_of, shared_length
+from trainers.algorithms.loss import LossOptions, ReferenceLogprobs, policy_loss
+from trainers.algorithms.network import score_tokens
+from trainers.algorithms.sequences import TokenSequence, shared_prefix_length, token_sequences
 from trainers.hosts.art import History, Trajectory, TrajectoryGroup
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def chat(folder: Path) -> ChatTokenizer:
-    return ChatTokenizer(folder, read_config(folder))
+    return ChatTokenizer(folder, read_model_config(folder))
 
 
 # ART's numbers
@@ -158,19 +158,19 @@ def test_tokens_weights_loss_and_gradient_are_arts(
     talk = Talk(chat, random.Random(seed))
     groups = [talk.group(size) for size in sizes]
     theirs = art_row(chat, groups, scale, balance)
-    sequences = sequences_of(groups, chat.encode, scale)
+    sequences = token_sequences(groups, chat.encode, scale)
     for sequence, result in zip(sequences, theirs.results, strict=True):
         sampled = [at for at, trained in enumerate(result.assistant_mask) if trained]
-        assert sequence.sampled == sampled
+        assert sequence.sampled_positions == sampled
         assert sequence.ids == result.token_ids[: sampled[-1] + 1]
         assert sequence.weight == pytest.approx(result.weight)
         assert sequence.advantage == pytest.approx(result.advantage)
     [[batch]] = minibatches(sequences, 1, EVERYTHING, balance, "0")
     # Our groups are shuffled; log-probabilities are all different, so they say which is which.
-    ours, art = batch.targets.logprobs.argsort(), theirs.trained("logprobs").argsort()
+    ours, art = batch.targets.sampled_logprobs.argsort(), theirs.trained("logprobs").argsort()
     close = torch.testing.assert_close
-    close(batch.targets.logprobs[ours], theirs.trained("logprobs")[art])
-    close(batch.rows.targets[ours], theirs.trained("tokens")[art])
+    close(batch.targets.sampled_logprobs[ours], theirs.trained("logprobs")[art])
+    close(batch.packed.targets[ours], theirs.trained("tokens")[art])
     close(batch.targets.weights[ours], theirs.trained("weights")[art])
     close(batch.targets.advantages[ours], theirs.trained("advantages")[art])
 
@@ -187,10 +187,10 @@ def test_tokens_weights_loss_and_gradient_are_arts(
         new[place],
         batch.targets,
         options,
-        Anchor(reference[place]) if options.kl_penalty_coef else None,
+        ReferenceLogprobs(reference[place]) if options.kl_penalty_coef else None,
     )
-    (found,) = torch.autograd.grad(loss.policy / count, new)
-    close(loss.policy / count, expected, rtol=1e-5, atol=1e-6)
+    (found,) = torch.autograd.grad(loss.loss / count, new)
+    close(loss.loss / count, expected, rtol=1e-5, atol=1e-6)
     close(found * count, gradient * count, rtol=1e-5, atol=1e-5)
 
 
@@ -201,7 +201,7 @@ def hugging_face(model: Qwen3ForCausalLM, sequence: TokenSequence) -> Tensor:
     """Log-probabilities of the trained tokens, one sequence by itself: [sampled]."""
     logits = model(torch.tensor([sequence.ids[:-1]])).logits[0]
     every = logits.log_softmax(-1)
-    return torch.stack([every[at - 1, sequence.ids[at]] for at in sequence.sampled])
+    return torch.stack([every[at - 1, sequence.ids[at]] for at in sequence.sampled_positions])
 
 
 @pytest.mark.parametrize("shape", [{}, {"tied": False}, {"kv_heads": 4}, {"kv_heads": 1}])
@@ -211,15 +211,15 @@ def test_log_probabilities_and_all_gradients_are_transformers(
     folder = build_tiny_model(tmp_path / "m", **(SMALL | shape))
     model = Qwen3ForCausalLM.from_pretrained(folder)
     talk = Talk(chat, random.Random(1))
-    sequences = sequences_of([talk.group(3), talk.group(2)], chat.encode)
-    assert shared_length(sequences[:3]) > 5, "the group must share something"
+    sequences = token_sequences([talk.group(3), talk.group(2)], chat.encode)
+    assert shared_prefix_length(sequences[:3]) > 5, "the group must share something"
     [[batch]] = minibatches(sequences, 1, EVERYTHING, 0.0, "0")
-    assert len(batch.rows.tokens) < sum(len(sequence.ids) - 1 for sequence in sequences)
+    assert len(batch.packed.tokens) < sum(len(sequence.ids) - 1 for sequence in sequences)
     learner = Learner(folder)
-    scores = score(learner.weights(), learner.shape, batch.rows)
+    scores = score_tokens(learner.weights(), learner.shape, batch.packed)
     expected = torch.cat([hugging_face(model, sequence) for sequence in sequences])
-    told = torch.tensor([value for sequence in sequences for value in sequence.logprobs])
-    order, place = told.argsort(), batch.targets.logprobs.argsort()
+    told = torch.tensor([value for sequence in sequences for value in sequence.sampled_logprobs])
+    order, place = told.argsort(), batch.targets.sampled_logprobs.argsort()
     torch.testing.assert_close(scores.logprobs[place], expected[order], rtol=0, atol=1e-4)
     factors = torch.randn(len(told), generator=torch.Generator().manual_seed(0))
     torch.autograd.backward((scores.logprobs[place] * factors).sum())
@@ -258,18 +258,18 @@ LOSSES = {
 def gradient(
     folder: Path, sequences: Sequence[TokenSequence], tokens: int, loss: LossOptions
 ) -> dict[str, Tensor]:
-    """Of the whole loss, in batches of so many tokens: what a step of Adam would be made from."""
+    """Return the gradient of the whole loss, computed in micro-batches of `tokens` rows."""
     learner = Learner(folder)
     [batches] = minibatches(sequences, 1, tokens, 0.2, "0")
     longest = max(len(sequence.ids) for sequence in sequences)
-    assert all(len(batch.rows.tokens) <= max(tokens, longest) for batch in batches)
+    assert all(len(batch.packed.tokens) <= max(tokens, longest) for batch in batches)
     assert (len(batches) == 1) == (tokens == EVERYTHING)
     generator = torch.Generator().manual_seed(5)
     reference = {
         name: weight + 0.1 * torch.randn(weight.shape, generator=generator)
         for name, weight in learner.state().items()
     }
-    learner._step(batches, UpdateOptions(loss=loss, max_grad_norm=1e9), reference)
+    learner._optimizer_step(batches, UpdateOptions(loss=loss, max_grad_norm=1e9), reference)
     return {
         name: tensor.grad for name, tensor in learner._trained.items() if tensor.grad is not None
     }
@@ -282,7 +282,7 @@ def test_how_games_are_batched_changes_nothing(
     talk = Talk(chat, random.Random(3))
     groups = [talk.group(3, told_anew=1), talk.group(2)]
     groups[0].trajectories.append(split_history(chat))
-    sequences = sequences_of(groups, chat.encode)
+    sequences = token_sequences(groups, chat.encode)
     whole = gradient(folder, sequences, EVERYTHING, loss)
     for tokens in (150, 1):
         parts = gradient(folder, sequences, tokens, loss)
@@ -293,11 +293,14 @@ def test_how_games_are_batched_changes_nothing(
 def test_a_shared_beginning_changes_nothing(
     folder: Path, chat: ChatTokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sequences = sequences_of([Talk(chat, random.Random(4)).group(4)], chat.encode)
+    sequences = token_sequences([Talk(chat, random.Random(4)).group(4)], chat.encode)
     # The answers differ from their first token on: its logits belong to each game.
-    assert shared_length(sequences) == min(sequence.sampled[0] for sequence in sequences) - 1
+    assert (
+        shared_prefix_length(sequences)
+        == min(sequence.sampled_positions[0] for sequence in sequences) - 1
+    )
     shared = gradient(folder, sequences, EVERYTHING, LossOptions())
-    monkeypatch.setattr("trainers.algorithms.batching.shared_length", lambda _sequences: 0)
+    monkeypatch.setattr("trainers.algorithms.batching.shared_prefix_length", lambda _sequences: 0)
     alone = gradient(folder, sequences, EVERYTHING, LossOptions())
     for name, expected in alone.items():
         assert (shared[name] - expected).norm() <= 1e-5 * expected.norm(), name
@@ -308,9 +311,9 @@ def test_a_shared_token_before_a_trained_one_is_computed_by_each() -> None:
         return TokenSequence(0, 0, 1.0, ids, sampled, [-1.0] * len(sampled))
 
     first, same = sequence([5, 6, 7, 8], [3]), sequence([5, 6, 7, 9], [3])
-    assert shared_length([first, same]) == 2
-    assert shared_length([first, sequence([5, 6, 7, 8, 9], [1, 4])]) == 0
-    assert shared_length([first, sequence([5, 4, 7, 8], [3]), same]) == 1
+    assert shared_prefix_length([first, same]) == 2
+    assert shared_prefix_length([first, sequence([5, 6, 7, 8, 9], [1, 4])]) == 0
+    assert shared_prefix_length([first, sequence([5, 4, 7, 8], [3]), same]) == 1
 
 
 # What is trained is what was sampled
@@ -321,7 +324,7 @@ def told(chat: ChatTokenizer, *items: Any, anew: Sequence[Any] = ()) -> list[Tok
     histories = [History(messages_and_choices=list(anew))] if anew else []
     won = Trajectory(messages_and_choices=list(items), additional_histories=histories, reward=1.0)
     lost = Trajectory(messages_and_choices=[{"role": "user", "content": "who"}], reward=0.0)
-    return sequences_of([TrajectoryGroup([won, lost])], chat.encode)
+    return token_sequences([TrajectoryGroup([won, lost])], chat.encode)
 
 
 def ask(text: str) -> dict[str, str]:
@@ -329,21 +332,25 @@ def ask(text: str) -> dict[str, str]:
 
 
 def test_other_ids_than_the_texts_begin_a_new_sequence(chat: ChatTokenizer) -> None:
-    one, two = sequences_of(
+    one, two = token_sequences(
         [TrajectoryGroup([split_history(chat), Trajectory(messages_and_choices=[], reward=0.0)])],
         chat.encode,
     )
     first = chat.encode([Message("user", "who")])
     letters = [chat.tokenizer.encode(letter)[0] for letter in "rope"]
     assert one.ids == [*first, *letters, chat.end_ids[0]]
-    assert [one.ids[at] for at in one.sampled] == one.ids[len(first) :]
-    assert one.logprobs == [-1.0, -2.0, -3.0, -4.0, -5.0]
+    assert [one.ids[at] for at in one.sampled_positions] == one.ids[len(first) :]
+    assert one.sampled_logprobs == [-1.0, -2.0, -3.0, -4.0, -5.0]
     prompt = chat.encode(
         [Message("user", "who"), Message("assistant", "rope"), Message("user", "where")]
     )
-    assert two.ids[: len(prompt)] == prompt and two.sampled[0] == len(prompt)
-    assert one.weight == two.weight == pytest.approx(1 / (len(one.sampled) + len(two.sampled)))
-    assert one.number != two.number
+    assert two.ids[: len(prompt)] == prompt and two.sampled_positions[0] == len(prompt)
+    assert (
+        one.weight
+        == two.weight
+        == pytest.approx(1 / (len(one.sampled_positions) + len(two.sampled_positions)))
+    )
+    assert one.index != two.index
 
 
 def test_what_was_served_must_be_what_is_trained(chat: ChatTokenizer) -> None:
@@ -376,6 +383,6 @@ def test_cut_and_empty_answers_and_chats_told_anew(chat: ChatTokenizer) -> None:
     chat_so_far = [Message("user", "who"), Message("assistant", "rope"), Message("user", "where"),
                    Message("assistant", ""), Message("user", "with")]  # fmt: skip
     assert first.ids == [*chat.encode(chat_so_far), end]  # The cut answer's end is not trained.
-    assert [first.ids[at] for at in first.sampled] == [*rope, end]
+    assert [first.ids[at] for at in first.sampled_positions] == [*rope, end]
     assert anew.ids == [*chat.encode([Message("user", "why")]), *rope]
     assert first.weight == anew.weight == pytest.approx(1 / (2 * len(rope) + 1))

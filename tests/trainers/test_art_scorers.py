@@ -91,12 +91,12 @@ def test_a_scorer_decides_and_both_rewards_are_logged(scorers: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("none", "gave no scores"),
-        ("fewer", "was given 2 trajectories and gave back 1"),
+        ("none", "returned None"),
+        ("fewer", "received 2 trajectories and returned 1"),
         ("endless", "gave the reward nan"),
         ("fails", r"failed: KeyError\('no judge'\)"),
-        ("waits_for_nothing", "is no async function"),
-        ("scores", "gave back no TrajectoryGroup, but list"),
+        ("waits_for_nothing", "is not an async function"),
+        ("scores", "returned list, not a TrajectoryGroup"),
     ],
 )
 def test_a_scorer_that_fails(scorers: str, name: str, message: str) -> None:

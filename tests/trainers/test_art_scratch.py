@@ -11,9 +11,9 @@ import pytest
 from tiny_model import build_tiny_model
 
 from arena.agents.prompt import ChatOptions
-from arena.agents.seating import seat_agents
 from arena.core.errors import UsageError
 from arena.core.game import Game
+from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.runner import play, play_many
 from arena.evaluation.exploitability import (
@@ -23,11 +23,11 @@ from arena.evaluation.exploitability import (
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
-from backends.scripted import Scripted
+from backends.scripted import ScriptedBackend
 from games.kuhn_poker.game import BET, PASS, KuhnPoker, Moved
 from trainers.policy_table import PolicyTable, tabulate
-from trainers.pretrain.corpus import Shares, lessons
-from trainers.pretrain.random_init import scratch_model, scratch_recipe
+from trainers.pretrain.corpus import Mixture, demonstrations
+from trainers.pretrain.random_init import make_random_init, random_init_recipe
 from trainers.pretrain.tokenizer import names_of
 
 KUHN = KuhnPoker()
@@ -35,7 +35,7 @@ KUHN = KuhnPoker()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return scratch_model(KUHN, tmp_path_factory.mktemp("scratch") / "model", say=lambda _: None)
+    return make_random_init(KUHN, tmp_path_factory.mktemp("scratch") / "model", say=lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_how_often_it_bets_is_what_the_table_says(folder: Path, table: PolicyTab
         async with LLMService() as llm:
 
             async def one(seed: int) -> Episode:
-                return await play(KUHN, seat_agents(KUHN, [spec, spec], seed, llm=llm), seed)
+                return await play(Match(KUHN, [spec, spec], seed), llm=llm)
 
             async for episode in play_many(one, range(60), 16):
                 state = KUHN.initial_state()
@@ -123,17 +123,17 @@ def test_the_chat_of_a_later_decision_holds_its_own_answer(folder: Path) -> None
     ],
 )
 def test_what_is_sampled_otherwise_has_no_table(options: ChatOptions) -> None:
-    with pytest.raises(UsageError, match="a policy is tabulated"):
+    with pytest.raises(UsageError, match="a policy table needs"):
         tabulated(Path("nowhere"), options)
 
 
 def test_a_backend_that_follows_no_guide_is_named() -> None:
     async def go() -> None:
         async with LLMService() as llm:
-            llm.add("scripted:one", Scripted(["I pass."] * 99))
+            llm.add("scripted:one", ScriptedBackend(["I pass."] * 99))
             await tabulate(KUHN, llm, "scripted:one")
 
-    with pytest.raises(UsageError, match="only where guided_choice is followed"):
+    with pytest.raises(UsageError, match="must follow guided_choice to its end"):
         asyncio.run(go())
 
 
@@ -141,13 +141,13 @@ def test_a_backend_that_follows_no_guide_is_named() -> None:
     "game", [make_game("goofspiel", players=3, cards=4), make_game("tictactoe")]
 )
 def test_other_games_are_read_from_every_seat(game: Game) -> None:
-    recipe = scratch_recipe(game, seed=3, text_level="events")
-    assert recipe == scratch_recipe(game, seed=3, text_level="events")
+    recipe = random_init_recipe(game, seed=3, text_level="events")
+    assert recipe == random_init_recipe(game, seed=3, text_level="events")
     assert asdict(recipe)["options"] == game.options.model_dump()
-    shares = Shares(recipe.players, recipe.levels, recipe.bots, losers=1.0)
-    chats = list(lessons(recipe.game, recipe.options, shares, 3))
+    mixture = Mixture(recipe.players, recipe.levels, recipe.bots, losers=1.0)
+    chats = list(demonstrations(recipe.game, recipe.options, mixture, 3))
     assert len(chats) == game.num_players
-    assert {lesson.level for lesson in chats} == {"events"}
+    assert {chat.level for chat in chats} == {"events"}
 
 
 def test_actions_are_words_only_where_there_are_few() -> None:

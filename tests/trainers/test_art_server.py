@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -29,11 +29,11 @@ from arena.core.errors import StopPlaying, UsageError  # noqa: E402
 from arena.llm.backend import Completion, Message, Request, Sampling  # noqa: E402
 from arena.llm.settings import Settings  # noqa: E402
 from backends.embedded.sampler import Sampler  # noqa: E402
-from backends.server.app import Options, make_app  # noqa: E402
+from backends.server.app import AppOptions, make_app  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.hosts.host import HostRequest  # noqa: E402
-from trainers.hosts.weight_sync.adapter_server import how_to_start  # noqa: E402
+from trainers.hosts.weight_sync.adapter_server import start_hint  # noqa: E402
 
 if TYPE_CHECKING:
     from art import TrajectoryGroup
@@ -42,12 +42,12 @@ QUESTION = "who had the rope in the library"
 ASK = Request((Message("user", QUESTION),), Sampling(max_tokens=6), logprobs=True)
 
 
-class Served:
+class ModelServer:
     """`arena serve` on a port of its own, in a thread, until `stop`; it can begin anew."""
 
     def __init__(self, model: Path, root: Path | None, key: str = "") -> None:
         self._model = model
-        self._options = Options(SecretStr(key) if key else None, root)
+        self._options = AppOptions(SecretStr(key) if key else None, root)
         self.deaf = False
         """Load adapters, and answer with the base model all the same."""
         self._port = 0
@@ -91,7 +91,7 @@ class Served:
     def stop(self) -> None:
         self._server.should_exit = True
         self._thread.join(10)
-        self.sampler._finish()
+        self.sampler._finalizer()
 
     def restart(self) -> None:
         self.stop()
@@ -104,15 +104,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def server(model: Path, tmp_path: Path) -> Iterator[Served]:
-    served = Served(model, tmp_path)
+def server(model: Path, tmp_path: Path) -> Iterator[ModelServer]:
+    served = ModelServer(model, tmp_path)
     yield served
     served.stop()
 
 
 @dataclass(frozen=True)
 class Table:
-    """Where an experiment lies, and with which model."""
+    """Folder and model of an experiment."""
 
     folder: Path
     model: Path
@@ -178,7 +178,7 @@ def choice(answer: Completion) -> Any:
 
 async def train(host: EmbeddedHost) -> dict[str, float]:
     groups = await play(host)
-    result = await host.backend.train(host.model, groups, **host.arguments())
+    result = await host.backend.train(host.model, groups, **cast("Any", host.arguments()))
     return dict(result.metrics)
 
 
@@ -213,7 +213,7 @@ async def answered_by(host: EmbeddedHost, step: int | None, folder_of: int) -> N
     assert logprobs(answer) == pytest.approx(expected(folder, host, answer), abs=1e-4)
 
 
-def test_each_step_answers_from_the_server(server: Served, table: Table) -> None:
+def test_each_step_answers_from_the_server(server: ModelServer, table: Table) -> None:
     async def two_steps(host: EmbeddedHost) -> None:
         assert adapters(server.url) == set()
         await answered_by(host, None, 0)
@@ -249,7 +249,7 @@ def test_each_step_answers_from_the_server(server: Served, table: Table) -> None
     table.run(server.url, go_on, step=2)
 
 
-def test_training_stops_when_the_old_weights_answer(server: Served, table: Table) -> None:
+def test_training_stops_when_the_old_weights_answer(server: ModelServer, table: Table) -> None:
     async def ignored(host: EmbeddedHost) -> None:
         server.deaf = True
         stale = (
@@ -261,7 +261,7 @@ def test_training_stops_when_the_old_weights_answer(server: Served, table: Table
         assert "\n" not in str(error.value)
 
     table.run(server.url, ignored)
-    with pytest.raises(StopPlaying, match="for a test, and does not answer with it"):
+    with pytest.raises(StopPlaying, match="a test adapter, but does not answer with it"):
         table.run(server.url, answers_nothing)
 
 
@@ -269,7 +269,9 @@ async def answers_nothing(host: EmbeddedHost) -> None:
     raise AssertionError("it should not have been opened")
 
 
-def test_a_server_that_was_restarted_gets_its_adapter_again(server: Served, table: Table) -> None:
+def test_a_server_that_was_restarted_gets_its_adapter_again(
+    server: ModelServer, table: Table
+) -> None:
     async def restarted(host: EmbeddedHost) -> None:
         await train(host)
         await asyncio.to_thread(server.restart)
@@ -281,7 +283,7 @@ def test_a_server_that_was_restarted_gets_its_adapter_again(server: Served, tabl
         groups = await play(host)
         server.stop()
         starting = asyncio.create_task(start_later())
-        result = await host.backend.train(host.model, groups, **host.arguments())
+        result = await host.backend.train(host.model, groups, **cast("Any", host.arguments()))
         await starting
         assert result.metrics["seconds_swapping"] > 0.5
         assert adapters(server.url) == {"away@2"}
@@ -295,7 +297,7 @@ def test_a_server_that_was_restarted_gets_its_adapter_again(server: Served, tabl
 
 
 def test_a_server_that_cannot_be_used_is_told_before_anything_is_played(
-    server: Served, table: Table, model: Path, tmp_path_factory: pytest.TempPathFactory
+    server: ModelServer, table: Table, model: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -303,8 +305,8 @@ def test_a_server_that_cannot_be_used_is_told_before_anything_is_played(
     with pytest.raises(UsageError, match="nothing answers at") as error:
         EmbeddedHost(table.request(nobody)).preflight()
     assert command in str(error.value) and "\n" not in str(error.value)
-    assert "--max-lora-rank 16" in how_to_start(table.request(nobody, lora_rank=12))
-    with pytest.raises(UsageError, match="must hold no key"):
+    assert "--max-lora-rank 16" in start_hint(table.request(nobody, lora_rank=12))
+    with pytest.raises(UsageError, match="must not hold a key"):
         EmbeddedHost(table.request("http://me:key@localhost:1")).preflight()
     elsewhere = Table(tmp_path_factory.mktemp("elsewhere"), model)
     with pytest.raises(UsageError, match=r"below the server's --lora-root .*; start one with"):
@@ -313,16 +315,16 @@ def test_a_server_that_cannot_be_used_is_told_before_anything_is_played(
     with pytest.raises(StopPlaying, match=r"another model \(tiny\) than --base-model .*other"):
         Table(table.folder, other).run(server.url, answers_nothing)
     words = build_tiny_model(tmp_path_factory.mktemp("words") / "tiny", layers=1, vocabulary=300)
-    with pytest.raises(StopPlaying, match="reads a chat as other tokens .* than the base model"):
+    with pytest.raises(StopPlaying, match="tokenises a chat differently .* than the base model"):
         Table(table.folder, words).run(server.url, answers_nothing)
 
 
 def test_a_server_with_a_key_and_without_a_root_for_adapters(
     model: Path, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served = Served(model, None, "sk-planted-77aa")
+    served = ModelServer(model, None, "sk-planted-77aa")
     try:
-        with pytest.raises(UsageError, match=r"answered 401: give the server's API key"):
+        with pytest.raises(UsageError, match=r"answered 401: .*API key"):
             EmbeddedHost(table.request(served.url)).preflight()
         monkeypatch.setenv("ARENA_API_KEY", "sk-planted-77aa")
         with pytest.raises(UsageError, match="without --lora-root DIR .*; start one with") as error:

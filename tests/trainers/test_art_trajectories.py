@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 if find_spec("art") is None:
     pytest.skip("openpipe-art is not installed", allow_module_level=True)
@@ -19,21 +20,20 @@ if find_spec("art") is None:
 from scripted_table import quick
 
 from arena.agents.prompt import ChatOptions, Fallback
-from arena.agents.seating import seat_agents
-from arena.core.json import Json
+from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.runner import play
 from arena.llm.backend import Completion, Message, Request, Sampling, Token
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
-from backends.scripted import Reply, Scripted
+from backends.scripted import ScriptedBackend, ScriptedReply
 from trainers.hosts.art import Choice, Trajectory
-from trainers.rollouts import GameFailed, _demand_answers, training_chat
+from trainers.rollouts import GameFailed, check_answers, training_chat
 from trainers.trajectories import (
-    Ending,
+    DecisionStatus,
     attempts_of,
     belief_failures,
-    endings_of,
+    decision_statuses,
     trajectory_of,
 )
 
@@ -51,10 +51,10 @@ class Served:
     tokens: tuple[Token, ...]
 
 
-class WithTokens(Scripted):
+class WithTokens(ScriptedBackend):
     """A scripted backend with a token for each character, and one for the end."""
 
-    def __init__(self, replies: Callable[[Request], str | Reply]) -> None:
+    def __init__(self, replies: Callable[[Request], str | ScriptedReply]) -> None:
         super().__init__(replies)
         self.served: list[Served] = []
 
@@ -74,7 +74,7 @@ class WithTokens(Scripted):
 
 
 def played(
-    replies: Callable[[Request], str | Reply], seed: int, fallback: Fallback = "random"
+    replies: Callable[[Request], str | ScriptedReply], seed: int, fallback: Fallback = "random"
 ) -> tuple[Episode, list[Served]]:
     """A game of the model in seat 1 against a bot."""
     backend = WithTokens(replies)
@@ -83,8 +83,10 @@ def played(
     async def game() -> Episode:
         async with LLMService(quick(max_retries=0), say=lambda _: None) as llm:
             llm.add("scripted", backend)
-            agents = seat_agents(GAME, ["bot:random", "scripted"], seed, "notes", llm, options)
-            return await play(GAME, agents, seed, models=options)
+            agents = Match(
+                GAME, ["bot:random", "scripted"], seed, text_level="notes", chat=options
+            ).seat(llm)
+            return await play(Match(GAME, (), seed, chat=options), agents)
 
     return asyncio.run(game()), backend.served
 
@@ -148,11 +150,11 @@ def test_the_other_players_have_nothing_that_is_trained() -> None:
 def test_a_chat_that_was_shortened_begins_another_history() -> None:
     longest = 0
 
-    def replies(request: Request) -> str | Reply:
+    def replies(request: Request) -> str | ScriptedReply:
         nonlocal longest
         length = len(request.messages)
         if length > 4:
-            return Reply(error="context_length")
+            return ScriptedReply(error="context_length")
         longest = max(longest, length)
         return "nothing legal"
 
@@ -164,29 +166,33 @@ def test_a_chat_that_was_shortened_begins_another_history() -> None:
 
 def test_how_asking_for_a_decision_ended() -> None:
     """A chat that was shortened was answered; one that is too long is nobody's failure."""
-    answers: list[str | Reply] = ["nonsense", "nonsense", Reply(error="context_length")]
+    answers: list[str | ScriptedReply] = [
+        "nonsense",
+        "nonsense",
+        ScriptedReply(error="context_length"),
+    ]
     replies = itertools.chain(answers, itertools.repeat("nonsense"))
     shortened, _ = played(lambda _: next(replies), 3)
     assert any(one.cause == "context_length" for one in attempts_of(shortened, 1))
-    assert {*endings_of(shortened, 1)} == {Ending(unanswered=False, overflowed=False)}
-    too_long, _ = played(lambda _: Reply(error="context_length"), 3)
-    assert {*endings_of(too_long, 1)} == {Ending(unanswered=False, overflowed=True)}
-    silent, _ = played(lambda _: Reply(error="server_error"), 3)
-    assert {*endings_of(silent, 1)} == {Ending(unanswered=True, overflowed=False)}
-    assert not list(endings_of(silent, 0)), "a bot is not asked"
+    assert {*decision_statuses(shortened, 1)} == {DecisionStatus(False, False)}
+    too_long, _ = played(lambda _: ScriptedReply(error="context_length"), 3)
+    assert {*decision_statuses(too_long, 1)} == {DecisionStatus(False, True)}
+    silent, _ = played(lambda _: ScriptedReply(error="server_error"), 3)
+    assert {*decision_statuses(silent, 1)} == {DecisionStatus(True, False)}
+    assert not list(decision_statuses(silent, 0)), "a bot is not asked"
 
 
 def test_a_provider_that_gives_no_belief_has_not_claimed_nothing() -> None:
     episode, _ = played(lambda _: "nonsense", 3)
     assert not list(belief_failures(episode, 1))
-    _demand_answers(episode)
-    stated: dict[str, Json] = {"beliefs": {"failure": "provider_error", "cause": "timeout"}}
+    check_answers(episode)
+    stated: dict[str, JsonValue] = {"beliefs": {"failure": "provider_error", "cause": "timeout"}}
     first = next(ply for ply in episode.plies if ply.player == 1)
     silent = replace(first, decision=replace(first.decision, details=stated))
     broken = replace(episode, plies=(silent,))
     assert list(belief_failures(broken, 1)) == ["timeout"]
-    with pytest.raises(GameFailed, match="seat 1.*believes: timeout"):
-        _demand_answers(broken)
+    with pytest.raises(GameFailed, match="seat 1.*belief question failed: timeout"):
+        check_answers(broken)
 
 
 def test_a_model_that_has_forfeited_is_trained_on_what_it_said_before() -> None:
@@ -216,13 +222,13 @@ def test_histories_tell_each_request_as_it_was_sent(
     given = iter(replies * 20)
     spare = 0
 
-    def reply(request: Request) -> str | Reply:
+    def reply(request: Request) -> str | ScriptedReply:
         nonlocal spare
         spare = spare or sum(len(message.content) for message in request.messages)
         if sum(len(message.content) for message in request.messages) > spare + context:
-            return Reply(error="context_length")
+            return ScriptedReply(error="context_length")
         text = next(given)
-        return Reply(error="bad_request") if text is None else text
+        return ScriptedReply(error="bad_request") if text is None else text
 
     episode, served = played(reply, seed, fallback)
     check_exact(trajectory_of(episode, 1), served)

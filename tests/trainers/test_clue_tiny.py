@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from arena.core.observation import TextLevel
-from arena.evaluation.aggregation import Evaluation
-from arena.evaluation.evaluator import Setting, Workers, play_slot, run_schedule
+from arena.episodes.match import Match
+from arena.evaluation.aggregation import EvaluationAggregator
+from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot, run_schedule
+from arena.evaluation.report import ReplyCounts
 from arena.evaluation.schedule import evaluation_schedule
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.embedded import CHECKPOINTS
-from trainers.pretrain.recipe import recipe_of
+from trainers.pretrain.recipe import make_recipe
 
 FOLDER = CHECKPOINTS / "clue-tiny"
 
@@ -26,7 +28,7 @@ FOLDER = CHECKPOINTS / "clue-tiny"
 def test_it_is_small_and_of_this_recipe() -> None:
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= 8_000_000
     figures = json.loads((FOLDER / "pretraining.json").read_text(encoding="utf-8"))
-    assert figures["recipe"] == json.loads(json.dumps(asdict(recipe_of("cluedo"))))
+    assert figures["recipe"] == json.loads(json.dumps(asdict(make_recipe("cluedo"))))
 
 
 def test_it_plays_by_the_rules_without_a_grammar() -> None:
@@ -34,18 +36,18 @@ def test_it_plays_by_the_rules_without_a_grammar() -> None:
         ("deductions", 3), ("notes", 4), ("events", 6), ("deductions", 5)
     ]  # fmt: skip
     found = [asyncio.run(replies_of(level, players, 6)) for level, players in tables]
-    attempts = sum(replies["attempts"] for replies in found)
-    legal = sum(replies["legal"] for replies in found)
+    attempts = sum(replies.attempts for replies in found)
+    legal = sum(replies.legal for replies in found)
     assert attempts > 300
     assert legal / attempts >= 0.98, "make strength measures it on more games: 99.5 %"
 
 
-async def replies_of(level: TextLevel, players: int, games: int) -> dict[str, int]:
-    """How it answers on held-out deals among novices."""
+async def replies_of(level: TextLevel, players: int, games: int) -> ReplyCounts:
+    """Count its replies on held-out deals against novices."""
     game, spec = make_game("cluedo", players=players), "embedded:clue-tiny"
     slots = evaluation_schedule(players, spec, ["bot:novice"], None, games, 500_000_000)
-    setting = Setting(game, level, scored=frozenset())
-    evaluation = Evaluation(game, spec, None)
+    setting = ExperimentSetup(Match(game, text_level=level), scored=frozenset())
+    evaluation = EvaluationAggregator(game, spec, None)
     with Workers(1) as workers:
         async with LLMService() as llm:
             playing = run_schedule(
@@ -53,8 +55,7 @@ async def replies_of(level: TextLevel, players: int, games: int) -> dict[str, in
             )
             async for result in playing:
                 evaluation.add(result)
-    replies: dict[str, int] = evaluation.report()["players"][0]["replies"]
-    return replies
+    return evaluation.report().players[0].replies
 
 
 def arena(arguments: str, folder: Path) -> Any:

@@ -20,30 +20,31 @@ from scripted_table import quick
 
 from arena.agents.model_call import requests_of
 from arena.agents.prompt import ChatMode, ChatOptions
-from arena.agents.seating import seat_agents
 from arena.cli import run
 from arena.core.errors import ArenaError, MissingDependency, UsageError
-from arena.core.json import Json
+from arena.core.version import __version__
 from arena.episodes.branch import position
-from arena.episodes.record import Position, ReplayWriter
+from arena.episodes.match import Match
+from arena.episodes.record import Position
 from arena.episodes.replay import Replay, read_replay
+from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.llm.backend import Completion, Message, Request, Sampling, Token
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
-from backends.scripted import Reply, Scripted
-from trainers.export.exporter import Exported, Exporter, export_replays
-from trainers.export.reading import Reader, SeatPlayed, episode_of
-from trainers.rewards import Rewards, Rollout, information_gains
+from backends.scripted import ScriptedBackend, ScriptedReply
+from trainers.export.exporter import Exporter, ExportResult, export_replays
+from trainers.export.seat_replies import ReplyReader, SeatReplies, episode_of
+from trainers.rewards import Rewards, SeatEpisode, information_gains
 
 END = 7
 """The id of the token that ends an answer."""
 NOISE = 'nonsense\u2028\r\n{"messages": []}\x1b[31m</script>'
 MOVES = [f"{column}{row}" for column in "abc" for row in "123"]
-Replies = Callable[[Request], str | Reply]
+Replies = Callable[[Request], str | ScriptedReply]
 
 
-class WithTokens(Scripted):
+class WithTokens(ScriptedBackend):
     """A scripted backend with a token for each character, and one for the end."""
 
     async def complete(self, request: Request) -> Completion:
@@ -68,7 +69,7 @@ def record(
     logprobs: bool = True,
     tokens: int = 2,
     start: Position | None = None,
-    **options: Json,
+    **options: Any,
 ) -> Path:
     """Play a game and keep its replay."""
     asked = ChatOptions(chat=chat, logprobs=logprobs, sampling=Sampling(max_tokens=tokens))
@@ -77,24 +78,24 @@ def record(
     async def one() -> None:
         async with LLMService(quick(max_retries=0), say=lambda _: None) as llm:
             llm.add("scripted", WithTokens(replies))
-            agents = seat_agents(played, specs, seed, "notes", llm, asked)
+            agents = Match(played, specs, seed, text_level="notes", chat=asked).seat(llm)
             watchers = [ReplayWriter(folder, stem)]
             await play(
-                played, agents, seed, players=specs, watchers=watchers, models=asked, start=start
+                Match(played, specs, seed, chat=asked), agents, watchers=watchers, start=start
             )
 
     asyncio.run(one())
     return folder / f"{stem}.jsonl"
 
 
-def in_order(*texts: str | Reply) -> Replies:
+def in_order(*texts: str | ScriptedReply) -> Replies:
     """These, and then moves of which some are legal."""
     given = iter([*texts, *MOVES * 9])
     return lambda _: next(given)
 
 
-def export(paths: Sequence[Path], form: str, out: Path, reward: str = "") -> Exported:
-    make: type[Exporter] = catalog().load("export", form)
+def export(paths: Sequence[Path], form: str, out: Path, reward: str = "") -> ExportResult:
+    make: type[Exporter[Any]] = catalog().load("export", form)
     return export_replays(paths, out, make, reward)
 
 
@@ -102,9 +103,9 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
 
-def seat_of(path: Path, seat: int = 1) -> SeatPlayed:
+def seat_of(path: Path, seat: int = 1) -> SeatReplies:
     replay = read_replay(path)
-    found = Reader([replay.make_game()], "").seats(replay)
+    found = ReplyReader([replay.make_game()], "").seats(replay)
     return next(each for each in found if each.seat == seat)
 
 
@@ -147,11 +148,11 @@ def test_a_chat_tells_each_request_as_it_was_sent(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str | None], room: int, chat: ChatMode
 ) -> None:
     """None: nobody answers. `room`: characters beyond which a chat is too long."""
-    spoken = in_order(*(Reply(error="bad_request") if t is None else t for t in texts))
+    spoken = in_order(*(ScriptedReply(error="bad_request") if t is None else t for t in texts))
 
-    def reply(request: Request) -> str | Reply:
+    def reply(request: Request) -> str | ScriptedReply:
         length = sum(len(message.content) for message in request.messages)
-        return Reply(error="context_length") if length > 900 + room else spoken(request)
+        return ScriptedReply(error="context_length") if length > 900 + room else spoken(request)
 
     folder = tmp_path_factory.mktemp("chat")
     path = record(folder, "game", reply, chat=chat)
@@ -195,7 +196,7 @@ def test_what_a_chat_is_worth_stands_beside_it(tmp_path: Path, cluedo: Path) -> 
     told = export([cluedo], "chat", out, "win=2,format=1")
     [row] = rows_of(out)
     seat = seat_of(cluedo)
-    scored = Rewards.parse("win=2,format=1", seat.rollout.game).score(seat.rollout)
+    scored = Rewards.parse("win=2,format=1", seat.seat_episode.game).score(seat.seat_episode)
     assert row["reward"] == scored.reward and row["terms"] == dict(scored.terms)
     assert (row["game"], row["seed"], row["seat"], row["spec"]) == ("cluedo", 3, 1, "scripted")
     assert row["won"] is False and row["return"] == 0.0 and row["failures"] > 0
@@ -263,7 +264,7 @@ def test_parquet_holds_every_reply_with_its_tokens(tmp_path: Path, cluedo: Path)
     assert [row["done"] for row in rows] == [False] * (len(rows) - 1) + [True]
     decisions = {reply.ply.number for reply in seat.replies}
     assert [row["ply"] for row in rows if row["last"]] == sorted(decisions)
-    first, *_ = information_gains(seat.rollout, sorted(decisions))
+    first, *_ = information_gains(seat.seat_episode, sorted(decisions))
     gained = first + math.fsum(row["information_gain"] for row in rows)
     assert gained == pytest.approx(rows[0]["terms"]["information"])
     assert rows[0]["terms"]["information"] > 0
@@ -275,6 +276,7 @@ def test_parquet_explains_its_columns(tmp_path: Path, cluedo: Path) -> None:
     schema = pq.read_schema(tmp_path / "x.parquet")
     assert all(field.metadata[b"description"] for field in schema)
     assert schema.metadata[b"arena.schema_version"] == b"1"
+    assert schema.metadata[b"arena.version"] == __version__.encode()
     assert json.loads(schema.metadata[b"arena.reward"]) == {"cluedo": "win=1"}
 
 
@@ -314,14 +316,14 @@ class Forged:
 
     path: Path
 
-    def attempt(self, stem: str, **fields: Json) -> Path:
+    def attempt(self, stem: str, **fields: Any) -> Path:
         """Change the first attempt in it."""
         lines = rows_of(self.path)
         line = next(one for one in lines if one.get("details", {}).get("attempts"))
         line["details"]["attempts"][0] |= fields
         return self._write(stem, lines)
 
-    def attempts(self, stem: str, number: int, **fields: Json) -> Path:
+    def attempts(self, stem: str, number: int, **fields: Any) -> Path:
         """So many attempts at the first decision that has any, all like the first."""
         lines = rows_of(self.path)
         line = next(one for one in lines if one.get("details", {}).get("attempts"))
@@ -329,11 +331,11 @@ class Forged:
         line["details"]["attempts"] = [first | fields] * number
         return self._write(stem, lines)
 
-    def header(self, stem: str, **fields: Json) -> Path:
+    def header(self, stem: str, **fields: Any) -> Path:
         first, *lines = rows_of(self.path)
         return self._write(stem, [first | fields, *lines])
 
-    def outcome(self, stem: str, **fields: Json) -> Path:
+    def outcome(self, stem: str, **fields: Any) -> Path:
         *lines, last = rows_of(self.path)
         return self._write(stem, [*lines, last | fields])
 
@@ -379,7 +381,7 @@ def test_what_is_no_finished_game_of_a_model_is_named_and_left_out(
         "cut": "cut off",
         "returns": "not by the rules, at outcome: returns",
         "id": "a token id that no vocabulary has",
-        "nan": "no finite number",
+        "nan": "not a finite number",
         "huge": "a count that is out of range",
         "list": "attempts: ",
         "long": "attempts: ",
@@ -411,7 +413,7 @@ def test_as_many_attempts_as_the_flag_allows_are_no_forgery(tmp_path: Path) -> N
     """Requests that were too long for the model are attempts for which nothing was counted."""
     forged = Forged(record(tmp_path, "good", in_order(NOISE)))
     most = forged.attempts("most", 20)
-    overflow: dict[str, Json] = {"failure": "provider_error", "cause": "context_length"}
+    overflow: dict[str, Any] = {"failure": "provider_error", "cause": "context_length"}
     too_long = forged.attempts("too long", 30, **overflow)
     assert export([most, too_long], "chat", tmp_path / "out").games == 2
 
@@ -419,7 +421,7 @@ def test_as_many_attempts_as_the_flag_allows_are_no_forgery(tmp_path: Path) -> N
 REASONS = (
     "no model was asked", "line 1 is not JSON", "empty", "cut off",
     "not by the rules, at outcome: returns", "a token id that no vocabulary has",
-    "no finite number", "a count that is out of range", "there is no game 'chess'",
+    "not a finite number", "a count that is out of range", "there is no game 'chess'",
     "3 players in a game for 2", "0 returns in a game for 2",
     "attempts: 21 at one decision, where 20 is the most", "attempts: ",
 )  # fmt: skip
@@ -519,4 +521,7 @@ def test_an_episode_is_what_was_played(cluedo: Path) -> None:
     episode = episode_of(replay)
     assert replay.outcome is not None
     assert len(episode.plies) == len(replay.moves) and episode.turns == replay.outcome.turns
-    assert Rollout(replay.make_game(), episode, 1).episode.outcome.returns == replay.outcome.returns
+    assert (
+        SeatEpisode(replay.make_game(), episode, 1).episode.outcome.returns
+        == replay.outcome.returns
+    )

@@ -20,7 +20,7 @@ from trainers.runs.health import (
     GB,
     Health,
     Readings,
-    Temporary,
+    TemporaryFiles,
     children_by_name,
     free_space,
     seconds_until_full,
@@ -82,7 +82,7 @@ def test_temporary_files_of_before_and_of_the_run_itself_do_not_count(
     (temporary / "loop").symlink_to(temporary)
     found = temporary_files(time() - 60, run)
     assert 300_000 <= found.size < 400_000
-    assert found.all_seen
+    assert found.complete
 
 
 def test_a_monitor_warns_of_temporary_files(tmp_path: Path, temporary: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_scan_is_bounded(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(9):
         (temporary / str(number)).write_bytes(b"x")
     found = temporary_files(time() - 60, temporary / "run")
-    assert not found.all_seen
+    assert not found.complete
     assert found.size > 0
 
 
@@ -110,7 +110,7 @@ def test_stale_games(tmp_path: Path, temporary: Path) -> None:
     monitor = watch(tmp_path, lambda: ages, health_rollout_age=60)
     assert monitor.check() == []
     ages.extend((61.0, 5400.0))
-    wanted = "2 games have been going on for over 60 seconds, the oldest 90 minutes"
+    wanted = "2 games have been running for over 60 seconds, the oldest 90 minutes"
     assert monitor.check() == [wanted]
     del ages[3]
     assert monitor.check() == []
@@ -123,12 +123,12 @@ def test_memory_and_disk_of_this_machine(tmp_path: Path, temporary: Path) -> Non
     monitor = watch(tmp_path / "not yet", health_memory=1e-6, health_disk_gb=1e9)
     memory, disk = monitor.check()
     assert "% of the memory is in use, " in memory and memory.endswith("B by this process")
-    assert disk.startswith("only ") and disk.endswith(f"free where {tmp_path / 'not yet'} lies")
+    assert disk.startswith("only ") and disk.endswith(f"free on the disk of {tmp_path / 'not yet'}")
 
 
 def test_a_disk_that_fills_up_is_told_of_before_it_is_full(tmp_path: Path) -> None:
     monitor = watch(tmp_path, health_disk_gb=1.0)
-    monitor._free_at_first = 100 * GB
+    monitor._free_at_start = 100 * GB
 
     def told(minutes: float, free: float) -> list[str]:
         return monitor.judge(Readings(60 * minutes, disk_free=free * GB))
@@ -141,7 +141,8 @@ def test_a_disk_that_fills_up_is_told_of_before_it_is_full(tmp_path: Path) -> No
     )
     assert told(40, 40) == []
     (warning,) = told(59, 0.9)
-    assert warning.startswith(f"only 0.9 GB free where {tmp_path} lies; full in about 32 seconds")
+    expected = f"only 0.9 GB free on the disk of {tmp_path}; full in about 32 seconds"
+    assert warning.startswith(expected)
     assert told(60, 99) == []
     assert told(61, 100 - 1e-9) == []
     assert len(told(30, 50)) == 1, "what has cleared and comes back is told again"
@@ -159,7 +160,7 @@ def test_what_cannot_be_measured_is_not_warned_of(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "vanished"))
     monitor = watch(tmp_path / "vanished")
     assert monitor.check() == []
-    assert temporary_files(0, tmp_path) == Temporary()
+    assert temporary_files(0, tmp_path) == TemporaryFiles()
     assert free_space(Path("/proc/none/such")) is not None or os.name != "posix"
     silent = watch(tmp_path, health_disk_gb=MANY, health_memory=1e-6, health_children=0)
     assert silent.judge(Readings(60, Counter())) == []
@@ -180,5 +181,5 @@ def test_it_runs_beside_a_loop_until_it_is_cancelled(tmp_path: Path, temporary: 
             await task
 
     asyncio.run(asyncio.wait_for(beside(), 10))
-    assert said == ["1 game has been going on for over 60 seconds, the oldest 99 seconds"]
+    assert said == ["1 game has been running for over 60 seconds, the oldest 99 seconds"]
     assert monitor.take_warnings() == tuple(said)

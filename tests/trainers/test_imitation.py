@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from arena.core.errors import UsageError
 from arena.plugins.loader import make_game
-from trainers.pretrain.corpus import Lesson, Shares, lessons
-from trainers.pretrain.pretrain import Batch, batches, encode, pretrain, tokenizer_for
-from trainers.pretrain.recipe import Recipe, recipe_of
+from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
+from trainers.pretrain.pretrain import PaddedBatch, batches, encode, pretrain, tokenizer_for
+from trainers.pretrain.recipe import Recipe, make_recipe
 
 SMALL = Recipe(
     games=12, epochs=1, tokens_per_batch=2048, hidden_size=32, layers=1, mlp_size=64, warmup_steps=2
@@ -26,66 +26,79 @@ SMALL = Recipe(
 
 
 @pytest.fixture(scope="module")
-def corpus() -> list[Lesson]:
-    shares = Shares(SMALL.players, SMALL.levels, SMALL.bots)
-    return [lesson for seed in range(12) for lesson in lessons("cluedo", {}, shares, seed)]
+def corpus() -> list[Demonstration]:
+    mixture = Mixture(SMALL.players, SMALL.levels, SMALL.bots)
+    return [
+        demonstration
+        for seed in range(12)
+        for demonstration in demonstrations("cluedo", {}, mixture, seed)
+    ]
 
 
-def test_a_lesson_is_a_chat_in_which_every_answer_was_legal(corpus: Sequence[Lesson]) -> None:
+def test_a_demonstration_is_a_chat_in_which_every_answer_was_legal(
+    corpus: Sequence[Demonstration],
+) -> None:
     assert len(corpus) >= 15
-    for lesson in corpus:
-        game = make_game("cluedo", players=lesson.players)
-        roles = [message.role for message in lesson.messages]
+    for demonstration in corpus:
+        game = make_game("cluedo", players=demonstration.players)
+        roles = [message.role for message in demonstration.messages]
         assert roles == ["system", *["user", "assistant"] * (len(roles) // 2)]
-        for number, message in enumerate(lesson.messages):
-            if message.role != "assistant" or number in lesson.slips:
+        for number, message in enumerate(demonstration.messages):
+            if message.role != "assistant" or number in demonstration.mistakes:
                 continue
             assert str(game.actions.parse(message.content)) == message.content
 
 
-def test_the_same_seed_gives_the_same_lessons() -> None:
-    shares = Shares(SMALL.players, SMALL.levels, SMALL.bots)
-    first, again, other = (list(lessons("cluedo", {}, shares, seed)) for seed in (5, 5, 6))
+def test_the_same_seed_gives_the_same_demonstrations() -> None:
+    mixture = Mixture(SMALL.players, SMALL.levels, SMALL.bots)
+    first, again, other = (list(demonstrations("cluedo", {}, mixture, seed)) for seed in (5, 5, 6))
     assert first == again != other
 
 
-def test_some_chats_begin_in_the_middle_of_a_game(corpus: Sequence[Lesson]) -> None:
-    assert any("left out" in lesson.messages[1].content for lesson in corpus)
+def test_some_chats_begin_in_the_middle_of_a_game(corpus: Sequence[Demonstration]) -> None:
+    assert any("left out" in demonstration.messages[1].content for demonstration in corpus)
 
 
-def test_some_answers_are_wrong_corrected_and_not_to_be_learned(corpus: Sequence[Lesson]) -> None:
-    slips = [(lesson, number) for lesson in corpus for number in lesson.slips]
-    assert slips
-    for lesson, number in slips:
-        assert "For example: " in lesson.messages[number + 1].content
-        assert lesson.messages[number].content != lesson.messages[number + 2].content
+def test_some_answers_are_wrong_corrected_and_not_to_be_learned(
+    corpus: Sequence[Demonstration],
+) -> None:
+    mistakes = [
+        (demonstration, number) for demonstration in corpus for number in demonstration.mistakes
+    ]
+    assert mistakes
+    for demonstration, number in mistakes:
+        assert "For example: " in demonstration.messages[number + 1].content
+        assert demonstration.messages[number].content != demonstration.messages[number + 2].content
 
 
-def test_only_the_answers_are_marked_as_written(corpus: Sequence[Lesson]) -> None:
+def test_only_the_answers_are_marked_as_targets(corpus: Sequence[Demonstration]) -> None:
     tokenizer = tokenizer_for(SMALL, corpus)
-    lesson = next(lesson for lesson in corpus if lesson.slips)
-    example = encode(lesson, tokenizer)
+    demonstration = next(demonstration for demonstration in corpus if demonstration.mistakes)
+    example = encode(demonstration, tokenizer)
     as_template = tokenizer.apply_chat_template(
-        [dataclasses.asdict(message) for message in lesson.messages], return_dict=False
+        [dataclasses.asdict(message) for message in demonstration.messages], return_dict=False
     )
     assert example.ids.tolist() == as_template
-    said = tokenizer.decode(example.ids[example.written])
+    said = tokenizer.decode(example.ids[example.is_target])
     answers = [
         message.content
-        for number, message in enumerate(lesson.messages)
-        if message.role == "assistant" and number not in lesson.slips
+        for number, message in enumerate(demonstration.messages)
+        if message.role == "assistant" and number not in demonstration.mistakes
     ]
     assert said == "".join(f"{answer}<|end|>" for answer in answers)
 
 
-def test_names_are_one_token_and_a_game_fits_the_context(corpus: Sequence[Lesson]) -> None:
+def test_names_are_one_token_and_a_game_fits_the_context(corpus: Sequence[Demonstration]) -> None:
     tokenizer = tokenizer_for(SMALL, corpus)
     assert len(tokenizer.encode("suggest Miss Scarlett, Lead Piping, Billiard Room")) == 4
-    assert max(len(encode(lesson, tokenizer).ids) for lesson in corpus) <= SMALL.context_length
+    assert (
+        max(len(encode(demonstration, tokenizer).ids) for demonstration in corpus)
+        <= SMALL.context_length
+    )
 
 
 @pytest.fixture(scope="module")
-def tokenizer(corpus: Sequence[Lesson]) -> object:
+def tokenizer(corpus: Sequence[Demonstration]) -> object:
     return tokenizer_for(SMALL, corpus)
 
 
@@ -95,9 +108,11 @@ def test_any_text_survives_the_tokenizer(tokenizer: object, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text  # type: ignore[attr-defined]
 
 
-def test_batches_hold_every_example_once(corpus: Sequence[Lesson], tokenizer: object) -> None:
-    examples = [encode(lesson, tokenizer) for lesson in corpus]  # type: ignore[arg-type]
-    made: list[Batch] = list(batches(examples, SMALL, np.random.default_rng(0)))
+def test_batches_hold_every_example_once(
+    corpus: Sequence[Demonstration], tokenizer: object
+) -> None:
+    examples = [encode(demonstration, tokenizer) for demonstration in corpus]  # type: ignore[arg-type]
+    made: list[PaddedBatch] = list(batches(examples, SMALL, np.random.default_rng(0)))
     rows = [row for batch in made for row in batch.ids.tolist()]
     ids = [example.ids.tolist() for example in examples]
     assert sorted(len(i) for i in ids) == sorted(
@@ -110,7 +125,7 @@ def test_the_same_recipe_gives_the_same_weights_and_they_answer(tmp_path: Path) 
     heard: list[str] = []
     for name in ("one", "two"):
         figures = pretrain(SMALL, tmp_path / name, heard.append)
-        assert figures["curve"][-1]["held_out"] < 7
+        assert figures.curve[-1].held_out < 7
     files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two")]
     assert files[0] == files[1]
     assert json.loads((tmp_path / "one" / "pretraining.json").read_text())["recipe"]["games"] == 12
@@ -119,9 +134,9 @@ def test_the_same_recipe_gives_the_same_weights_and_they_answer(tmp_path: Path) 
 
 def test_bad_requests_are_named() -> None:
     with pytest.raises(UsageError, match="imitates the bot 'novice', which tictactoe"):
-        recipe_of("tictactoe")
+        make_recipe("tictactoe")
     with pytest.raises(UsageError, match="there is no game 'clueo'"):
-        recipe_of("clueo")
+        make_recipe("clueo")
 
 
 def test_the_command_refuses_a_folder_that_is_not_empty(tmp_path: Path) -> None:

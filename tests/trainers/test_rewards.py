@@ -7,28 +7,28 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_deal import ENVELOPE, HANDS
 
-from arena.agents.seating import seat_agents
 from arena.core.action import CHANCE, Action
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.json import Json
 from arena.core.ply import Decision, Ply
+from arena.episodes.match import Match
 from arena.episodes.record import Episode, Header
 from arena.episodes.runner import outcome_of, play
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
-from backends.scripted import Scripted
+from backends.scripted import ScriptedBackend
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.information import best_question
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Accuse, Deal, EndTurn, Show, Suggest
-from trainers.rewards import Rewards, Rollout, Term, default_reward, information_gains
+from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Show, Suggest
+from trainers.rewards import Rewards, RewardTerm, SeatEpisode, default_reward, information_gains
 
 CLUEDO = Cluedo(players=3)
 END = EndTurn()
@@ -50,9 +50,9 @@ def episode_of(decisions: Iterable[Decision | Action], game: Game = CLUEDO) -> E
 
 
 def value(term: str, *moves: Decision | Action, seat: int = 0) -> float:
-    """Of a game that begins with the known deal."""
-    episode = episode_of((Deal(ENVELOPE, HANDS), *moves))
-    scored = Rewards.parse(f"{term}=1", CLUEDO).score(Rollout(CLUEDO, episode, seat))
+    """Return a term of a game that starts with the known deal."""
+    episode = episode_of((DealCards(ENVELOPE, HANDS), *moves))
+    scored = Rewards.parse(f"{term}=1", CLUEDO).score(SeatEpisode(CLUEDO, episode, seat))
     assert scored.reward == scored.terms[term]
     return scored.reward
 
@@ -60,7 +60,7 @@ def value(term: str, *moves: Decision | Action, seat: int = 0) -> float:
 @cache
 def contest(seed: int, bots: str = "detective,novice,random") -> Episode:
     specs = [f"bot:{bot}" for bot in bots.split(",")]
-    return asyncio.run(play(CLUEDO, seat_agents(CLUEDO, specs, seed), seed, max_turns=40))
+    return asyncio.run(play(Match(CLUEDO, specs, seed, max_turns=40)))
 
 
 # The terms
@@ -73,7 +73,7 @@ def test_win() -> None:
     state = kuhn.initial_state()
     moves = [state.parse("deal King, Jack"), kuhn.actions.parse("bet"), kuhn.actions.parse("bet")]
     rewards, episode = Rewards.parse("win=1", kuhn), episode_of(moves, kuhn)
-    assert [rewards.score(Rollout(kuhn, episode, seat)).reward for seat in (0, 1)] == [2, -2]
+    assert [rewards.score(SeatEpisode(kuhn, episode, seat)).reward for seat in (0, 1)] == [2, -2]
 
 
 def test_information() -> None:
@@ -87,7 +87,7 @@ def test_information() -> None:
 
 def test_question() -> None:
     state = CLUEDO.initial_state()
-    state.apply(CHANCE, Deal(ENVELOPE, HANDS))
+    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
     knowledge = CluedoKnowledge.after(CLUEDO, 0, state.log.witnessed[0])
     best = best_question(knowledge, state.legal_actions(0).of(Suggest)).suggestion
     assert value("question", best, *_answer(best)) == pytest.approx(1.0)
@@ -134,7 +134,7 @@ def test_leak() -> None:
 
 def test_claims() -> None:
     counts = {"right": 8, "own": 6, "false": 1, "premature": 1, "missed": 3}
-    beliefs: Json = {f"sure_{name}": count for name, count in counts.items()}
+    beliefs: Any = {f"sure_{name}": count for name, count in counts.items()}
     asked = Decision(ASK, details={"beliefs": beliefs})
     assert value("claims", asked) == pytest.approx(4 / 9), "2 right of 4 claimed and 5 provable"
     assert value("claims", Decision(ASK, details={"beliefs": {"failure": "unparsable"}})) == 0
@@ -154,7 +154,7 @@ def test_claims() -> None:
         ([], 0, 1.0),
     ],
 )
-def test_format(attempts: Sequence[list[Json]], fallbacks: int, expected: float) -> None:
+def test_format(attempts: Sequence[list[Any]], fallbacks: int, expected: float) -> None:
     """One decision of seat 0 per round; the first ones were fallbacks."""
     moves: list[Decision | Action] = []
     for number, each in enumerate(attempts):
@@ -166,12 +166,12 @@ def test_format(attempts: Sequence[list[Json]], fallbacks: int, expected: float)
 def test_format_of_a_model_at_the_table() -> None:
     game = make_game("kuhn_poker")
 
-    async def game_of(*replies: str) -> Rollout:
+    async def game_of(*replies: str) -> SeatEpisode:
         async with LLMService(say=lambda line: None) as llm:
-            llm.add("scripted", Scripted(replies, repeat=True))
+            llm.add("scripted", ScriptedBackend(replies, repeat=True))
             specs = ["scripted", "bot:random"]
-            agents = seat_agents(game, specs, 1, llm=llm)
-            return Rollout(game, await play(game, agents, 1, players=specs), 0)
+            agents = Match(game, specs, 1).seat(llm)
+            return SeatEpisode(game, await play(Match(game, specs, 1), agents), 0)
 
     rewards = Rewards.parse("format=1", game)
     assert rewards.score(asyncio.run(game_of("bet"))).reward == 1
@@ -197,7 +197,7 @@ def test_the_gains_telescope_whatever_the_moments(
 ) -> None:
     episode = contest(seed)
     moments = data.draw(st.sets(st.integers(0, len(episode.plies) - 1), max_size=12))
-    rollout = Rollout(CLUEDO, episode, seat)
+    rollout = SeatEpisode(CLUEDO, episode, seat)
     total = Rewards.parse("information=1", CLUEDO).score(rollout).reward
     gains = information_gains(rollout, moments)
     assert len(gains) == len(moments) + 1
@@ -205,24 +205,24 @@ def test_the_gains_telescope_whatever_the_moments(
 
 
 def test_a_gain_stands_where_it_was_made() -> None:
-    moves = (Deal(ENVELOPE, HANDS), Suggest(*ENVELOPE), END, END, END, Accuse(*ENVELOPE))
-    rollout = Rollout(CLUEDO, episode_of(moves), 0)
+    moves = (DealCards(ENVELOPE, HANDS), Suggest(*ENVELOPE), END, END, END, Accuse(*ENVELOPE))
+    rollout = SeatEpisode(CLUEDO, episode_of(moves), 0)
     assert information_gains(rollout) == [0.0, 1.0, 0.0, 0.0]
     with pytest.raises(UsageError, match="kuhn_poker has no exact knowledge"):
-        information_gains(Rollout(make_game("kuhn_poker"), rollout.episode, 0))
+        information_gains(SeatEpisode(make_game("kuhn_poker"), rollout.episode, 0))
 
 
 # The sum
 
 
 def test_the_reward_is_the_weighted_sum_and_other_terms_are_logged() -> None:
-    scored = Rewards.parse("", CLUEDO).score(Rollout(CLUEDO, contest(0), 0))
+    scored = Rewards.parse("", CLUEDO).score(SeatEpisode(CLUEDO, contest(0), 0))
     terms = scored.terms
     expected = terms["win"] + 0.5 * terms["information"] + terms["format"]
     assert scored.reward == pytest.approx(expected)
     assert set(terms) == {"win", "information", "accusation", "premature", "missed", "format"}
     dear = Rewards.parse("win=1", CLUEDO, logged=["question"])
-    again = dear.score(Rollout(CLUEDO, contest(0), 0))
+    again = dear.score(SeatEpisode(CLUEDO, contest(0), 0))
     assert again.reward == terms["win"] and 0 < again.terms["question"] <= 1
     assert again.terms == {**terms, "question": again.terms["question"]}
 
@@ -252,9 +252,9 @@ def test_a_dry_run_can_say_what_is_computed() -> None:
         ("informaton=1", "no reward term 'informaton'; did you mean 'information'?"),
         ("win", "'win' is not of the form NAME=WEIGHT"),
         ("win=1,", "'' is not of the form"),
-        ("win=much", "the weight of win, 'much', is no number"),
-        ("win=inf", "is no number"),
-        ("win=1, win=2", "win stands in it twice"),
+        ("win=much", "the weight of win, 'much', is not a number"),
+        ("win=inf", "is not a number"),
+        ("win=1, win=2", "win appears twice"),
         ("custom=1", "--reward-fn"),
         ("measure:bit=1", "cluedo has no measure 'bit'; did you mean 'bits'?"),
     ],
@@ -290,7 +290,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_function_of_ones_own(own: str) -> None:
-    rollout = Rollout(CLUEDO, contest(0), 0)
+    rollout = SeatEpisode(CLUEDO, contest(0), 0)
     rewards = Rewards.parse("custom=0.1,win=0", CLUEDO, f"{own}:turns")
     assert rewards.score(rollout).reward == pytest.approx(rollout.episode.turns / 10)
     assert Rewards.parse("custom=0.5", CLUEDO, f"{own}:of_numpy").score(rollout).reward == 0.5
@@ -306,7 +306,7 @@ def test_a_function_of_ones_own(own: str) -> None:
         ("turns", "give module:function"),
         ("no_such_module:turns", "no module 'no_such_module'"),
         ("rewards_of_my_own:turn", "no attribute 'turn'"),
-        ("rewards_of_my_own:NUMBER", "it is no function, but int"),
+        ("rewards_of_my_own:NUMBER", "it is not a function, but int"),
     ],
 )
 def test_no_function(own: str, target: str, message: str) -> None:
@@ -331,11 +331,13 @@ def test_a_function_without_a_weight(own: str) -> None:
         Rewards.parse("win=1", CLUEDO, f"{own}:turns")
 
 
-def decisions(rollout: Rollout) -> float:
+def decisions(rollout: SeatEpisode) -> float:
     return float(rollout.episode.decisions)
 
 
-SHORT = Term("short", "Minus the turns.", lambda rollout, said: -len(said), frozenset({"turn"}))
+SHORT = RewardTerm(
+    "short", "Minus the turns.", lambda rollout, said: -len(said), frozenset({"turn"})
+)
 
 
 def test_terms_of_a_plugin() -> None:
@@ -345,10 +347,10 @@ def test_terms_of_a_plugin() -> None:
     try:
         episode = contest(0)
         rewards = Rewards.parse("short=1,decisions=0.5", CLUEDO)
-        terms: Mapping[str, float] = rewards.score(Rollout(CLUEDO, episode, 1)).terms
+        terms: Mapping[str, float] = rewards.score(SeatEpisode(CLUEDO, episode, 1)).terms
         assert terms["decisions"] == episode.decisions
         assert terms["short"] == -sum(ply.player == 1 for ply in _first_of_turns(episode))
-        assert "short" not in Rewards.parse("", CLUEDO).score(Rollout(CLUEDO, episode, 1)).terms
+        assert "short" not in Rewards.parse("", CLUEDO).score(SeatEpisode(CLUEDO, episode, 1)).terms
     finally:
         catalog().restore(before)
 

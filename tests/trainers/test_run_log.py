@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
 from trainers.config.config import TrainConfig
-from trainers.runs.records import RunState, StepRecord, read_records
-from trainers.runs.run_log import RunLog, evenly, go_back, kept_steps, why
+from trainers.runs.records import GroupCounts, RunState, StepRecord, TermMean, read_records
+from trainers.runs.run_log import RunLog, evenly, go_back, kept_steps, reason_of
+from trainers.runs.wandb_log import metrics_of
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")
 
@@ -29,7 +30,7 @@ def row(step: int) -> StepRecord:
 def test_what_was_not_finished_is_forgotten(tmp_path: Path) -> None:
     folder = tmp_path / "x"
     log = RunLog(folder)
-    log.begin(CONFIG)
+    log.start(CONFIG)
     for step in range(3):
         log.append(row(step))
         (folder / "replays" / f"step{step:04}").mkdir(parents=True)
@@ -38,7 +39,7 @@ def test_what_was_not_finished_is_forgotten(tmp_path: Path) -> None:
     with log.files.metrics.open("a") as file:
         file.write('{"step": 3, "conf')
     again = RunLog(folder)
-    again.begin(CONFIG)
+    again.start(CONFIG)
     assert again.state == log.state and again.records == [row(0), row(1)]
     assert read_records(again.files.metrics) == [row(0), row(1)]
     assert len(again.files.metrics.read_text().splitlines()) == 2
@@ -72,15 +73,15 @@ def test_a_run_whose_state_is_lost_is_not_taken_for_a_new_one(tmp_path: Path, th
 
 def test_only_a_broken_last_row_is_forgotten(tmp_path: Path) -> None:
     log = RunLog(tmp_path)
-    log.begin(CONFIG)
+    log.start(CONFIG)
     for step in range(4):
         log.append(row(step))
     log.commit(RunState(step=3))
     lines = log.files.metrics.read_text().splitlines()
     log.files.metrics.write_text("\n".join([lines[0], lines[1][:9], *lines[2:]]))
     before = log.files.metrics.read_bytes()
-    with pytest.raises(UsageError, match=r"metrics\.jsonl, line 2, is no row.*--fresh"):
-        RunLog(tmp_path).begin(CONFIG)
+    with pytest.raises(UsageError, match=r"metrics\.jsonl, line 2, is not a record.*--fresh"):
+        RunLog(tmp_path).start(CONFIG)
     assert log.files.metrics.read_bytes() == before
 
 
@@ -179,7 +180,34 @@ def test_a_pool_is_small_spread_evenly_and_never_wants_what_is_gone(
 
 
 def test_the_reason_of_a_failed_write_is_one_line() -> None:
-    assert why(OSError(errno.ENOSPC, "No space left on device", "f")) == "No space left on device"
-    assert why(OSError("odd")) == "odd"
-    assert why(shutil.Error([("a", "b", "File too large"), ("c", "d", "e")])) == "File too large"
-    assert why(shutil.Error("a and b are the same")) == "a and b are the same"
+    full = OSError(errno.ENOSPC, "No space left on device", "f")
+    assert reason_of(full) == "No space left on device"
+    assert reason_of(OSError("odd")) == "odd"
+    several = shutil.Error([("a", "b", "File too large"), ("c", "d", "e")])
+    assert reason_of(several) == "File too large"
+    assert reason_of(shutil.Error("a and b are the same")) == "a and b are the same"
+
+
+# Weights & Biases
+
+
+def test_metrics_of_a_record_for_wandb() -> None:
+    record = StepRecord(
+        step=1,
+        config_hash="0",
+        seconds=2.0,
+        legal_rate=0.5,
+        terms={"win": TermMean(mean=0.25)},
+        update={"kl": 0.1},
+        groups=GroupCounts(trained=3),
+    )
+    metrics = dict(metrics_of(record))
+    expected = {
+        "time/step": 2.0,
+        "legal_rate": 0.5,
+        "reward/win": 0.25,
+        "update/kl": 0.1,
+        "groups/trained": 3,
+    }
+    assert {name: metrics[name] for name in expected} == expected
+    assert "win_rate" not in metrics, "an unknown value is left out"

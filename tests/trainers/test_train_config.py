@@ -9,11 +9,12 @@ import pytest
 from arena import catalog, make_game
 from arena.core.errors import ArenaError, UsageError
 from trainers.config.config import TrainConfig
-from trainers.config.presets import Layer, layer_of, preset_names, read_preset, resolve
-from trainers.runs.run_files import Plan, begin_run, lock_of, plan_run, run_files
+from trainers.config.presets import SettingsLayer, layer_of, preset_names, read_preset, resolve
+from trainers.runs.run_files import Plan, lock_of, open_run, plan_run, run_files
+from trainers.runs.training_run import TrainingRun
 
 
-def of_file(text: str, folder: Path, game: str = "cluedo") -> Layer:
+def of_file(text: str, folder: Path, game: str = "cluedo") -> SettingsLayer:
     path = folder / "mine.toml"
     path.write_text(text, encoding="utf-8")
     return read_preset(str(path), game)
@@ -30,18 +31,26 @@ def test_every_preset_is_a_config_for_every_game(preset: str) -> None:
 
 def test_the_first_layer_that_speaks_decides() -> None:
     layers = [
-        Layer("flag", {"steps": 1, "options": {"players": 3}}),
-        Layer("environment", {"steps": 2, "seed": 2}),
-        Layer("arena.toml", {"steps": 3, "seed": 3, "minibatches": 3}),
-        Layer("preset x", {"steps": 4, "minibatches": 4, "loss": "ppo"}),
-        Layer("preset x", {"options": {"players": 4, "variant": "classic"}}),
+        SettingsLayer("flag", {"steps": 1, "options": {"players": 3}}),
+        SettingsLayer("environment", {"steps": 2, "seed": 2}),
+        SettingsLayer("arena.toml", {"steps": 3, "seed": 3, "minibatches": 3}),
+        SettingsLayer("preset x", {"steps": 4, "minibatches": 4, "loss": "ppo"}),
+        SettingsLayer("preset x", {"options": {"players": 4, "variant": "classic"}}),
     ]
     found = resolve("cluedo", "x", layers)
     config = found.config
     assert (config.steps, config.seed, config.minibatches, config.loss) == (1, 2, 3, "ppo")
     assert config.options == {"players": 3, "variant": "classic"}, "options are laid one by one"
     assert config.learning_rate == TrainConfig().learning_rate
-    of = ("steps", "seed", "minibatches", "loss", "options.players", "options.variant", "host")
+    of = (
+        "steps",
+        "seed",
+        "minibatches",
+        "loss",
+        "options.players",
+        "options.variant",
+        "trainer_host",
+    )
     assert [found.origins[name] for name in of] == [
         "flag", "environment", "arena.toml", "preset x", "flag", "preset x", "default",
     ]  # fmt: skip
@@ -71,11 +80,13 @@ def test_passes_over_the_deals_give_way_to_steps(
 ) -> None:
     size = {"dataset_size": 32, "groups_per_step": 16}
     layers = [
-        Layer(origin, {**({"steps": 7} if steps == origin else {}),
+        SettingsLayer(origin, {**({"steps": 7} if steps == origin else {}),
                        **({"epochs": 2} if epochs == origin else {})})
         for origin in ("flag", "file")
     ]  # fmt: skip
-    config = resolve("cluedo", "default", [*layers, Layer("preset", {"steps": 60, **size})]).config
+    config = resolve(
+        "cluedo", "default", [*layers, SettingsLayer("preset", {"steps": 60, **size})]
+    ).config
     assert config.total_steps == total
 
 
@@ -93,9 +104,9 @@ def test_passes_over_the_deals_give_way_to_steps(
         ("stop_kl = inf", "mine.toml: stop_kl = inf: this must be a finite number"),
         ("options = 3", "mine.toml: options = 3: this must be a table"),
         ("epochs = 3\nsteps = 0", ""),
-        ("epochs = 3", "mine.toml: epochs = 3: passes over how many deals?"),
+        ("epochs = 3", "mine.toml: epochs = 3: --dataset-size must say how many deals"),
         ("experiment_name = '../x'", "--experiment-name '../x'"),
-        ("steps = ", "mine.toml is no TOML"),
+        ("steps = ", "mine.toml is not valid TOML"),
     ],
 )
 def test_a_bad_preset_names_its_file_and_key(text: str, said: str, tmp_path: Path) -> None:
@@ -108,7 +119,7 @@ def test_a_bad_preset_names_its_file_and_key(text: str, said: str, tmp_path: Pat
 
 
 def test_what_a_flag_overrules_does_no_harm(tmp_path: Path) -> None:
-    layers = [Layer("flag", {"steps": 5}), of_file("steps = -3", tmp_path)]
+    layers = [SettingsLayer("flag", {"steps": 5}), of_file("steps = -3", tmp_path)]
     assert resolve("cluedo", "mine", layers).config.steps == 5
     with pytest.raises(UsageError, match="there is no key"):
         layer_of({"step": 1}, "cluedo", "arena.toml", "arena.toml")
@@ -145,7 +156,7 @@ def test_a_run_begins_goes_on_and_begins_anew(tmp_path: Path) -> None:
     for number in (1, 2):
         plan = plan_run(config, resume=False)
         assert plan.start == "fresh"
-        with begin_run(plan) as files:
+        with open_run(plan) as files:
             assert not files.folder.exists()
             aside = files.folder.with_name(f"x.old-{number}")
             assert (aside / "run.json").read_text() == '{"step": 3}'
@@ -196,12 +207,12 @@ def test_the_learning_rate_changes_linearly() -> None:
 
 def test_a_fault_that_is_found_at_once_leaves_everything_as_it_was(tmp_path: Path) -> None:
     config = config_in(tmp_path)
-    with pytest.raises(UsageError), begin_run(plan_run(config)):
+    with pytest.raises(UsageError), open_run(plan_run(config)):
         raise UsageError("a bad SPEC")
     assert not list(tmp_path.iterdir())
     write_run(config)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UsageError), begin_run(plan_run(config, resume=False)):
+    with pytest.raises(UsageError), open_run(plan_run(config, resume=False)):
         raise UsageError("a bad SPEC")
     assert [path for path in sorted(tmp_path.rglob("*")) if path.suffix != ".lock"] == before
     assert run_files(config).state.read_text() == '{"step": 3}'
@@ -213,7 +224,7 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     plan = plan_run(config, resume=False)
     with lock_of(plan.files):
         for each in (plan, plan_run(config)):
-            with pytest.raises(ArenaError, match="another arena train is writing"), begin_run(each):
+            with pytest.raises(ArenaError, match="another arena train is writing"), open_run(each):
                 raise AssertionError("it has begun")
     assert run_files(config).state.exists(), "nothing was moved"
 
@@ -244,5 +255,23 @@ def test_a_strangers_folder_is_left_alone(tmp_path: Path) -> None:
     (folder / ".config.json.part").touch()
     assert plan_run(config).start == "new", "a run that was killed at once is as good as none"
     (folder / "thesis.txt").touch()
-    with pytest.raises(UsageError, match="is no experiment of arena"):
+    with pytest.raises(UsageError, match="is not an experiment of arena"):
         plan_run(config)
+
+
+def test_former_names_of_settings_are_read(tmp_path: Path) -> None:
+    old = TrainConfig.model_validate({"answer_tokens": 8, "stop_legality": 0.1, "host": "local"})
+    new = TrainConfig(max_tokens=8, stop_legal_rate=0.1, trainer_host="local")
+    assert old == new and old.config_hash == new.config_hash
+    assert "answer_tokens" not in new.model_dump()
+    found = of_file("answer_tokens = 9\n[cluedo]\nstop_legality = 0.2", tmp_path)
+    assert found.values == {"max_tokens": 9, "stop_legal_rate": 0.2}
+
+
+def test_a_run_of_an_earlier_version_keeps_its_hash() -> None:
+    """A renamed field is hashed by its old name, so that a resumed run has one hash."""
+    run = TrainingRun.read(Path(__file__).parent / "data" / "old_run")
+    assert run.config is not None and not run.fault
+    assert {record.config_hash for record in run.records} == {run.config.config_hash}
+    assert run.config.max_tokens == 8 and run.records[1].legal_rate == 1.0
+    assert run.state.final["newest"].win_rate_delta.low == pytest.approx(-0.258866)

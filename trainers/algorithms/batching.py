@@ -1,4 +1,8 @@
-"""Which sequences are computed together: minibatches of groups, in parts that fit the memory."""
+"""Minibatches of groups, cut into micro-batches that fit into memory.
+
+One minibatch is one step of the optimizer. Its micro-batches are computed one after the other and
+their gradients are added up (gradient accumulation), so the cut does not change the result.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +12,33 @@ from dataclasses import dataclass
 
 import torch
 
-from trainers.algorithms.loss import Targets, normalised, targets_of
-from trainers.algorithms.network import Rows, Span
-from trainers.algorithms.sequences import TokenSequence, shared_length
+from trainers.algorithms.loss import TokenTargets, normalise
+from trainers.algorithms.network import PackedSequences, SequenceSpan
+from trainers.algorithms.sequences import TokenSequence, shared_prefix_length
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Sequences that are computed at once, and what the loss needs of them."""
+class MicroBatch:
+    """Packed sequences of one forward pass, and the targets of their trained tokens."""
 
-    rows: Rows
-    targets: Targets
+    packed: PackedSequences
+    targets: TokenTargets
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
-    """Sequences of one group that share their beginning, which is computed once."""
+class PrefixGroup:
+    """Sequences of one group with a common prefix, which is computed once."""
 
     sequences: Sequence[TokenSequence]
-    shared: int
+    prefix_length: int
 
     @property
-    def size(self) -> int:
-        """Rows to compute."""
-        return self.shared + sum(len(sequence.ids) - self.shared for sequence in self.sequences)
+    def rows(self) -> int:
+        """Return the number of tokens to compute: prefix + sum of what follows it."""
+        # An upper bound: the last token of a sequence gets no row (see `_micro_batch`), so the
+        # packed piece is shorter by one row per sequence.
+        own = sum(len(sequence.ids) - self.prefix_length for sequence in self.sequences)
+        return self.prefix_length + own
 
 
 def minibatches(
@@ -40,91 +47,141 @@ def minibatches(
     tokens: int,
     balance: float,
     seed: str,
-) -> list[list[Batch]]:
-    """The sequences in `number` minibatches of whole groups, each in parts of about `tokens` rows.
+) -> list[list[MicroBatch]]:
+    """Split the sequences of one call into minibatches of whole groups, each into micro-batches.
 
-    Which group comes when is drawn from `seed`. A single sequence may be longer than `tokens`.
+    Args:
+        sequences: all sequences with a gradient.
+        number: the number of minibatches; fewer if there are fewer groups.
+        tokens: the rows of a micro-batch. A single longer sequence gets a micro-batch of its own.
+        balance: shrinks advantages of one sign, see `normalise`.
+        seed: decides the order of the groups.
     """
-    places: dict[int, int] = {}
-    count = 0
+    # Index of each sequence's first trained token in the tensors of all trained tokens. By id(),
+    # since a TokenSequence is mutable and so has no hash.
+    offsets: dict[int, int] = {}
+    trained = 0
     for sequence in sequences:
-        places[id(sequence)] = count
-        count += len(sequence.sampled)
-    every = normalised(_targets(sequences), balance)
+        offsets[id(sequence)] = trained
+        trained += len(sequence.sampled_positions)
+    # Normalise over the whole call, before the cut: the weight of a token must not depend on the
+    # minibatch that its group falls into.
+    targets = normalise(_targets(sequences), balance)
+    # A dict keeps the order of insertion, so `order` depends on the input and the seed only.
     groups: dict[int, list[TokenSequence]] = {}
     for sequence in sequences:
         groups.setdefault(sequence.group, []).append(sequence)
     order = list(groups.values())
+    # A text seeds `random.Random` by its SHA-512 and not by hash(), which differs per process.
     random.Random(seed).shuffle(order)
-    shares: list[list[list[TokenSequence]]] = [[] for _ in range(min(number, len(order)))]
+    # Whole groups, so that a group's advantages, whose mean is 0, act in the same step. Each group
+    # goes to the minibatch that is the smallest so far: greedy balancing of their sizes.
+    # At most one bin per group. An empty bin has the smallest size, so every bin gets a group.
+    bins: list[list[list[TokenSequence]]] = [[] for _ in range(min(number, len(order)))]
     for group in order:
-        min(shares, key=lambda share: sum(len(s.ids) for g in share for s in g)).append(group)
-    return [[_batch(lots, every, places) for lots in _parts(share, tokens)] for share in shares]
+        min(bins, key=lambda bin_: sum(len(s.ids) for g in bin_ for s in g)).append(group)
+    return [[_micro_batch(part, targets, offsets) for part in _cut(bin_, tokens)] for bin_ in bins]
 
 
-def _targets(sequences: Sequence[TokenSequence]) -> Targets:
-    return targets_of(
-        [value for sequence in sequences for value in sequence.logprobs],
-        [sequence.advantage for sequence in sequences for _ in sequence.sampled],
-        [sequence.weight for sequence in sequences for _ in sequence.sampled],
-        [sequence.number for sequence in sequences for _ in sequence.sampled],
-        [value for sequence in sequences for value in sequence.policy or sequence.logprobs],
+def _targets(sequences: Sequence[TokenSequence]) -> TokenTargets:
+    """Return the targets of all trained tokens, in the order of the sequences."""
+    # float32 is what the model computes in; ART uses it too.
+    real, whole = torch.float32, torch.int64
+    # [sequences]: number of trained tokens of each.
+    lengths = torch.tensor([len(sequence.sampled_positions) for sequence in sequences], dtype=whole)
+
+    def per_token(values: Sequence[float], dtype: torch.dtype) -> torch.Tensor:
+        """Repeat one value per sequence for each of its trained tokens."""
+        # [sequences] to [trained].
+        return torch.tensor(values, dtype=dtype).repeat_interleave(lengths)
+
+    return TokenTargets(
+        torch.tensor([p for s in sequences for p in s.sampled_logprobs], dtype=real),
+        per_token([sequence.advantage for sequence in sequences], real),
+        per_token([sequence.weight for sequence in sequences], real),
+        per_token([sequence.index for sequence in sequences], whole),
+        # Sequences from elsewhere may lack the policy's own log-probabilities.
+        torch.tensor(
+            [p for s in sequences for p in s.policy_logprobs or s.sampled_logprobs], dtype=real
+        ),
     )
 
 
-def _parts(groups: Sequence[Sequence[TokenSequence]], tokens: int) -> Iterator[list[Lot]]:
-    part: list[Lot] = []
+def _cut(groups: Sequence[Sequence[TokenSequence]], tokens: int) -> Iterator[list[PrefixGroup]]:
+    """Yield the contents of micro-batches of at most `tokens` rows, filled in order."""
+    part: list[PrefixGroup] = []
     for group in groups:
-        for lot in _lots(group, tokens):
-            if part and sum(other.size for other in part) + lot.size > tokens:
+        for piece in _pieces(group, tokens):
+            # Next-fit: a full micro-batch is closed for good, so the order of the groups stays. The
+            # test of `part` lets through a piece that alone has more than `tokens` rows.
+            if part and sum(other.rows for other in part) + piece.rows > tokens:
                 yield part
                 part = []
-            part.append(lot)
+            part.append(piece)
     if part:
         yield part
 
 
-def _lots(group: Sequence[TokenSequence], tokens: int) -> Iterator[Lot]:
-    """A group in pieces of at most `tokens` rows."""
+def _pieces(group: Sequence[TokenSequence], tokens: int) -> Iterator[PrefixGroup]:
+    """Cut a group into pieces of at most `tokens` rows, each with a prefix of its own."""
     piece: list[TokenSequence] = []
     for sequence in group:
-        tried = Lot([*piece, sequence], shared_length([*piece, sequence]))
-        if piece and tried.size > tokens:
-            yield Lot(piece, shared_length(piece))
+        # The common prefix may become shorter with every sequence, so the size is found by trying.
+        extended = PrefixGroup([*piece, sequence], shared_prefix_length([*piece, sequence]))
+        # A single sequence is never cut, even if it has more than `tokens` rows: its importance
+        # ratio may be a mean over all of its tokens.
+        if piece and extended.rows > tokens:
+            yield PrefixGroup(piece, shared_prefix_length(piece))
             piece = []
         piece.append(sequence)
     if piece:
-        yield Lot(piece, shared_length(piece) if len(piece) > 1 else 0)
+        # One sequence alone shares nothing.
+        yield PrefixGroup(piece, shared_prefix_length(piece) if len(piece) > 1 else 0)
 
 
-def _batch(lots: Sequence[Lot], every: Targets, places: dict[int, int]) -> Batch:
+def _micro_batch(
+    groups: Sequence[PrefixGroup], targets: TokenTargets, offsets: dict[int, int]
+) -> MicroBatch:
+    """Pack the groups: for each its prefix once, then what each of its sequences adds."""
     tokens: list[int] = []
     positions: list[int] = []
-    spans: list[Span] = []
-    asked: list[int] = []
-    targets: list[int] = []
-    picked: list[int] = []
-    for lot in lots:
-        shared = slice(len(tokens), len(tokens) + lot.shared)
-        tokens += lot.sequences[0].ids[: lot.shared]
-        positions += range(lot.shared)
-        for number, sequence in enumerate(lot.sequences):
+    spans: list[SequenceSpan] = []
+    prediction_rows: list[int] = []
+    target_ids: list[int] = []
+    trained_tokens: list[int] = []  # Indices into `targets`.
+    for group in groups:
+        # Order of the rows: the prefix of a group, the own rows of its sequences one after the
+        # other, then the next group. `network._split` and `network._attention` depend on it.
+        length = group.prefix_length
+        prefix = slice(len(tokens), len(tokens) + length)
+        # The prefix has the same tokens in all sequences of the group.
+        tokens += group.sequences[0].ids[:length]
+        positions += range(length)
+        for number, sequence in enumerate(group.sequences):
             start = len(tokens)
-            # What follows the last sampled token is not there; that token itself predicts nothing.
-            own = sequence.ids[lot.shared : -1]
+            # A sequence ends with a sampled token, which is predicted but predicts nothing: no row.
+            own = sequence.ids[length:-1]
             tokens += own
-            positions += range(lot.shared, lot.shared + len(own))
-            trained = slice(len(asked), len(asked) + len(sequence.sampled))
-            spans.append(Span(shared, slice(start, len(tokens)), number == 0, trained))
-            asked += [start + place - 1 - lot.shared for place in sequence.sampled]
-            targets += [sequence.ids[place] for place in sequence.sampled]
-            first = places[id(sequence)]
-            picked += range(first, first + len(sequence.sampled))
-    rows = Rows(
+            # Positions go on from the prefix, as if the sequence was computed alone.
+            positions += range(length, length + len(own))
+            # `predictions` is the part of `prediction_rows` that this sequence fills: consecutive,
+            # and in the order of the spans.
+            count = len(sequence.sampled_positions)
+            predictions = slice(len(prediction_rows), len(prediction_rows) + count)
+            spans.append(SequenceSpan(prefix, slice(start, len(tokens)), number == 0, predictions))
+            # The token at position t is predicted by the row of position t - 1. It is always a row
+            # of the sequence's own, see `shared_prefix_length`.
+            prediction_rows += [start + t - 1 - length for t in sequence.sampled_positions]
+            target_ids += [sequence.ids[t] for t in sequence.sampled_positions]
+            # The trained tokens of a sequence are consecutive in `targets`, see `_targets`.
+            first = offsets[id(sequence)]
+            trained_tokens += range(first, first + count)
+    # All int64 on the CPU; `_micro_batch_loss` moves them to the learner's device.
+    packed = PackedSequences(
         torch.tensor(tokens),
         torch.tensor(positions),
         spans,
-        torch.tensor(asked),
-        torch.tensor(targets),
+        torch.tensor(prediction_rows),
+        torch.tensor(target_ids),
     )
-    return Batch(rows, every.take(torch.tensor(picked)))
+    return MicroBatch(packed, targets.take(torch.tensor(trained_tokens)))

@@ -1,4 +1,4 @@
-"""The weights that learn, their optimizer, and one update from a batch of games."""
+"""The trained weights with their optimizer, and one update from a batch of games."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from pydantic import JsonValue
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from arena.core.errors import ArenaError
-from backends.embedded.weights import Shape, read_config, read_shape, read_state
-from trainers.algorithms.batching import Batch, minibatches
+from backends.embedded.weights import ModelShape, parse_shape, read_model_config, read_state_dict
+from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.lora import Lora, adapter_config
-from trainers.algorithms.loss import Anchor, Loss, LossOptions, policy_loss
-from trainers.algorithms.network import score
+from trainers.algorithms.loss import LossOptions, LossSums, ReferenceLogprobs, policy_loss
+from trainers.algorithms.network import score_tokens
 from trainers.algorithms.sequences import TokenSequence
 
 OPTIMIZER = "optimizer.state"
-"""In the safetensors format. Files of that ending are taken for weights, here and by vLLM."""
+"""A safetensors file. With that ending it would be read as weights, here and by vLLM."""
 ADAPTER = "adapter"
 NOT_COPIED = ("*.safetensors", "*.safetensors.index.json", "pretraining.json", OPTIMIZER, ADAPTER)
-"""Of the folder that a run starts from: weights, and what is no longer true of the new ones."""
+"""Files of the base model's folder that a checkpoint replaces, or that no longer describe it."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateOptions:
-    """How a call of `update` changes the weights; see `TrainConfig` for units."""
+    """Settings of one call of `update`; see `TrainConfig` for their meaning and units."""
 
     learning_rate: float = 3e-4
     loss: LossOptions = field(default_factory=LossOptions)
@@ -49,31 +50,41 @@ class Learner:
     """A Qwen3 checkpoint in training: all its weights, or a LoRA adapter on them."""
 
     def __init__(self, folder: Path, device: str = "cpu", lora: Lora | None = None) -> None:
+        """Read the checkpoint in `folder`; without `lora` all weights are trained."""
         self.base = folder
         self.device = torch.device(device)
-        self.shape: Shape = read_shape(read_config(folder))
-        state = {n: t.to(self.device, torch.float32) for n, t in read_state(folder).items()}
+        self.shape: ModelShape = parse_shape(read_model_config(folder))
+        # Trained in float32 for any type of the checkpoint: in bfloat16, with 8 bits of precision,
+        # most steps of 1e-4 would round to nothing.
+        state = {n: t.to(self.device, torch.float32) for n, t in read_state_dict(folder).items()}
         if self.shape.tied:
             state.pop("lm_head.weight", None)  # Some checkpoints hold the embedding twice.
         self._lora = lora
+        # With LoRA the base weights stay as they are; without it they are the trained tensors.
         self._frozen = state if lora else {}
-        trained = lora.begin(state) if lora else state
+        trained = lora.initial_factors(state) if lora else state
+        # Sorted: Adam and the norm of the gradient go through the tensors in this order, and sums
+        # of floats depend on it.
         self._trained = {
             name: tensor.clone().float().requires_grad_()
             for name, tensor in sorted(trained.items())
         }
-        # Fused kernels are not used: their sums are those of the plain ones only on some machines.
+        # Not fused: fused kernels give the plain ones' sums on some machines only. The weight decay
+        # of each update is set by `update`.
         self._adam = torch.optim.AdamW(self._trained.values(), betas=(0.9, 0.99), weight_decay=0.0)
 
     def weights(self) -> dict[str, Tensor]:
-        """All weights under transformers' names, with gradients where something is trained."""
+        """Return all weights under transformers' names, with gradients to the trained tensors."""
         if self._lora is None:
             return self._trained
-        return self._lora.merged(self._frozen, self._trained)
+        # Merged anew at every call: the factors change with each step of the optimizer.
+        return self._lora.merge(self._frozen, self._trained)
 
     def state(self) -> dict[str, Tensor]:
-        """A copy of all weights, on the CPU."""
+        """Return a copy of all weights on the CPU, without gradients."""
         with torch.no_grad():
+            # `cpu` does not copy a tensor that is there already. Without `clone` the next update
+            # would change the returned weights.
             return {name: t.detach().cpu().clone() for name, t in self.weights().items()}
 
     def update(
@@ -82,8 +93,22 @@ class Learner:
         options: UpdateOptions,
         reference: Mapping[str, Tensor] | None = None,
     ) -> dict[str, float]:
-        """Train on these sequences once; what is to be logged of it, as numbers."""
-        with _threads(options.threads):
+        """Train on these sequences once: one step of the optimizer per minibatch.
+
+        Args:
+            sequences: all sequences of the call.
+            options: settings of the update.
+            reference: weights of the reference policy for the KL penalty, on the learner's device.
+
+        Returns:
+            Means over the minibatches of `loss`, `entropy`, `kl`, `kl_reference`, `clipped`,
+            `ratio` (each a mean over trained tokens; nats where it applies) and `grad_norm`. Empty
+            if there are no sequences.
+
+        Raises:
+            ArenaError: the gradient is not finite.
+        """
+        with _torch_threads(options.threads):
             plan = minibatches(
                 sequences,
                 options.minibatches,
@@ -91,160 +116,201 @@ class Learner:
                 options.advantage_balance,
                 options.seed,
             )
+            # Set at every call: the rate follows a schedule that the caller knows.
             for group in self._adam.param_groups:
+                # Decoupled weight decay of AdamW: p <- p - lr weight_decay p, apart from the
+                # moments.
                 group |= {"lr": options.learning_rate, "weight_decay": options.weight_decay}
-            told = [self._step(batches, options, reference) for batches in plan]
-        count = max(1, len(told))
-        return {name: sum(one[name] for one in told) / count for name in (told[0] if told else ())}
+            steps = [self._optimizer_step(batches, options, reference) for batches in plan]
+        if not steps:
+            return {}
+        # Each minibatch is one step, so it counts once, whatever its number of tokens.
+        return {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
 
-    def _step(
+    def _optimizer_step(
         self,
-        batches: Sequence[Batch],
+        batches: Sequence[MicroBatch],
         options: UpdateOptions,
         reference: Mapping[str, Tensor] | None,
     ) -> dict[str, float]:
-        """One step of the optimizer."""
-        count = sum(len(batch.targets) for batch in batches)
+        """Accumulate the gradients of one minibatch's micro-batches and change the weights."""
+        count = sum(len(batch.targets) for batch in batches)  # Trained tokens of the minibatch.
+        # Sums over the tokens of the minibatch, which are divided by `count` at the end.
         sums = dict.fromkeys(("loss", "entropy", "kl", "kl_reference", "clipped", "ratio"), 0.0)
+        # None instead of zeros: a tensor without a gradient keeps its moments and its value.
         self._adam.zero_grad(set_to_none=True)
-        for batch, anchor in zip(
-            batches, self._anchors(batches, options.loss, reference), strict=True
-        ):
-            loss, entropy, kl = self._loss(batch, options.loss, anchor)
-            (loss.policy / count).backward()  # type: ignore[no-untyped-call]
-            sums["loss"] += loss.policy.item()
+        references = self._reference_logprobs(batches, options.loss, reference)
+        for batch, known in zip(batches, references, strict=True):
+            # The weights change after the loop only, so all micro-batches see the same p_new.
+            loss, entropy, kl = self._micro_batch_loss(batch, options.loss, known)
+            # Gradient accumulation: each micro-batch is divided by the minibatch's number of
+            # tokens, so the gradients add up to that of the minibatch's mean. `backward` frees the
+            # micro-batch's activations.
+            (loss.loss / count).backward()  # type: ignore[no-untyped-call]
+            sums["loss"] += loss.loss.item()
             sums["entropy"] += entropy
             sums["kl"] += kl
             sums["kl_reference"] += loss.kl_reference.item()
             sums["clipped"] += float(loss.clipped)
             sums["ratio"] += loss.ratios.sum().item()
+        # Scale the gradient down to `max_grad_norm` if its L2 norm over all tensors is larger.
+        # `norm` is the norm before, in which one NaN or infinity anywhere shows.
+        #     grad <- grad min(1, max_grad_norm / (norm + 1e-6)).
         parameters = list(self._trained.values())
         norm = torch.nn.utils.clip_grad_norm_(parameters, options.max_grad_norm)
+        # Before the step: Adam's moments would carry a NaN into all later steps.
         if not torch.isfinite(norm):
             raise ArenaError(
-                "the gradient is not finite: nothing was changed in this step; try a smaller "
-                "--learning-rate"
+                "the gradient is not finite: the weights were not changed in this step; try a "
+                "smaller --learning-rate"
             )
         self._adam.step()
+        # `norm` is that of the minibatch's mean gradient already: it is not divided.
         return {name: value / count for name, value in sums.items()} | {"grad_norm": norm.item()}
 
     @torch.no_grad()
-    def _anchors(
+    def _reference_logprobs(
         self,
-        batches: Sequence[Batch],
+        batches: Sequence[MicroBatch],
         options: LossOptions,
         reference: Mapping[str, Tensor] | None,
-    ) -> Sequence[Anchor | None]:
-        """What the penalty on divergence needs to know of each batch.
-
-        A mean over the whole minibatch is a part of it, however it is cut into batches; for that
-        all but a single batch are scored once more.
-        """
+    ) -> Sequence[ReferenceLogprobs | None]:
+        """Return for each micro-batch the reference policy's log-probabilities, if it is needed."""
         if reference is None or options.kl_penalty_coef <= 0:
             return [None] * len(batches)
-        every = [batch.rows.to(self.device) for batch in batches]
-        known = [score(reference, self.shape, rows).logprobs for rows in every]
-        if len(every) == 1:
-            return [Anchor(known[0])]
+        # The reference is needed only for numbers: no graph is built (`no_grad` above).
+        inputs = [batch.packed.to(self.device) for batch in batches]
+        known = [score_tokens(reference, self.shape, packed).logprobs for packed in inputs]
+        # One tensor of shape [trained] per micro-batch. If there is one only, `policy_loss` itself
+        # takes the mean over the same tokens.
+        if len(inputs) == 1:
+            return [ReferenceLogprobs(known[0])]
+        # The penalty is centred by the mean of log p_new - log p_ref over the whole minibatch, so
+        # that the cut into micro-batches changes nothing. It must be known before the first
+        # gradient, which costs one more forward pass.
         weights = self.weights()
-        new = [score(weights, self.shape, rows).logprobs for rows in every]
-        mean = (torch.cat(new) - torch.cat(known)).mean()
-        return [Anchor(logprobs, mean) for logprobs in known]
+        new = [score_tokens(weights, self.shape, packed).logprobs for packed in inputs]
+        # Over all tokens at once: a mean of the micro-batches' means would give tokens of small
+        # micro-batches a larger weight.
+        mean_gap = (torch.cat(new) - torch.cat(known)).mean()
+        return [ReferenceLogprobs(logprobs, mean_gap) for logprobs in known]
 
-    def _loss(
-        self, batch: Batch, options: LossOptions, anchor: Anchor | None
-    ) -> tuple[Loss, float, float]:
-        rows, targets = batch.rows.to(self.device), batch.targets.to(self.device)
-        scores = score(self.weights(), self.shape, rows)
-        # An estimate of KL(old || new) that is never negative (Schulman 2020, "k3"); between the
-        # weights, whatever temperature or guide chose the tokens.
-        gaps = (scores.logprobs - targets.policy).detach()
+    def _micro_batch_loss(
+        self, batch: MicroBatch, options: LossOptions, reference: ReferenceLogprobs | None
+    ) -> tuple[LossSums, float, float]:
+        """Return the loss, the sum of entropies and the sum of KL estimates, in nats."""
+        packed, targets = batch.packed.to(self.device), batch.targets.to(self.device)
+        # Log-probabilities with and entropies without gradients, [trained] each.
+        scores = score_tokens(self.weights(), self.shape, packed)
+        # The k3 estimator of KL(old || new), never negative: with g = log p_new - log p_old,
+        #     k3 = exp(g) - 1 - g      (Schulman 2020, joschu.net/blog/kl-approx.html).
+        # Between the weights: p_old is the policy's own probability here, without the temperature
+        # and the grammar of the sampler.
+        gaps = (scores.logprobs - targets.policy_logprobs).detach()
         divergence = (gaps.exp() - 1 - gaps).sum().item()
-        loss = policy_loss(scores.logprobs, targets, options, anchor)
+        loss = policy_loss(scores.logprobs, targets, options, reference)
         return loss, scores.entropies.sum().item(), divergence
 
-    def save(self, folder: Path, facts: Mapping[str, object]) -> None:
-        """Write a Hugging Face folder that is there entirely or not at all.
+    def save(self, folder: Path, facts: Mapping[str, JsonValue]) -> None:
+        """Write a Hugging Face folder that exists completely or not at all.
 
-        Beside the weights lie the optimizer's moments, `training.json` with `facts`, and with LoRA
-        the adapter in PEFT's format.
+        It holds the weights, the optimizer's moments, `training.json` with `facts`, and with LoRA
+        the adapter in PEFT's format. An existing folder is replaced.
+
+        Raises:
+            ArenaError: a file cannot be written, for example because the disk is full.
         """
+        # Hidden, so that no list of checkpoints contains it. A killed process may leave it behind,
+        # which the next save of this step removes.
         draft = folder.with_name(f".{folder.name}.part")
         shutil.rmtree(draft, ignore_errors=True)
         shutil.copytree(self.base, draft, ignore=shutil.ignore_patterns(*NOT_COPIED))
         # transformers would load the weights in the type of the base model.
-        config = read_config(draft) | {"dtype": "float32", "torch_dtype": "float32"}
+        # `torch_dtype` is the older name of `dtype`.
+        config = read_model_config(draft) | {"dtype": "float32", "torch_dtype": "float32"}
         (draft / "config.json").write_text(json.dumps(config, indent=1) + "\n", "utf-8")
-        _write(self.state(), draft / "model.safetensors")
-        _write(self._moments(), draft / OPTIMIZER)
+        _write_tensors(self.state(), draft / "model.safetensors")
+        _write_tensors(self._moments(), draft / OPTIMIZER)
         if self._lora:
             (draft / ADAPTER).mkdir()
             self.save_adapter(draft / ADAPTER)
         (draft / "training.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+        # Files before the folder, the folder before its new name: after a power failure the name
+        # never refers to incomplete content.
         for path in [*sorted(draft.rglob("*")), draft]:
-            _flush(path)
+            _fsync(path)
+        # `rename` cannot replace a folder that has content.
         shutil.rmtree(folder, ignore_errors=True)
         draft.rename(folder)
-        _flush(folder.parent)
+        _fsync(folder.parent)
 
     def save_adapter(self, folder: Path) -> None:
-        """The adapter as PEFT writes it."""
-        assert self._lora is not None
+        """Write the adapter into an existing folder, as PEFT writes it."""
+        assert self._lora is not None, "all weights are trained: there is no adapter"
+        # PEFT's names: base_model.model.MODULE.lora_A.weight and …lora_B.weight. safetensors writes
+        # contiguous tensors only.
         named = {f"base_model.model.{n}.weight": t.detach().cpu().contiguous()
                  for n, t in self._trained.items()}  # fmt: skip
-        _write(named, folder / "adapter_model.safetensors")
+        _write_tensors(named, folder / "adapter_model.safetensors")
         config = adapter_config(self._lora, str(self.base))
         (folder / "adapter_config.json").write_text(json.dumps(config, indent=1), "utf-8")
 
     def load(self, folder: Path) -> None:
-        """Go on from a checkpoint that `save` wrote, to the bit.
+        """Continue from a checkpoint of `save`; later updates are equal to the bit.
 
-        Raises ArenaError for one that is broken, or in which something else was trained.
+        Raises:
+            ArenaError: the checkpoint is broken, or other tensors were trained in it.
         """
-        moments = _read(folder / OPTIMIZER)
-        values = self._values(folder)
-        self._check(folder, moments, values)
+        moments = _read_tensors(folder / OPTIMIZER)
+        values = self._trained_values(folder)
+        self._check_tensors(folder, moments, values)
         with torch.no_grad():
             for name, tensor in self._trained.items():
+                # In place: the optimizer refers to these tensors, which are also the keys of its
+                # state.
                 tensor.copy_(values[name])
         for name in self._trained:
             if f"{name}/exp_avg" not in moments:
-                continue
+                continue  # No step has changed this tensor yet.
             self._adam.state[self._trained[name]] = {
-                "step": moments[f"{name}/step"],
+                "step": moments[f"{name}/step"],  # AdamW keeps it on the CPU.
                 "exp_avg": moments[f"{name}/exp_avg"].to(self.device),
                 "exp_avg_sq": moments[f"{name}/exp_avg_sq"].to(self.device),
             }
 
-    def _check(
+    def _check_tensors(
         self, folder: Path, moments: Mapping[str, Tensor], values: Mapping[str, Tensor]
     ) -> None:
-        """Going on with other tensors than those that were trained would begin Adam anew."""
-        found = {
+        """Raise ArenaError if the checkpoint trained other tensors: Adam would lose its moments."""
+        with_moments = {
+            # NAME/exp_avg to NAME: names hold dots, but no slash.
             name.rpartition("/")[0]: tensor.shape
             for name, tensor in moments.items()
             if name.endswith("/exp_avg")
         }
         ours = {name: tensor.shape for name, tensor in self._trained.items()}
         stored = {name: values[name].shape for name in ours if name in values}
-        if stored != ours or not found.items() <= ours.items():
+        # Moments of a part of the tensors are enough: Adam makes them at a tensor's first gradient.
+        if stored != ours or not with_moments.items() <= ours.items():
             trained = f"an adapter of rank {self._lora.rank}" if self._lora else "all weights"
             raise ArenaError(
-                f"{folder}: this command trains {trained}, and the checkpoint's optimizer has "
-                "trained something else; use the --lora-rank and --server that the run was begun "
-                "with"
+                f"{folder}: this command trains {trained}, but the optimizer in the checkpoint "
+                "trained other tensors; use the --lora-rank and --server with which the run was "
+                "started"
             )
 
-    def _values(self, folder: Path) -> dict[str, Tensor]:
+    def _trained_values(self, folder: Path) -> dict[str, Tensor]:
         if self._lora is None:
             return read_weights(folder)
-        stored = _read(folder / ADAPTER / "adapter_model.safetensors")
+        # The inverse of the names in `save_adapter`.
+        stored = _read_tensors(folder / ADAPTER / "adapter_model.safetensors")
         return {
             name.removeprefix("base_model.model.").removesuffix(".weight"): tensor
             for name, tensor in stored.items()
         }
 
     def _moments(self) -> dict[str, Tensor]:
+        """Return Adam's state as NAME/step, NAME/exp_avg and NAME/exp_avg_sq."""
         return {
             f"{name}/{moment}": value.detach().cpu().contiguous()
             for name, tensor in self._trained.items()
@@ -253,24 +319,24 @@ class Learner:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of a checkpoint that `Learner.save` wrote."""
-    return _read(folder / "model.safetensors")
+    """Return the weights of a checkpoint that `Learner.save` wrote. Raises ArenaError."""
+    return _read_tensors(folder / "model.safetensors")
 
 
-def _read(path: Path) -> dict[str, Tensor]:
-    """Raises ArenaError for a file of a checkpoint that is missing or broken."""
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    """Raise ArenaError for a file of a checkpoint that is missing or broken."""
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
         raise ArenaError(
             f"the checkpoint {path.parent} cannot be read: {path.name}: {error}; --fresh moves the "
-            "run aside and begins anew"
+            "run aside and starts again"
         ) from None
 
 
 @contextmanager
-def _threads(number: int) -> Iterator[None]:
-    """Compute with so many threads: sums are the same only for the same number."""
+def _torch_threads(number: int) -> Iterator[None]:
+    """Compute with this number of threads: sums are equal to the bit only for equal numbers."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
@@ -279,16 +345,17 @@ def _threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _write(tensors: dict[str, Tensor], path: Path) -> None:
-    """Raises ArenaError for a disk that is full."""
+def _write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Raise ArenaError if the file cannot be written."""
     try:
         save_file(tensors, path, {"format": "pt"})
     except SafetensorError as error:
         raise ArenaError(f"cannot write {path}: {error}") from None
 
 
-def _flush(path: Path) -> None:
-    """Make sure that a file, or what a folder names, is on disk."""
+def _fsync(path: Path) -> None:
+    """Flush a file, or the list of names in a folder, to disk."""
+    # A folder can be opened for reading only, and `fsync` flushes what any handle has written.
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

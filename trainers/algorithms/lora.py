@@ -1,4 +1,4 @@
-"""LoRA (Hu et al. 2021): W + scale * B A for the matrices within the layers, and nothing else."""
+"""LoRA adapters (Hu et al. 2021, arXiv:2106.09685) for the matrices within the layers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+from pydantic import JsonValue
 from torch import Tensor
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+"""The adapted matrices; embeddings, norms and the output head are not adapted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """An adapter's rank, and alpha: W grows by alpha / rank times B A."""
+    """Size of an adapter: W' = W + scale * B A, with scale = alpha / rank.
+
+    For W of shape [out, in], A has the shape [rank, in] and B has the shape [out, rank].
+    """
 
     rank: int
     alpha: float
@@ -21,37 +26,51 @@ class Lora:
 
     @property
     def scale(self) -> float:
+        """Return alpha / rank: the update's size does not depend on the rank chosen."""
         return self.alpha / self.rank
 
-    def begin(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """New factors: A uniform as in PEFT (Kaiming with a = sqrt 5), B zero."""
+    def initial_factors(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return new factors `NAME.lora_A` and `NAME.lora_B`, float32; B A is 0 at first."""
+        # Drawn on the CPU in the order of the names, so that all devices start from equal numbers.
+        # A generator of its own: torch's global one may have been used by other code.
         generator = torch.Generator().manual_seed(self.seed)
         factors = {}
         for name, tensor in sorted(state.items()):
             stem = name.removesuffix(".weight")
             if not stem.endswith(TARGETS):
                 continue
+            # As in PEFT, Kaiming's uniform with a = sqrt(5): bound = sqrt(6 / ((1 + a^2) in))
+            # = in^(-1/2).
             bound = tensor.shape[1] ** -0.5
+            # A is uniform in [-bound, bound), shape [rank, in]. B = 0, so W' = W before the first
+            # step. There dL/dA = scale B^T G = 0 and dL/dB = scale G A^T, where G = dL/dW': the
+            # first step changes B only. If A were 0 too, neither would ever change.
             down = torch.rand(self.rank, tensor.shape[1], generator=generator) * 2 * bound - bound
             factors[f"{stem}.lora_A"] = down.to(tensor.device)
             factors[f"{stem}.lora_B"] = torch.zeros(tensor.shape[0], self.rank).to(tensor.device)
         return factors
 
-    def merged(
+    def merge(
         self, state: Mapping[str, Tensor], factors: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
-        """All weights, with the adapter added."""
+        """Return all weights with the adapter added, with gradients to the factors."""
+        # The merge is a part of the graph, so gradients reach A and B; W itself is frozen.
+        # A copy of the references, not of the tensors.
         merged = dict(state)
         for name, down in factors.items():
-            stem, found, _ = name.partition(".lora_A")
-            if found:
+            stem, suffix, _ = name.partition(".lora_A")
+            # Without ".lora_A" in the name it is B, which is read together with its A.
+            if suffix:
+                # [out, rank] @ [rank, in]
                 up = factors[f"{stem}.lora_B"]
+                # W' = W + scale B A, of shape [out, in], as `Lora` defines it. With W' the forward
+                # pass is the same code as without an adapter.
                 merged[f"{stem}.weight"] = state[f"{stem}.weight"] + self.scale * (up @ down)
         return merged
 
 
-def adapter_config(lora: Lora, base: str) -> dict[str, object]:
-    """adapter_config.json, as PEFT and vLLM read it."""
+def adapter_config(lora: Lora, base: str) -> dict[str, JsonValue]:
+    """Return the content of adapter_config.json, as PEFT and vLLM read it."""
     return {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
@@ -63,7 +82,9 @@ def adapter_config(lora: Lora, base: str) -> dict[str, object]:
         "target_modules": list(TARGETS),
         "inference_mode": True,
         "fan_in_fan_out": False,
+        # Else the scale would be alpha / sqrt(rank).
         "use_rslora": False,
         "use_dora": False,
+        # No module beside the adapted matrices is trained or stored.
         "modules_to_save": None,
     }

@@ -1,14 +1,23 @@
-"""The losses of ART 0.5.18 (`art.loss`), over nothing but the trained tokens.
+"""The policy losses of ART 0.5.18 (`art.loss`), computed over the trained tokens only.
 
-With the same tokens, log-probabilities and settings, losses and gradients are ART's to 1e-5, which
-tests/test_art_loss.py shows. What differs is what is summed at once: ART takes the mean over a
-packed row of fixed length; here it is the mean over a minibatch, in as many parts as fit the
+With the same tokens, log-probabilities and settings, losses and gradients agree with ART's to 1e-5
+(tests/trainers/test_art_loss.py). One thing differs: ART takes the mean over a packed row of fixed
+length. Here it is the mean over a minibatch, which is computed in as many micro-batches as fit into
 memory.
+
+Notation, for the trained token t of a sequence:
+
+    p_new       probability under the weights that are trained; the only part with a gradient
+    p_old       probability with which the sampler drew the token (temperature and grammar included)
+    p_ref       probability under the reference policy
+    r           p_new / p_old, the importance ratio
+    A           advantage of the trajectory, the same for all of its tokens
+    w           weight of the token, see `TokenSequence.weight`
+    sg(x)       x without its gradient (stop gradient)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -19,7 +28,7 @@ from trainers.config.config import ImportanceLevel, LossName
 
 @dataclass(frozen=True, slots=True)
 class LossOptions:
-    """Settings of a loss; the names are ART's, None is ART's default."""
+    """Settings of a loss under ART's names; None means ART's default."""
 
     loss_fn: LossName = "cispo"
     epsilon: float | None = None
@@ -32,159 +41,217 @@ class LossOptions:
     kimi_k2_tau: float | None = None
 
     @property
-    def below(self) -> float:
-        """How far below 1 a ratio may be."""
+    def clip_below(self) -> float:
+        """Return e of the lower clip bound 1 - e."""
+        # 0.2 is PPO's customary value. With 1.0 the lower bound is 0: CISPO clips from above only.
         default = 0.2 if self.loss_fn == "ppo" else 1.0
         return default if self.epsilon is None else self.epsilon
 
     @property
-    def above(self) -> float:
-        default = self.below if self.loss_fn == "ppo" else 4.0
+    def clip_above(self) -> float:
+        """Return e' of the upper clip bound 1 + e'."""
+        default = self.clip_below if self.loss_fn == "ppo" else 4.0
         return default if self.epsilon_high is None else self.epsilon_high
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
-    """What is known of the trained tokens before they are scored anew; shape [trained] each."""
+class TokenTargets:
+    """Data of the trained tokens that is known before they are scored; shape [trained] each."""
 
-    logprobs: Tensor
-    """As they were sampled: with the temperature, and among what a guide left over."""
+    sampled_logprobs: Tensor
+    """log p_old, float32, in nats: with the temperature, and among the tokens that a grammar
+    allowed."""
     advantages: Tensor
+    """A, float32."""
     weights: Tensor
-    numbers: Tensor
-    """Number of the sequence, for averages over it."""
-    policy: Tensor
-    """Log-probabilities under the weights that sampled them, without temperature and guide."""
+    """w, float32."""
+    sequence_ids: Tensor
+    """int64; tokens of one sequence share an id, over which importance ratios are averaged."""
+    policy_logprobs: Tensor
+    """float32, in nats: under the weights that sampled them, without temperature and grammar."""
 
     def __len__(self) -> int:
-        return len(self.logprobs)
+        return len(self.sampled_logprobs)
 
-    def take(self, rows: Tensor) -> Targets:
-        return Targets(
-            self.logprobs[rows],
-            self.advantages[rows],
-            self.weights[rows],
-            self.numbers[rows],
-            self.policy[rows],
+    def take(self, indices: Tensor) -> TokenTargets:
+        """Return the tokens at these indices, int64 of shape [taken]."""
+        return TokenTargets(
+            self.sampled_logprobs[indices],
+            self.advantages[indices],
+            self.weights[indices],
+            self.sequence_ids[indices],
+            self.policy_logprobs[indices],
         )
 
-    def to(self, device: torch.device) -> Targets:
-        return Targets(
-            self.logprobs.to(device),
+    def to(self, device: torch.device) -> TokenTargets:
+        """Return a copy on the device."""
+        return TokenTargets(
+            self.sampled_logprobs.to(device),
             self.advantages.to(device),
             self.weights.to(device),
-            self.numbers.to(device),
-            self.policy.to(device),
+            self.sequence_ids.to(device),
+            self.policy_logprobs.to(device),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
-    """Sums over the trained tokens, to be divided by their number."""
+class LossSums:
+    """Sums over the trained tokens of a micro-batch.
 
-    policy: Tensor
+    They are sums and not means, so that the caller divides by the number of tokens of the whole
+    minibatch (gradient accumulation). All but `ratios` are scalars.
+    """
+
+    loss: Tensor
+    """The only field with a gradient."""
     ratios: Tensor
-    """Importance ratios as they were used."""
+    """Importance ratios after masking and limits, shape [trained]."""
     clipped: Tensor
-    """How many lie outside of the clip range."""
+    """Number of tokens whose ratio lies outside of the clip range."""
     kl_reference: Tensor
-    """Sum of log-ratios to the reference policy."""
+    """Sum of log p_new - log p_ref, the k1 estimator of KL(new || reference)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
-    """What the penalty on divergence measures from."""
+class ReferenceLogprobs:
+    """Log-probabilities of the reference policy, for the KL penalty."""
 
     logprobs: Tensor
-    """Of the trained tokens under the reference policy, shape [trained]."""
-    mean: Tensor | None = None
-    """Mean log-ratio to it over the whole minibatch; None: over these tokens."""
+    """log p_ref of the trained tokens, shape [trained]."""
+    mean_gap: Tensor | None = None
+    """Mean of log p_new - log p_ref over the whole minibatch, a scalar; None: over these tokens."""
 
 
-def normalised(targets: Targets, balance: float = 0.0) -> Targets:
-    """As ART prepares a call: weights have mean 1, and |advantage| times weight has mean 1.
+def normalise(targets: TokenTargets, balance: float = 0.0) -> TokenTargets:
+    """Scale weights and advantages of one call of `train`, as ART does.
 
-    `balance` above 0 shrinks negative advantages by that share, below 0 positive ones.
+    Afterwards mean(w) = 1 and mean(|A| w) = 1 over all trained tokens, so the size of the loss
+    depends neither on the number of tokens nor on the scale of the rewards.
+
+    Args:
+        targets: all trained tokens of the call.
+        balance: above 0 multiplies negative advantages by 1 - balance, below 0 multiplies positive
+            ones by 1 + balance; from -1 to 1.
     """
+    # w_t / mean(w): before, w_t is 1 / (trained tokens of the trajectory). All shapes [trained].
     weights = targets.weights / targets.weights.mean()
     advantages = targets.advantages
+    # b > 0: A <- (1 - b) A where A <= 0.    b < 0: A <- (1 + b) A where A >= 0.
     if balance > 0:
         advantages = torch.where(advantages > 0, advantages, advantages * (1 - balance))
     elif balance < 0:
         advantages = torch.where(advantages < 0, advantages, advantages * (1 + balance))
-    size = (advantages.abs() * weights).mean()
-    advantages = advantages / size if size > 0 else advantages
+    # After the balance, which would change the mean. It is 0 if all advantages were removed.
+    scale = (advantages.abs() * weights).mean()
+    # Without any token it is NaN, for which the comparison is false, too.
+    advantages = advantages / scale if scale > 0 else advantages
     return replace(targets, advantages=advantages, weights=weights)
 
 
 def policy_loss(
-    new: Tensor, targets: Targets, options: LossOptions, anchor: Anchor | None = None
-) -> Loss:
-    """The loss of these tokens; `new` are their log-probabilities, shape [trained].
+    new_logprobs: Tensor,
+    targets: TokenTargets,
+    options: LossOptions,
+    reference: ReferenceLogprobs | None = None,
+) -> LossSums:
+    """Return the weighted loss of some trained tokens, summed.
 
-    `cispo` is -sg(clip(r, 1 - e, 1 + e')) A log p (MiniMax-M1, 2025), `ppo` -min(r A, clip(r) A)
-    (Schulman et al. 2017), with the ratio r = p_new / p_sampled. The penalty on divergence from a
-    reference policy, k = log p_new - log p_ref, is added to the advantages: c (mean k - k).
+        cispo   -sg(clip(r, 1 - e, 1 + e')) A log p_new         MiniMax-M1, arXiv:2506.13585
+        ppo     -min(r A, clip(r, 1 - e, 1 + e') A)             Schulman et al., arXiv:1707.06347
+
+    Args:
+        new_logprobs: log p_new in nats, float32, shape [trained], with gradients.
+        targets: the same tokens in the same order.
+        options: the kind of loss and its limits.
+        reference: log-probabilities of the reference policy; None: no KL penalty.
     """
-    ratios = _ratios(new, targets, options)
-    inside = (ratios > 1 - options.below) & (ratios < 1 + options.above)
+    # r, with the limit of `_importance_ratios`, shape [trained]. `inside` is taken before masking:
+    # `clipped` counts the tokens that masking removes.
+    ratios = _importance_ratios(new_logprobs, targets, options)
+    # Strictly inside. A ratio on the bound counts as clipped, as it does in ART.
+    inside = (ratios > 1 - options.clip_below) & (ratios < 1 + options.clip_above)
     if options.mask_prob_ratio:
+        # Drop tokens outside of the range instead of clipping them: ratio 0, so no gradient (ppo)
+        # or the lower bound's weight (cispo, where the bound is usually 0).
         ratios = torch.where(inside, ratios, 0.0)
     advantages = targets.advantages
     if options.kimi_k2_tau:
-        advantages = advantages - options.kimi_k2_tau * (new - targets.logprobs).detach()
-    divergence = new.new_zeros(())
-    if anchor is not None:
-        gaps = (new - anchor.logprobs).detach()
+        # Kimi K2 (arXiv:2507.20534): regularise towards the sampling policy,
+        # A <- A - tau sg(log p_new - log p_old).
+        advantages = (
+            advantages - options.kimi_k2_tau * (new_logprobs - targets.sampled_logprobs).detach()
+        )
+    # A scalar on the device of the log-probabilities.
+    divergence = new_logprobs.new_zeros(())
+    if reference is not None:
+        # KL penalty with the k1 estimator k = sg(log p_new - log p_ref) (Schulman 2020,
+        # joschu.net/blog/kl-approx.html), folded into the advantage:
+        #     A <- A + c (mean k - k)
+        # Without its mean the penalty is centred: it moves probability between tokens and does not
+        # push all of them down.
+        gaps = (new_logprobs - reference.logprobs).detach()
         divergence = gaps.sum()
-        mean = gaps.mean() if anchor.mean is None else anchor.mean
-        advantages = advantages + options.kl_penalty_coef * (mean - gaps)
-    clipped = ratios.clip(1 - options.below, 1 + options.above)
+        mean_gap = gaps.mean() if reference.mean_gap is None else reference.mean_gap
+        # A token whose k lies above the mean loses advantage, one below gains. The sum over the
+        # tokens of the minibatch is 0.
+        advantages = advantages + options.kl_penalty_coef * (mean_gap - gaps)
+    # clip(r, 1 - e, 1 + e'). Of `ratios`, so after masking.
+    clipped = ratios.clip(1 - options.clip_below, 1 + options.clip_above)
     if options.loss_fn == "ppo":
+        # The gradient flows through r. The minimum is the pessimistic bound: it vanishes once a
+        # ratio has left the range in the direction that the advantage favours.
         losses = -torch.min(ratios * advantages, clipped * advantages)
     else:
-        losses = -(clipped.detach() * advantages * new)
+        # The gradient flows through log p_new and the ratio is a constant factor, so a clipped
+        # token still contributes.
+        losses = -(clipped.detach() * advantages * new_logprobs)
     if options.truncated_importance_sampling:
+        # Truncated importance sampling: a constant factor min(r, C). ART, too, takes the ratio to
+        # p_old where no other log-probabilities of the sampler are known.
         losses = losses * ratios.clamp(max=options.truncated_importance_sampling).detach()
-    return Loss((losses * targets.weights).sum(), ratios.detach(), (~inside).sum(), divergence)
+    # sum_t w_t loss_t; the caller divides by the number of tokens of the minibatch.
+    return LossSums((losses * targets.weights).sum(), ratios.detach(), (~inside).sum(), divergence)
 
 
-def _ratios(new: Tensor, targets: Targets, options: LossOptions) -> Tensor:
-    gaps = new - targets.logprobs
-    ratios = gaps.exp()
+def _importance_ratios(new_logprobs: Tensor, targets: TokenTargets, options: LossOptions) -> Tensor:
+    """Return the importance ratio of each token, shape [trained], with gradients.
+
+    token               r_t = p_new / p_old
+    sequence            s = exp(mean over the sequence of log r_t)   GSPO, arXiv:2507.18071
+    average             (r_t + s) / 2
+    geometric_average   sqrt(r_t s)
+    """
+    # Ratios are differences of logarithms: probabilities of rare tokens would underflow float32.
+    log_ratios = new_logprobs - targets.sampled_logprobs
+    ratios = log_ratios.exp()
     if options.importance_sampling_level != "token":
-        whole = _means(gaps, targets.numbers).exp()
+        # s is the geometric mean of r_t over the trained tokens of the sequence, the same for each
+        # of them: no product over a long sequence, which would overflow. No micro-batch holds a
+        # part of a sequence, so the mean is complete.
+        sequence_ratios = _sequence_means(log_ratios, targets.sequence_ids).exp()
         match options.importance_sampling_level:
             case "sequence":
-                ratios = whole
+                ratios = sequence_ratios
             case "average":
-                ratios = (ratios + whole) / 2
+                ratios = (ratios + sequence_ratios) / 2
             case "geometric_average":
-                ratios = ratios**0.5 * whole**0.5
+                # = exp((log r_t + log s) / 2)
+                ratios = ratios**0.5 * sequence_ratios**0.5
+    # In spite of ART's long name for it, the limit applies to tokens of any advantage.
     limit = options.max_negative_advantage_importance_sampling_weight
+    # Above the limit `clamp` has no gradient: with ppo such a token is not trained.
     return ratios.clamp(max=limit) if limit else ratios
 
 
-def _means(values: Tensor, labels: Tensor) -> Tensor:
-    """Each value's mean over those with its label."""
-    _, places = torch.unique(labels, return_inverse=True)
-    count = int(places.max()) + 1 if len(places) else 0
-    sums = values.new_zeros(count).index_add(0, places, values)
-    sizes = values.new_zeros(count).index_add(0, places, torch.ones_like(values))
-    return (sums / (sizes + 1e-8)).index_select(0, places)
-
-
-def targets_of(
-    logprobs: Sequence[float],
-    advantages: Sequence[float],
-    weights: Sequence[float],
-    numbers: Sequence[int],
-    policy: Sequence[float] | None = None,
-) -> Targets:
-    return Targets(
-        torch.tensor(logprobs, dtype=torch.float32),
-        torch.tensor(advantages, dtype=torch.float32),
-        torch.tensor(weights, dtype=torch.float32),
-        torch.tensor(numbers, dtype=torch.int64),
-        torch.tensor(logprobs if policy is None else policy, dtype=torch.float32),
-    )
+def _sequence_means(values: Tensor, sequence_ids: Tensor) -> Tensor:
+    """Return for each token the mean of `values` over its sequence; all shapes are [trained]."""
+    # A micro-batch holds some of the call's sequences only: number them from 0.
+    _, sequences = torch.unique(sequence_ids, return_inverse=True)
+    # `sequences` is int64 of shape [trained], with the numbers 0 … count - 1.
+    count = int(sequences.max()) + 1 if len(sequences) else 0
+    # sums[j] = sum of the values of sequence j, sizes[j] = its number of tokens; [count] each.
+    # `index_add` passes gradients on to `values`.
+    sums = values.new_zeros(count).index_add(0, sequences, values)
+    sizes = values.new_zeros(count).index_add(0, sequences, torch.ones_like(values))
+    # ART's 1e-8 is kept for equal numbers; a sequence always has at least one token.
+    return (sums / (sizes + 1e-8)).index_select(0, sequences)

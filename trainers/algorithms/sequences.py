@@ -1,8 +1,8 @@
-"""From ART's trajectory groups to token sequences: what was sampled, after what was served.
+"""Token sequences of ART's trajectory groups: the tokens that were sampled, and their context.
 
-What is trained are the ids that the sampler returned, never a text that is tokenised again. A
-chat's next prompt usually begins with all that came before; where it does not (the chat was told
-anew, or an answer's text has another tokenisation than its ids), a new sequence begins.
+The trained tokens are the ids that the sampler returned; a text is never tokenised again. The next
+prompt of a chat usually starts with all tokens so far. A new sequence starts where it does not:
+the chat was rebuilt, or the text of an answer has another tokenisation than its ids.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from arena.llm.backend import Message
 from trainers.hosts.art import Choice, Trajectory, TrajectoryGroup
 
 Encode = Callable[[Sequence[Message]], list[int]]
+"""Tokenise a chat with its template, up to where the next answer starts."""
 
 
 @dataclass(slots=True)
@@ -24,79 +25,103 @@ class TokenSequence:
     """One sequence of a trajectory, up to its last sampled token."""
 
     trajectory: int
-    """Number of the trajectory in the call."""
+    """Index of the trajectory in the call."""
     group: int
+    """Index of its group in the call."""
     advantage: float
     ids: list[int] = field(default_factory=list)
-    sampled: list[int] = field(default_factory=list)
-    """Positions of the trained tokens in `ids`."""
-    logprobs: list[float] = field(default_factory=list)
-    """Of these, as they were sampled: with the temperature, and among what a guide left over."""
-    policy: list[float] = field(default_factory=list)
-    """Of these under the weights that sampled them, without temperature and guide."""
+    sampled_positions: list[int] = field(default_factory=list)
+    """Positions of the trained tokens in `ids`, ascending. All others are context only."""
+    sampled_logprobs: list[float] = field(default_factory=list)
+    """Log-probability of each trained token as it was drawn, in nats: with the temperature, and
+    among the tokens that a grammar allowed. The old log-probabilities of importance ratios."""
+    policy_logprobs: list[float] = field(default_factory=list)
+    """Log-probability of each trained token, in nats, without temperature and grammar."""
     weight: float = 0.0
-    number: int = 0
-    """Of the sequence in the call: importance ratios are averaged over it."""
+    """Weight of each of its tokens: the inverse of the trajectory's number of trained tokens."""
+    index: int = 0
+    """Index of the sequence in the call. Importance ratios may be averaged over a sequence."""
 
     def add(self, prompt: Sequence[int], answer: Sequence[SampledToken]) -> None:
+        """Append the new part of the prompt as context, then the answer as trained tokens."""
+        # `prompt` starts with `ids`, which the caller has checked.
+        # What the prompt adds, such as role tokens and new messages, is context and not trained.
         self.ids.extend(prompt[len(self.ids) :])
         for token in answer:
-            self.sampled.append(len(self.ids))
+            self.sampled_positions.append(len(self.ids))
             self.ids.append(token.id)
-            self.logprobs.append(token.logprob)
-            self.policy.append(token.policy)
+            self.sampled_logprobs.append(token.logprob)
+            self.policy_logprobs.append(token.policy_logprob)
 
 
 @dataclass(frozen=True, slots=True)
 class SampledToken:
-    """A token as the sampler returned it."""
+    """A token as the sampler returned it; log-probabilities in nats."""
 
     id: int
     logprob: float
-    """As it was drawn."""
-    policy: float
+    """As it was drawn, with temperature and grammar."""
+    policy_logprob: float
     """Under the model's own distribution."""
 
 
-def sequences_of(
+def token_sequences(
     groups: Sequence[TrajectoryGroup], encode: Encode, scale_rewards: bool = True
 ) -> list[TokenSequence]:
-    """All sequences with a gradient, weighted as ART does.
+    """Return all sequences with a gradient, weighted as in ART.
 
-    An advantage is the reward less the group's mean, over its standard deviation (+ 1e-6) if
-    scaled. Trajectories without advantage are left out. The tokens of a trajectory
-    share one weight, the inverse of their number. Raises ArenaError if a prompt that was served is
-    not what would be trained.
+    Trajectories of advantage 0 are left out. All tokens of a trajectory have the same weight
+    1 / (number of trained tokens + 1e-6), so a long game does not count more than a short one.
+
+    Args:
+        groups: trajectories with rewards; each group shares a deal.
+        encode: tokenises the chat before an answer.
+        scale_rewards: divide advantages by the standard deviation of the group.
+
+    Raises:
+        ArenaError: a prompt that the server read differs from the one that would be trained, or a
+            sampled token has no id.
     """
-    found: list[TokenSequence] = []
-    numbers = count()
-    trajectories = 0
+    sequences: list[TokenSequence] = []
+    indices = count()
+    # Counts all trajectories, also those left out; `indices` counts sequences with a gradient.
+    trajectory_number = -1
     for group_number, group in enumerate(groups):
-        for trajectory, advantage in zip(group, advantages(group, scale_rewards), strict=True):
-            trajectories += 1
+        pairs = zip(group, group_advantages(group, scale_rewards), strict=True)
+        for trajectory, advantage in pairs:
+            trajectory_number += 1
             if advantage == 0:
-                continue
+                continue  # Its gradient would be 0.
+            # One sequence per stretch of a chat that was only appended to.
             own = [
                 sequence
                 for history in _histories(trajectory)
-                for sequence in _sequences(
-                    history, encode, TokenSequence(trajectories - 1, group_number, advantage)
+                for sequence in _split_history(
+                    history, encode, TokenSequence(trajectory_number, group_number, advantage)
                 )
             ]
-            tokens = sum(len(sequence.sampled) for sequence in own)
+            # Over all sequences of the trajectory: the split must not change its weight.
+            tokens = sum(len(sequence.sampled_positions) for sequence in own)
             for sequence in own:
-                sequence.weight, sequence.number = 1 / (tokens + 1e-6), next(numbers)
-            found += own
-    return found
+                sequence.weight, sequence.index = 1 / (tokens + 1e-6), next(indices)
+            sequences += own
+    return sequences
 
 
-def advantages(group: TrajectoryGroup, scale: bool) -> list[float]:
-    """GRPO's advantages (Shao et al. 2024, outcome supervision), as ART computes them."""
+def group_advantages(group: TrajectoryGroup, scale: bool) -> list[float]:
+    """Return A_i = R_i - mean(R), divided by std(R) + 1e-6 if scaled, for each trajectory.
+
+    GRPO with outcome supervision (Shao et al. 2024, arXiv:2402.03300), as ART computes it: the
+    standard deviation is the population's.
+    """
     rewards = [trajectory.reward for trajectory in group]
     if not rewards:
         return []
+    # The group's mean is the baseline: its games share the deal, so luck of the deal cancels.
     mean = sum(rewards) / len(rewards)
     deviation = math.sqrt(sum((reward - mean) ** 2 for reward in rewards) / len(rewards))
+    # 1e-6 as in ART; equal rewards give advantages of 0, not a division by 0.
+    # The unit of A is standard deviations of the group, or without `scale` that of the reward.
     divisor = deviation + 1e-6 if scale else 1.0
     return [(reward - mean) / divisor for reward in rewards]
 
@@ -107,74 +132,95 @@ def _histories(trajectory: Trajectory) -> Iterator[Sequence[object]]:
         yield history.messages_and_choices
 
 
-def _sequences(
+def _split_history(
     history: Sequence[object], encode: Encode, first: TokenSequence
 ) -> Iterator[TokenSequence]:
-    """The sequences of one history; `first` is filled, further ones are like it."""
+    """Yield the sequences of one history. `first` is filled; further ones copy its advantage."""
+    # `chat` holds all messages so far, `current.ids` their tokens up to the last trained one.
     current, chat = first, list[Message]()
     for item in history:
+        # A message is context. A `Choice` is an answer of the trained policy.
         if not isinstance(item, Choice):
-            assert isinstance(item, dict)
+            assert isinstance(item, dict), "ART allows messages and choices only"
             chat.append(Message(item["role"], str(item.get("content") or "")))
             continue
         answer = sampled_tokens(item)
         if answer:
+            # An answer without log-probabilities cannot be trained and stays in the chat as
+            # context.
             prompt = encode(chat)
-            _check_served(item, prompt)
+            _check_served_prompt(item, prompt)
+            # Context and earlier answers must be a prefix of the prompt, token by token. If not,
+            # the model answered in another context, and this is another sequence.
             if prompt[: len(current.ids)] != current.ids:
                 yield current
                 current = TokenSequence(first.trajectory, first.group, first.advantage)
             current.add(prompt, answer)
+        # As text: the next prompt shows how the template writes it, in the tokens of the server.
         chat.append(Message("assistant", item.message.content or ""))
-    if current.sampled:
+    if current.sampled_positions:
         yield current
 
 
 def sampled_tokens(choice: Choice) -> list[SampledToken]:
-    """What was sampled; nothing for a choice without log-probabilities, which is not trained."""
+    """Return the sampled tokens; empty without log-probabilities, since it cannot be trained.
+
+    Raises:
+        ArenaError: the server returned texts of tokens in place of ids.
+    """
     if choice.logprobs is None or not choice.logprobs.content:
         return []
     tokens = []
     for token in choice.logprobs.content:
+        # OpenAI's API has no field for token ids; vLLM writes them as the token's text.
         prefix, _, number = token.token.partition(":")
         if prefix != "token_id" or not number.isdigit():
             raise ArenaError(
                 f"a token of the answer has no id ({token.token!r}): the server must return tokens "
                 "as token_id:N (arena serve --tokens-as-ids, vLLM --return-tokens-as-token-ids)"
             )
-        policy = (token.model_extra or {}).get("policy_logprob", token.logprob)
-        tokens.append(SampledToken(int(number), token.logprob, policy))
+        # A field of arena's own servers. Others report one number per token, which is then taken
+        # for both.
+        policy_logprob = (token.model_extra or {}).get("policy_logprob", token.logprob)
+        tokens.append(SampledToken(int(number), token.logprob, policy_logprob))
     return tokens
 
 
-def _check_served(choice: Choice, prompt: Sequence[int]) -> None:
-    """What is trained must be what was sampled from."""
+def _check_served_prompt(choice: Choice, prompt: Sequence[int]) -> None:
+    """Raise ArenaError if the server read other tokens than those that would be trained."""
+    # Importance ratios compare probabilities given the same context; with another one they would
+    # be wrong without any other sign.
     served = (choice.model_extra or {}).get("prompt_token_ids")
     if served and list(served) != list(prompt):
-        at = next(
-            (n for n, (ours, theirs) in enumerate(zip(prompt, served, strict=False))
-             if ours != theirs),
-            min(len(prompt), len(served)),
-        )  # fmt: skip
+        differing = (
+            place
+            for place, (ours, theirs) in enumerate(zip(prompt, served, strict=False))
+            if ours != theirs
+        )
+        first = next(differing, min(len(prompt), len(served)))
         raise ArenaError(
-            f"the prompt that was served ({len(served)} tokens) is not the one that would be "
-            f"trained ({len(prompt)} tokens): they differ at token {at}; does the server use "
-            "another tokenizer or chat template than the base model?"
+            f"the server read a prompt of {len(served)} tokens, training would use {len(prompt)} "
+            f"tokens, and they differ at token {first}; does the server use another tokenizer or "
+            "chat template than the base model?"
         )
 
 
-def shared_length(sequences: Sequence[TokenSequence]) -> int:
-    """How many tokens all of them begin with, none of which is followed by a trained one.
+def shared_prefix_length(sequences: Sequence[TokenSequence]) -> int:
+    """Return how many leading tokens all sequences share, none of which predicts a trained token.
 
-    The last shared token is not counted if a trained token may follow it: its logits belong to
-    each sequence by itself.
+    A row of the prefix is computed once for all sequences, while each sequence needs logits of its
+    own for its trained tokens. Row t - 1 predicts the token at position t, so the prefix has at
+    most min(first trained position) - 1 tokens.
     """
-    length = min(sequence.sampled[0] for sequence in sequences) - 1
+    length = min(sequence.sampled_positions[0] for sequence in sequences) - 1
+    # Equality is transitive, so neighbours are enough.
     for one, other in pairwise(sequences):
-        same = 0
+        equal = 0
+        # `length` only falls, so later pairs compare no more tokens than are still shared.
         for a, b in zip(one.ids[:length], other.ids[:length], strict=False):
             if a != b:
                 break
-            same += 1
-        length = min(length, same)
+            equal += 1
+        length = min(length, equal)
+    # -1 if a sequence starts with a trained token: then there is no prefix.
     return max(length, 0)

@@ -1,8 +1,7 @@
-"""Where the numbers of a run come from: layers of settings, of which the first one decides.
+"""Layers of settings: flags, environment, arena.toml, preset, default. The first one decides.
 
-A layer is what the flags say, or the environment, or a `[train]` table in arena.toml, or a preset:
-one of the TOML files beside this module, or a file of one's own with the same keys. What nobody
-says is TrainConfig's default. In a file, a table named like a game holds for that game only:
+A preset is a TOML file beside this module, or a file of the user with the same keys. In a file, a
+table with the name of a game holds for that game only:
 
     learning_rate = 3e-4
 
@@ -19,94 +18,104 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from arena.core.errors import UsageError
-from arena.core.json import Json
-from trainers.config.config import TrainConfig
+from trainers.config.config import TrainConfig, with_new_names
 
 PRESETS = Path(__file__).with_name("presets")
 DEFAULT = "default"
-NO_KEYS = frozenset({"game", "preset"})
-"""What a preset may not set: it is about any game, and is a preset itself."""
+FORBIDDEN_KEYS = frozenset({"game", "preset"})
+"""Keys that a preset may not set: it holds for any game, and is a preset itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """What one source says."""
+class SettingsLayer:
+    """The settings from one source."""
 
     origin: str
-    """`flag`, `environment`, `arena.toml`, `preset demo`."""
-    values: Mapping[str, Json]
+    """`flag`, `environment`, `arena.toml` or `preset NAME`."""
+    values: Mapping[str, JsonValue]
     """By field of TrainConfig."""
     file: str = ""
-    """The file that a person would mend; empty: these are flags, or variables named like them."""
+    """The file of the settings; empty for flags and environment variables."""
 
-    def place(self, name: str, value: Json) -> str:
-        """Where the value stands, as its author has written it."""
+    def place(self, name: str, value: JsonValue) -> str:
+        """Return the place of a value for an error message, as the user wrote it."""
         if self.file:
             return f"{self.file}: {name} = {value!r}"
-        where = " (from the environment)" if self.origin == "environment" else ""
-        return f"--{name.replace('_', '-')} {value}{where}"
+        source = " (from the environment)" if self.origin == "environment" else ""
+        return f"--{name.replace('_', '-')} {value}{source}"
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """A config, and which layer each of its values is from."""
+class ResolvedConfig:
+    """A config and the origin of each value."""
 
     config: TrainConfig
     origins: Mapping[str, str]
     """By field; an option of the game is `options.NAME`."""
 
-    def updated(self, **values: Json) -> Resolved:
-        """The same with what was left open filled in."""
-        return Resolved(self.config.model_copy(update=values), self.origins)
+    def updated(self, **values: JsonValue) -> ResolvedConfig:
+        """Return a copy with other values, e.g. for settings that were left open."""
+        return ResolvedConfig(self.config.model_copy(update=values), self.origins)
 
 
 def preset_names() -> list[str]:
-    """The presets that come with arena."""
+    """Return the names of the bundled presets."""
     return sorted(path.stem for path in PRESETS.glob("*.toml"))
 
 
-def read_preset(preset: str, game: str, said: str = "") -> Layer:
-    """A bundled preset by its name, or a file. `said` is where it was asked for.
+def read_preset(preset: str, game: str, source: str = "") -> SettingsLayer:
+    """Return the settings of a bundled preset or of a file.
 
-    Raises UsageError for a preset that is not there, no TOML, or says what cannot be said.
+    Args:
+        preset: Name of a bundled preset, or the path of a TOML file.
+        game: The game, whose table is applied.
+        source: Place where the preset was chosen, for error messages. Default: `--preset`.
+
+    Raises:
+        UsageError: The preset does not exist, is not TOML, or has an unknown key.
     """
     bundled = preset in preset_names()
     path = PRESETS / f"{preset}.toml" if bundled else Path(preset)
-    asked = said or f"--preset {preset}"
+    source = source or f"--preset {preset}"
     if not bundled and path.suffix != ".toml":
-        raise UsageError(f"{asked}: choose {', '.join(preset_names())}, or name a FILE.toml")
+        raise UsageError(f"{source}: choose {', '.join(preset_names())}, or name a FILE.toml")
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{asked}: the file cannot be read: {error}") from None
+        raise UsageError(f"{source}: the file cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from None
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
     return layer_of(table, game, f"preset {path.stem}", str(path))
 
 
-def layer_of(table: Mapping[str, Json], game: str, origin: str, file: str) -> Layer:
-    """What a file says of this game. Raises UsageError for a key that is none."""
+def layer_of(table: Mapping[str, JsonValue], game: str, origin: str, file: str) -> SettingsLayer:
+    """Return the settings of a file's table for this game. Raises UsageError for an unknown key."""
+    # The keys of the file itself hold for all games; the game's own table overrides them.
+    table = with_new_names(dict(table))
     fields = TrainConfig.model_fields
     values = {key: value for key, value in table.items() if key in fields}
     _check_keys(values, file)
+    # Any other key must be the table of a game. Tables of other games are checked too, so that a
+    # typing error is found before that game is trained.
     for key in table.keys() - fields.keys():
-        own = table[key]
-        if not isinstance(own, dict):
+        game_table = table[key]
+        if not isinstance(game_table, dict):
             raise UsageError(f"{file}: there is no key '{key}'{_hint(key)}")
         _check_game(key, file)
-        _check_keys(own, file, f"{key}.")
+        game_values = with_new_names(game_table)
+        _check_keys(game_values, file, f"{key}.")
         if key == game:
-            values = _over(values, own)
-    return Layer(origin, values, file)
+            values = _merged(values, game_values)
+    return SettingsLayer(origin, values, file)
 
 
-def _check_keys(values: Iterable[str], file: str, within: str = "") -> None:
-    for key in values:
-        if key not in TrainConfig.model_fields or key in NO_KEYS:
-            raise UsageError(f"{file}: there is no key '{within}{key}'{_hint(key)}")
+def _check_keys(keys: Iterable[str], file: str, prefix: str = "") -> None:
+    for key in keys:
+        if key not in TrainConfig.model_fields or key in FORBIDDEN_KEYS:
+            raise UsageError(f"{file}: there is no key '{prefix}{key}'{_hint(key)}")
 
 
 def _check_game(name: str, file: str) -> None:
@@ -118,80 +127,87 @@ def _check_game(name: str, file: str) -> None:
 
 
 def _hint(key: str) -> str:
-    near = difflib.get_close_matches(key, TrainConfig.model_fields.keys() - NO_KEYS, n=1)
-    return f"; did you mean '{near[0]}'?" if near else "; keys are named like flags of arena train"
+    near = difflib.get_close_matches(key, TrainConfig.model_fields.keys() - FORBIDDEN_KEYS, n=1)
+    if near:
+        return f"; did you mean '{near[0]}'?"
+    return "; keys have the names of the flags of arena train"
 
 
-def _over(below: Mapping[str, Json], above: Mapping[str, Json]) -> dict[str, Json]:
-    """What both say; of what both speak of, the upper one decides. Options go one by one."""
-    both = {**below, **above}
-    parts = [part.get("options") for part in (below, above)]
-    if all(isinstance(part, dict) for part in parts):
-        both["options"] = {**parts[0], **parts[1]}  # type: ignore[dict-item]
-    return both
+def _merged(below: Mapping[str, JsonValue], above: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Merge two layers. The upper one decides; options of the game are merged one by one."""
+    merged = {**below, **above}
+    lower, upper = below.get("options"), above.get("options")
+    if isinstance(lower, dict) and isinstance(upper, dict):
+        merged["options"] = {**lower, **upper}
+    return merged
 
 
-def resolve(game: str, preset: str, layers: Sequence[Layer]) -> Resolved:
-    """The config that the layers make, the first one deciding.
+def resolve(game: str, preset: str, layers: Sequence[SettingsLayer]) -> ResolvedConfig:
+    """Return the config of the layers, the first of which decides.
 
-    Raises UsageError for a bad value; the message says where it stands.
+    Raises:
+        UsageError: A value is not valid. The message names its place.
     """
-    values: dict[str, Json] = {}
+    values: dict[str, JsonValue] = {}
     origins = {name: "default" for name in TrainConfig.model_fields if name != "options"}
     for layer in reversed(layers):
-        _check_options(layer)
-        values = _over(values, layer.values)
+        options = _options_of(layer)
+        values = _merged(values, layer.values)
         origins |= {name: layer.origin for name in layer.values if name != "options"}
-        origins |= {f"options.{name}": layer.origin for name in layer.values.get("options", {})}
+        origins |= {f"options.{name}": layer.origin for name in options}
+    # Steps override epochs unless epochs come from a higher layer.
     if _rank("steps", layers) <= _rank("epochs", layers) and "epochs" in values:
-        values["epochs"] = 0  # Whoever says how many steps has overruled the passes.
-    given = {"game": game, "preset": Path(preset).stem}
+        values["epochs"] = 0
+    # A preset from a file is named after the file, since the name is part of a folder's.
+    values |= {"game": game, "preset": Path(preset).stem}
     try:
-        config = TrainConfig(**(values | given))
+        config = TrainConfig.model_validate(values)
     except ValidationError as error:
-        raise UsageError(_explained(error, layers)) from None
-    _check_together(config, layers)
-    return Resolved(config, origins | dict.fromkeys(("game", "preset"), "flag"))
+        raise UsageError(_first_fault(error, layers)) from None
+    _check_config(config, layers)
+    return ResolvedConfig(config, origins | dict.fromkeys(("game", "preset"), "flag"))
 
 
-def _rank(name: str, layers: Sequence[Layer]) -> int:
-    found = (rank for rank, layer in enumerate(layers) if name in layer.values)
-    return next(found, len(layers))
+def _rank(name: str, layers: Sequence[SettingsLayer]) -> int:
+    """Return the position of the first layer that has this setting."""
+    ranks = (rank for rank, layer in enumerate(layers) if name in layer.values)
+    return next(ranks, len(layers))
 
 
-def _check_options(layer: Layer) -> None:
+def _options_of(layer: SettingsLayer) -> Mapping[str, JsonValue]:
     options = layer.values.get("options", {})
     if not isinstance(options, dict):
         raise UsageError(f"{layer.place('options', options)}: this must be a table")
+    return options
 
 
-def _explained(error: ValidationError, layers: Sequence[Layer]) -> str:
-    """The first fault in one line."""
+def _first_fault(error: ValidationError, layers: Sequence[SettingsLayer]) -> str:
     fault = error.errors()[0]
     message = fault["msg"].removeprefix("Value error, ")
     return f"{_place(str(fault['loc'][0]), layers)}: {message[0].lower()}{message[1:]}"
 
 
-def _place(name: str, layers: Sequence[Layer]) -> str:
-    found = (layer for layer in layers if name in layer.values)
-    layer = next(found, Layer("default", {name: TrainConfig.model_fields[name].default}))
-    return layer.place(name, layer.values[name])
+def _place(name: str, layers: Sequence[SettingsLayer]) -> str:
+    """Return the place of a setting in the layer that decides it."""
+    for layer in layers:
+        if name in layer.values:
+            return layer.place(name, layer.values[name])
+    return SettingsLayer("default", {}).place(name, TrainConfig.model_fields[name].default)
 
 
-def _check_together(config: TrainConfig, layers: Sequence[Layer]) -> None:
-    """What no field can say for itself."""
+def _check_config(config: TrainConfig, layers: Sequence[SettingsLayer]) -> None:
+    """Check what the limits of single fields do not cover. Raises UsageError."""
     for name in TrainConfig.model_fields:
         value = getattr(config, name)
         if isinstance(value, float) and not math.isfinite(value):
             raise UsageError(f"{_place(name, layers)}: this must be a finite number")
     if config.epochs and not config.dataset_size:
-        said = _place("epochs", layers)
-        raise UsageError(f"{said}: passes over how many deals? Say it with --dataset-size")
+        raise UsageError(f"{_place('epochs', layers)}: --dataset-size must say how many deals")
     _check_folder("--experiment-name", config.experiment, "--log-dir")
     _check_folder("--model-name", config.art_name, "the run's folder")
     _check_folder("--project", config.project, "the run's folder")
 
 
-def _check_folder(flag: str, name: str, where: str) -> None:
+def _check_folder(flag: str, name: str, parent: str) -> None:
     if not name or name != Path(name).name or name.startswith((".", "-")) or "\0" in name:
-        raise UsageError(f"{flag} {name!r}: this names a folder in {where}, without slashes")
+        raise UsageError(f"{flag} {name!r}: this names a folder in {parent}, without slashes")

@@ -1,8 +1,9 @@
-"""ART's trajectory groups as JSON lines, one group a line.
+"""ART's trajectory groups as JSON lines, one group per line.
 
-A group holds what one seat did in the games of one deal that the same weights played at the same
-table: what a step of `arena train` would have made of them, by the same code. Branches of one
-position are a group too. Its mean is GRPO's baseline, so a group of one game teaches nothing.
+A group holds the trajectories of one seat in the games of one deal, played by the same weights at
+the same table: what a step of `arena train` would have made of them, by the same code. Branches of
+one position are a group too. The mean reward of a group is GRPO's baseline, so training learns
+nothing from a group of one game.
 
     from trainers.export.art import read_groups
 
@@ -22,32 +23,33 @@ from arena.core.action import CHANCE
 from arena.core.errors import ReplayError
 from arena.core.game import Game
 from arena.episodes.replay import Replay
-from trainers.export.reading import Reader, SeatPlayed
+from trainers.export.seat_replies import GameSetup, ReplyReader, SeatReplies
 from trainers.hosts.art import Choice, History, Trajectory, TrajectoryGroup
 from trainers.trajectories import trajectory_of
 
 
 @dataclass(frozen=True, slots=True)
-class Deal:
-    """What stands together in the file: games from one position."""
+class StartPosition:
+    """The position from which games of a group start; such games are adjacent in the file."""
 
     game: str
     options: str
     seed: int
     branches: tuple[str, ...]
-    """Where the games left others, if they are branches; those of one position are a group."""
+    """PARENT/PLY of each branching; empty for a game that starts with the deal."""
 
     @property
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, float | int | str | bool | None]:
+        """Return what ART keeps of a group; the type is ART's."""
         return {"game": self.game, "options": self.options, "seed": self.seed}
 
 
 @dataclass(frozen=True, slots=True)
-class Kin:
-    """What the games of a group have in common, beside the position that they began from."""
+class GroupKey:
+    """Common features of a group's games, beside their start position."""
 
     dealt: tuple[str, ...]
-    """What chance drew before anybody moved: a branch may have been dealt anew."""
+    """Chance actions before the first decision: a branch may have another deal."""
     seat: int
     players: tuple[str, ...]
     text_level: str
@@ -56,105 +58,109 @@ class Kin:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One seat's share of a game, and the group it belongs to."""
+class SeatTrajectory:
+    """The trajectory of one seat, and the group that it belongs to."""
 
-    deal: Deal
-    kin: Kin
+    start: StartPosition
+    key: GroupKey
     trajectory: Trajectory
 
 
 class ArtExport:
-    """A line for each group."""
+    """Exporter with one line per group."""
 
     suffix: ClassVar[str] = "art.jsonl"
-    wanted: ClassVar[str] = "a finished game that can be trained on"
+    requirement: ClassVar[str] = "a finished game that can be trained on"
 
     def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
         self._file = file
-        self._reader = Reader(games, reward)
-        self._deal: Deal | None = None
-        self._groups: dict[Kin, list[Trajectory]] = {}
-        self._rows = self._flat = 0
+        self._reader = ReplyReader(games, reward)
+        self._start: StartPosition | None = None
+        self._groups: dict[GroupKey, list[Trajectory]] = {}
+        self._rows = self._without_variance = 0
 
-    def prepare(self, replay: Replay) -> list[Told]:
-        told = [_told(seat) for seat in self._reader.seats(replay) if _has_tokens(seat)]
-        if not told:
+    def prepare(self, replay: Replay) -> list[SeatTrajectory]:
+        seats = [seat for seat in self._reader.seats(replay) if _has_tokens(seat)]
+        if not seats:
             raise ReplayError(
                 f"{replay.path}: no token ids and log-probabilities are recorded: arena play "
                 "keeps them with --logprobs, if the model's backend gives both"
             )
-        return told
+        return [_seat_trajectory(seat) for seat in seats]
 
-    def write(self, prepared: list[Told]) -> None:
-        for told in prepared:
-            if told.deal != self._deal:
+    def write(self, prepared: list[SeatTrajectory]) -> None:
+        for item in prepared:
+            if item.start != self._start:
                 self._flush()
-                self._deal = told.deal
-            self._groups.setdefault(told.kin, []).append(told.trajectory)
+                self._start = item.start
+            self._groups.setdefault(item.key, []).append(item.trajectory)
 
     def finish(self) -> int:
         self._flush()
         return self._rows
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
     def notes(self) -> list[str]:
-        if not self._flat:
+        if not self._without_variance:
             return []
         return [
-            f"{self._flat} of {self._rows} groups have equal rewards, or one game only: nothing is "
-            "learned from them; a group is made of several games of the same deal"
+            f"{self._without_variance} of {self._rows} groups have equal rewards, or one game "
+            "only: nothing is learned from them; a group needs several games of the same deal"
         ]
 
     def _flush(self) -> None:
-        """Write the groups of a deal."""
-        for kin, trajectories in self._groups.items():
-            assert self._deal is not None
-            group = TrajectoryGroup(trajectories, metadata=self._deal.metadata | {"seat": kin.seat})
+        """Write the groups of the current start position."""
+        for key, trajectories in self._groups.items():
+            assert self._start is not None, "groups are collected for a start position"
+            metadata = self._start.metadata | {"seat": key.seat}
+            group = TrajectoryGroup(trajectories, metadata=metadata)
             self._file.write(group.model_dump_json().encode() + b"\n")
-            self._flat += len({trajectory.reward for trajectory in trajectories}) < 2
+            rewards = {trajectory.reward for trajectory in trajectories}
+            self._without_variance += len(rewards) == 1
         self._rows += len(self._groups)
         self._groups = {}
 
 
-def _has_tokens(seat: SeatPlayed) -> bool:
-    """Whether something was sampled, and it is known as which tokens."""
+def _has_tokens(seat: SeatReplies) -> bool:
+    """Return whether tokens were sampled, and all of them have ids."""
     tokens = [token for reply in seat.replies for token in reply.attempt.tokens]
     return bool(tokens) and all(number is not None for number, _, _ in tokens)
 
 
-def _told(seat: SeatPlayed) -> Told:
+def _seat_trajectory(seat: SeatReplies) -> SeatTrajectory:
     header = seat.replay.header
     facts = seat.facts(())
-    answers = [reply.attempt for reply in seat.replies if reply.attempt.tokens]
-    versions = sorted({a.policy_version for a in answers if a.policy_version is not None})
+    attempts = [reply.attempt for reply in seat.replies if reply.attempt.tokens]
+    versions = sorted({a.policy_version for a in attempts if a.policy_version is not None})
     trajectory = trajectory_of(seat.own, seat.seat)
-    trajectory.reward, trajectory.metrics = seat.scored.reward, dict(seat.scored.terms)
-    trajectory.metadata = {name: facts[name] for name in ("replay", "game", "seed", "seat", "spec")}
+    trajectory.reward, trajectory.metrics = seat.breakdown.reward, dict(seat.breakdown.terms)
+    metadata: dict[str, Any] = {
+        name: facts[name] for name in ("replay", "game", "seed", "seat", "spec")
+    }
+    trajectory.metadata = metadata
     if versions:
         trajectory.initial_policy_version = versions[0]
         trajectory.final_policy_version = versions[-1]
     branches = tuple(f"{branch.parent_sha256}/{branch.ply}" for branch in header.branches)
-    deal = Deal(header.game, facts["options"], header.seed, branches)
-    dealing = takewhile(lambda ply: ply.player == CHANCE, seat.rollout.episode.plies)
-    kin = Kin(
+    options = GameSetup.of(header).options
+    start = StartPosition(header.game, options, header.seed, branches)
+    dealing = takewhile(lambda ply: ply.player == CHANCE, seat.seat_episode.episode.plies)
+    key = GroupKey(
         tuple(str(ply.decision.action) for ply in dealing),
         seat.seat,
         header.players,
         header.text_level,
-        answers[-1].model,
+        attempts[-1].model,
         tuple(versions),
     )
-    return Told(deal, kin, trajectory)
+    return SeatTrajectory(start, key, trajectory)
 
 
 def read_groups(path: Path | str) -> Iterator[TrajectoryGroup]:
-    """The groups of an exported file, as they were.
-
-    ART's own `model_validate` gives groups without trajectories, and choices as dictionaries.
-    """
+    """Yield the groups of an exported file, equal to those that were written."""
+    # ART's own `model_validate` returns groups without trajectories, and choices as dicts.
     with Path(path).open(encoding="utf-8") as file:
         for text in file:
             group = json.loads(text)
@@ -164,8 +170,8 @@ def read_groups(path: Path | str) -> Iterator[TrajectoryGroup]:
 
 def _trajectory(raw: dict[str, Any]) -> Trajectory:
     histories = [
-        History(messages_and_choices=_items(each["messages_and_choices"]))
-        for each in raw["additional_histories"]
+        History(messages_and_choices=_items(history["messages_and_choices"]))
+        for history in raw["additional_histories"]
     ]
     items = _items(raw["messages_and_choices"])
     return Trajectory.model_validate(

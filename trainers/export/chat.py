@@ -1,9 +1,9 @@
-"""Conversations as JSON lines, for supervised fine-tuning: TRL's conversational `messages` format.
+"""Conversations as JSON lines for supervised fine-tuning, in TRL's `messages` format.
 
-A row is a seat's whole chat of one game, replies that were corrected and the corrections included:
-what a model read before a good reply is what it must read in training. So a row that teaches good
-play only is one with `failures` 0, `fallbacks` 0 and `won` true. A chat that was told anew begins
-another row; with --chat fresh every decision does. TRL trains on all of a row's tokens, unless its
+A row is a seat's whole chat of one game, with the replies that were corrected and the corrections:
+training must show the same context that the model read before a good reply. To teach good play
+only, select rows with `failures` 0, `fallbacks` 0 and `won` true. A rebuilt chat starts another
+row; with --chat fresh every decision does. TRL trains on all tokens of a row, unless its
 `assistant_only_loss` is set.
 
 A column has the same type in all rows, so that `datasets.load_dataset("json", …)` reads them.
@@ -14,28 +14,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, ClassVar
 
+from pydantic import JsonValue
+
 from arena.core.game import Game
-from arena.core.json import Json
 from arena.episodes.record import dump
 from arena.episodes.replay import Replay
 from arena.llm.backend import Message
-from trainers.export.reading import Reader, Reply, SeatPlayed
+from trainers.export.seat_replies import ModelReply, ReplyReader, SeatReplies
 
 
 class ChatExport:
-    """A row for each conversation."""
+    """Exporter with one row per conversation."""
 
     suffix: ClassVar[str] = "chat.jsonl"
-    wanted: ClassVar[str] = "a finished game of a model"
+    requirement: ClassVar[str] = "a finished game of a model"
 
     def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
         self._file = file
-        self._reader = Reader(games, reward)
+        self._reader = ReplyReader(games, reward)
         self._rows = 0
 
     def prepare(self, replay: Replay) -> list[bytes]:
-        seats = self._reader.seats(replay)
-        return [dump(row).encode() for seat in seats for row in chat_rows(seat, self._reader.terms)]
+        terms, seats = self._reader.terms, self._reader.seats(replay)
+        return [dump(row).encode() for seat in seats for row in chat_rows(seat, terms)]
 
     def write(self, prepared: list[bytes]) -> None:
         self._file.write(b"".join(prepared))
@@ -45,19 +46,21 @@ class ChatExport:
         return self._rows
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
     def notes(self) -> list[str]:
         return []
 
 
-def chat_rows(seat: SeatPlayed, terms: Sequence[str]) -> Iterator[dict[str, Json]]:
-    """The rows of one seat."""
+def chat_rows(seat: SeatReplies, terms: Sequence[str]) -> Iterator[dict[str, JsonValue]]:
+    """Yield the rows of one seat."""
     facts = seat.facts(terms)
     for number, replies in enumerate(conversations(seat.replies)):
         attempts = [reply.attempt for reply in replies]
+        # The last request holds the conversation before it; only the last reply is missing.
+        messages = (*replies[-1].request, Message("assistant", replies[-1].text))
         yield {
-            "messages": [_as_json(message) for message in told(replies)],
+            "messages": [{"role": each.role, "content": each.content} for each in messages],
             **facts,
             "chat": number,
             "model": attempts[-1].model,
@@ -68,22 +71,13 @@ def chat_rows(seat: SeatPlayed, terms: Sequence[str]) -> Iterator[dict[str, Json
         }
 
 
-def told(replies: Sequence[Reply]) -> tuple[Message, ...]:
-    """A conversation, up to its last reply."""
-    return (*replies[-1].request, Message("assistant", replies[-1].said))
-
-
-def _as_json(message: Message) -> dict[str, Json]:
-    return {"role": message.role, "content": message.content}
-
-
-def conversations(replies: Iterable[Reply]) -> Iterator[list[Reply]]:
-    """Replies that stand in one chat; requests that nobody answered are in none."""
-    current: list[Reply] = []
+def conversations(replies: Iterable[ModelReply]) -> Iterator[list[ModelReply]]:
+    """Yield the replies of each chat; unanswered requests are left out."""
+    current: list[ModelReply] = []
     for reply in replies:
         if not reply.answered:
             continue
-        if current and not _goes_on(current[-1].request, reply.request):
+        if current and not _continues(current[-1].request, reply.request):
             yield current
             current = []
         current.append(reply)
@@ -91,8 +85,8 @@ def conversations(replies: Iterable[Reply]) -> Iterator[list[Reply]]:
         yield current
 
 
-def _goes_on(before: Sequence[Message], after: Sequence[Message]) -> bool:
-    """Whether a request is the last one, its answer, and more."""
+def _continues(before: Sequence[Message], after: Sequence[Message]) -> bool:
+    """Return whether a request consists of the previous one, its answer, and more."""
     length = len(before)
     if len(after) <= length or after[length].role != "assistant":
         return False

@@ -1,7 +1,8 @@
-"""Finished games as data for other tools: one file, entirely new or not written at all.
+"""Export of finished games to one file for other tools.
 
 A format is a name of the catalog's kind `export`. Replays are read one after the other, those of a
-deal together, and what is no finished game of a model is named and left out.
+deal together. Files that are not a finished game of a model are reported and left out. The file is
+complete or not written at all.
 """
 
 from __future__ import annotations
@@ -13,142 +14,160 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Protocol
+from typing import BinaryIO, ClassVar, Protocol, TypeVar
 
 from arena.core.errors import ArenaError, ReplayError, UsageError
 from arena.core.game import Game
-from arena.core.text import shortened
+from arena.core.text import shorten
 from arena.episodes.record import Header
 from arena.episodes.replay import Replay, check_regular, read_header, read_replay
-from arena.evaluation.analysis import Skipped, find
+from arena.evaluation.analysis import SkippedFile, find_files
 from arena.plugins.loader import make_game
 
-REASONS = 4
-"""Reasons that are told where nothing can be exported; the rest is counted."""
+MAX_REASONS = 4
+"""Reasons that an error lists if nothing can be exported; the others are counted."""
 LONGEST_HEADER = 1 << 20
-"""Bytes. What has no line's end by then is no replay, and its first line is not kept."""
+"""Bytes. A file whose first line is longer is not a replay, and the line is not kept in memory."""
+
+Prepared = TypeVar("Prepared")
 
 
-class Exporter(Protocol):
-    """Writes games to an open file, in one format. Made for each file."""
+class Exporter(Protocol[Prepared]):
+    """Writes games to an open file in one format. One exporter is made for each file."""
 
     suffix: ClassVar[str]
-    """Of a file's name: `chat.jsonl`."""
-    wanted: ClassVar[str]
-    """What a game must have to be in it, in words: `a finished game of a model`."""
+    """End of the file's name: `chat.jsonl`."""
+    requirement: ClassVar[str]
+    """The kind of replay that can be exported, in words: `a finished game of a model`."""
 
     def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
-        """`games` are all that may come; `reward` is --reward, "" for each game's own.
+        """Start a file.
 
-        Raises UsageError for a reward that none of the games has.
+        Args:
+            file: open for writing.
+            games: all games that may be exported.
+            reward: --reward; "" for each game's own.
+
+        Raises:
+            UsageError: none of the games has this reward.
         """
 
-    def prepare(self, replay: Replay) -> Any:
-        """All that can fail on a finished game, and nothing written yet.
+    def prepare(self, replay: Replay) -> Prepared:
+        """Do everything that can fail for a finished game, without writing.
 
-        Raises ReplayError for a game that is left out, UsageError if it does not have the reward.
+        Raises:
+            ReplayError: the game is left out.
+            UsageError: the game does not have the reward.
         """
 
-    def write(self, prepared: Any) -> None:
-        """Write what was prepared of a game, or keep it for `finish`. Raises OSError only.
+    def write(self, prepared: Prepared) -> None:
+        """Write a prepared game, or keep it for `finish`. Raises OSError only.
 
         Games of one deal come one after the other, and so do branches of one position.
         """
 
     def finish(self) -> int:
-        """Write what is left; the number of rows in the file."""
+        """Write the remaining data; return the number of rows in the file."""
 
     def close(self) -> None:
-        """Let the file go, be it finished or given up. Called whatever happened."""
+        """Release the file, finished or not. Called in any case."""
 
     def notes(self) -> list[str]:
-        """What whoever uses the file should know of it."""
+        """Return remarks for the user of the file."""
 
 
 @dataclass(slots=True)
-class Exported:
-    """What became of the replays."""
+class ExportResult:
+    """Counts of an export, and the files that were left out."""
 
     file: Path
     rows: int = 0
     games: int = 0
     copies: int = 0
-    """Files that hold the same bytes as another one: they count once."""
-    skipped: list[Skipped] = field(default_factory=list)
+    """Files with the same bytes as another one, which count once."""
+    skipped: list[SkippedFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def export_replays(
     paths: Sequence[Path],
     out: Path,
-    make: type[Exporter],
+    make: type[Exporter[Prepared]],
     reward: str = "",
-    tell: Callable[[int, int], None] = lambda done, total: None,
-) -> Exported:
-    """Write the replays, and those below the folders, to `out`, which is replaced at once.
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> ExportResult:
+    """Write all replays in `paths`, files or folders, to `out`, which is replaced at the end.
 
-    `tell` hears how many files are done, of how many. Raises UsageError if none can be exported,
-    and ArenaError if the file cannot be written; then there is none, or the one that was.
+    Args:
+        paths: replays and folders of replays.
+        out: the file to write.
+        make: the format.
+        reward: --reward; "" for each game's own.
+        on_progress: called after each file with the number of files done and their total.
+
+    Raises:
+        UsageError: no replay can be exported.
+        ArenaError: the file cannot be written. In both cases an older file `out` is unchanged.
     """
-    files = _inputs(paths, out)
-    order = _Order.of(files)
-    exported, seen = Exported(out), set[bytes]()
+    files = _input_files(paths, out)
+    order = _FileOrder.of(files)
+    result, digests = ExportResult(out), set[bytes]()
     with _draft(out) as draft, closing(make(draft, order.games, reward)) as exporter:
         for number, path in enumerate(order.files, start=1):
-            _export(path, exporter, exported, seen)
-            tell(number, len(order.files))
-        if not exported.games:
-            raise UsageError(_nothing(exported, make.wanted))
-        exported.rows = exporter.finish()
-    exported.notes = exporter.notes()
-    return exported
+            _export(path, exporter, result, digests)
+            on_progress(number, len(order.files))
+        if not result.games:
+            raise UsageError(_nothing_exported(result.skipped, make.requirement))
+        result.rows = exporter.finish()
+    result.notes = exporter.notes()
+    return result
 
 
-def _inputs(paths: Sequence[Path], out: Path) -> list[Path]:
-    """The replays; an earlier export that lies among them is none."""
+def _input_files(paths: Sequence[Path], out: Path) -> list[Path]:
+    """Return the replays, without an earlier export among them. Raises UsageError."""
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise UsageError(f"--out {out}: no file can be written there")
     target = out.resolve()
     if any(path.resolve() == target for path in paths):
         raise UsageError(f"--out {out} is the replay itself: choose another name")
-    found = [path for path in find(paths) if path.resolve() != target]
-    if not found:
+    files = [path for path in find_files(paths) if path.resolve() != target]
+    if not files:
         raise UsageError(f"no replays (*.jsonl) in {', '.join(map(str, paths))}")
-    return found
+    return files
 
 
 @dataclass(frozen=True, slots=True)
-class _Order:
-    """The files, those of one deal together, and the games that are played in them."""
+class _FileOrder:
+    """The files, those of one deal together, and the games in them."""
 
     files: list[Path]
     games: list[Game]
 
     @staticmethod
-    def of(files: Sequence[Path]) -> _Order:
-        headers = {path: _peek(path) for path in files}
-        setups = {_setup(header): header for header in headers.values() if header is not None}
+    def of(files: Sequence[Path]) -> _FileOrder:
+        headers = {path: _read_first_line(path) for path in files}
+        setups = {_setup_key(header): header for header in headers.values() if header is not None}
 
         def key(path: Path) -> tuple[str, int, list[tuple[str, int]]]:
             header = headers[path]
             if header is None:
                 return "", 0, []
-            left = [(branch.parent_sha256, branch.ply) for branch in header.branches]
-            return _setup(header), header.seed, left
+            branches = [(branch.parent_sha256, branch.ply) for branch in header.branches]
+            return _setup_key(header), header.seed, branches
 
         games = []
         for header in setups.values():
-            with suppress(ArenaError):  # Such a replay is named when its turn comes.
+            with suppress(ArenaError):  # The replay is reported when it is read.
                 games.append(make_game(header.game, **header.options))
-        return _Order(sorted(files, key=key), games)
+        return _FileOrder(sorted(files, key=key), games)
 
 
-def _setup(header: Header) -> str:
+def _setup_key(header: Header) -> str:
     return json.dumps([header.game, header.options], sort_keys=True)
 
 
-def _peek(path: Path) -> Header | None:
-    """The first line of what may be a replay; it is read again, and checked, later."""
+def _read_first_line(path: Path) -> Header | None:
+    """Return the header if the file seems to be a replay; the whole file is checked later."""
     try:
         check_regular(path)
         with path.open("rb") as file:
@@ -157,14 +176,16 @@ def _peek(path: Path) -> Header | None:
         return None
 
 
-def _export(path: Path, exporter: Exporter, exported: Exported, seen: set[bytes]) -> None:
-    """One file; whatever is wrong with it stays in it."""
+def _export(
+    path: Path, exporter: Exporter[Prepared], result: ExportResult, digests: set[bytes]
+) -> None:
+    """Export one file. A fault in it only affects this file."""
     try:
         digest = _digest(path)
-        if digest in seen:
-            exported.copies += 1
+        if digest in digests:
+            result.copies += 1
             return
-        seen.add(digest)
+        digests.add(digest)
         replay = read_replay(path)
         if replay.outcome is None:
             raise ReplayError(replay.notice or "the game is unfinished")
@@ -172,14 +193,14 @@ def _export(path: Path, exporter: Exporter, exported: Exported, seen: set[bytes]
     except UsageError:
         raise
     except ArenaError as error:
-        exported.skipped.append(Skipped(path, str(error).removeprefix(f"{path}: ")))
+        result.skipped.append(SkippedFile(path, str(error).removeprefix(f"{path}: ")))
         return
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-        # A forged file may hold what no check has foreseen; it must not take the others with it.
-        exported.skipped.append(Skipped(path, f"cannot be exported: {shortened(str(error))}"))
+        # A forged file may hold values that no check foresees.
+        result.skipped.append(SkippedFile(path, f"cannot be exported: {shorten(str(error))}"))
         return
     exporter.write(prepared)
-    exported.games += 1
+    result.games += 1
 
 
 def _digest(path: Path) -> bytes:
@@ -191,28 +212,28 @@ def _digest(path: Path) -> bytes:
         raise ReplayError(f"cannot be read: {error.strerror}") from error
 
 
-def _nothing(exported: Exported, wanted: str) -> str:
-    """Why there is no row."""
-    number, first = len(exported.skipped), exported.skipped[0]
-    if number == 1:
-        return f"the file is not {wanted}; {first.path}: {first.reason}"
-    return f"none of the {number} files is {wanted}; {'; '.join(reasons(exported.skipped))}"
+def _nothing_exported(skipped: Sequence[SkippedFile], requirement: str) -> str:
+    """Return the error message for an export without rows."""
+    if len(skipped) == 1:
+        return f"the file is not {requirement}; {skipped[0].path}: {skipped[0].reason}"
+    reasons = "; ".join(summarise_reasons(skipped))
+    return f"none of the {len(skipped)} files is {requirement}; {reasons}"
 
 
-def reasons(skipped: Sequence[Skipped]) -> list[str]:
-    """Why files were left out: for each reason how many, and one of them; the usual one first."""
-    found: dict[str, list[Path]] = {}
-    for each in skipped:
-        found.setdefault(each.reason, []).append(each.path)
-    usual = sorted(found.items(), key=lambda item: -len(item[1]))
-    told = [f"{len(paths)}: {reason} ({paths[0]})" for reason, paths in usual[:REASONS]]
-    rest = sum(len(paths) for _, paths in usual[REASONS:])
-    return [*told, f"{rest} for other reasons"] if rest else told
+def summarise_reasons(skipped: Sequence[SkippedFile]) -> list[str]:
+    """Return each reason with the number of files and one example; the most frequent first."""
+    by_reason: dict[str, list[Path]] = {}
+    for file in skipped:
+        by_reason.setdefault(file.reason, []).append(file.path)
+    frequent = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    lines = [f"{len(paths)}: {reason} ({paths[0]})" for reason, paths in frequent[:MAX_REASONS]]
+    others = sum(len(paths) for _, paths in frequent[MAX_REASONS:])
+    return [*lines, f"{others} for other reasons"] if others else lines
 
 
 @contextmanager
 def _draft(out: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `out` when all is written, and is gone otherwise."""
+    """Open a draft that replaces `out` if no error occurs, and is deleted otherwise."""
     draft = out.with_name(f".{out.name}.part")
     try:
         with draft.open("wb") as file:

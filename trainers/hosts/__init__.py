@@ -1,1 +1,1 @@
-"""Hosts: who holds the weights that are trained, and who serves them."""
+"""Training hosts: they hold the weights that are trained, and serve them."""

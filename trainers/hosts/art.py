@@ -1,8 +1,8 @@
-"""ART's own classes (openpipe-art 0.5.18), and nothing else: the one module that imports it.
+"""ART's own classes (openpipe-art 0.5.18): the only module that imports them first.
 
-Importing this takes seconds, loads transformers and torch, and patches transformers; so it is
-imported where something is trained, and nowhere else. `art.local` is never imported here: it
-changes how processes start and patches asyncio.
+The import takes seconds, loads transformers and torch, and patches transformers, so only modules
+that train import this one. `art.local` is never imported here: it changes the start method of
+processes and patches asyncio.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ require("training", ("art", "openai", "torch", "transformers"), "train")
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the network, progress bars, or a `.env` that somebody has left above us."""
-    wanted = {
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # Else prices are fetched at import.
+def _quiet_environment() -> Iterator[None]:
+    """Disable network access, progress bars and the search for a `.env` in parent folders."""
+    changes = {
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # Without it, prices are fetched at import.
         "PYTHON_DOTENV_DISABLED": "1",
         "TQDM_DISABLE": "1",
     }
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
     try:
         yield
     finally:
@@ -36,7 +36,7 @@ def _quiet() -> Iterator[None]:
                 os.environ[name] = value
 
 
-with _quiet():
+with _quiet_environment():
     from art import (
         TrainableModel,
         Trajectory,

@@ -7,14 +7,17 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue
+
 from arena.core.errors import UsageError
 from arena.llm.backend import Backend
 from arena.plugins.extras import require
 from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
 from trainers.config.config import TrainConfig
 from trainers.hosts.arguments import train_arguments
+from trainers.hosts.art_errors import require_open
 from trainers.hosts.host import HostRequest
-from trainers.hosts.policy import server_of
+from trainers.hosts.policy import inference_server
 from trainers.hosts.weight_sync.adapter_server import check_server
 
 if TYPE_CHECKING:
@@ -24,12 +27,12 @@ if TYPE_CHECKING:
     from trainers.hosts.weight_sync.remote import RemoteBackend
 
 SCRATCH = "scratch"
-"""Is made by the trainer before the host is opened."""
-NEEDED = ("art", "openai", "safetensors", "starlette", "torch", "transformers")
+"""Base model that the trainer makes before it opens the host."""
+PACKAGES = ("art", "openai", "safetensors", "starlette", "torch", "transformers")
 
 
 def embedded_host(request: HostRequest) -> EmbeddedHost:
-    """What the catalog holds under "host" "embedded"."""
+    """Return the catalog's `host` of the name `embedded`."""
     return EmbeddedHost(request)
 
 
@@ -43,21 +46,20 @@ class EmbeddedHost:
         self._model: TrainableModel[Any, Any] | None = None
         self._backend: EmbeddedArtBackend | None = None
         self._remote: RemoteBackend | None = None
-        """The backend too, if another process answers."""
+        """The same object as `_backend`, if another process answers (--server)."""
 
     @property
     def model(self) -> TrainableModel[Any, Any]:
-        assert self._model is not None, "open it first"
-        return self._model
+        return require_open(self._model)
 
     @property
     def backend(self) -> EmbeddedArtBackend:
-        assert self._backend is not None, "open it first"
-        return self._backend
+        return require_open(self._backend)
 
     def preflight(self) -> None:
-        require("the embedded host", NEEDED, "train")
+        require("the embedded host", PACKAGES, "train")
         config = self._request.config
+        # The model from scratch is made after the preflight, so its files do not exist yet.
         if config.base_model != SCRATCH:
             find_checkpoint(config.base_model)
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", config.device):
@@ -66,11 +68,11 @@ class EmbeddedHost:
             import torch
 
             if not torch.cuda.is_available():
-                raise UsageError("--device cuda: torch finds no CUDA device; leave it out")
+                raise UsageError("--device cuda: torch finds no CUDA device; leave the flag out")
         if config.server:
             check_server(self._request)
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, JsonValue]:
         from trainers.hosts.embedded_backend import EmbeddedArtBackend
 
         return train_arguments(
@@ -85,26 +87,27 @@ class EmbeddedHost:
         self._model = trainable_model(config, folder, config.base_model or DEFAULT_CHECKPOINT)
         await self._model.register(self._backend)  # type: ignore[arg-type]
         if self._remote is not None:
-            await self._remote.connect(server_of(self._model, self._request, self.name))
+            await self._remote.connect(inference_server(self._model, self._request, self.name))
         return self._backend.step
 
     def _make_backend(self, step: int) -> EmbeddedArtBackend:
-        config = self._request.config
-        shared: dict[str, Any] = {
-            "device": config.device,
-            "context_length": config.max_context_tokens or None,
-            "seed": config.seed,
-            "first_step": step,
-        }
-        if config.server:
+        if self._request.config.server:
             from trainers.hosts.weight_sync.remote import remote_backend
 
-            self._remote = remote_backend(self._request, **shared)
+            self._remote = remote_backend(self._request, step)
             return self._remote
         from trainers.hosts.embedded_backend import EmbeddedArtBackend
 
-        folder, base_model = self._request.folder / "art", find_checkpoint(config.base_model)
-        return EmbeddedArtBackend(folder, base_model, lora=_lora(config), **shared)
+        config = self._request.config
+        return EmbeddedArtBackend(
+            self._request.folder / "art",
+            find_checkpoint(config.base_model),
+            lora=_lora(config),
+            device=config.device,
+            context_length=config.max_context_tokens or None,
+            seed=config.seed,
+            first_step=step,
+        )
 
     def policy(self, step: int | None = None) -> Backend:
         if self._remote is not None:
@@ -113,8 +116,9 @@ class EmbeddedHost:
 
         backend, model = self.backend, self.model
         if step is not None:
-            backend._model_inference_name(model, step)  # Finds a step that is not kept.
+            backend._model_inference_name(model, step)  # Raises now if the step is not kept.
 
+        # Read at each request: without `step` the answer comes from the newest weights.
         def version() -> int:
             return backend.step if step is None else step
 

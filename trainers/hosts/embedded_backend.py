@@ -4,8 +4,8 @@
     model = art.TrainableModel(name="m", project="p", base_model="clue-tiny")
     await model.register(backend)
 
-Every step is served as `name@step`, in this process: `model.openai_client()` reaches the sampler
-without a socket. A checkpoint is a Hugging Face folder with the optimizer's state, below
+Every step is served in this process as `name@step`: `model.openai_client()` reaches the sampler
+without a socket. A checkpoint is a Hugging Face folder with the optimizer's state, in
 `BASE/PROJECT/models/NAME/checkpoints/STEP`.
 """
 
@@ -16,24 +16,27 @@ import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from arena.core.errors import ArenaError, UsageError
 from backends.embedded.sampler import Sampler
-from backends.embedded.weights import read_state
+from backends.embedded.weights import read_state_dict
 from trainers.algorithms.learner import Learner, UpdateOptions, read_weights
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.loss import LossOptions
-from trainers.algorithms.sequences import TokenSequence, sequences_of
+from trainers.algorithms.sequences import TokenSequence, token_sequences
 from trainers.config.config import ImportanceLevel, LossName
 from trainers.hosts.art import TrainableModel, TrainResult, TrajectoryGroup
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 AnyModel = TrainableModel[Any, Any]
 
 SERVED_BYTES = 2**30
-"""Weights that stay loaded for answering; what was not asked for lately goes first."""
+"""Bytes of weights that stay loaded for answers; the least recently used step goes first."""
 
 
 class EmbeddedArtBackend:
@@ -50,9 +53,20 @@ class EmbeddedArtBackend:
         seed: int = 0,
         first_step: int | None = None,
     ) -> None:
-        """`folder` is ART's base path. `first_step` goes back to an earlier checkpoint, and
-        deletes later ones; by default the newest is taken. Raises UsageError for a folder that
-        holds no Qwen3 checkpoint, or a step that there is not."""
+        """Load the base model.
+
+        Args:
+            folder: ART's base path.
+            base_model: a folder with a Qwen3 checkpoint.
+            device: auto, cpu, cuda or cuda:NUMBER.
+            lora: the adapter to train; None: all weights.
+            context_length: tokens of the longest chat; None: the model's own.
+            seed: decides everything that is shuffled.
+            first_step: continue from this checkpoint and delete later ones; None: from the newest.
+
+        Raises:
+            UsageError: `base_model` holds no Qwen3 checkpoint.
+        """
         self.sampler = Sampler(base_model, device=device, context_length=context_length)
         self._folder = folder
         self._base_model = base_model
@@ -62,23 +76,28 @@ class EmbeddedArtBackend:
         self._first_step = first_step
         self._step = 0
         self._model: AnyModel | None = None
-        self._asked: dict[int, float] = {}
-        """When the weights of each step that is served were asked for."""
-        self._room = 2
+        self._last_requests: dict[int, float] = {}
+        """Time of the last request for each step that is served."""
+        self._max_served = 2
         self._references: dict[int, dict[str, Tensor]] = {}
 
-    # What ART calls
+    # Methods that ART calls
 
     async def register(self, model: AnyModel) -> None:
-        """Take the newest checkpoint of this model, or begin with the base model."""
+        """Continue from the newest checkpoint of this model, or start with the base model.
+
+        Raises:
+            ArenaError: the checkpoint of `first_step` is missing or broken.
+        """
         if self._model is not None and self._model is not model:
             raise UsageError(f"this backend holds {self._model.name} already; make another one")
         self._model = model
         model.base_path = str(self._folder)
         self._checkpoints.mkdir(parents=True, exist_ok=True)
+        # Drafts of a process that was killed while it saved.
         for draft in self._checkpoints.glob(".*.part"):
             rmtree(draft)
-        self._begin()
+        self._restore()
         self._serve(self._step, self._learner.state())
         model._openai_client = self._client()
 
@@ -88,22 +107,22 @@ class EmbeddedArtBackend:
         return "http://localhost/v1", "embedded"
 
     def _model_inference_name(self, model: AnyModel, step: int | None = None) -> str:
-        """The name under which a step is served; it is loaded if it is not yet."""
-        wanted = self._step if step is None else step
-        name = f"{model.name}@{wanted}"
+        """Return the name under which a step is served; load the step if necessary."""
+        step = self._step if step is None else step
+        name = f"{model.name}@{step}"
         if name not in self.sampler.adapters:
-            self._serve(wanted, self._weights(wanted))
-        self._asked[wanted] = time.monotonic()
+            self._serve(step, self._weights(step))
+        self._last_requests[step] = time.monotonic()
         return name
 
     async def _get_step(self, model: AnyModel) -> int:
         return self._step
 
     async def _delete_checkpoint_files(self, model: AnyModel, steps_to_keep: list[int]) -> None:
-        """Delete all other checkpoints, and serve them no longer."""
+        """Delete all other checkpoints but the newest, and stop serving them."""
         for step in set(self.steps()) - set(steps_to_keep) - {self._step}:
             rmtree(self.checkpoint(step), ignore_errors=True)
-            self._forget(step)
+            self._stop_serving(step)
 
     async def train(
         self,
@@ -130,11 +149,13 @@ class EmbeddedArtBackend:
         weight_decay: float = 0.0,
         threads: int = 2,
     ) -> TrainResult:
-        """One training step, saved and served. What the names mean: `TrainConfig`.
+        """Do one training step, save it and serve it. `TrainConfig` explains the keywords.
 
-        Groups are taken in the order in which they come, whatever is shuffled is drawn from the
-        backend's seed and the step: the same groups give the same weights, to the bit. After an
-        error everything is as it was after the last finished step.
+        Shuffling depends on the backend's seed and the step: the same groups in the same order give
+        the same weights, to the bit. An error leaves the state after the last finished step.
+
+        Raises:
+            ArenaError: the gradient is not finite, or a checkpoint cannot be written.
         """
         loss = LossOptions(
             loss_fn=loss_fn,
@@ -148,6 +169,7 @@ class EmbeddedArtBackend:
             kimi_k2_tau=kimi_k2_tau,
         )
         options = UpdateOptions(
+            # Linear warm-up: the full rate is reached at step `warmup_steps`.
             learning_rate=learning_rate * min(1.0, (self._step + 1) / max(1, warmup_steps)),
             loss=loss,
             advantage_balance=advantage_balance,
@@ -156,15 +178,20 @@ class EmbeddedArtBackend:
             max_grad_norm=max_grad_norm,
             weight_decay=weight_decay,
             threads=threads,
+            # By step: a repeated step has the same order of groups, another step another one.
             seed=f"{self._seed}/{self._step}",
         )
         reference = self._reference(kl_penalty_reference_step or 0) if kl_penalty_coef else None
-        groups = list(trajectory_groups)
-        metrics = await asyncio.to_thread(self._train, groups, scale_rewards, options, reference)
+        # In a thread: the event loop must not stand still during the update.
+        metrics = await asyncio.to_thread(
+            self._train, list(trajectory_groups), scale_rewards, options, reference
+        )
         return TrainResult(self._step, metrics)
 
     def _train_sft(self, *_args: Any, **_more: Any) -> AsyncIterator[dict[str, float]]:
-        raise NotImplementedError("the embedded host learns by GRPO; `arena pretrain` imitates")
+        raise NotImplementedError(
+            "the embedded host trains by GRPO only; for imitation use `arena pretrain`"
+        )
 
     async def close(self) -> None:
         await self.sampler.close()
@@ -173,16 +200,18 @@ class EmbeddedArtBackend:
 
     @property
     def step(self) -> int:
-        """Training steps that the newest weights have had."""
+        """Return the number of training steps of the newest weights."""
         return self._step
 
     def checkpoint(self, step: int) -> Path:
-        """Where the weights of a step are, or would be; step 0 is the base model."""
+        """Return the folder of a step's weights, existing or not; step 0 is the base model."""
         return self._base_model if step == 0 else self._checkpoints / f"{step:04d}"
 
     def steps(self) -> list[int]:
-        """The steps that lie on disk, but for 0."""
+        """Return the steps on disk, without step 0."""
         folders = self._checkpoints.glob("[0-9]*")
+        # `Learner.save` renames a complete folder into place: its training.json shows that it is
+        # one.
         return sorted(int(path.name) for path in folders if (path / "training.json").exists())
 
     @property
@@ -190,14 +219,15 @@ class EmbeddedArtBackend:
         assert self._model is not None, "register a model first"
         return Path(self._model._get_output_dir()) / "checkpoints"
 
-    def _begin(self) -> None:
-        known = self.steps()
-        first = self._first_step if self._first_step is not None else max(known, default=0)
-        if first and first not in known:
+    def _restore(self) -> None:
+        """Load the first step, and delete the checkpoints of later steps."""
+        on_disk = self.steps()
+        first = self._first_step if self._first_step is not None else max(on_disk, default=0)
+        if first and first not in on_disk:
             raise ArenaError(
-                f"{self._checkpoints}: the checkpoint of step {first} is gone; there are {known}"
+                f"{self._checkpoints}: the checkpoint of step {first} is missing; found {on_disk}"
             )
-        for step in known:
+        for step in on_disk:
             if step > first:
                 rmtree(self.checkpoint(step))
         if first != self._step:
@@ -205,7 +235,7 @@ class EmbeddedArtBackend:
         self._step = first
 
     def _learner_at(self, step: int) -> Learner:
-        """Weights and moments as they were after a step."""
+        """Return a learner with the weights and moments after a step."""
         learner = Learner(self._base_model, self.sampler.device, self._lora)
         if step:
             learner.load(self.checkpoint(step))
@@ -218,63 +248,71 @@ class EmbeddedArtBackend:
         options: UpdateOptions,
         reference: dict[str, Tensor] | None,
     ) -> dict[str, float]:
-        sequences = sequences_of(groups, self.sampler.encode, scale_rewards)
+        sequences = token_sequences(groups, self.sampler.encode, scale_rewards)
         started, step = time.perf_counter(), self._step + 1
         try:
+            # Weights, then the file, then serving. The step number changes last: until then any
+            # error goes back to the last finished step.
             metrics = self._learner.update(sequences, options, reference)
             computed = time.perf_counter() - started
-            metrics |= _size(sequences)
+            metrics |= _token_counts(sequences)
             metrics |= {"learning_rate": options.learning_rate, "seconds_computing": computed}
-            self._learner.save(self.checkpoint(step), {"step": step, "update": metrics})
+            # A dict of floats is JSON, but mypy takes the values of a dict as invariant.
+            self._learner.save(self.checkpoint(step), {"step": step, "update": {**metrics}})
             self._serve(step, self._learner.state())
         except BaseException:
-            self._learner = self._learner_at(self._step)  # Half of an update may be in it.
+            # The learner may hold half of an update.
+            self._learner = self._learner_at(self._step)
             raise
         self._step = step
-        self._forget_oldest()
+        self._evict()
         metrics["seconds_saving"] = time.perf_counter() - started - computed
         return metrics
 
     def _serve(self, step: int, state: dict[str, Tensor]) -> None:
-        assert self._model is not None
-        self.sampler.load_named(f"{self._model.name}@{step}", state)
-        self._asked[step] = time.monotonic()
-        self._room = max(2, SERVED_BYTES // sum(tensor.nbytes for tensor in state.values()))
+        assert self._model is not None, "register a model first"
+        self.sampler.load_adapter_weights(f"{self._model.name}@{step}", state)
+        self._last_requests[step] = time.monotonic()
+        # At least 2: the newest step and one other, for example the starting policy.
+        self._max_served = max(2, SERVED_BYTES // sum(tensor.nbytes for tensor in state.values()))
 
-    def _forget(self, step: int) -> None:
-        """Serve the weights of a step no longer, until somebody asks for them."""
-        assert self._model is not None
-        if self._asked.pop(step, None) is not None:
+    def _stop_serving(self, step: int) -> None:
+        """Unload the weights of a step; the next request for them loads them again."""
+        assert self._model is not None, "register a model first"
+        if self._last_requests.pop(step, None) is not None:
             self.sampler.unload_adapter(f"{self._model.name}@{step}")
 
-    def _forget_oldest(self) -> None:
-        others = [step for step in self._asked if step != self._step]
-        others.sort(key=self._asked.__getitem__, reverse=True)
-        for step in others[self._room - 1 :]:
-            self._forget(step)
+    def _evict(self) -> None:
+        """Unload the least recently used steps; the newest step always stays."""
+        others = [step for step in self._last_requests if step != self._step]
+        others.sort(key=self._last_requests.__getitem__, reverse=True)
+        # Most recently used first; one of the places belongs to the newest step.
+        for step in others[self._max_served - 1 :]:
+            self._stop_serving(step)
 
     def _weights(self, step: int) -> dict[str, Tensor]:
-        """The weights of a step that lies on disk, in the type that is trained."""
+        """Return the weights of a step on disk in float32, the type that is trained."""
         if step == 0:
-            return {name: t.float() for name, t in read_state(self._base_model).items()}
+            return {name: t.float() for name, t in read_state_dict(self._base_model).items()}
         if step not in self.steps():
-            raise UsageError(f"the checkpoint of step {step} is not kept; there are {self.steps()}")
+            raise UsageError(f"the checkpoint of step {step} is not kept; found {self.steps()}")
         return read_weights(self.checkpoint(step))
 
     def _reference(self, step: int) -> dict[str, Tensor]:
+        # Only the last reference policy is kept in memory.
         if step not in self._references:
             on_device = self._weights(step).items()
             self._references = {step: {n: t.to(self._learner.device) for n, t in on_device}}
         return self._references[step]
 
-    def _client(self) -> Any:
-        """An OpenAI client whose transport is the server's application in this process."""
+    def _client(self) -> AsyncOpenAI | None:
+        """Return an OpenAI client whose transport is the server's application in this process."""
         import httpx
         from openai import AsyncOpenAI
 
-        from backends.server.app import Options, make_app
+        from backends.server.app import AppOptions, make_app
 
-        app = make_app(self.sampler, Options(tokens_as_ids=True))
+        app = make_app(self.sampler, AppOptions(tokens_as_ids=True))
         transport = httpx.ASGITransport(app)
         return AsyncOpenAI(
             base_url="http://localhost/v1",
@@ -283,9 +321,9 @@ class EmbeddedArtBackend:
         )
 
 
-def _size(sequences: Sequence[TokenSequence]) -> dict[str, float]:
+def _token_counts(sequences: Sequence[TokenSequence]) -> dict[str, float]:
     return {
         "sequences": float(len(sequences)),
-        "tokens_trained": float(sum(len(sequence.sampled) for sequence in sequences)),
+        "tokens_trained": float(sum(len(sequence.sampled_positions) for sequence in sequences)),
         "tokens_computed": float(sum(len(sequence.ids) for sequence in sequences)),
     }

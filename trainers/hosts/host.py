@@ -1,8 +1,8 @@
-"""The seam between a trainer and whoever holds the weights.
+"""Protocols between the training loop and the holder of the weights.
 
-A host brings two of ART's own things, a registered `TrainableModel` and its `Backend`, and says
-what they can do. The loop trains with `host.backend.train(host.model, groups, **arguments)` and
-plays with `host.policy()`, whatever the host is.
+A host provides two objects of ART, a registered `TrainableModel` and its `Backend`, and states what
+they can do. The loop trains with `host.backend.train(host.model, groups, **arguments)` and plays
+with `host.policy()`, for every host alike.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import JsonValue
 
 if TYPE_CHECKING:
     import art
@@ -22,51 +24,53 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
-    """What a host is made for."""
+    """Everything that a host is made from."""
 
     config: TrainConfig
     folder: Path
-    """The run's folder; what ART writes belongs into its `art`."""
+    """The run's folder; ART writes into its subfolder `art`."""
     settings: Settings
-    """Keys and limits."""
+    """API keys and limits."""
 
 
 class TrainingHost(Protocol):
-    """Holds the weights of one model. Used in one event loop: `open`, then the rest, `close`."""
+    """Holds the weights of one model. Used in one event loop: `open`, the other calls, `close`."""
 
     name: str
     """Its name in the catalog."""
 
     @property
     def model(self) -> art.TrainableModel[Any, Any]:
-        """ART's model, registered; after `open`."""
+        """Return ART's model, registered; only after `open`."""
 
     @property
     def backend(self) -> art.Backend:
-        """ART's backend; after `open`."""
+        """Return ART's backend; only after `open`."""
 
     def preflight(self) -> None:
-        """Look for all that is missing before anything starts (a GPU, packages, a key, disk).
+        """Check for a GPU, packages, keys and disk space before anything starts.
 
-        Raises UsageError or MissingDependency, with everything that is missing in one message.
+        Raises:
+            UsageError, MissingDependency: something is missing; one message names all of it.
         """
 
-    def arguments(self) -> dict[str, Any]:
-        """The config as keyword arguments of `backend.train`.
+    def arguments(self) -> dict[str, JsonValue]:
+        """Return the config as keyword arguments of `backend.train`.
 
-        Raises UsageError for a wish that this host cannot fulfil; nothing is dropped silently.
+        Raises:
+            UsageError: this host does not support a setting. No setting is dropped silently.
         """
 
     async def open(self, step: int) -> int:
         """Register the model and load the weights of a training step; 0 is the base model.
 
-        Later checkpoints were not finished as far as the run knows: a host that can deletes them,
-        and the step is done again. Returns the step that the weights are of, which is a later one
-        where a host cannot go back.
+        The run did not record later checkpoints as finished. A host that can deletes them, and the
+        step is repeated. Returns the step of the loaded weights, which is a later one if the host
+        cannot go back.
         """
 
     def policy(self, step: int | None = None) -> Backend:
-        """Answers with the weights of a training step; with None, always of the newest.
+        """Return a backend that answers with the weights of a step; None: always the newest.
 
         Completions carry `policy_version`. Raises UsageError for a step that is not kept.
         """
@@ -75,13 +79,13 @@ class TrainingHost(Protocol):
         """Delete the checkpoints of all other steps."""
 
     def checkpoint(self, step: int) -> Path | None:
-        """The folder that holds a step's weights, where they lie on this machine."""
+        """Return the folder of a step's weights; None if it is not on this machine."""
 
     async def close(self) -> None:
-        """Give back processes, threads, connections and memory."""
+        """Release processes, threads, connections and memory."""
 
 
 class HostFactory(Protocol):
-    """What the catalog's kind "host" holds. Making a host starts nothing."""
+    """Entry of the catalog's kind `host`. Making a host starts nothing."""
 
     def __call__(self, request: HostRequest) -> TrainingHost: ...

@@ -1,6 +1,6 @@
-"""`--host local`: ART's LocalBackend, on a GPU: vLLM answers, unsloth trains a LoRA adapter.
+"""The local host: ART's LocalBackend on a GPU. vLLM answers, unsloth trains a LoRA adapter.
 
-`art.local` changes how processes start and patches asyncio, so it is imported by `open` alone.
+`art.local` changes the start method of processes and patches asyncio, so only `open` imports it.
 """
 
 from __future__ import annotations
@@ -12,43 +12,53 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue
+
 from arena.core.errors import ArenaError, UsageError
-from backends.openai_wire import one_line, shortened
+from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK
-from trainers.hosts.arguments import EMBEDDED_ONLY, differs, refusal, refuse, train_arguments
-from trainers.hosts.guarded import GuardedBackend, opened
+from trainers.hosts.arguments import (
+    EMBEDDED_ONLY,
+    describe_unsupported,
+    is_changed,
+    raise_unsupported,
+    train_arguments,
+)
+from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open
 from trainers.hosts.host import HostRequest
-from trainers.hosts.megatron import import_what_needs_megatron
-from trainers.hosts.policy import HostedPolicy, Served, server_of
+from trainers.hosts.megatron_stub import import_model_config
+from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
 from trainers.hosts.preflight import (
-    cuda_missing,
-    disk_missing,
-    packages_missing,
-    refuse_unless_empty,
-    runtime_missing,
+    cuda_problem,
+    disk_problem,
+    packages_problem,
+    raise_problems,
+    runtime_problem,
 )
 from trainers.hosts.weight_sync.adapters import RemoteAdapters
 from trainers.runs.records import RunFiles
 
 if TYPE_CHECKING:
     import art
+    from art.dev import InternalModelConfig
+    from art.dev.engine import EngineArgs
 
     from arena.llm.backend import Backend
     from backends.openai_http import HTTPBackend
     from trainers.config.config import TrainConfig
 
 DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
-"""The one of ART's examples: its chat template renders a chat as it was sampled."""
+"""The model of ART's examples: its chat template renders a chat as it was sampled."""
 LORA_RANKS = (16, 32, 64, 128, 256, 512)
-"""What vLLM makes room for."""
-MODEL_SEQUENCE = 32_768
-"""Tokens of the longest chat, unless --max-context-tokens says otherwise; ART's default."""
-PACKING = 2_048
+"""The ranks for which vLLM can reserve memory."""
+DEFAULT_SEQUENCE_LENGTH = 32_768
+"""Tokens of the longest chat without --max-context-tokens; ART's default."""
+SEQUENCE_MULTIPLE = 2_048
 """ART rounds the longest chat up to a multiple of this."""
 
 
 def local_host(request: HostRequest) -> LocalHost:
-    """The catalog's `host` of the name `local`."""
+    """Return the catalog's `host` of the name `local`."""
     return LocalHost(request)
 
 
@@ -61,112 +71,127 @@ class LocalHost:
         self._request = request
         self._base_model = request.config.base_model or DEFAULT_MODEL
         self._model: art.TrainableModel[Any, Any] | None = None
-        self._backend: GuardedBackend | None = None
+        self._backend: ErrorTranslatingBackend | None = None
         self._server: HTTPBackend | None = None
-        self._first = 0
-        """The step whose adapter vLLM was started with; ART loads all that come after it."""
+        self._first_step = 0
+        """The step whose adapter vLLM was started with; ART loads all later ones."""
         self._loaded: set[int] = set()
-        """Earlier steps that we have loaded into vLLM."""
+        """Earlier steps that this host has loaded into vLLM."""
         self._loading = asyncio.Lock()
 
     @property
     def model(self) -> art.TrainableModel[Any, Any]:
-        return opened(self._model)
+        return require_open(self._model)
 
     @property
     def backend(self) -> art.Backend:
-        return opened(self._backend)
+        return require_open(self._backend)
 
     def preflight(self) -> None:
-        missing = [cuda_missing(), packages_missing(), runtime_missing()]
-        missing.append(disk_missing(self._request.folder))
+        problems = [cuda_problem(), packages_problem(), runtime_problem()]
+        problems.append(disk_problem(self._request.folder))
         if self._base_model == "scratch":
-            missing.append("a model from scratch is the embedded host's (--host embedded)")
-        refuse_unless_empty(self.name, missing)
+            problems.append("only --trainer-host embedded trains a model from scratch")
+        raise_problems(self.name, problems)
 
-    def arguments(self) -> dict[str, Any]:
-        config = self._request.config
-        refused = [refusal(config, "server", EMBEDDED_ONLY)] if config.server else []
-        if differs(config, "device") and config.device != "cuda":
-            refused.append(refusal(config, "device", EMBEDDED_ONLY))
-        refuse(f"--host {self.name}", refused)
-        train = _signature if self._backend is None else self._backend.inner.train
-        return train_arguments(config, train, host=f"--host {self.name}")
+    def arguments(self) -> dict[str, JsonValue]:
+        config, host = self._request.config, f"--trainer-host {self.name}"
+        unsupported = []
+        if config.server:
+            unsupported.append(describe_unsupported(config, "server", EMBEDDED_ONLY))
+        if is_changed(config, "device") and config.device != "cuda":
+            unsupported.append(describe_unsupported(config, "device", EMBEDDED_ONLY))
+        raise_unsupported(host, unsupported)
+        train = _train_signature if self._backend is None else self._backend.inner.train
+        return train_arguments(config, train, host=host)
 
     async def open(self, step: int) -> int:
         try:
             await self._open(step)
         except BaseException:
-            await self.close()  # Else vLLM would live on, and hold the GPU's memory.
+            await self.close()  # vLLM would continue to run and hold the GPU's memory.
             raise
         return step
 
     async def _open(self, step: int) -> None:
-        go_back(self._folder() / "checkpoints", step)
-        backend = GuardedBackend(self._load(), f"--host {self.name}", self._hint())
+        # Before ART starts, since it continues from the newest checkpoint that it finds.
+        delete_later_checkpoints(self._folder() / "checkpoints", step)
+        log = self._folder() / "logs" / "vllm-runtime.log"
+        backend = ErrorTranslatingBackend(
+            self._load_backend(), f"--trainer-host {self.name}", f"; vLLM's log is {log}"
+        )
         from trainers.hosts.model import trainable_model
 
         config, folder = self._request.config, self._request.folder
         internal = internal_config(config)
-        self._model = trainable_model(config, folder, self._base_model, _internal_config=internal)
+        self._model = trainable_model(config, folder, self._base_model, internal=internal)
         self._backend = backend
         await self._model.register(backend)
-        self._first = step
-        self._server = server_of(self._model, self._request, self.name)
+        self._first_step = step
+        self._server = inference_server(self._model, self._request, self.name)
 
-    def _load(self) -> art.Backend:
-        import_module("trainers.hosts.art")  # ART is loaded quietly by that module alone.
+    def _load_backend(self) -> art.Backend:
+        import_module("trainers.hosts.art")  # Imports ART first, and quietly.
         try:
-            import_what_needs_megatron()
+            import_model_config()
             from art.local import LocalBackend
 
             return LocalBackend(path=f"{self._request.folder.absolute() / 'art'}")
         except (ImportError, OSError, RuntimeError, ValueError, AttributeError) as error:
-            said = shortened(one_line(str(error)))
-        raise ArenaError(f"--host {self.name}: ART's LocalBackend cannot be imported: {said}")
-
-    def _hint(self) -> str:
-        return f"; vLLM's log is {self._folder() / 'logs' / 'vllm-runtime.log'}"
-
-    def policy(self, step: int | None = None) -> Backend:
-        if step is not None and self.checkpoint(step) is None:
-            raise UsageError(f"the weights of step {step} are not kept in {self._folder()}")
-        context = self._request.config.max_context_tokens or None
-        return HostedPolicy(
-            opened(self._server), self._serve, step, model=self.model.name, context_length=context
+            cause = safe_excerpt(str(error))
+        # Outside of `except`, so that ART's traceback is not the error's context.
+        raise ArenaError(
+            f"--trainer-host {self.name}: ART's LocalBackend cannot be imported: {cause}"
         )
 
-    async def _serve(self, step: int | None) -> Served:
-        newest = await self.model.get_step()
-        wanted = newest if step is None else step
-        if wanted < self._first:
-            await self._load_adapter(wanted)
-        return Served(self.model.get_inference_name(wanted), wanted)
+    def policy(self, step: int | None = None) -> Backend:
+        if step is not None:
+            self._kept_checkpoint(step)
+        context = self._request.config.max_context_tokens or None
+        return HostedPolicy(
+            require_open(self._server),
+            self._serve,
+            step,
+            model=self.model.name,
+            context_length=context,
+        )
+
+    def _kept_checkpoint(self, step: int) -> Path:
+        folder = self.checkpoint(step)
+        if folder is None:
+            raise UsageError(f"the weights of step {step} are not kept in {self._folder()}")
+        return folder
+
+    async def _serve(self, step: int | None) -> ServedWeights:
+        step = await self.model.get_step() if step is None else step
+        if step < self._first_step:
+            await self._load_adapter(step)
+        return ServedWeights(self.model.get_inference_name(step), step)
 
     async def _load_adapter(self, step: int) -> None:
-        """Make vLLM answer with an earlier step, once; ART loads the newest one only."""
+        """Load an earlier step into vLLM, once; ART itself loads the newest step only."""
+        # One at a time: games that need the same step must not load it twice.
         async with self._loading:
-            if step in self._loaded:
-                return
-            folder = self.checkpoint(step)
-            if folder is None:
-                raise UsageError(f"the weights of step {step} are not kept in {self._folder()}")
-            await self._adapters().load(self.model.get_inference_name(step), folder)
-            self._loaded.add(step)
+            if step not in self._loaded:
+                folder = self._kept_checkpoint(step)
+                await self._adapters().load(self.model.get_inference_name(step), folder)
+                self._loaded.add(step)
 
     def _adapters(self) -> RemoteAdapters:
         model = self.model
-        return RemoteAdapters(opened(model.inference_base_url), model.inference_api_key or "")
+        return RemoteAdapters(require_open(model.inference_base_url), model.inference_api_key or "")
 
     async def keep(self, steps: Collection[int]) -> None:
-        """The newest step and the one that the KL penalty refers to are kept in any case."""
+        """Delete the checkpoints of other steps, but not the newest and the KL reference."""
         config = self._request.config
         kept = {*steps, await self.model.get_step()}
+        # The next update reads the weights of its KL reference.
         if config.kl_coef:
             kept.add(config.reference_step(max(kept)))
-        backend = opened(self._backend)
+        backend = require_open(self._backend)
+        # vLLM first, then the files: no adapter may lose its files while it is served.
         pruning = backend.prune_model_adapters(self.model, retain_steps=kept)
-        await backend.guarded("unloading adapters", pruning)
+        await backend.call("unloading adapters", pruning)
         for step in sorted(self._loaded - kept):
             await self._adapters().unload(self.model.get_inference_name(step))
             self._loaded.discard(step)
@@ -186,34 +211,41 @@ class LocalHost:
             await self._backend.close()
 
 
-def go_back(checkpoints: Path, step: int) -> None:
-    """Delete the later checkpoints: ART goes on from the newest, whole or half-written.
+def delete_later_checkpoints(checkpoints: Path, step: int) -> None:
+    """Delete the checkpoints after `step`: ART continues from the newest, even a partial one.
 
-    Raises ArenaError if the step itself is not there to go on from; of step 0 ART makes a new one.
+    Raises:
+        ArenaError: the step itself is missing. ART creates step 0 if necessary.
     """
     if step and not (checkpoints / f"{step:04d}").is_dir():
-        raise ArenaError(f"the weights of step {step} are not in {checkpoints}; begin with --fresh")
+        raise ArenaError(f"the weights of step {step} are not in {checkpoints}; start with --fresh")
     for folder in checkpoints.glob("[0-9]*"):
         if folder.name.isdigit() and int(folder.name) > step:
             shutil.rmtree(folder)
 
 
-def internal_config(config: TrainConfig) -> dict[str, Any]:
-    """What ART calls its internal config: the adapter's size, and what vLLM makes room for."""
+def internal_config(config: TrainConfig) -> InternalModelConfig:
+    """Return ART's internal config: the size of the adapter, and vLLM's limits."""
     rank = config.lora_rank or DEFAULT_LORA_RANK
-    served = next(each for each in LORA_RANKS if rank <= each)
-    context = config.max_context_tokens or MODEL_SEQUENCE
-    engine = {"max_lora_rank": served, "max_loras": 4 if "past" in config.opponents else 2}
+    context = config.max_context_tokens or DEFAULT_SEQUENCE_LENGTH
+    engine: EngineArgs = {
+        # The smallest rank that vLLM can serve and that holds this adapter.
+        "max_lora_rank": next(served for served in LORA_RANKS if rank <= served),
+        # Past policies as opponents are adapters that answer beside the newest one.
+        "max_loras": 4 if "past" in config.opponents else 2,
+    }
     if config.max_context_tokens:
         engine["max_model_len"] = config.max_context_tokens
+    rounded = -(-context // SEQUENCE_MULTIPLE) * SEQUENCE_MULTIPLE  # Rounded up.
     return {
-        "peft_args": {"r": rank, "lora_alpha": config.lora_alpha},
-        "init_args": {"max_seq_length": -(-context // PACKING) * PACKING},
+        # ART declares an int, PEFT takes any number.
+        "peft_args": {"r": rank, "lora_alpha": config.lora_alpha},  # type: ignore[typeddict-item]
+        "init_args": {"max_seq_length": rounded},
         "engine_args": engine,
     }
 
 
-def _signature(
+def _train_signature(
     *,
     learning_rate: object = ...,
     loss_fn: object = ...,
@@ -230,7 +262,7 @@ def _signature(
     kimi_k2_tau: object = ...,
     truncated_importance_sampling: object = ...,
 ) -> None:
-    """The keywords of LocalBackend.train that a TrainConfig may mean.
+    """Declare the keywords of LocalBackend.train that a TrainConfig can set.
 
-    Needed before `open`, since art.local must not be imported then.
+    `arguments` needs them before `open`, when art.local must not be imported yet.
     """

@@ -1,4 +1,4 @@
-"""The weights of a training step behind an OpenAI-compatible server, as a Backend of arena."""
+"""The weights of a training step behind an OpenAI-compatible server, as a backend of arena."""
 
 from __future__ import annotations
 
@@ -17,34 +17,35 @@ if TYPE_CHECKING:
 
     from trainers.hosts.host import HostRequest
 
-MOST_CONNECTIONS = 256
+MAX_CONNECTIONS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """The weights that a request is for."""
+class ServedWeights:
+    """The weights that answer a request."""
 
     name: str
-    """What the server calls them."""
+    """The model's name at the server."""
     step: int
 
 
 class HostedPolicy:
     """Answers with the weights of one step, or with `step` None of the newest.
 
-    Which those are is asked at every call, since a step may have been trained meanwhile. The
-    connections belong to the host, which closes them.
+    The newest step is looked up at every call, since one may have been trained meanwhile. The host
+    owns the connections and closes them.
     """
 
     def __init__(
         self,
         server: HTTPBackend,
-        serve: Callable[[int | None], Awaitable[Served]],
+        serve: Callable[[int | None], Awaitable[ServedWeights]],
         step: int | None,
         *,
         model: str,
         context_length: int | None,
     ) -> None:
+        """`serve` makes a step (None: the newest) available and returns its name at the server."""
         self.model = model
         self.context_length = context_length
         self._server = server
@@ -52,9 +53,16 @@ class HostedPolicy:
         self._step = step
 
     async def complete(self, request: Request) -> Completion:
-        wanted = self._step if request.policy_version is None else request.policy_version
-        served = await self._serve(wanted)
+        """Return the completion with the `policy_version` of the weights that answered.
+
+        Raises:
+            BackendError: the server failed, or answered with another step's weights.
+        """
+        # A request may ask for one version; it takes precedence over the policy's own step.
+        step = self._step if request.policy_version is None else request.policy_version
+        served = await self._serve(step)
         completion = await self._server.complete_with(served.name, request)
+        # None: the server does not report a version, and its name for the model must do.
         if completion.policy_version not in {None, served.step}:
             raise BackendError(
                 f"{self._server.url} answered with the weights of step "
@@ -64,18 +72,18 @@ class HostedPolicy:
         return replace(completion, policy_version=served.step)
 
     async def close(self) -> None:
-        """The host closes the connections, which all its policies share."""
+        """Do nothing: all policies of a host share its connections, which the host closes."""
 
 
-def server_of(model: art.TrainableModel[Any, Any], request: HostRequest, host: str) -> HTTPBackend:
-    """The server at which ART has registered the model.
-
-    A game has one question in flight, so as many connections as there are games are enough.
-    """
+def inference_server(
+    model: art.TrainableModel[Any, Any], request: HostRequest, host: str
+) -> HTTPBackend:
+    """Return the server at which ART has registered the model. Raises ArenaError without one."""
     url, key = model.inference_base_url, model.inference_api_key
     if url is None or key is None:
-        raise ArenaError(f"--host {host}: ART has registered {model.name} at no server")
+        raise ArenaError(f"--trainer-host {host}: ART has registered {model.name} at no server")
     limits = request.settings.service.limits(host)
-    games = min(request.config.max_concurrent, MOST_CONNECTIONS)
+    # Each game has at most one request in flight, so one connection per game is enough.
+    games = min(request.config.max_concurrent, MAX_CONNECTIONS)
     limits = limits.model_copy(update={"concurrency": max(limits.concurrency, games)})
     return HTTPBackend(url.rstrip("/"), model.name, limits, SecretStr(key))

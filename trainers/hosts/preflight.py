@@ -1,6 +1,7 @@
-"""What a host needs of this machine, looked for before anything starts.
+"""Checks of this machine before a host starts.
 
-ART finds out late, in a child process, and says it with a traceback.
+ART finds the same problems late, in a child process, and reports them as a traceback. Each check
+returns the problem in words, and an empty string if there is none.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ LOCAL_PACKAGES = (
     "accelerate", "bitsandbytes", "peft", "pyarrow", "torch", "torchao", "transformers", "trl",
     "unsloth", "unsloth_zoo", "wandb",
 )  # fmt: skip
-"""Of what openpipe-art[backend] brings, that which is imported in training."""
+"""The packages of openpipe-art[backend] that training imports."""
 LOCAL_INSTALL = "pip install 'arena-games[gpu]'"
 LOCAL_TORCH = "2.10"
-"""openpipe-art[backend] 0.5.18 pins torch 2.10.0; the embedded host runs on another."""
+"""openpipe-art[backend] 0.5.18 pins torch 2.10.0; the embedded host runs on another version."""
 RUNTIME_VARIABLE = "ART_VLLM_RUNTIME_BIN"
 RUNTIME_CACHE_VARIABLE = "ART_VLLM_RUNTIME_CACHE_DIR"
 FREE_GB = 10.0
-"""Less than this, and neither a base model nor vLLM's environment has room."""
+"""With less free disk space there is no room for a base model or vLLM's environment."""
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 def is_hub_id(base_model: str) -> bool:
-    """Whether this is a Hugging Face id (OWNER/NAME) and not a folder or a name of ours."""
+    """Return whether this is a Hugging Face id (OWNER/NAME), not a folder or a bundled model."""
     return bool(_HUB_ID.fullmatch(base_model)) and not Path(base_model).exists()
 
 
-def cuda_missing() -> str:
-    """Why no CUDA device can be used; empty if one can."""
+def cuda_problem() -> str:
+    """Return why no CUDA device can be used; empty if one can."""
     if find_spec("torch") is None:
         return "torch is not installed"
     import torch
@@ -49,57 +50,61 @@ def cuda_missing() -> str:
     return f"there is no CUDA device (torch {torch.__version__}, a {build} build)"
 
 
-def packages_missing() -> str:
-    """Which packages of openpipe-art[backend] are missing, and what to do; empty if none is."""
+def packages_problem() -> str:
+    """Return which packages of openpipe-art[backend] are missing, and the remedy."""
     missing = [name for name in LOCAL_PACKAGES if find_spec(name) is None]
     if not missing:
         return ""
-    said = f"openpipe-art[backend] is not installed (missing: {', '.join(missing)})"
+    problem = f"openpipe-art[backend] is not installed (missing: {', '.join(missing)})"
     try:
         torch = version("torch")
     except PackageNotFoundError:
         torch = ""
     if torch and not torch.startswith(LOCAL_TORCH):
-        said += (
-            f", and it cannot be added here: it wants torch {LOCAL_TORCH}, the embedded host "
-            f"brought {torch}; make a new virtual environment and there"
+        problem += (
+            f", and it cannot be added here: it needs torch {LOCAL_TORCH}, and the embedded host "
+            f"has installed torch {torch}; create a new virtual environment and run there"
         )
-    return f"{said}: {LOCAL_INSTALL}"
+    return f"{problem}: {LOCAL_INSTALL}"
 
 
-def runtime_missing() -> str:
-    """Why ART cannot start its vLLM, which lives in an environment of its own; empty if it can."""
-    if named := os.environ.get(RUNTIME_VARIABLE):
-        program = (shlex.split(named) or [""])[0]
+def runtime_problem() -> str:
+    """Return why ART cannot start its vLLM, which has an environment of its own."""
+    if command := os.environ.get(RUNTIME_VARIABLE):
+        # The variable holds a command with arguments, of which the first word is the program.
+        program = (shlex.split(command) or [""])[0]
         if shutil.which(program):
             return ""
-        return f"{RUNTIME_VARIABLE}={named}: there is no such program"
+        return f"{RUNTIME_VARIABLE}={command}: there is no such program"
     cache = os.environ.get(RUNTIME_CACHE_VARIABLE) or "~/.cache/art/vllm_runtime"
     installed = Path(cache).expanduser().glob("*/.venv/bin/art-vllm-runtime-server")
     if shutil.which("uv") or any(installed):
         return ""
     return (
-        "`uv` is not installed; with it ART makes vLLM's own environment, once, over the network "
-        f"(pip install uv, or set {RUNTIME_VARIABLE} to an art-vllm-runtime-server)"
+        "`uv` is not installed; ART uses it to create vLLM's own environment, once, over the "
+        f"network (pip install uv, or set {RUNTIME_VARIABLE} to an art-vllm-runtime-server)"
     )
 
 
-def disk_missing(folder: Path) -> str:
-    """Whether too little is free where the run and the models lie; empty if there is enough."""
+def disk_problem(folder: Path) -> str:
+    """Return where less than FREE_GB are free: in the run's folder, or at home for models."""
     for place in (folder.absolute(), Path.home()):
-        existing = next(each for each in (place, *place.parents) if each.exists())
+        # The folder of the run may not exist yet: its nearest existing parent is on the same disk.
+        existing = next(path for path in (place, *place.parents) if path.exists())
         free = shutil.disk_usage(existing).free / 1e9
         if free < FREE_GB:
-            return f"only {free:.1f} GB are free in {existing}; {FREE_GB:g} GB are little enough"
+            return f"only {free:.1f} GB are free in {existing}; at least {FREE_GB:g} GB are needed"
     return ""
 
 
-def refuse_unless_empty(host: str, missing: Sequence[str]) -> None:
-    """Raises UsageError with all that is missing in one message; empty strings are nothing."""
-    found = [each for each in missing if each]
-    if not found:
+def raise_problems(host: str, problems: Sequence[str]) -> None:
+    """Raise UsageError with all problems in one message; empty strings are ignored."""
+    problems = [problem for problem in problems if problem]
+    if not problems:
         return
-    if len(found) == 1:
-        raise UsageError(f"--host {host} cannot run here: {found[0]}")
-    numbered = "; ".join(f"({number}) {each}" for number, each in enumerate(found, 1))
-    raise UsageError(f"--host {host} cannot run here, for {len(found)} reasons: {numbered}")
+    if len(problems) == 1:
+        raise UsageError(f"--trainer-host {host} cannot run here: {problems[0]}")
+    numbered = "; ".join(f"({number}) {text}" for number, text in enumerate(problems, 1))
+    raise UsageError(
+        f"--trainer-host {host} cannot run here, for {len(problems)} reasons: {numbered}"
+    )

@@ -1,7 +1,7 @@
-"""`--host serverless`: W&B's hosted trainer through ART's ServerlessBackend. It costs money.
+"""The serverless host: W&B's hosted trainer through ART's ServerlessBackend. It costs money.
 
-Everything goes to one URL: registration, checkpoints, training jobs and chat completions.
-ARENA_SERVERLESS_URL names another one than W&B's; WANDB_ENTITY names the team that pays.
+Registration, checkpoints, training jobs and chat completions all use one URL. ARENA_SERVERLESS_URL
+replaces W&B's; WANDB_ENTITY names the team that pays.
 """
 
 from __future__ import annotations
@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import openai
+from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError, UsageError
-from backends.openai_wire import failure, one_line, retry_after, said_in, shortened, without
-from trainers.hosts.arguments import differs, refusal, refuse, train_arguments
-from trainers.hosts.guarded import GuardedBackend, opened
+from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
+from trainers.hosts.arguments import (
+    EMBEDDED_OR_LOCAL,
+    describe_unsupported,
+    is_changed,
+    raise_unsupported,
+    train_arguments,
+)
+from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open
 from trainers.hosts.host import HostRequest
-from trainers.hosts.policy import HostedPolicy, Served, server_of
-from trainers.hosts.preflight import is_hub_id, refuse_unless_empty
+from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
+from trainers.hosts.preflight import is_hub_id, raise_problems
 
 if TYPE_CHECKING:
     import art
@@ -38,20 +45,20 @@ KEY = "WANDB_API_KEY"
 URL_VARIABLE = "ARENA_SERVERLESS_URL"
 ENTITY_VARIABLE = "WANDB_ENTITY"
 AMBIGUOUS = frozenset({408, 502, 504})
-"""After these a gateway gave up waiting; what stands behind it may have accepted the job."""
+"""HTTP statuses of a gateway that stopped waiting; the server may have accepted the job."""
 
-NOT_HERE = {
+UNSUPPORTED = {
     "server": "leave it out: W&B serves the model that it trains",
     "lora_rank": "leave it out: W&B chooses the adapter's size",
     "lora_alpha": "leave it out: W&B chooses the adapter's scale",
-    "device": "leave it out: nothing is computed here",
-    "guided": "leave it out, or take --host embedded or local",
+    "device": "leave it out: nothing is computed on this machine",
+    "guided": EMBEDDED_OR_LOCAL,
 }
-"""Settings that mean nothing to W&B, and what to do."""
+"""Settings without a meaning at W&B, and the remedy."""
 
 
 def serverless_host(request: HostRequest) -> ServerlessHost:
-    """The catalog's `host` of the name `serverless`."""
+    """Return the catalog's `host` of the name `serverless`."""
     return ServerlessHost(request)
 
 
@@ -64,57 +71,60 @@ class ServerlessHost:
         self._request = request
         self._base_model = request.config.base_model or DEFAULT_MODEL
         self._model: Trainable | None = None
-        self._backend: GuardedServerless | None = None
+        self._backend: ServerlessArtBackend | None = None
         self._server: HTTPBackend | None = None
 
     @property
     def model(self) -> Trainable:
-        return opened(self._model)
+        return require_open(self._model)
 
     @property
     def backend(self) -> art.Backend:
-        return opened(self._backend)
+        return require_open(self._backend)
 
     def preflight(self) -> None:
-        missing = []
-        if not self._key():
-            missing.append(f"{KEY} is not set (in the environment or in .env)")
+        problems = []
+        if not self._setting(KEY):
+            problems.append(f"{KEY} is not set (in the environment or in .env)")
         if not is_hub_id(self._base_model):
-            missing.append(
-                f"'{self._base_model}' is no model that W&B trains; {DEFAULT_MODEL} is one"
+            problems.append(
+                f"W&B does not train '{self._base_model}'; it trains {DEFAULT_MODEL}, for example"
             )
-        refuse_unless_empty(self.name, missing)
+        raise_problems(self.name, problems)
 
-    def arguments(self) -> dict[str, Any]:
-        config, host = self._request.config, f"--host {self.name}"
-        changed = [field for field in NOT_HERE if differs(config, field)]
-        refuse(host, [refusal(config, field, NOT_HERE[field]) for field in changed])
+    def arguments(self) -> dict[str, JsonValue]:
+        config, host = self._request.config, f"--trainer-host {self.name}"
+        changed = [field for field in UNSUPPORTED if is_changed(config, field)]
+        raise_unsupported(
+            host, [describe_unsupported(config, field, UNSUPPORTED[field]) for field in changed]
+        )
         return train_arguments(config, _serverless_class().train, host=host)
 
     async def open(self, step: int) -> int:
-        """W&B cannot go back: a later step than the run knows of is gone on from."""
+        """Register the model. W&B cannot go back: a later step than `step` is continued from."""
         try:
             return await self._open(step)
         except BaseException:
-            await self.close()  # Nobody closes what could not be opened.
+            await self.close()  # The caller does not close a host that it could not open.
             raise
 
     async def _open(self, step: int) -> int:
         from trainers.hosts.model import trainable_model
 
-        key, url = self._key(), self._setting(URL_VARIABLE)
-        self._backend = GuardedServerless(_serverless_class()(api_key=key, base_url=url), key)
+        key, url = self._setting(KEY) or "", self._setting(URL_VARIABLE)
+        self._backend = ServerlessArtBackend(_serverless_class()(api_key=key, base_url=url), key)
         config, folder = self._request.config, self._request.folder
         entity = self._setting(ENTITY_VARIABLE)
         self._model = trainable_model(config, folder, self._base_model, entity=entity)
         await self._model.register(self._backend)
-        await self._backend.look_for_steps(self._model)
+        # W&B decides which step the model is at, since it cannot go back.
+        await self._backend.refresh_steps(self._model)
         if self._backend.newest < step:
             raise ArenaError(
-                f"--host {self.name}: W&B keeps {self._model.name} up to step "
-                f"{self._backend.newest} only, and the run stands at {step}; begin with --fresh"
+                f"--trainer-host {self.name}: W&B keeps {self._model.name} only up to step "
+                f"{self._backend.newest}, but the run is at step {step}; start with --fresh"
             )
-        self._server = server_of(self._model, self._request, self.name)
+        self._server = inference_server(self._model, self._request, self.name)
         return self._backend.newest
 
     def policy(self, step: int | None = None) -> Backend:
@@ -122,32 +132,36 @@ class ServerlessHost:
             self._check_kept(step)
         context = self._request.config.max_context_tokens or None
         return HostedPolicy(
-            opened(self._server), self._serve, step, model=self.model.name, context_length=context
+            require_open(self._server),
+            self._serve,
+            step,
+            model=self.model.name,
+            context_length=context,
         )
 
     def _check_kept(self, step: int) -> None:
-        backend = opened(self._backend)
+        backend = require_open(self._backend)
         if step not in {*backend.steps, backend.newest}:
             kept = ", ".join(map(str, sorted(backend.steps))) or "none"
             raise UsageError(f"W&B does not keep the weights of step {step} (kept: {kept})")
 
-    async def _serve(self, step: int | None) -> Served:
-        """By its step where W&B has a checkpoint of it: `latest` may lag behind a training job."""
-        backend = opened(self._backend)
-        wanted = backend.newest if step is None else step
-        self._check_kept(wanted)
-        listed = wanted if wanted in backend.steps else None
-        return Served(self.model.get_inference_name(listed), wanted)
+    async def _serve(self, step: int | None) -> ServedWeights:
+        backend = require_open(self._backend)
+        step = backend.newest if step is None else step
+        self._check_kept(step)
+        # By its number wherever W&B has a checkpoint: `latest` may lag behind a training job.
+        listed = step if step in backend.steps else None
+        return ServedWeights(self.model.get_inference_name(listed), step)
 
     async def keep(self, steps: Collection[int]) -> None:
-        """The newest step is kept in any case: W&B trains on from it."""
-        backend = opened(self._backend)
-        await backend.look_for_steps(self.model)
+        """Delete the checkpoints of other steps, but not the newest: W&B continues from it."""
+        backend = require_open(self._backend)
+        await backend.refresh_steps(self.model)
         await backend._delete_checkpoint_files(self.model, sorted({*steps, backend.newest}))
-        await backend.look_for_steps(self.model)
+        await backend.refresh_steps(self.model)
 
     def checkpoint(self, step: int) -> Path | None:
-        """None: the weights are at W&B."""
+        """Return None: the weights are at W&B."""
         return None
 
     async def close(self) -> None:
@@ -156,107 +170,121 @@ class ServerlessHost:
         if self._backend is not None:
             await self._backend.close()
 
-    def _key(self) -> str:
-        return self._setting(KEY) or ""
-
     def _setting(self, name: str) -> str | None:
         value = self._request.settings.secret(name)
         return value.get_secret_value().strip() if value else None
 
 
-class GuardedServerless(GuardedBackend):
-    """Knows which steps W&B keeps, and what a failure has left behind there."""
+class ServerlessArtBackend(ErrorTranslatingBackend):
+    """Tracks the steps that W&B keeps, and whether a failed request has started a job."""
 
     def __init__(self, inner: ServerlessBackend, key: str) -> None:
-        super().__init__(inner, "--host serverless")
+        super().__init__(inner, "--trainer-host serverless")
         self.newest = 0
         self.steps: frozenset[int] = frozenset()
-        """The checkpoints at W&B."""
+        """Steps with a checkpoint at W&B."""
         self._serverless = inner
         self._url = inner._base_url.rstrip("/")
         self._key = key
 
-    async def look_for_steps(self, model: Trainable) -> None:
-        self.steps = await self.guarded("looking for checkpoints", self._listed(model))
+    async def refresh_steps(self, model: Trainable) -> None:
+        """Read from W&B which checkpoints exist."""
+        self.steps = await self.call("looking for checkpoints", self._list_steps(model))
         self.newest = max(self.steps, default=0)
 
-    async def _listed(self, model: Trainable) -> frozenset[int]:
-        checkpoints = self._serverless._client.models.checkpoints  # ART lists them for itself only.
+    async def _list_steps(self, model: Trainable) -> frozenset[int]:
+        checkpoints = self._serverless._client.models.checkpoints  # ART has no public call for it.
         rows = checkpoints.list(model_id=str(model.id))
         return frozenset([row.step async for row in rows])
 
     async def train(
         self, model: Trainable, trajectory_groups: Iterable[art.TrajectoryGroup], **kwargs: Any
     ) -> TrainResult:
-        """Train, once: a job whose end was not seen is looked for among the checkpoints."""
+        """Train one step, exactly once.
+
+        If the end of the job was not seen, a new checkpoint shows that the job has finished.
+        """
         groups = list(trajectory_groups)
-        training = self.inner.train(model, groups, **kwargs)
-        outcome = await self.tried("training", training)
+        outcome = await self.attempt("training", self.inner.train(model, groups, **kwargs))
         if isinstance(outcome, ArenaError):
+            # Retryable only if no job was started: the caller sends it again.
             if isinstance(outcome, BackendError) and outcome.retryable:
                 raise outcome
-            outcome = await self._trained_after_all(model, outcome)
+            outcome = await self._finished_step(model, outcome)
+        # Kept here, since the list of checkpoints is read only by `refresh_steps`.
         self.newest = outcome.step
         self.steps |= {outcome.step}
         return outcome
 
-    async def _trained_after_all(self, model: Trainable, error: ArenaError) -> TrainResult:
+    async def _finished_step(self, model: Trainable, error: ArenaError) -> TrainResult:
+        """Return the step that a lost job has trained. Raises `error` if there is none."""
         from trainers.hosts.art import TrainResult
 
-        before = self.newest
-        step = await self.tried("looking for checkpoints", self.inner._get_step(model))
-        if isinstance(step, ArenaError) or step <= before:
+        step = await self.attempt("looking for checkpoints", self.inner._get_step(model))
+        # A step above the newest known one can only come from this job.
+        if isinstance(step, ArenaError) or step <= self.newest:
             raise error
         return TrainResult(step=step)
 
-    def explain(self, error: Exception, doing: str) -> ArenaError:
+    def translate(self, error: Exception, operation: str) -> ArenaError:
         if isinstance(error, openai.APIStatusError):
-            return self._refused(error, doing)
+            return self._translate_status(error, operation)
         if isinstance(error, openai.APIConnectionError):
-            return self._cut_off(error, doing)
-        said = shortened(without(one_line(f"{error}"), self._key)) or type(error).__name__
-        # ART raises a bare RuntimeError when W&B reports `training_failed`: the job is over then,
-        # and has left no checkpoint.
-        over = isinstance(error, RuntimeError) and said.startswith("Training job failed")
-        message = f"{self.name}: {said}" if over else f"{self.name}: {doing} failed: {said}"
+            return self._translate_connection(error, operation)
+        cause = safe_excerpt(f"{error}", self._key) or type(error).__name__
+        # ART raises a bare RuntimeError when W&B reports `training_failed`. Then the job is over
+        # and has left no checkpoint, so it can be repeated.
+        over = isinstance(error, RuntimeError) and cause.startswith("Training job failed")
+        message = f"{self.name}: {cause}" if over else f"{self.name}: {operation} failed: {cause}"
         return BackendError(message, "server_error" if over else "bad_response", retryable=over)
 
-    def _refused(self, error: openai.APIStatusError, doing: str) -> ArenaError:
+    def _translate_status(self, error: openai.APIStatusError, operation: str) -> BackendError:
         response = error.response
-        said, wait = said_in(response.text), retry_after(response.headers.get("retry-after"))
-        found = failure(response.status_code, said, self._url, wait, self._key)
-        asked = response.request.method == "POST"  # Else the job was accepted, and is running.
-        known = doing != "training" or (asked and response.status_code not in AMBIGUOUS)
+        body, wait = (
+            extract_message(response.text),
+            parse_retry_after(response.headers.get("retry-after")),
+        )
+        problem = status_error(response.status_code, body, self._url, wait, self._key)
+        # Only the POST starts a job. If a later request failed, the job is running.
+        rejected = response.request.method == "POST" and response.status_code not in AMBIGUOUS
+        no_job = operation != "training" or rejected
         hint = ""
-        if found.cause == "authentication":
+        if problem.cause == "authentication":
             hint = f" (is {KEY} right? W&B serves teams only: {ENTITY_VARIABLE} names one)"
-        return self._error(found, f"{doing} failed: {found}{hint}", known=known)
+        return self._backend_error(problem, f"{operation} failed: {problem}{hint}", no_job=no_job)
 
-    def _cut_off(self, error: openai.APIConnectionError, doing: str) -> ArenaError:
+    def _translate_connection(
+        self, error: openai.APIConnectionError, operation: str
+    ) -> BackendError:
         cause = error.__cause__
         unsent = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout)
-        known = doing != "training" or (unsent and error.request.method == "POST")
-        said = shortened(without(one_line(f"{cause or error}"), self._key)) or type(cause).__name__
+        # Without a connection the request did not arrive. A connection that broke later may have
+        # delivered it.
+        no_job = operation != "training" or (unsent and error.request.method == "POST")
+        text = safe_excerpt(f"{cause or error}", self._key) or type(cause).__name__
         what = "nothing answers at" if unsent else "the connection broke to"
         timed_out = isinstance(error, openai.APITimeoutError)
-        found = BackendError("", "timeout" if timed_out else "connection", retryable=True)
-        return self._error(found, f"{doing} failed: {what} {self._url} ({said})", known=known)
+        problem = BackendError("", "timeout" if timed_out else "connection", retryable=True)
+        message = f"{operation} failed: {what} {self._url} ({text})"
+        return self._backend_error(problem, message, no_job=no_job)
 
-    def _error(self, found: BackendError, message: str, *, known: bool) -> BackendError:
-        """The failure, to be tried again only if it is known that no job is running."""
-        if not known:
-            message += "; whether the job goes on is not known, so it is not sent again: look at "
-            message += "the model at wandb.ai, then start the same command again"
+    def _backend_error(self, problem: BackendError, message: str, *, no_job: bool) -> BackendError:
+        """Return the error; it is retryable only if it is certain that no job is running."""
+        if not no_job:
+            message += (
+                "; it is not known whether the job is still running, so it is not sent again: "
+                "look at the model at wandb.ai, then start the same command again"
+            )
         return BackendError(
             f"{self.name}: {message}",
-            found.cause,
-            retryable=found.retryable and known,
-            retry_after=found.retry_after,
+            problem.cause,
+            retryable=problem.retryable and no_job,
+            retry_after=problem.retry_after,
         )
 
 
 def _serverless_class() -> type[ServerlessBackend]:
-    import_module("trainers.hosts.art")  # ART is loaded quietly by that module alone.
+    import_module("trainers.hosts.art")  # Imports ART first, and quietly.
     from art.serverless import ServerlessBackend
 
     return ServerlessBackend

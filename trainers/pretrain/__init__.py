@@ -1,1 +1,1 @@
-"""Imitation of bots: how the embedded checkpoint is made from scratch."""
+"""Pretraining by imitation of bots: it makes the embedded checkpoints."""

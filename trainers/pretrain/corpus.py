@@ -1,4 +1,4 @@
-"""Games of bots, written down as the chats that a model would have had in their seats."""
+"""Games of bots, recorded as the chats that a model would have had in their seats."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pydantic import JsonValue
+
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.prompt import Chat
 from arena.agents.reply.reader import correction, read_reply
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE
 from arena.core.game import Game
-from arena.core.json import Json
 from arena.core.observation import Observation, TextLevel
 from arena.core.ply import Decision
 from arena.core.seeds import stream
@@ -22,118 +23,133 @@ from arena.plugins.loader import make_game
 
 T = TypeVar("T")
 
-SLIPS = 0.03
-"""Of decisions, those before which something wrong is said and corrected."""
+MISTAKES = 0.03
+"""Share of decisions before which a wrong answer is given and corrected."""
+MAX_FIRST_REBUILD = 14
+"""A chat is rebuilt before one of so many decisions, numbered from 0."""
+
+MakeAgent = Callable[[str, Seat], Agent]
+"""Make the agent of a SPEC for a seat."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """How often each kind of game, of text and of bot is drawn; weights, in any unit."""
+class Mixture:
+    """Frequencies of the kinds of games, texts and bots; relative weights, in any unit."""
 
     players: Mapping[int, float]
-    """Empty for a game that has no option `players`, or whose options say it already."""
+    """Empty for a game without the option `players`, or if its options set it."""
     levels: Mapping[TextLevel, float]
     bots: Mapping[TextLevel, Mapping[str, float]]
-    fresh: float = 0.25
-    """Of chats, those that are rebuilt at some decision, as a fresh or a shortened chat is."""
+    rebuilt: float = 0.25
+    """Share of chats that are rebuilt at some decision, like a fresh or shortened chat in play."""
     losers: float = 0.3
-    """Of the chats of seats that did not win, those that are kept: only winners show how to end a
-    game."""
+    """Share of the chats of losing seats that are kept. Only winners show how to end a game."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """One seat's chat; the assistant's messages are what is to be learned."""
+class Demonstration:
+    """Chat of one seat; a model learns to write the assistant's messages."""
 
     messages: tuple[Message, ...]
-    slips: frozenset[int]
-    """Numbers of the assistant's messages that were wrong, and corrected: not to be learned."""
+    mistakes: frozenset[int]
+    """Indices of assistant messages that were wrong and corrected: they are not learned."""
     players: int
     level: TextLevel
 
 
-class Copyist:
-    """Lets a bot decide, and writes down the chat that a model would have had."""
+class DemonstrationRecorder:
+    """Agent that decides as a bot, and records the chat that a model would have had."""
 
     def __init__(self, bot: Agent, chat: Chat, rebuild_at: int | None, rng: random.Random) -> None:
+        """`rebuild_at` is the index of the decision before which the chat is rebuilt."""
         self.chat = chat
-        self.slips: set[int] = set()
+        self.mistakes: set[int] = set()
         self._bot = bot
         self._rebuild_at = rebuild_at
         self._rng = rng
-        self._asked = 0
+        self._decisions = 0
 
     async def act(self, observation: Observation) -> Decision:
         self.chat.ask(observation)
-        if self._asked == self._rebuild_at:
-            self.slips.clear()
+        if self._decisions == self._rebuild_at:
+            self.mistakes.clear()  # The rebuilt chat does not hold the earlier messages.
             for _ in range(self._rng.choice((1, 1, 2, 3))):
                 self.chat.shorten(observation)
-        self._asked += 1
-        if self._rng.random() < SLIPS:
-            self._slip(observation)
+        self._decisions += 1
+        if self._rng.random() < MISTAKES:
+            self._make_mistake(observation)
+        # The bot decides after the mistake, and its action is the last answer in the chat.
         decision = await self._bot.act(observation)
         self.chat.answered(str(decision.action))
         return decision
 
-    def _slip(self, observation: Observation) -> None:
-        """Say something wrong first, so that corrections are known when they come."""
+    def _make_mistake(self, observation: Observation) -> None:
+        """Give a wrong answer first, so that the model learns to react to corrections."""
+        # A random action, often without one of its parts. Nothing is recorded if it is legal.
         names = str(self._rng.choice(observation.game.actions.actions)).split(", ")
         if len(names) > 1 and self._rng.random() < 0.5:
             del names[self._rng.randrange(len(names))]
-        slip = ", ".join(names)
-        reading = read_reply(slip, observation)
+        mistake = ", ".join(names)
+        reading = read_reply(mistake, observation)
         if reading.action is None:
-            self.slips.add(len(self.chat.messages))
-            self.chat.answered(slip)
+            # The index of the message that the next line appends.
+            self.mistakes.add(len(self.chat.messages))
+            self.chat.answered(mistake)
             self.chat.correct(correction(reading, observation))
 
 
-def lessons(
+def demonstrations(
     name: str,
-    options: Mapping[str, Json],
-    shares: Shares,
+    options: Mapping[str, JsonValue],
+    mixture: Mixture,
     seed: int,
-    seated: Callable[[str, Seat], Agent] = make_agent,
-) -> Iterator[Lesson]:
-    """The chats of all seats of one game that the seed draws; `seated` makes a SPEC's agent."""
-    rng = stream(seed, "lesson")
-    if shares.players:
-        options = {**options, "players": _draw(shares.players, rng)}
+    make_bot: MakeAgent = make_agent,
+) -> Iterator[Demonstration]:
+    """Play one game, and yield the chats of its seats. The seed decides everything in it."""
+    rng = stream(seed, "lesson")  # The label is part of the recipe: another gives other games.
+    if mixture.players:
+        options = {**options, "players": _draw(mixture.players, rng)}
     game = make_game(name, **options)
-    copyists = [_copyist(game, seat, shares, seed, rng, seated) for seat in range(game.num_players)]
-    returns = _play_out(game, copyists, seed)
-    for copyist, earned in zip(copyists, returns, strict=True):
-        chat = copyist.chat
-        if len(chat.messages) > 1 and (earned == max(returns) or rng.random() < shares.losers):
-            slips = frozenset(copyist.slips)
-            yield Lesson(tuple(chat.messages), slips, game.num_players, chat.level)
+    recorders = [
+        _recorder(game, player, mixture, seed, rng, make_bot) for player in range(game.num_players)
+    ]
+    returns = _play_out(game, recorders, seed)
+    for recorder, earned in zip(recorders, returns, strict=True):
+        chat = recorder.chat
+        # A seat that never decided has only the system message. All seats with the highest return
+        # are winners.
+        if len(chat.messages) > 1 and (earned == max(returns) or rng.random() < mixture.losers):
+            mistakes = frozenset(recorder.mistakes)
+            yield Demonstration(tuple(chat.messages), mistakes, game.num_players, chat.level)
 
 
-def _copyist(
+def _recorder(
     game: Game,
     player: int,
-    shares: Shares,
+    mixture: Mixture,
     seed: int,
     rng: random.Random,
-    seated: Callable[[str, Seat], Agent],
-) -> Copyist:
-    level = _draw(shares.levels, rng)
+    make_bot: MakeAgent,
+) -> DemonstrationRecorder:
+    level = _draw(mixture.levels, rng)
     seat = Seat(game, player, stream(seed, f"agent {player}"), level)
-    rebuild_at = rng.randrange(14) if rng.random() < shares.fresh else None
-    bot = seated(f"bot:{_draw(shares.bots[level], rng)}", seat)
-    return Copyist(bot, Chat(game, "append", level), rebuild_at, rng)
+    rebuild_at = rng.randrange(MAX_FIRST_REBUILD) if rng.random() < mixture.rebuilt else None
+    bot = make_bot(f"bot:{_draw(mixture.bots[level], rng)}", seat)
+    return DemonstrationRecorder(bot, Chat(game, "append", level), rebuild_at, rng)
 
 
-def _play_out(game: Game, copyists: Sequence[Copyist], seed: int) -> tuple[float, ...]:
-    """Play without an event loop, for bots never wait; what each seat has earned."""
+def _play_out(
+    game: Game, recorders: Sequence[DemonstrationRecorder], seed: int
+) -> tuple[float, ...]:
+    """Play a game and return each seat's return. Bots never wait, so no event loop is needed."""
     state, chance, limit = game.initial_state(), stream(seed, "chance"), game.default_max_turns
+    # `limit` is the game's own bound on turns; without one the game must end by itself.
     while state.to_act and (limit is None or state.turn <= limit):
         for player in state.to_act:
             if player == CHANCE:
                 action = state.sample_chance(chance)
             else:
-                action = act_now(copyists[player], state.observe(player)).action
+                action = act_now(recorders[player], state.observe(player)).action
             state.apply(player, action)
     return state.returns()
 

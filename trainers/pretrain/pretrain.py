@@ -1,7 +1,7 @@
-"""`arena pretrain`: a small language model that plays, from scratch, by imitating bots.
+"""`arena pretrain`: train a small language model from scratch to imitate bots.
 
-The model reads what every model reads (see `Chat`) and learns to write what the bot in its seat
-did. The result is an ordinary Hugging Face checkpoint of the Qwen3 architecture.
+The model reads the same chats as any model (see `Chat`) and learns to write the action of the bot
+in its seat. The result is an ordinary Hugging Face checkpoint of the Qwen3 architecture.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import JsonValue
 
-from arena.core.json import Json
 from arena.core.observation import TextLevel
 from arena.plugins.extras import require
 from arena.plugins.loader import make_game
-from trainers.pretrain.corpus import Lesson, Shares, lessons
+from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
 from trainers.pretrain.recipe import Recipe
 from trainers.pretrain.tokenizer import make_tokenizer, names_of
 from trainers.seeds import first_deal
@@ -38,28 +38,64 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A lesson as token ids; `written` marks the tokens that the model is to write."""
+    """A demonstration as tokens; both arrays have the shape [tokens]."""
 
     ids: NDArray[np.int32]
-    written: NDArray[np.bool_]
+    is_target: NDArray[np.bool_]
+    """Marks the tokens that the model learns to write; the others are context."""
     level: TextLevel
     players: int
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """One point of the learning curve."""
+
+    step: int
+    of: int
+    """Number of steps in all."""
+    seconds: int
+    loss: float
+    """Weighted mean cross-entropy of the last batch, in nats."""
+    held_out: float
+    """Mean cross-entropy of the target tokens of held-out chats, in nats."""
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainingFigures:
+    """Result of a run, saved as `pretraining.json`."""
+
+    recipe: Recipe
+    chats: int
+    parameters: int
+    seconds: int
+    curve: tuple[CurvePoint, ...]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the content of the file."""
+        return asdict(self)
 
 
 def pretrain(
     recipe: Recipe,
     out: Path,
     say: Callable[[str], None] = print,
-    corpus: Sequence[Lesson] | None = None,
+    corpus: Sequence[Demonstration] | None = None,
     threads: int = 2,
-    finish: Sequence[Lesson] = (),
-) -> dict[str, Json]:
-    """Write a checkpoint to `out`. Returns the figures of the run, which are written beside it.
+    finish: Sequence[Demonstration] = (),
+) -> PretrainingFigures:
+    """Write a checkpoint to `out`, and return the figures of the run, which are saved beside it.
 
-    `corpus` holds the chats to learn from; without it those of the recipe's games, mostly winners'.
-    `finish` holds chats that are read once, after all the others.
-    `threads` is a constant, and not the number of processors, because the sums depend on it.
-    Raises MissingDependency without the extra.
+    Args:
+        recipe: the settings.
+        out: the folder to write.
+        say: called with lines of progress.
+        corpus: chats to learn from; None: those of the recipe's games, mostly winners'.
+        threads: threads of torch. A constant, not the number of cores: the sums depend on it.
+        finish: chats that are read once, after all others.
+
+    Raises:
+        MissingDependency: the extra is not installed.
     """
     require("pretraining", ("torch", "transformers", "tokenizers"), "embedded")
     import torch
@@ -71,71 +107,84 @@ def pretrain(
     say(f"{len(corpus)} chats of {recipe.games} games, {time.perf_counter() - started:.0f} s")
     tokenizer = tokenizer_for(recipe, corpus)
     examples, last = (_examples(chats, tokenizer, recipe) for chats in (corpus, finish))
+    # Two percent of the chats, from the first deals, measure the loss and are not trained on.
     count = max(1, len(examples) // 50)
-    held_out, taught = examples[:count], examples[count:]
+    held_out, train = examples[:count], examples[count:]
     model = new_model(recipe, tokenizer)
     parameters = sum(p.numel() for p in model.parameters())
     say(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
-    curve = _learn(model, recipe, taught, last, held_out, say)
+    curve = _fit(model, recipe, train, last, held_out, say)
     save(model, tokenizer, recipe, out)
-    figures = {
-        "recipe": asdict(recipe),
-        "chats": len(corpus),
-        "parameters": parameters,
-        "seconds": round(time.perf_counter() - started),
-        "curve": curve,
-    }
-    (out / "pretraining.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    seconds = round(time.perf_counter() - started)
+    figures = PretrainingFigures(recipe, len(corpus), parameters, seconds, curve)
+    text = json.dumps(figures.to_json(), indent=1) + "\n"
+    (out / "pretraining.json").write_text(text, encoding="utf-8")
     return figures
 
 
-def _corpus(recipe: Recipe) -> Iterator[Lesson]:
-    """All lessons in the order of their seeds, from as many processes as there are cores."""
-    shares = Shares(recipe.players, recipe.levels, recipe.bots)
+def _corpus(recipe: Recipe) -> Iterator[Demonstration]:
+    """Play the recipe's games on all cores; yield the chats in the order of the seeds."""
+    mixture = Mixture(recipe.players, recipe.levels, recipe.bots)
     first = first_deal(recipe.seed)
     seeds = range(first, first + recipe.games)
-    one = partial(_lessons, recipe.game, dict(recipe.options), shares)
+    one = partial(_play_seed, recipe.game, dict(recipe.options), mixture)
+    # Spawned: a fork of a process with torch's threads may hang.
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        # `map` keeps the order of the seeds, whatever the number of cores.
         yield from itertools.chain.from_iterable(pool.map(one, seeds, chunksize=20))
 
 
-def _lessons(game: str, options: dict[str, Json], shares: Shares, seed: int) -> list[Lesson]:
-    return list(lessons(game, options, shares, seed))
+def _play_seed(
+    game: str, options: dict[str, JsonValue], mixture: Mixture, seed: int
+) -> list[Demonstration]:
+    return list(demonstrations(game, options, mixture, seed))
 
 
-def tokenizer_for(recipe: Recipe, corpus: Sequence[Lesson]) -> PreTrainedTokenizerFast:
+def tokenizer_for(recipe: Recipe, corpus: Sequence[Demonstration]) -> PreTrainedTokenizerFast:
+    """Return a tokenizer for the recipe's game and the texts of the corpus."""
+    # The game with the most players has all names.
     most = {"players": max(recipe.players)} if recipe.players else {}
-    biggest = make_game(recipe.game, **{**recipe.options, **most})
-    texts = [message.content for lesson in corpus[:2000] for message in lesson.messages]
-    return make_tokenizer(texts, names_of([biggest]))
+    largest = make_game(recipe.game, **{**recipe.options, **most})
+    texts = [message.content for chat in corpus[:2000] for message in chat.messages]
+    return make_tokenizer(texts, names_of([largest]))
 
 
-def encode(lesson: Lesson, tokenizer: PreTrainedTokenizerFast) -> Example:
-    """Token ids of the chat as its template writes it, and which of them the model writes."""
+def encode(demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example:
+    """Return the tokens of the chat, as its template writes it, and which are targets."""
     ids: list[Any] = []
-    written: list[bool] = []
+    is_target: list[bool] = []
     end = tokenizer.eos_token_id
-    for number, message in enumerate(lesson.messages):
+    for number, message in enumerate(demonstration.messages):
         text = tokenizer.encode(message.content)
-        learned = message.role == "assistant" and number not in lesson.slips
+        # A mistake is context: the model reads it with its correction, but does not learn to write
+        # it.
+        learned = message.role == "assistant" and number not in demonstration.mistakes
         ids += [tokenizer.convert_tokens_to_ids(f"<|{message.role}|>"), *text, end]
-        written += [False, *[learned] * (len(text) + 1)]
-    return Example(np.array(ids, dtype=np.int32), np.array(written), lesson.level, lesson.players)
+        # The role token is given by the template; the text and the end token are written.
+        is_target += [False, *[learned] * (len(text) + 1)]
+    return Example(
+        np.array(ids, dtype=np.int32),
+        np.array(is_target),
+        demonstration.level,
+        demonstration.players,
+    )
 
 
 def _examples(
-    lessons: Sequence[Lesson], tokenizer: PreTrainedTokenizerFast, recipe: Recipe
+    chats: Sequence[Demonstration], tokenizer: PreTrainedTokenizerFast, recipe: Recipe
 ) -> list[Example]:
-    """Those that fit into the context."""
-    examples = [encode(lesson, tokenizer) for lesson in lessons]
+    """Return the chats that fit into the context, as tokens."""
+    examples = [encode(chat, tokenizer) for chat in chats]
     return [example for example in examples if len(example.ids) <= recipe.context_length]
 
 
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+    """Return a model of the recipe's size with random weights from torch's generator."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     return Qwen3ForCausalLM(  # type: ignore[no-untyped-call]
         Qwen3Config(
+            # Rounded up: matrices with a multiple of 32 rows multiply faster.
             vocab_size=math.ceil(len(tokenizer) / 32) * 32,
             hidden_size=recipe.hidden_size,
             num_hidden_layers=recipe.layers,
@@ -155,88 +204,103 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCau
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Chats of similar length side by side: shapes (chats, longest)."""
+class PaddedBatch:
+    """Chats of similar length, padded to the longest: all tensors are [chats, longest]."""
 
-    ids: torch.Tensor
-    weights: torch.Tensor
-    """Of each token as something to predict; 0 for padding."""
-    written: torch.Tensor
+    ids: torch.Tensor  # int64
+    weights: torch.Tensor  # float32: weight of the token in the loss, 0 for padding
+    is_target: torch.Tensor  # bool
 
 
 def batches(
     examples: Sequence[Example], recipe: Recipe, rng: np.random.Generator
-) -> Iterator[Batch]:
-    """One pass in random order; chats of similar length stand together, so little is padding."""
+) -> Iterator[PaddedBatch]:
+    """Yield all examples once, in random order, in batches of at most `tokens_per_batch`."""
     order = rng.permutation(len(examples))
+    # Sorted by length within pools of 512: little padding, and still another mix in each pass.
     pools = [order[i : i + 512] for i in range(0, len(order), 512)]
     for pool in pools:
         by_length = sorted(pool, key=lambda i: len(examples[i].ids))
         groups: list[list[Example]] = [[]]
         for i in by_length:
+            # The new example is the longest, so it decides the padded size.
             if (len(groups[-1]) + 1) * len(examples[i].ids) > recipe.tokens_per_batch:
                 groups.append([])
             groups[-1].append(examples[i])
+        # Shuffled again, so that lengths do not rise within a pool.
         for g in rng.permutation(len(groups)):
-            yield _batch(groups[g], recipe.context_weight)
+            yield _pad(groups[g], recipe.context_weight)
 
 
-def _batch(group: Sequence[Example], context_weight: float) -> Batch:
+def _pad(group: Sequence[Example], context_weight: float) -> PaddedBatch:
     import torch
 
+    # Padding has the token id 0 and the weight 0, and is no target.
     longest = max(len(example.ids) for example in group)
     ids = np.zeros((len(group), longest), dtype=np.int64)
     weights = np.zeros((len(group), longest), dtype=np.float32)
-    written = np.zeros((len(group), longest), dtype=bool)
+    is_target = np.zeros((len(group), longest), dtype=bool)
     for row, example in enumerate(group):
         length = len(example.ids)
         ids[row, :length] = example.ids
-        weights[row, :length] = np.where(example.written, 1.0, context_weight)
-        written[row, :length] = example.written
-    return Batch(torch.from_numpy(ids), torch.from_numpy(weights), torch.from_numpy(written))
+        weights[row, :length] = np.where(example.is_target, 1.0, context_weight)
+        is_target[row, :length] = example.is_target
+    return PaddedBatch(
+        torch.from_numpy(ids), torch.from_numpy(weights), torch.from_numpy(is_target)
+    )
 
 
-def _learn(
+def _fit(
     model: Any,
     recipe: Recipe,
-    taught: Sequence[Example],
+    train: Sequence[Example],
     last: Sequence[Example],
     held_out: Sequence[Example],
     say: Callable[[str], None],
-) -> list[dict[str, Json]]:
+) -> tuple[CurvePoint, ...]:
+    """Train for `epochs` passes over `train` and one over `last`; return the learning curve."""
     import torch
 
     rng = np.random.default_rng(recipe.seed)
-    passes = [*[taught] * recipe.epochs, last]
+    passes = [*[train] * recipe.epochs, last]
+    # Made before the first step: the learning rate depends on the number of all batches. One
+    # generator for all passes, so that each has another order.
     plan = [batch for examples in passes for batch in batches(examples, recipe, rng)]
-    exam = list(batches(held_out, recipe, np.random.default_rng(0)))
+    # A generator of its own: the number of held-out chats does not change the order of training.
+    validation = list(batches(held_out, recipe, np.random.default_rng(0)))
     optimizers = _optimizers(model, recipe)
-    curve: list[dict[str, Json]] = []
+    curve: list[CurvePoint] = []
     started = time.perf_counter()
     for step, batch in enumerate(plan):
         for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+            # `lr` is overwritten at each step; `peak` keeps the rate of the recipe.
             group["lr"] = group["peak"] * _schedule(step, len(plan), recipe.warmup_steps)
-        loss = (_losses(model, batch) * batch.weights[:, 1:]).sum() / batch.weights[:, 1:].sum()
+        # Weighted mean over predicted tokens: sum(w * cross-entropy) / sum(w). The first token of
+        # a chat is not predicted.
+        weights = batch.weights[:, 1:]
+        loss = (_cross_entropies(model, batch) * weights).sum() / weights.sum()
         model.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimizer in optimizers:
             optimizer.step()
         if step % 100 == 99 or step == len(plan) - 1:
-            point = {
-                "step": step + 1,
-                "of": len(plan),
-                "seconds": round(time.perf_counter() - started),
-                "loss": round(loss.item(), 4),
-                "held_out": round(_exam(model, exam), 4),
-            }
+            point = CurvePoint(
+                step + 1,
+                len(plan),
+                round(time.perf_counter() - started),
+                round(loss.item(), 4),
+                round(_validation_loss(model, validation), 4),
+            )
             curve.append(point)
-            say(json.dumps(point))
-    return curve
+            say(json.dumps(asdict(point)))
+    return tuple(curve)
 
 
 def _optimizers(model: Any, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices within the layers, AdamW for embeddings and norms."""
+    """Return Muon for the matrices within the layers, and AdamW for embeddings and norms."""
+    # Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) orthogonalises the update of a
+    # matrix; `match_rms_adamw` scales it so that AdamW's learning rates fit.
     import torch
 
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
@@ -249,41 +313,48 @@ def _optimizers(model: Any, recipe: Recipe) -> list[torch.optim.Optimizer]:
     ]
 
 
-def _losses(model: Any, batch: Batch) -> torch.Tensor:
-    """Cross-entropy of each token but the first, in nats: shape (chats, longest - 1)."""
+def _cross_entropies(model: Any, batch: PaddedBatch) -> torch.Tensor:
+    """Return the cross-entropy of each token but the first, in nats: [chats, longest - 1]."""
     import torch
 
+    # Position t predicts token t + 1: [chats, longest - 1, vocabulary]. Padding is on the right,
+    # where causal attention hides it from the chat, and has weight 0.
     logits = model(input_ids=batch.ids).logits[:, :-1]
+    # -log p of the next token. The classes must be on axis 1: [chats, vocabulary, longest - 1].
     return torch.nn.functional.cross_entropy(
         logits.transpose(1, 2), batch.ids[:, 1:], reduction="none"
     )
 
 
-def _exam(model: Any, exam: Sequence[Batch]) -> float:
-    """Mean cross-entropy of the written tokens of chats that were not taught."""
+def _validation_loss(model: Any, validation: Sequence[PaddedBatch]) -> float:
+    """Return the mean cross-entropy, in nats, of the target tokens of held-out chats."""
     import torch
 
     total, count = 0.0, 0
     with torch.inference_mode():
-        for batch in exam:
-            written = batch.written[:, 1:]
-            total += float(_losses(model, batch)[written].sum())
-            count += int(written.sum())
+        for batch in validation:
+            # Without the first token, which is not predicted. Sums and not means are added up, so
+            # each token has the same weight, whatever its batch.
+            targets = batch.is_target[:, 1:]
+            total += float(_cross_entropies(model, batch)[targets].sum())
+            count += int(targets.sum())
     return total / count
 
 
 def _schedule(step: int, steps: int, warmup: int) -> float:
-    """Linear warm-up, then a cosine down to a fiftieth."""
+    """Return the factor on the learning rate: linear warm-up, then a cosine down to 1/50."""
+    # (step + 1): the first step has a rate above 0, step warmup - 1 the full one.
     if step < warmup:
         return (step + 1) / warmup
     done = (step - warmup) / max(1, steps - warmup)
+    # 0.02 + 0.98 (1 + cos(pi x)) / 2, for x from 0 to 1.
     return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))
 
 
 def save(
     model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, recipe: Recipe, out: Path
 ) -> None:
-    """A folder that transformers and vLLM load."""
+    """Write a folder that transformers and vLLM load."""
     out.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)

@@ -1,23 +1,24 @@
-"""What a pretraining run does, in numbers."""
+"""Settings of a pretraining run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from pydantic import JsonValue
+
 from arena.agents.seating import bot_names
 from arena.core.errors import UsageError
-from arena.core.json import Json
 from arena.core.observation import TextLevel
 from arena.plugins.loader import catalog
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that decides what comes out; the same recipe gives the same weights."""
+    """All settings that decide the result; equal recipes give equal weights."""
 
     game: str = "cluedo"
-    options: Mapping[str, Json] = field(default_factory=dict)
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
     bots: Mapping[TextLevel, Mapping[str, float]] = field(
         default_factory=lambda: {
             "events": {"novice": 1.0},
@@ -25,11 +26,11 @@ class Recipe:
             "deductions": {"detective": 1.0, "novice": 1.0},
         }
     )
-    """Who is imitated by a reader of each text; a bot that uses what the text holds is learned."""
+    """Imitated bots by text level: a model can only learn a bot that uses what its text holds."""
     players: Mapping[int, float] = field(
         default_factory=lambda: {2: 0.05, 3: 0.2, 4: 0.35, 5: 0.2, 6: 0.2}
     )
-    """Empty where the game has no option `players`, or `options` say it."""
+    """Empty for a game without the option `players`, or if `options` sets it."""
     levels: Mapping[TextLevel, float] = field(
         default_factory=lambda: {"events": 0.3, "notes": 0.3, "deductions": 0.4}
     )
@@ -38,12 +39,12 @@ class Recipe:
     seed: int = 0
     tokens_per_batch: int = 4096
     learning_rate: float = 3e-3
-    """Peak, of embeddings and norms (AdamW)."""
+    """Peak for embeddings and norms (AdamW)."""
     muon_rate: float = 3e-3
-    """Peak, of the matrices (Muon, scaled to AdamW's root mean square)."""
+    """Peak for the matrices (Muon, scaled to AdamW's root mean square)."""
     warmup_steps: int = 100
     context_weight: float = 0.1
-    """Weight in the loss of a token that was read, beside one that was written."""
+    """Weight in the loss of a token that is read; a token to be written has weight 1."""
     hidden_size: int = 128
     layers: int = 4
     heads: int = 2
@@ -52,19 +53,23 @@ class Recipe:
     context_length: int = 2048
 
 
-def recipe_of(
+def make_recipe(
     game: str,
     games: int | None = None,
     epochs: int | None = None,
     seed: int = 0,
 ) -> Recipe:
-    """The recipe with some numbers changed. Raises UsageError for a game or a bot there is not."""
-    usual = Recipe()
+    """Return the default recipe with some changes; None keeps a default.
+
+    Raises:
+        UsageError: there is no such game, or it lacks a bot of the recipe.
+    """
+    default = Recipe()
     recipe = replace(
-        usual,
+        default,
         game=game,
-        games=usual.games if games is None else games,
-        epochs=usual.epochs if epochs is None else epochs,
+        games=default.games if games is None else games,
+        epochs=default.epochs if epochs is None else epochs,
         seed=seed,
     )
     catalog().load("game", game)

@@ -1,27 +1,27 @@
-"""What a game was worth to a seat that learns: a weighted sum of named terms.
+"""Rewards of a finished game for the seat that learns: a weighted sum of named terms.
 
     rewards = Rewards.parse("win=1,information=0.5", game)
-    scored = rewards.score(Rollout(game, episode, seat))
+    breakdown = rewards.score(SeatEpisode(game, episode, seat))
 
-terms.py        the terms themselves, each a `Term`; the catalog's kind `reward`
-information.py  what a seat has found out, decision by decision
+terms.py        the generic terms, each a `RewardTerm`; the catalog's kind `reward`
+information.py  entropy that each decision removed (potential-based shaping)
 scoring.py      from the text of --reward to a number
-groups.py       what sees all trajectories of a group at once: a judge
-loading.py      functions of one's own, by `module:function`
+groups.py       scorers that see all trajectories of a group, for example a judge model
+loading.py      user functions by `module:function`
 """
 
-from arena.episodes.reward import Rollout, Term
+from arena.episodes.reward import RewardTerm, SeatEpisode
 from trainers.rewards.groups import GroupScorer, load_group_scorer, score_group
 from trainers.rewards.information import information_gains
-from trainers.rewards.scoring import Rewards, Scored, TermLine, default_reward
+from trainers.rewards.scoring import RewardBreakdown, Rewards, TermSummary, default_reward
 
 __all__ = [
     "GroupScorer",
+    "RewardBreakdown",
+    "RewardTerm",
     "Rewards",
-    "Rollout",
-    "Scored",
-    "Term",
-    "TermLine",
+    "SeatEpisode",
+    "TermSummary",
     "default_reward",
     "information_gains",
     "load_group_scorer",

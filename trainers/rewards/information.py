@@ -1,12 +1,12 @@
-"""What a seat has found out, by exact knowledge.
+"""Information that a seat gained, measured by exact knowledge.
 
 Potential-based shaping (Ng, Harada and Russell, "Policy invariance under reward transformations",
-ICML 1999): with the potential
+ICML 1999). The potential is
 
-    phi = -H / H_dealt,    H the entropy in bits of what the game hides from the seat,
+    phi = -H / H_dealt,    H = entropy in bits of what the game hides from the seat,
 
-and without discount, a decision earns phi(after) - phi(before). These gains telescope: whichever
-moments they are taken between, they add up to phi(end) - phi(dealt) = (H_dealt - H_end) / H_dealt.
+and without discount a decision earns phi(after) - phi(before). The gains telescope: for any choice
+of moments they add up to phi(end) - phi(dealt) = (H_dealt - H_end) / H_dealt.
 """
 
 from __future__ import annotations
@@ -19,41 +19,58 @@ from arena import Assessment
 from arena.core.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
-    from arena.episodes.reward import Rollout
+    from arena.episodes.reward import SeatEpisode
 
 
-def share_removed(assessments: Sequence[Assessment]) -> float:
-    """(H_dealt - H_end) / H_dealt, from a seat's assessment of the kind `knowledge`.
+def entropy_removed(assessments: Sequence[Assessment]) -> float:
+    """Return (H_dealt - H_end) / H_dealt, from 0 to 1; 0 if the deal hid nothing.
 
-    0 where nothing was hidden. Raises ArenaError without such an assessment.
+    It is read from the seat's last assessment of the kind `knowledge`.
+
+    Raises:
+        ArenaError: there is no such assessment.
     """
-    for each in reversed(assessments):
-        if each.kind == "knowledge":
-            dealt, end = each.facts.get("entropy_dealt"), each.facts.get("entropy_end")
+    # The last one is that of the end; earlier ones belong to earlier moments.
+    for assessment in reversed(assessments):
+        if assessment.kind == "knowledge":
+            dealt = assessment.facts.get("entropy_dealt")
+            end = assessment.facts.get("entropy_end")
             if isinstance(dealt, int | float) and isinstance(end, int | float):
                 return (dealt - end) / dealt if dealt else 0.0
     raise ArenaError(
-        "the game's assessor does not say what a player knew at the end: it must give an "
+        "the game's assessor does not report a player's final knowledge: it must give an "
         "assessment of the kind 'knowledge' with entropy_dealt and entropy_end"
     )
 
 
-def information_gains(rollout: Rollout, before: Collection[int] | None = None) -> list[float]:
-    """What was gained between moments of a game; the sum is the term `information`.
+def information_gains(
+    seat_episode: SeatEpisode, before: Collection[int] | None = None
+) -> list[float]:
+    """Return the gains between moments of a game; their sum is the term `information`.
 
-    The moments are those just before these plies, the seat's own decisions if none are given. The
-    first gain is what came before all of them, each further one what came after its moment.
-    Raises UsageError for a game without exact knowledge.
+    The moments are the positions just before the plies in `before`, by default before each of the
+    seat's own decisions. The first gain belongs to the time before all moments, each later one to
+    the time after its moment: N moments give N + 1 gains.
+
+    Raises:
+        UsageError: the game has no exact knowledge.
     """
-    game, seat = rollout.game, rollout.seat
+    game, seat = seat_episode.game, seat_episode.seat
     assessor = game.assessor((seat,), ("knowledge",))
     if assessor is None:
-        raise UsageError(f"{game.name} has no exact knowledge: nothing says what a seat found out")
+        raise UsageError(
+            f"{game.name} has no exact knowledge, so its information gains cannot be computed"
+        )
+    outcome = seat_episode.episode.outcome
+    # removed[i] = share of H_dealt removed up to moment i. From 0 at the deal over N moments to the
+    # end: N + 2 values, N + 1 differences.
     removed = [0.0]
-    for ply in rollout.episode.plies:
+    for ply in seat_episode.episode.plies:
         if ply.player == seat if before is None else ply.number in before:
-            said = assessor.end(rollout.episode.outcome)
-            removed.append(share_removed(said) if said else 0.0)  # Nothing, before the deal.
+            assessments = assessor.end(outcome)
+            # Before the deal there is no assessment, and nothing has been removed.
+            removed.append(entropy_removed(assessments) if assessments else 0.0)
+        # After the reading: a moment lies just before its ply.
         assessor.ply(ply)
-    removed.append(share_removed(assessor.end(rollout.episode.outcome)))
+    removed.append(entropy_removed(assessor.end(outcome)))
     return [after - earlier for earlier, after in pairwise(removed)]

@@ -1,4 +1,4 @@
-"""From the text of --reward to the reward of a rollout, with all its terms."""
+"""Reward of a finished game, from the text of --reward to a number with all its terms."""
 
 from __future__ import annotations
 
@@ -10,158 +10,176 @@ from numbers import Real
 
 from arena import Assessment, Game
 from arena.core.errors import ArenaError, UsageError
-from arena.episodes.reward import Rollout, Term, function_term, measure_term
+from arena.episodes.reward import RewardTerm, SeatEpisode, function_term, measure_term
 from arena.plugins.loader import catalog
 from trainers.rewards.loading import load_function
 
-CHEAP = frozenset({"knowledge", "accusation", "missed accusation"})
-"""Assessments that cost a few milliseconds a game: terms made of them are always logged."""
 MEASURE = "measure:"
 
 
 def default_reward(game: Game) -> str:
-    """The reward of this game unless told otherwise."""
+    """Return the reward of this game when --reward is not given."""
     return "win=1,information=0.5,format=1" if "information" in terms_of(game) else "win=1,format=1"
 
 
-def terms_of(game: Game) -> dict[str, Term]:
-    """The terms of the catalog that this game has, by name."""
-    found = {name: _from_catalog(name) for name in catalog().names("reward")}
-    return {name: term for name, term in found.items() if term.is_of(game)}
+def terms_of(game: Game) -> dict[str, RewardTerm]:
+    """Return the terms of the catalog that this game has, by name."""
+    terms = {name: _catalog_term(name) for name in catalog().names("reward")}
+    return {name: term for name, term in terms.items() if term.available_in(game)}
 
 
-def _from_catalog(name: str) -> Term:
-    found = catalog().load("reward", name)
-    if isinstance(found, Term):
-        return found
-    entry = next(entry for entry in catalog().entries("reward") if entry.name == name)
-    return function_term(name, entry.summary, found)
+def _catalog_term(name: str) -> RewardTerm:
+    entry = catalog().load("reward", name)
+    if isinstance(entry, RewardTerm):
+        return entry
+    summary = next(each.summary for each in catalog().entries("reward") if each.name == name)
+    return function_term(name, summary, entry)
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """A rollout's reward, and each term by name, unweighted: those that are only logged too."""
+class RewardBreakdown:
+    """The reward of one seat, and each term by name, unweighted; terms of weight 0 included."""
 
     reward: float
     terms: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class TermLine:
-    """What a person is told of a term."""
+class TermSummary:
+    """One term, as a dry run prints it."""
 
     name: str
     about: str
     weight: float
-    """0 if it is only logged, or not computed at all."""
+    """0 if the term is only logged, or not computed at all."""
     computed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """The reward of one game: which terms are computed, and what they weigh."""
+    """The reward of one game: the terms that are computed, and their weights."""
 
     game: Game
     weights: Mapping[str, float]
-    """By the name of the term, as they were given."""
-    terms: tuple[Term, ...]
-    """Those with a weight, then those that are only logged."""
+    """By the name of the term, in the order of --reward."""
+    terms: tuple[RewardTerm, ...]
+    """Terms with a weight, then terms that are only logged."""
     kinds: frozenset[str] | None = field(init=False)
-    """Of the assessments that they need together; None: all."""
+    """The kinds of assessments that the terms read together; None: all."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "kinds", _union(self.terms))
+        # The dataclass is frozen, and a field made from others cannot be an argument.
+        object.__setattr__(self, "kinds", _union_of_kinds(self.terms))
 
     @classmethod
     def parse(
         cls, text: str, game: Game, reward_fn: str = "", logged: Collection[str] = ()
     ) -> Rewards:
-        """The reward that `NAME=WEIGHT,…` describes; an empty text is the game's default.
+        """Return the reward that `NAME=WEIGHT,…` describes; an empty text is the game's default.
 
-        `reward_fn`, `module:function`, is the term `custom`. Terms in `logged`, and those that
-        cost next to nothing, are computed without being weighed. Raises UsageError for what is
-        no number, no term, or no term of this game.
+        Terms of the catalog that need no further assessments are computed and logged too.
+
+        Args:
+            text: the value of --reward.
+            game: the game that is played.
+            reward_fn: `module:function`, the term `custom`.
+            logged: names of terms to compute without a weight.
+
+        Raises:
+            UsageError: a weight is not a number, or the game has no term of this name.
         """
-        weights = _weights(text.strip() or default_reward(game))
+        weights = _parse_weights(text.strip() or default_reward(game))
         if reward_fn and "custom" not in weights:
             raise UsageError(
                 f"--reward-fn {reward_fn} has no weight: add custom=1 to --reward {text}".rstrip()
             )
-        known = terms_of(game)
-        chosen = {name: _find(name, game, known, reward_fn) for name in (*weights, *logged)}
-        affordable = _union(chosen.values())
-        if affordable is not None:
-            affordable |= CHEAP
-        for name, term in known.items():
-            # A plain function may be slow; a Term says what it needs.
-            if isinstance(catalog().load("reward", name), Term) and _costs_nothing(
-                term, affordable
-            ):
-                chosen.setdefault(name, term)
-        return cls(game, weights, tuple(chosen.values()))
+        available = terms_of(game)
+        terms = {name: _find_term(name, game, available, reward_fn) for name in (*weights, *logged)}
+        cheap = [term for term in available.values() if term.cheap]
+        # The assessments that are computed in any case: terms made of them cost nothing more.
+        computed = _union_of_kinds([*terms.values(), *cheap])
+        for name, term in available.items():
+            # A plain function of the catalog may be slow; only a RewardTerm declares its cost.
+            declared = isinstance(catalog().load("reward", name), RewardTerm)
+            if declared and _is_covered(term, computed):
+                terms.setdefault(name, term)
+        return cls(game, weights, tuple(terms.values()))
 
-    def score(self, rollout: Rollout) -> Scored:
-        """Raises ArenaError, naming the term, for a value that is no finite number."""
-        said = self._assess(rollout)
+    def score(self, seat_episode: SeatEpisode) -> RewardBreakdown:
+        """Return sum(weight * term) over the terms of one seat.
+
+        Raises:
+            ArenaError: a term failed or is not a finite number; the message names the term.
+        """
+        assessments = self._assess(seat_episode)
         values = {
             term.name: _evaluate(
                 term,
-                rollout,
-                [each for each in said if term.kinds is None or each.kind in term.kinds],
+                seat_episode,
+                [each for each in assessments if term.kinds is None or each.kind in term.kinds],
             )
             for term in self.terms
         }
+        # `fsum` rounds once: the sum does not depend on the order of the terms.
         reward = math.fsum(weight * values[name] for name, weight in self.weights.items())
-        return Scored(reward, values)
+        return RewardBreakdown(reward, values)
 
-    def _assess(self, rollout: Rollout) -> list[Assessment]:
-        """What exact knowledge says of the seat, of the kinds that are needed."""
+    def _assess(self, seat_episode: SeatEpisode) -> list[Assessment]:
+        """Return the seat's assessments of the needed kinds, in the order of the game."""
         if self.kinds is not None and not self.kinds:
             return []
-        assessor = self.game.assessor((rollout.seat,), self.kinds)
-        assert assessor is not None  # Else no term would need it.
-        found = [each for ply in rollout.episode.plies for each in assessor.ply(ply)]
-        return found + assessor.end(rollout.episode.outcome)
+        assessor = self.game.assessor((seat_episode.seat,), self.kinds)
+        assert assessor is not None, "a term that needs an assessor is not available without one"
+        # In the order of play, then those of the end: `entropy_removed` reads the last one.
+        during = [each for ply in seat_episode.episode.plies for each in assessor.ply(ply)]
+        return during + assessor.end(seat_episode.episode.outcome)
 
-    def describe(self) -> list[TermLine]:
-        """The terms that are computed, then the others that this game has."""
+    def describe(self) -> list[TermSummary]:
+        """Return the terms that are computed, then the other terms of this game."""
         computed = {term.name: term for term in self.terms}
         return [
-            TermLine(term.name, term.about, self.weights.get(term.name, 0.0), term.name in computed)
+            TermSummary(
+                term.name, term.about, self.weights.get(term.name, 0.0), term.name in computed
+            )
             for term in {**computed, **terms_of(self.game)}.values()
         ]
 
 
-def _union(terms: Iterable[Term]) -> frozenset[str] | None:
-    """The kinds of assessments that these terms need together; None: all."""
-    found = frozenset[str]()
+def _union_of_kinds(terms: Iterable[RewardTerm]) -> frozenset[str] | None:
+    """Return the kinds of assessments that these terms read together; None: all."""
+    kinds = frozenset[str]()
     for term in terms:
         if term.kinds is None:
             return None
-        found |= term.kinds
-    return found
+        kinds |= term.kinds
+    return kinds
 
 
-def _costs_nothing(term: Term, kinds: frozenset[str] | None) -> bool:
+def _is_covered(term: RewardTerm, kinds: frozenset[str] | None) -> bool:
+    """Return whether assessments of these kinds are all that the term reads."""
     return kinds is None or (term.kinds is not None and term.kinds <= kinds)
 
 
-def _evaluate(term: Term, rollout: Rollout, assessments: Sequence[Assessment]) -> float:
-    where = f"(seat {rollout.seat}, seed {rollout.episode.header.seed})"
+def _evaluate(
+    term: RewardTerm, seat_episode: SeatEpisode, assessments: Sequence[Assessment]
+) -> float:
+    where = f"(seat {seat_episode.seat}, seed {seat_episode.episode.header.seed})"
     try:
-        value: object = term.value(rollout, assessments)  # A function may give any number.
+        # Typed as object: a user's function may return anything, for example a NumPy number.
+        value: object = term.value(seat_episode, assessments)
     except ArenaError:
         raise
     except Exception as error:  # The edge of a plugin: a user's function may fail in any way.
         raise ArenaError(f"the reward term '{term.name}' failed {where}: {error!r}") from error
     if isinstance(value, Real) and math.isfinite(value):
         return float(value)
-    raise ArenaError(f"the reward term '{term.name}' is {value!r} {where}: no finite number")
+    raise ArenaError(f"the reward term '{term.name}' is {value!r} {where}: not a finite number")
 
 
-def _weights(text: str) -> dict[str, float]:
+def _parse_weights(text: str) -> dict[str, float]:
     weights: dict[str, float] = {}
     for part in text.split(","):
+        # From the right, since the name of a term may hold "=" itself.
         name, equals, number = (word.strip() for word in part.rpartition("="))
         if not equals or not name:
             raise UsageError(f"--reward {text}: '{part.strip()}' is not of the form NAME=WEIGHT")
@@ -170,44 +188,47 @@ def _weights(text: str) -> dict[str, float]:
         except ValueError:
             weight = math.nan
         if not math.isfinite(weight):
-            raise UsageError(f"--reward {text}: the weight of {name}, '{number}', is no number")
+            raise UsageError(f"--reward {text}: the weight of {name}, '{number}', is not a number")
         if name in weights:
-            raise UsageError(f"--reward {text}: {name} stands in it twice")
+            raise UsageError(f"--reward {text}: {name} appears twice")
         weights[name] = weight
     return weights
 
 
-def _find(name: str, game: Game, known: Mapping[str, Term], reward_fn: str) -> Term:
-    """The term of this name; raises UsageError, with what there is, if the game has none."""
-    if name in known:
-        return known[name]
+def _find_term(
+    name: str, game: Game, available: Mapping[str, RewardTerm], reward_fn: str
+) -> RewardTerm:
+    """Return the term of this name; raises UsageError, with the known names, if there is none."""
+    if name in available:
+        return available[name]
     if name == "custom":
         if not reward_fn:
-            raise UsageError("--reward custom=…: say which function with --reward-fn")
+            raise UsageError("--reward custom=…: name the function with --reward-fn")
         function = load_function(reward_fn, "--reward-fn")
-        return function_term(name, f"{reward_fn}, a function of the rollout.", function)
+        # `_evaluate` checks the value: a user's function may return any type.
+        return function_term(name, f"{reward_fn}, a function of the seat's episode.", function)  # type: ignore[arg-type]
     if name.startswith(MEASURE):
-        return _measure(name, game)
-    there_are = f"its terms are: {', '.join(known)}"
+        return _find_measure(name.removeprefix(MEASURE), game)
+    names = f"its terms are: {', '.join(available)}"
     if name in catalog().names("reward"):
         raise UsageError(
             f"the reward term '{name}' needs exact knowledge of a kind that {game.name} does not "
-            f"offer; {there_are}"
+            f"offer; {names}"
         )
-    raise UsageError(f"there is no reward term '{name}'; {_near(name, known)}{there_are}")
+    raise UsageError(f"there is no reward term '{name}'; {_suggestion(name, available)}{names}")
 
 
-def _measure(name: str, game: Game) -> Term:
+def _find_measure(name: str, game: Game) -> RewardTerm:
     measures = {measure.name: measure for measure in game.measures}
-    wanted = name.removeprefix(MEASURE)
-    if wanted not in measures:
+    if name not in measures:
+        # NAME/NUMBER is one point of a series; a list of all of them would be too long.
         known = ", ".join(each for each in measures if "/" not in each) or "none"
-        near = _near(wanted, measures)
-        raise UsageError(f"{game.name} has no measure '{wanted}'; {near}its measures are: {known}")
-    measure = measures[wanted]
-    return measure_term(wanted, f"{measure.about} In {measure.unit}; 0 if it never came up.")
+        near = _suggestion(name, measures)
+        raise UsageError(f"{game.name} has no measure '{name}'; {near}its measures are: {known}")
+    measure = measures[name]
+    return measure_term(name, f"{measure.about} In {measure.unit}; 0 if it was never measured.")
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean '{near[0]}'? " if near else ""
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(name, list(names), n=1)
+    return f"did you mean '{matches[0]}'? " if matches else ""

@@ -1,59 +1,58 @@
-"""The terms that a reward is made of.
+"""Generic reward terms: return, information and legal replies.
 
-Each looks at one seat of one finished game. What it needs of exact knowledge it says by the kinds
-of assessments (`Game.assessor`), and nothing else is computed.
+A term declares the kinds of assessments that it reads (`Game.assessor`); no others are computed.
 """
 
 from __future__ import annotations
 
 from arena.core.action import CHANCE
-from arena.core.json import Json
 from arena.core.ply import Ply
-from arena.episodes.reward import Rollout, Term, function_term
-from trainers.rewards.information import share_removed
-
-# Replies
+from arena.episodes.reward import RewardTerm, SeatEpisode, function_term
+from trainers.rewards.information import entropy_removed
 
 
-def _format(rollout: Rollout) -> float:
-    asked = [ply for ply in _own(rollout) if _replies(ply) or ply.decision.failure]
+def _format(seat_episode: SeatEpisode) -> float:
+    own = [ply for ply in seat_episode.episode.plies if CHANCE != ply.player == seat_episode.seat]
+    # A decision without any reply and without a fallback was not put to a model.
+    asked = [ply for ply in own if _reply_failures(ply) or ply.decision.failure]
     if not asked:
         return 1.0
-    return sum(_was_legal_at_once(ply) - bool(ply.decision.failure) for ply in asked) / len(asked)
+    # None is the failure of a legal reply.
+    first_legal = sum(_reply_failures(ply)[:1] == [None] for ply in asked)
+    # A fallback counts twice: it was no legal first reply, and it costs 1 more.
+    fallbacks = sum(bool(ply.decision.failure) for ply in asked)
+    return (first_legal - fallbacks) / len(asked)
 
 
-def _own(rollout: Rollout) -> list[Ply]:
-    return [ply for ply in rollout.episode.plies if CHANCE != ply.player == rollout.seat]
+def _reply_failures(ply: Ply) -> list[object]:
+    """Return the failure of each reply of the model at this decision; None for a legal reply.
 
-
-def _replies(ply: Ply) -> list[Json]:
-    """How each reply of a model failed, None where it did not; what gave no reply is left out."""
+    Requests that the provider did not answer gave no reply and are left out.
+    """
     attempts = ply.decision.details.get("attempts")
-    listed = attempts if isinstance(attempts, list) else []
-    failures = [attempt.get("failure") for attempt in listed if isinstance(attempt, dict)]
+    if not isinstance(attempts, list):
+        return []
+    failures = [attempt.get("failure") for attempt in attempts if isinstance(attempt, dict)]
     return [failure for failure in failures if failure != "provider_error"]
-
-
-def _was_legal_at_once(ply: Ply) -> bool:
-    return _replies(ply)[:1] == [None]
 
 
 WIN = function_term(
     "win",
     "The seat's return, in the game's own unit: 1 for a win of Cluedo and 0 otherwise; chips in "
     "Kuhn poker.",
-    lambda rollout: rollout.episode.outcome.returns[rollout.seat],
+    lambda seat_episode: seat_episode.episode.outcome.returns[seat_episode.seat],
 )
 FORMAT = function_term(
     "format",
     "Share of the seat's decisions whose first reply was a legal action, minus the share in which "
-    "a fallback had to be played; from -1 to 1, and 1 if it was never asked.",
+    "a fallback had to be played; from -1 to 1, and 1 if the model was never asked.",
     _format,
 )
-INFORMATION = Term(
+INFORMATION = RewardTerm(
     "information",
-    "Share of the entropy of what is hidden, as it was after the deal, that exact knowledge of all "
+    "Share of the entropy of the hidden information after the deal that exact knowledge of all "
     "the seat saw has removed by the end; from 0 to 1.",
-    lambda _, assessments: share_removed(assessments),
+    lambda _, assessments: entropy_removed(assessments),
     frozenset({"knowledge"}),
+    cheap=True,
 )

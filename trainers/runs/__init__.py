@@ -1,1 +1,1 @@
-"""Records of training runs: files, steps, figures and health checks."""
+"""Model, files, figures and sentences of training runs; checks of the machine's health."""

@@ -1,74 +1,194 @@
-"""What the live view and the report of a training run both compute from its rows."""
+"""Figures of a training run: every quantity that a view draws, computed once from the records."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from trainers.runs.records import Interval, StepRecord
+from arena.core.text import printable
+from arena.evaluation.report import Interval
+from trainers.runs.records import StepRecord
 
 PHASES = ("rollouts", "rewards", "update", "saving", "evaluation", "logging", "other")
-"""The parts of a step's time, in the order in which they are drawn."""
+"""Parts of a step's duration, in drawing order."""
+UPDATE_ORDER = ("loss", "entropy", "kl", "grad_norm")
+"""Update metrics that come first. A host may report others."""
+UPDATE_TITLES = {"kl": "KL", "grad_norm": "Gradient norm"}
+UPDATE_UNITS = {
+    "entropy": "nats per sampled token",
+    "kl": "from the sampling policy, nats per token",
+    "grad_norm": "before clipping",
+    "clipped": "share of tokens outside of the clip range",
+}
 
-
-def finite(value: float | None) -> float | None:
-    """A row of a run that went wrong may hold NaN: it is treated as unknown."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def known(interval: Interval) -> Interval:
-    """The interval without what is not finite."""
-    value, low, high = finite(interval.value), finite(interval.low), finite(interval.high)
-    whole = low is not None and high is not None
-    return Interval(
-        value=value, low=low if whole else None, high=high if whole else None, n=interval.n
-    )
-
-
-def clean(text: str) -> str:
-    """Text as it may be shown: no half characters, nothing that moves a cursor or turns lines."""
-    whole = text.encode("utf-8", "replace").decode()
-    return "".join(c if c.isprintable() else " " for c in whole)
-
-
-def time_split(record: StepRecord) -> dict[str, float]:
-    """Seconds of a step by phase, without overlap; what is left of the step is `other`."""
-    told = {name: max(0.0, finite(seconds) or 0.0) for name, seconds in record.time.items()}
-    # Rewards are computed while games are played: their time is part of that of the rollouts.
-    if "rollouts" in told and "rewards" in told:
-        told["rollouts"] = max(0.0, told["rollouts"] - told["rewards"])
-    split = {name: told.get(name, 0.0) for name in PHASES}
-    whole = max(0.0, finite(record.seconds) or 0.0)
-    split["other"] = max(sum(told.values()) - sum(split.values()), whole - sum(split.values()), 0.0)
-    return split
+Unit = Literal["", "percent", "points"]
+"""`percent`: a share. `points`: a difference of two shares."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """Tokens a second; None where nothing was done."""
+class Figure:
+    """One quantity by step."""
 
-    sampling: float | None
-    """Sampled tokens over the time of the rollouts."""
-    training: float | None
-    """Tokens computed forward and backward over the time of the update."""
+    name: str
+    """Short label, for the terminal."""
+    title: str
+    about: str
+    """Unit or remark."""
+    points: Mapping[int, Interval]
+    """By step. An unknown value is an Interval without a value."""
+    unit: Unit = ""
+
+    @property
+    def values(self) -> list[float | None]:
+        """The values in the order of the steps."""
+        return [point.value for point in self.points.values()]
+
+    @property
+    def newest(self) -> Interval:
+        """The last point."""
+        return list(self.points.values())[-1] if self.points else Interval()
 
 
-def rates(record: StepRecord) -> Rates:
-    tokens = record.tokens
-    return Rates(
-        _per_second(tokens.sampled, record.time.get("rollouts")),
-        # A host elsewhere does not say what it computed, only what it trained.
-        _per_second(tokens.computed or tokens.trained, record.time.get("update")),
-    )
+def played(records: Sequence[StepRecord]) -> list[StepRecord]:
+    """Return the records of steps with training games; the starting policy has none."""
+    return [record for record in records if record.games]
+
+
+def win_rate(records: Sequence[StepRecord]) -> Figure:
+    """Return the win rate of the training games."""
+    points = {record.step: _known(record.win_rate) for record in played(records)}
+    about = "of a step’s games; band: 95 % interval"
+    return Figure("win rate", "Win rate in training", about, points, "percent")
+
+
+def win_rate_delta(records: Sequence[StepRecord]) -> Figure:
+    """Return the win-rate difference to the starting policy on held-out deals."""
+    points = {
+        record.step: _known(record.evaluation.win_rate_delta)
+        for record in records
+        if record.evaluation
+    }
+    about = "points over the starting policy on held-out deals; bars: 95 % interval"
+    return Figure("delta, points", "Win-rate delta", about, points, "points")
+
+
+def rewards(records: Sequence[StepRecord]) -> list[Figure]:
+    """Return the weighted reward, then the mean of each term without its weight."""
+    steps = played(records)
+    points = {record.step: _known(record.reward) for record in steps}
+    figures = [Figure("reward", "Reward", "with weights; band: 95 % interval", points)]
+    for name in key_order([record.terms for record in steps]):
+        terms = {record.step: record.terms.get(name) for record in steps}
+        # The weight of the last step: a resumed run cannot change it.
+        weight = [term.weight for term in terms.values() if term][-1]
+        means = {step: _point(term.mean if term else None) for step, term in terms.items()}
+        figures.append(Figure(printable(name), printable(name), f"weight {weight:g}", means))
+    return figures
+
+
+def updates(records: Sequence[StepRecord]) -> list[Figure]:
+    """Return the metrics of the host's updates."""
+    steps = [record for record in records if record.games or record.update]
+    figures = []
+    for name in key_order([record.update for record in steps], UPDATE_ORDER):
+        words = printable(name).replace("_", " ")
+        title = UPDATE_TITLES.get(name, words[:1].upper() + words[1:])
+        points = {record.step: _point(record.update.get(name)) for record in steps}
+        figures.append(Figure(printable(name), title, UPDATE_UNITS.get(name, ""), points))
+    return figures
+
+
+def replies(records: Sequence[StepRecord]) -> list[Figure]:
+    """Return the share of legal replies and the mean length of a reply."""
+    return [
+        _figure(records, "legal replies", "Legal replies", "share of all replies",
+                lambda record: record.legal_rate, "percent"),
+        _figure(records, "tokens/reply", "Length of a reply", "mean, in tokens",
+                lambda record: record.reply_tokens),
+    ]  # fmt: skip
+
+
+def throughput(records: Sequence[StepRecord]) -> list[Figure]:
+    """Return tokens per second and tokens per step, of sampling and of training."""
+    return [
+        _figure(records, "sampling", "Sampling", "tokens per second", sampling_rate),
+        _figure(records, "training", "Training", "tokens per second, forward and backward",
+                training_rate),
+        _figure(records, "sampled", "Sampled", "tokens of a step",
+                lambda record: record.tokens.sampled or None),
+        _figure(records, "trained", "Trained", "tokens of a step in the loss",
+                lambda record: record.tokens.trained or None),
+    ]  # fmt: skip
+
+
+def _figure(
+    records: Sequence[StepRecord], name: str, title: str, about: str,
+    value: Callable[[StepRecord], float | None], unit: Unit = "",
+) -> Figure:  # fmt: skip
+    points = {record.step: _point(value(record)) for record in played(records)}
+    return Figure(name, title, about, points, unit)
+
+
+def _point(value: float | None) -> Interval:
+    return Interval(value=value)
+
+
+def _known(interval: Interval) -> Interval:
+    """Return the interval; without both ends if one of them is unknown."""
+    if interval.low is None or interval.high is None:
+        return Interval(value=interval.value, n=interval.n)
+    return interval
+
+
+def finite(value: float | None) -> float | None:
+    """Return the number, or None if it is not finite: a broken run may have recorded NaN."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def group_split(record: StepRecord) -> dict[str, float]:
+    """Return the number of groups by result."""
+    groups = record.groups
+    return {
+        "trained": float(groups.trained),
+        "dropped: no variance": float(groups.no_variance),
+        "dropped: incomplete": float(groups.incomplete),
+    }
+
+
+def time_split(record: StepRecord) -> dict[str, float]:
+    """Return the seconds of a step by phase, without overlap; the unmeasured part is `other`."""
+    measured = {name: max(0.0, finite(seconds) or 0.0) for name, seconds in record.time.items()}
+    # Rewards are computed while games are played, so the time of rollouts includes theirs.
+    if "rollouts" in measured and "rewards" in measured:
+        measured["rollouts"] = max(0.0, measured["rollouts"] - measured["rewards"])
+    split = {name: measured.get(name, 0.0) for name in PHASES}
+    total = max(0.0, finite(record.seconds) or 0.0, sum(measured.values()))
+    # Rounding may make the sum of the phases exceed the total.
+    split["other"] = max(0.0, total - sum(split.values()))
+    return split
+
+
+def sampling_rate(record: StepRecord) -> float | None:
+    """Return sampled tokens per second of the rollouts; None if nothing was sampled."""
+    return _per_second(record.tokens.sampled, record.time.get("rollouts"))
+
+
+def training_rate(record: StepRecord) -> float | None:
+    """Return tokens computed per second of the update; None if there was no update."""
+    # A remote host reports the trained tokens only, not those it computed.
+    tokens = record.tokens.computed or record.tokens.trained
+    return _per_second(tokens, record.time.get("update"))
 
 
 def _per_second(count: int, seconds: float | None) -> float | None:
+    # No rate for an unknown, broken or zero duration, and none for a count of 0.
     seconds = finite(seconds)
     return count / seconds if seconds and count else None
 
 
-def names_of(parts: Sequence[Mapping[str, object]], first: Sequence[str] = ()) -> list[str]:
-    """The keys of all, in the order of their first appearance, after those that go first."""
-    found = dict.fromkeys(name for part in parts for name in part)
-    return [name for name in first if name in found] + [n for n in found if n not in first]
+def key_order(mappings: Sequence[Mapping[str, object]], first: Sequence[str] = ()) -> list[str]:
+    """Return all keys by first appearance, after those in `first`."""
+    keys = dict.fromkeys(key for mapping in mappings for key in mapping)
+    return [key for key in first if key in keys] + [key for key in keys if key not in first]

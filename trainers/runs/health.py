@@ -1,6 +1,6 @@
-"""The machine under a training run: a look now and then, and a warning before it is too late.
+"""Checks of the machine during a training run: processes, temporary files, memory and disk.
 
-Nothing here stops a run, and nothing raises: what cannot be measured is not warned of.
+A check never stops a run and never raises: it skips what cannot be measured.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from pathlib import Path
 import psutil
 
 from trainers.config.config import TrainConfig
-from trainers.runs.durations import in_words
+from trainers.runs.quantities import duration_in_words
 
 GB = 1e9
 MOST_FILES = 10_000
-"""Entries of the temporary folder that one check looks at: it must not become a load itself."""
+"""Entries of the temporary folder that one check reads, so that it causes little load."""
 SOON = 3600.0
-"""Seconds. A disk that will be full later than this is not yet news."""
+"""Seconds. Warn of a full disk if it is expected sooner than this."""
 CLEAR_FALL = 0.1
-"""Share of the space that must be gone before its fall is taken for a rate."""
+"""Share of the free space that must be used up before a rate is computed from it."""
 CLOCK_STEP = 0.1
-"""Seconds by which a file's time may lag behind the clock that this process reads."""
+"""Seconds by which the time of a file may be behind the clock of this process."""
 
 
 @dataclass(frozen=True, slots=True)
-class Temporary:
+class TemporaryFiles:
     """Files of this user in the temporary folder that are younger than the run."""
 
     size: float = 0.0
     """Bytes on disk."""
-    all_seen: bool = True
-    """False if there were more files than one check looks at."""
+    complete: bool = True
+    """False if there were more files than one check reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """The machine at one moment; None for what could not be measured. Sizes are bytes."""
+    """State of the machine at one moment. None: not measured. Sizes are in bytes."""
 
     seconds: float
-    """Since the run began."""
+    """Since the start of the run."""
     children: Counter[str] | None = None
-    """Child processes by name, theirs included."""
-    temporary: Temporary = Temporary()
+    """Child processes and their descendants, by name."""
+    temporary: TemporaryFiles = TemporaryFiles()
     ages: Sequence[float] = ()
-    """How long each game has been going on, in seconds."""
+    """Seconds since each running game started."""
     memory_used: float | None = None
     """Share of the machine's memory."""
     memory_own: float | None = None
@@ -61,11 +61,7 @@ class Readings:
 
 
 class Health:
-    """Looks at the machine every `health_every` seconds; each warning comes once until it clears.
-
-    `say` is called from the event loop; `rollout_ages` gives the seconds for which each running
-    game has been going on; `folder` lies on the disk that must not fill up.
-    """
+    """Periodic check of the machine. A warning is repeated only after its cause has cleared."""
 
     def __init__(
         self,
@@ -74,18 +70,27 @@ class Health:
         rollout_ages: Callable[[], Sequence[float]],
         folder: Path,
     ) -> None:
+        """Start the clock of the run.
+
+        Args:
+            config: The limits (`health_…`).
+            say: Receives the warnings, in the event loop.
+            rollout_ages: Returns the seconds since each running game started.
+            folder: Folder on the disk that must not become full.
+        """
         self._config = config
         self._say = say
         self._rollout_ages = rollout_ages
         self._folder = folder
-        self._began = time.monotonic()
-        self._began_at = time.time() - CLOCK_STEP
-        self._free_at_first = free_space(folder)
-        self._standing: set[str] = set()
-        self._untold: list[str] = []
+        self._started = time.monotonic()
+        # Wall clock for the times of files, monotonic clock for durations.
+        self._started_at = time.time() - CLOCK_STEP
+        self._free_at_start = free_space(folder)
+        self._active: set[str] = set()
+        self._unreported: list[str] = []
 
     async def run(self) -> None:
-        """Check for ever; ended by cancelling. A slow disk holds up a thread, not the games."""
+        """Check until cancelled. Measuring runs in a thread, since a slow disk may block it."""
         while True:
             await asyncio.sleep(self._config.health_every)
             ages = tuple(self._rollout_ages())
@@ -94,20 +99,21 @@ class Health:
                 self._say(warning)
 
     def check(self) -> list[str]:
-        """Look once, now; the warnings that are new."""
+        """Check once and return the new warnings."""
         return self.judge(self._measure(tuple(self._rollout_ages())))
 
     def take_warnings(self) -> tuple[str, ...]:
-        """All warnings since this was last asked."""
-        taken, self._untold = tuple(self._untold), []
-        return taken
+        """Return all warnings since the last call."""
+        warnings, self._unreported = tuple(self._unreported), []
+        return warnings
 
     def judge(self, readings: Readings) -> list[str]:
-        """The warnings that these readings give and the last ones did not."""
-        found = dict(self._causes(readings))
-        new = [found[cause] for cause in found if cause not in self._standing]
-        self._standing = set(found)
-        self._untold += new
+        """Return the warnings of these readings that the previous readings did not give."""
+        warnings = dict(self._causes(readings))
+        new = [warnings[cause] for cause in warnings if cause not in self._active]
+        # A cause that has cleared leaves the set, so that it is reported again if it returns.
+        self._active = set(warnings)
+        self._unreported += new
         return new
 
     def _measure(self, ages: Sequence[float]) -> Readings:
@@ -118,9 +124,9 @@ class Health:
         with suppress(psutil.Error, OSError):
             children = children_by_name()
         return Readings(
-            time.monotonic() - self._began,
+            time.monotonic() - self._started,
             children,
-            temporary_files(self._began_at, self._folder),
+            temporary_files(self._started_at, self._folder),
             ages,
             memory_used,
             memory_own,
@@ -128,7 +134,7 @@ class Health:
         )
 
     def _causes(self, readings: Readings) -> Iterator[tuple[str, str]]:
-        """What is wrong: a word for it, and the warning."""
+        """Yield each problem: a key for it, and the warning."""
         limits = self._config
         if readings.children and readings.children.total() > limits.health_children:
             yield "children", _too_many_children(readings.children)
@@ -142,20 +148,21 @@ class Health:
         yield from self._disk(readings)
 
     def _disk(self, readings: Readings) -> Iterator[tuple[str, str]]:
-        """The forecast and the fact are two warnings: who saw the first will want the second."""
+        """Yield the forecast and the fact as separate causes, so that both are reported."""
         free = readings.disk_free
         if free is None:
             return
-        left = seconds_until_full(self._free_at_first, free, readings.seconds)
-        when = f"; full in about {in_words(left)} at this rate" if left is not None else ""
+        # Linear extrapolation from the start of the run; None if too little was used up.
+        left = seconds_until_full(self._free_at_start, free, readings.seconds)
+        when = f"; full in about {duration_in_words(left)} at this rate" if left is not None else ""
         if free < self._config.health_disk_gb * GB:
-            yield "disk", f"only {_size(free)} free where {self._folder} lies{when}"
+            yield "disk", f"only {_size(free)} free on the disk of {self._folder}{when}"
         elif left is not None and left < SOON:
             yield "disk soon", f"the disk of {self._folder} fills up: {_size(free)} free{when}"
 
 
 def children_by_name() -> Counter[str]:
-    """The child processes of this one and theirs, counted; one that ends meanwhile is left out."""
+    """Count all descendants of this process by name, without those that end meanwhile."""
     names: Counter[str] = Counter()
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
@@ -163,27 +170,30 @@ def children_by_name() -> Counter[str]:
     return names
 
 
-def temporary_files(since: float, besides: Path) -> Temporary:
-    """What this user has put in the temporary folder since then, but for the folder `besides`."""
-    size, looked_at = 0.0, 0
+def temporary_files(since: float, excluded: Path) -> TemporaryFiles:
+    """Measure this user's temporary files since a time, without the folder `excluded`."""
+    size, count = 0.0, 0
+    # Depth-first search with a bound on the number of entries, also of those pending.
     pending = list(_own_entries(Path(tempfile.gettempdir()), since))
     while pending:
         path = pending.pop()
-        looked_at += 1
-        if looked_at > MOST_FILES:
-            return Temporary(size, all_seen=False)
+        count += 1
+        if count > MOST_FILES:
+            return TemporaryFiles(size, complete=False)
         with suppress(OSError):
             if path.is_dir() and not path.is_symlink():
-                room = max(0, MOST_FILES + 1 - looked_at - len(pending))
-                pending += [] if _same(path, besides) else islice(path.iterdir(), room)
+                # Never more pending entries than can still be counted: a huge folder is not listed.
+                room = max(0, MOST_FILES + 1 - count - len(pending))
+                pending += [] if _same(path, excluded) else islice(path.iterdir(), room)
             elif (status := path.lstat()).st_mtime >= since:
-                # A sparse file is as large as its blocks.
+                # Blocks, not the length: a sparse file takes less space than its length.
                 size += getattr(status, "st_blocks", status.st_size / 512) * 512
-    return Temporary(size)
+    return TemporaryFiles(size)
 
 
 def _own_entries(folder: Path, since: float) -> Iterator[Path]:
-    """An iterator that a vanished folder ends early."""
+    """Yield this user's new entries of a folder; stop if the folder disappears."""
+    # Windows has no user ids; there all entries count.
     user = os.getuid() if hasattr(os, "getuid") else None
     with suppress(OSError):
         for path in islice(folder.iterdir(), MOST_FILES + 1):
@@ -200,19 +210,23 @@ def _same(path: Path, other: Path) -> bool:
 
 
 def free_space(folder: Path) -> float | None:
-    """Bytes free where a folder lies, or will lie."""
+    """Return the free bytes on the disk of a folder, which may not exist yet."""
     for place in (folder, *folder.absolute().parents):
         with suppress(OSError):
             return float(shutil.disk_usage(place).free)
     return None
 
 
-def seconds_until_full(at_first: float | None, now: float, seconds: float) -> float | None:
-    """When the disk is full if it goes on filling as it has since the start; None: not in sight."""
-    if at_first is None or seconds <= 0:
+def seconds_until_full(at_start: float | None, now: float, seconds: float) -> float | None:
+    """Extrapolate the free bytes linearly: now / ((at_start - now) / seconds).
+
+    None if too little has been used up since the start for a rate.
+    """
+    if at_start is None or seconds <= 0:
         return None
-    fall = at_first - now
-    return now * seconds / fall if fall > CLEAR_FALL * at_first else None
+    used = at_start - now
+    # Free bytes / (used bytes per second).
+    return now * seconds / used if used > CLEAR_FALL * at_start else None
 
 
 def _too_many_children(names: Counter[str]) -> str:
@@ -220,15 +234,16 @@ def _too_many_children(names: Counter[str]) -> str:
     return f"{names.total()} child processes ({most})"
 
 
-def _too_many_files(temporary: Temporary) -> str:
-    least = "" if temporary.all_seen else "at least "
+def _too_many_files(temporary: TemporaryFiles) -> str:
+    least = "" if temporary.complete else "at least "
     where = tempfile.gettempdir()
     return f"{least}{_size(temporary.size)} of files newer than this run in {where}"
 
 
 def _too_old(ages: Sequence[float], limit: float) -> str:
     games = "1 game has" if len(ages) == 1 else f"{len(ages)} games have"
-    return f"{games} been going on for over {in_words(limit)}, the oldest {in_words(max(ages))}"
+    oldest = duration_in_words(max(ages))
+    return f"{games} been running for over {duration_in_words(limit)}, the oldest {oldest}"
 
 
 def _too_little_memory(used: float, own: float | None) -> str:

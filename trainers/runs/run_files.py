@@ -1,8 +1,8 @@
-"""Folders of runs: beginning one, going on with one, putting one aside; reading them later.
+"""The folders of training runs: start, resume and read them.
 
-A run lies in `LOG_DIR/EXPERIMENT`. The same command goes on where it ended, if all that decides
-what is learned is the same; nothing is ever deleted or overwritten. Beside a folder lies
-`EXPERIMENT.lock`, which the kernel unlocks when a run is killed.
+A run has the folder `LOG_DIR/EXPERIMENT`. The same command resumes it if all settings that decide
+what is learned are the same. Nothing is ever deleted or overwritten. `EXPERIMENT.lock` beside the
+folder is a file lock; the kernel releases it if the process is killed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError, UsageError
 from trainers.config.config import TrainConfig
@@ -28,54 +28,60 @@ Start = Literal["new", "continue", "fresh"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a command begins: a new folder, the old one, or a new one after moving the old aside."""
+    """Start of a run: in a new folder, in the existing one, or after moving that one aside."""
 
     files: RunFiles
     start: Start
     done: int = 0
-    """Steps that are finished already."""
+    """Steps that are already finished."""
 
     def __str__(self) -> str:
         if self.start == "continue":
-            return f"goes on in {self.files.folder} after step {self.done}"
+            return f"continues in {self.files.folder} after step {self.done}"
         if self.start == "fresh":
-            return f"begins in {self.files.folder}; what is there is moved aside"
-        return f"begins in {self.files.folder}"
+            return f"starts in {self.files.folder}; the old folder is moved aside"
+        return f"starts in {self.files.folder}"
 
 
 def run_files(config: TrainConfig) -> RunFiles:
-    """Where the files of this run are, or will be."""
+    """Return the paths of this run's files, which may not exist yet."""
     return RunFiles(Path(config.log_dir) / config.experiment)
 
 
 def plan_run(config: TrainConfig, resume: bool | None = None) -> Plan:
-    """How a run with this config begins; nothing is written.
+    """Return where a run with this config starts. Nothing is written.
 
-    `resume`: True demands that there is something to go on with, False begins anew, None goes on
-    if it can. Raises UsageError where that is impossible: another config, no experiment at all.
+    Args:
+        config: The settings of the run.
+        resume: True requires an existing experiment, False starts a new one, None resumes the
+            experiment if it exists.
+
+    Raises:
+        UsageError: The experiment has other settings, does not exist, or is not a run.
     """
+    # A folder with drafts only is left by a run that was killed at once: it counts as empty.
     files = run_files(config)
-    there = _is_there(files.folder)
+    exists = _has_content(files.folder)
     if resume is False:
-        return Plan(files, "fresh" if there else "new")
-    if not there:
+        return Plan(files, "fresh" if exists else "new")
+    if not exists:
         if resume:
             raise UsageError(
                 f"--resume: there is no experiment '{config.experiment}' in {config.log_dir}; "
-                "name it with --experiment-name, or begin it without --resume"
+                "name it with --experiment-name, or start it without --resume"
             )
         return Plan(files, "new")
     if not files.config.exists():
         raise UsageError(
-            f"--experiment-name {config.experiment}: {files.folder} is no experiment of arena; "
+            f"--experiment-name {config.experiment}: {files.folder} is not an experiment of arena; "
             "choose another name"
         )
-    _check_same(files, config)
+    _check_settings(files, config)
     return Plan(files, "continue", read_state(files).step)
 
 
-def _is_there(folder: Path) -> bool:
-    """A folder without a file that was finished is as good as none."""
+def _has_content(folder: Path) -> bool:
+    """Return whether the folder holds a complete file; drafts have names that start with a dot."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--log-dir: {folder} is a file where the experiment's folder should be")
     try:
@@ -84,51 +90,55 @@ def _is_there(folder: Path) -> bool:
         raise UsageError(f"--log-dir: {folder} cannot be read: {error.strerror}") from None
 
 
-def _check_same(files: RunFiles, config: TrainConfig) -> None:
-    told = "; ".join(_differences(config, read_config(files)))
-    if told:
+def _check_settings(files: RunFiles, config: TrainConfig) -> None:
+    differences = "; ".join(_differences(config, read_config(files)))
+    if differences:
         raise UsageError(
-            f"{files.folder} was begun with other settings: {told}. Use the same ones to go on "
-            "with it, --fresh to begin anew (the old run is moved aside), or another "
+            f"{files.folder} was started with other settings: {differences}. Use the same settings "
+            "to resume it, --fresh to start a new run (the old one is moved aside), or another "
             "--experiment-name"
         )
 
 
 def _differences(ours: TrainConfig, theirs: TrainConfig) -> Iterator[str]:
-    """`--seed 1, now 2`, for all that may not change."""
+    """Yield `--seed 1, now 2` for each setting that a resumed run may not change."""
     if ours.game != theirs.game:
         yield f"{theirs.game}, now {ours.game}"
         return
-    for name, pair in sorted(ours.differences(theirs).items()):
-        now, had = pair
+    for name, (now, before) in sorted(ours.differences(theirs).items()):
         if name == "lora_rank":
-            yield f"{_rank(had)}, now {_rank(now)} (--lora-rank; --server needs an adapter)"
-        elif name != "options":
-            yield f"--{name.replace('_', '-')} {_told(had)}, now {_told(now)}"
+            yield (
+                f"{_rank_text(before)}, now {_rank_text(now)} "
+                "(--lora-rank; --server needs an adapter)"
+            )
+        elif isinstance(now, dict) and isinstance(before, dict):
+            for option in sorted(now.keys() | before.keys()):
+                if now.get(option) != before.get(option):
+                    yield f"--option {option}={before.get(option)}, now {now.get(option)}"
         else:
-            for option in sorted(now.keys() | had.keys()):
-                if now.get(option) != had.get(option):
-                    yield f"--option {option}={had.get(option)}, now {now.get(option)}"
+            flag = name.replace("_", "-")
+            yield f"--{flag} {_value_text(before)}, now {_value_text(now)}"
 
 
-def _rank(rank: int) -> str:
+def _rank_text(rank: JsonValue) -> str:
     return f"an adapter of rank {rank}" if rank else "all weights are trained"
 
 
-def _told(value: object) -> str:
-    return repr(value) if isinstance(value, str) and not value else str(value)
+def _value_text(value: JsonValue) -> str:
+    return str(value) if value != "" else "''"
 
 
 @contextmanager
-def begin_run(plan: Plan) -> Iterator[RunFiles]:
-    """Keep other runs out of the folder; for a fresh start, move the old one aside.
+def open_run(plan: Plan) -> Iterator[RunFiles]:
+    """Lock the run's folder against other processes; for a fresh start, move the old one aside.
 
-    Whoever trains writes config.json as soon as nothing can be wrong with the config. If it finds
-    something wrong before that, everything is as it was.
+    The training writes config.json once the config is known to be valid. If the body fails before
+    that, the old folder is moved back.
     """
     files = plan.files
     with _locked(files):
-        aside = put_aside(files.folder)
+        # The name is found under the lock, so no other process can take it.
+        aside = free_name(files.folder)
         try:
             if plan.start == "fresh":
                 files.folder.rename(aside)
@@ -143,17 +153,18 @@ def begin_run(plan: Plan) -> Iterator[RunFiles]:
 
 @contextmanager
 def _locked(files: RunFiles) -> Iterator[None]:
-    """Hold the lock; what was made for it goes again if no run has come of it."""
-    home = files.folder.parent
-    missing = [folder for folder in (home, *home.parents) if not folder.exists()]
+    """Hold the lock. If no run was created, remove the lock file and the folders made for it."""
+    log_dir = files.folder.parent
+    missing = [folder for folder in (log_dir, *log_dir.parents) if not folder.exists()]
+    # The lock lies beside the folder, so that the folder can be moved aside while it is held.
     lock = lock_of(files)
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        log_dir.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
         raise ArenaError(f"another arena train is writing to {files.folder}; wait for it") from None
     except OSError as error:
-        raise ArenaError(f"cannot write into {home}: {error.strerror}") from None
+        raise ArenaError(f"cannot write into {log_dir}: {error.strerror}") from None
     try:
         yield
     finally:
@@ -161,18 +172,19 @@ def _locked(files: RunFiles) -> Iterator[None]:
             Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
         with suppress(OSError):
+            # rmdir fails for a folder that has other files, which ends the clean-up.
             for folder in missing:
                 folder.rmdir()
 
 
 def lock_of(files: RunFiles) -> FileLock:
-    """Held by the run that writes; `acquire` raises Timeout at once if another does."""
+    """Return the lock of the training process; `acquire` raises Timeout at once if it is held."""
     folder = files.folder.resolve()
     return FileLock(folder.with_name(f"{folder.name}.lock"), timeout=0)
 
 
-def is_written(files: RunFiles) -> bool:
-    """Whether some process is training there now."""
+def is_locked(files: RunFiles) -> bool:
+    """Return whether a process is training in this folder now."""
     lock = lock_of(files)
     if not Path(lock.lock_file).exists():
         return False
@@ -181,43 +193,53 @@ def is_written(files: RunFiles) -> bool:
             return False
     except Timeout:
         return True
-    except OSError:  # Another user's folder; what its run.json says must do.
+    except OSError:  # A folder of another user: the status in its run.json must do.
         return True
 
 
-def put_aside(folder: Path) -> Path:
-    """The first name that is free, of NAME.old-1, NAME.old-2, …"""
+def free_name(folder: Path) -> Path:
+    """Return the first free name of NAME.old-1, NAME.old-2, …"""
+    # Never overwrite: an earlier fresh start may have used the first names.
     names = (folder.with_name(f"{folder.name}.old-{number}") for number in count(1))
     return next(path for path in names if not path.exists())
 
 
 def read_config(files: RunFiles) -> TrainConfig:
-    """What the run was begun with. Raises UsageError for a file that is broken or a stranger's."""
+    """Return the settings that the run was started with.
+
+    Raises:
+        UsageError: The file cannot be read, or is not a config.
+    """
     return _read(files.config, TrainConfig)
 
 
 def read_state(files: RunFiles) -> RunState:
-    """How the run stands; a run that has just been made may have no file yet.
+    """Return the state of the run. A run that has just been created may have no file yet.
 
-    Raises UsageError if it is missing or broken: whoever took the run for a new one would delete
-    its checkpoints.
+    Raises:
+        UsageError: The file is broken, or missing although there are results. A run that is
+            mistaken for a new one would delete its checkpoints.
     """
     if files.state.exists():
         return _read(files.state, RunState)
     checkpoints = sorted(files.art.glob("*/models/*/checkpoints/[0-9]*"))
-    there = [f"{len(checkpoints)} checkpoints"] if checkpoints else []
+    results = [f"{len(checkpoints)} checkpoints"] if checkpoints else []
     if files.metrics.exists() and files.metrics.stat().st_size:
-        there.append(files.metrics.name)
-    if there:
+        results.append(files.metrics.name)
+    if results:
         raise UsageError(
-            f"{files.state} is missing, but there are {' and '.join(there)} in {files.folder}: put "
-            "it back to go on; --fresh moves the run aside and begins anew"
+            f"{files.state} is missing, but there are {' and '.join(results)} in {files.folder}: "
+            "put it back to resume; --fresh moves the run aside and starts a new one"
         )
     return RunState()
 
 
 def read_rows(files: RunFiles) -> list[StepRecord]:
-    """The rows that are whole. Raises UsageError for a file that is no text."""
+    """Return the complete records.
+
+    Raises:
+        UsageError: The file is not text, or a line before the last one is not a record.
+    """
     try:
         return read_records(files.metrics)
     except (OSError, UnicodeDecodeError) as error:
@@ -232,13 +254,13 @@ def _read(path: Path, model: type[Model]) -> Model:
         place = ".".join(str(part) for part in fault["loc"]) or "the file"
         raise UsageError(
             f"{path} is broken, or of another version of arena: {place}: {fault['msg']}; --fresh "
-            "moves the run aside and begins anew"
+            "moves the run aside and starts a new one"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 
 def checkpoint_of(config: TrainConfig, files: RunFiles, step: int) -> Path | None:
-    """The folder with a step's weights, where ART keeps it, if it lies on this machine."""
+    """Return ART's folder with the weights of a step; None if it is not on this machine."""
     folder = files.art_model(config) / "checkpoints" / f"{step:04d}"
     return folder if folder.is_dir() else None

@@ -1,7 +1,7 @@
-"""Weights & Biases, where it was asked for: online with a key, into the run's folder without one.
+"""Log to Weights & Biases (--wandb): online with a key, into the run's folder without one.
 
-ART's own logging is told to leave it alone (`report_metrics=[]`): with a key and no network it
-fails in the middle of a run.
+ART's own W&B logging is turned off (`report_metrics=[]`), because with a key and without a network
+it fails in the middle of a run.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class WandbLog:
-    """One run there; a row per step, under names like `reward/information`."""
+    """A W&B run with one entry per step, under names like `reward/information`."""
 
     def __init__(self, run: WandbRun) -> None:
         self._run = run
 
     @classmethod
     def open(cls, config: TrainConfig, folder: Path, settings: Settings) -> WandbLog:
-        """Raises MissingDependency without the package."""
+        """Start or resume the W&B run. Raises MissingDependency if wandb is not installed."""
         require("--wandb", ("wandb",), "train")
         import wandb
 
@@ -36,7 +36,9 @@ class WandbLog:
         run = wandb.init(
             project=config.project,
             name=config.experiment,
+            # The same settings continue the same W&B run; changed ones start another.
             id=f"{config.experiment}-{config.config_hash}",
+            # Resuming needs the server, which is not asked without a key.
             resume="allow" if key else None,
             dir=str(folder),
             mode="online" if key else "offline",
@@ -46,14 +48,16 @@ class WandbLog:
         return cls(run)
 
     def log(self, record: StepRecord) -> None:
-        self._run.log(dict(numbers(record)), step=record.step)
+        """Log the metrics of a step."""
+        self._run.log(dict(metrics_of(record)), step=record.step)
 
     def close(self) -> None:
+        """Finish the W&B run."""
         self._run.finish()
 
 
-def numbers(record: StepRecord) -> Iterator[tuple[str, float]]:
-    """The row as names with numbers; what is unknown is left out."""
+def metrics_of(record: StepRecord) -> Iterator[tuple[str, float]]:
+    """Yield the names and values of a record's known numbers."""
     yield "time/step", record.seconds
     for name, seconds in record.time.items():
         yield f"time/{name}", seconds
@@ -68,10 +72,10 @@ def numbers(record: StepRecord) -> Iterator[tuple[str, float]]:
     known = {
         "win_rate": record.win_rate.value,
         "reward/total": record.reward.value,
-        "legality": record.legality,
+        "legal_rate": record.legal_rate,
         "reply_tokens": record.reply_tokens,
     }
     if record.evaluation:
         known["evaluation/win_rate"] = record.evaluation.win_rate.value
-        known["evaluation/gain"] = record.evaluation.gain.value
+        known["evaluation/win_rate_delta"] = record.evaluation.win_rate_delta.value
     yield from ((name, value) for name, value in known.items() if value is not None)

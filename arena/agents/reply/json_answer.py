@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from pydantic import JsonValue
+
 from arena.agents.reply.phrasebook import Phrasebook
 from arena.core.action import normalise
-from arena.core.json import Json
 
 ACTION_KEYS = (
     *("action", "move", "answer", "final_answer", "choice", "decision", "command"),
@@ -26,10 +27,13 @@ def without_json(text: str, book: Phrasebook) -> str:
     """`text` with each JSON object replaced by the action it describes, on a line of its own."""
     pieces, at = [], 0
     for start in _braces(text):
+        # This brace lies inside the object that was decoded last.
         if start < at:
             continue
         try:
+            # `raw_decode` ignores what follows the object, e.g. more prose or a closing fence.
             found, length = _DECODER.raw_decode(text[start : start + MAX_LENGTH])
+        # A brace without JSON behind it stays in the text as it is.
         except (ValueError, RecursionError):
             continue
         pieces += [text[at:start], f"\n{_in_words(found, book)}\n"]
@@ -38,8 +42,9 @@ def without_json(text: str, book: Phrasebook) -> str:
 
 
 def _braces(text: str) -> list[int]:
-    """Where the last opening braces stand, in the order of the text."""
+    """Return the positions of the last opening braces, in the order of the text."""
     found: list[int] = []
+    # From the end: the answer is usually last, and the limit then drops the oldest braces.
     at = text.rfind("{")
     while at >= 0 and len(found) < MAX_OBJECTS:
         found.append(at)
@@ -47,29 +52,38 @@ def _braces(text: str) -> list[int]:
     return found[::-1]
 
 
-def _in_words(found: dict[str, Json], book: Phrasebook) -> str:
+def _in_words(found: dict[str, JsonValue], book: Phrasebook) -> str:
     """The action last: what explains it, and may name others, is put before it."""
+    # Of equal keys at different depths the last one wins.
     values = {key: value for key, value in _flat("", found, 0) if value}
+    # In the order of `ACTION_KEYS`: a key such as "action" outweighs a general one such as "name".
     heads = [values.pop(key) for key in ACTION_KEYS if key in values]
     aside = "\n".join(values.values())
+    # First try: the head is a verb, and the other fields are the fields of its action.
     for head in heads:
         action = book.by_fields(head, values)
         if action is not None:
             return f"{aside}\n{action}"
+    # Second try: the head holds the text of a whole action.
     for head in heads:
         if any(mention.actions for mention in book.mentions(head.casefold())):
             return f"{aside}\n{head}"
+    # No key looks like an action, so it may be a note. "key: value" keeps it readable as prose.
     if not heads and book.fields.isdisjoint(values):
         return "\n".join(f"{key}: {value}" for key, value in values.items())
+    # Third try: the short values together may name an action. They go on one line, because the last
+    # line of a reply is also read by itself.
     long = [value for value in values.values() if len(value.split()) > LONG]
     short = [value for value in (*heads, *values.values()) if value not in long]
     return "\n".join((*long, ", ".join(short)))
 
 
-def _flat(key: str, value: Json, depth: int) -> Iterator[tuple[str, str]]:
+def _flat(key: str, value: JsonValue, depth: int) -> Iterator[tuple[str, str]]:
     """All values below, each under its own key."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
+        # The arguments of a tool call are JSON inside a string.
         value = _decoded(value)
+    # Bounds the recursion for hostile input.
     if depth > MAX_DEPTH:
         return
     if isinstance(value, dict):
@@ -78,15 +92,17 @@ def _flat(key: str, value: Json, depth: int) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list) and any(isinstance(below, dict) for below in value):
         for below in value:
             yield from _flat(key, below, depth + 1)
+    # Joined by commas, like the arguments of an action.
     elif isinstance(value, list):
         yield key, ", ".join(map(str, value))
     elif value is not None:
         yield key, str(value)
 
 
-def _decoded(text: str) -> Json:
-    """The object in a string, as tool calls carry their arguments; else the string."""
+def _decoded(text: str) -> JsonValue:
+    """Return the object in a string, as in arguments of tool calls, or else the string."""
     try:
-        return json.loads(text)
+        value: JsonValue = json.loads(text)
+        return value
     except (ValueError, RecursionError):
         return text

@@ -1,4 +1,4 @@
-"""How the actions of a game are said: the words, phrases and orders by which a text names one.
+"""Phrases for the actions of a game: words, phrases and orders by which a text names one.
 
 The text of an action is taken apart into its head, the first word, and its arguments, which commas
 part: "suggest Miss Scarlett, Rope, Hall" is "suggest" with three arguments, "mark 1 2" is "mark"
@@ -56,7 +56,7 @@ class Parts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mention:
-    """Where a text names an action, or a head with some arguments: then `actions` is empty.
+    """Part of a text that names an action, or a head with some arguments (`actions` is empty).
 
     There are several actions only if their texts have the same words.
     """
@@ -76,6 +76,7 @@ class Phrasebook:
         self.parts = {action: split(str(action)) for action in game.actions}
         used = {word for text in self.by_text for word in words_in(text)}
         self.fields = frozenset(field for action in game.actions for field in field_names(action))
+        # A filler that occurs in an action ("play", "card") counts in this game.
         self.fillers = (FILLERS | self.fields) - used
         self._index_parts()
         self._index_phrases(game.synonyms(), used)
@@ -86,12 +87,14 @@ class Phrasebook:
         self._args: dict[str, set[str]] = {}
         self._arities: dict[str, set[int]] = {}
         self._repeating: set[str] = set()
+        # Actions with the same arguments in any order share one entry.
         by_set: dict[Parts, set[Parts]] = {}
         for action, parts in self.parts.items():
             self._in_order[parts] = (*self._in_order.get(parts, ()), action)
             self._args.setdefault(parts.head, set()).update(parts.args)
             self._arities.setdefault(parts.head, set()).add(len(parts.args))
             by_set.setdefault(parts.sorted(), set()).add(parts)
+            # For example "bid 3 3": without this, a repeated argument in a reply is one mention.
             if len(set(parts.args)) < len(parts.args):
                 self._repeating.add(parts.head)
         # Where the order tells actions apart, it matters.
@@ -105,6 +108,8 @@ class Phrasebook:
         # The game's own phrases mean themselves: "Colonel Mustard" has "Mustard" in it.
         own_phrases = {own: own for own in (*atoms, *pairs.values())}
         whole = {tuple(words_in(text)) for text in self.by_text}
+        # One word for a whole action ("done") would fire too often in reasoning, so it counts only
+        # in a brief text.
         bare = {phrase for phrase, own in pairs.items() if len(phrase) == 1 and own in whole}
         self._atoms = Phrases({atom: atom for atom in atoms})
         self._brief_synonyms = Phrases(own_phrases | pairs)
@@ -118,6 +123,7 @@ class Phrasebook:
         for action, parts in self.parts.items():
             names = field_names(action)
             values = frozenset((name, self.plain(str(getattr(action, name)))) for name in names)
+            # JSON may name the verb ("suggest") or the class ("Suggest", "EndTurn").
             for kind in (parts.head, type(action).__name__.casefold()):
                 self._by_fields.setdefault((kind, values), action)
                 self._fields_of[kind] = self._fields_of.get(kind, frozenset()).union(names)
@@ -134,10 +140,13 @@ class Phrasebook:
         fillers, vocabulary = self.fillers, self._vocabulary
         for match in WORD.finditer(text):
             word = match[0]
+            # A filler takes no place: it does not count for `GAP` and does not break a phrase.
             if word in fillers:
                 continue
             if word in vocabulary:
                 found.append(Word(word, place, place, match.start(), match.end()))
+            # An unknown word takes a place, although it is not kept: it counts for `GAP` and breaks
+            # a phrase.
             place += 1
         return (self._brief_synonyms if brief else self._synonyms).replace(list(found))
 
@@ -156,11 +165,11 @@ class Phrasebook:
         return word in self._args
 
     def takes(self, head: str, arg: str) -> bool:
-        """Whether `arg` is an argument of some action with this head."""
+        """Return whether `arg` is an argument of an action with this head."""
         return arg in self._args[head]
 
     def repeats(self, head: str) -> bool:
-        """Whether an action with this head names one argument twice."""
+        """Return whether an action with this head has one argument twice."""
         return head in self._repeating
 
     def most_args(self, head: str) -> int:
@@ -168,11 +177,14 @@ class Phrasebook:
 
     def named(self, parts: Parts) -> tuple[Action, ...]:
         """The actions that these parts name in full."""
+        # The exact order has priority, for actions that differ only in their order.
         ordered = self._any_order.get(parts.sorted(), parts)
         return self._in_order.get(parts) or self._in_order.get(ordered, ())
 
     def complete(self, head: str, args: Sequence[str], more_than: int) -> Parts | None:
-        """What `head` and the last of `args`, more than so many, name in full."""
+        """Return the actions that `head` and the last of `args` name in full."""
+        # The longest action first: "mark 1 2" before "mark 1". Of too many arguments the last ones
+        # count, because a correction follows what it corrects.
         for arity in sorted(self._arities[head], reverse=True):
             if more_than < arity <= len(args):
                 parts = Parts(head, tuple(args[len(args) - arity :]))
@@ -181,7 +193,7 @@ class Phrasebook:
         return None
 
     def fitting(self, parts: Parts, actions: Iterable[Action]) -> list[Action]:
-        """Those of `actions` that have these parts; a head of "" fits any."""
+        """Return the actions that have these parts; a head of "" fits any."""
         wanted = set(parts.args)
         return [
             action
@@ -202,12 +214,16 @@ class Phrasebook:
         if not 0 < len(written) <= BRIEF or not known.issuperset(written):
             return []
         words = self.words(text, brief=True)
+        # The appended space makes the comparison stop at a word boundary: "show R" is no beginning
+        # of "show Rope".
         plain = " ".join(word.text for word in words)
         begun = [a for a, whole in self._plain.items() if f"{whole} ".startswith(f"{plain} ")]
         return begun or self._of_parts(words)
 
     def _of_parts(self, words: Sequence[Word]) -> list[Action]:
         atoms = list(self._atoms.find(words))
+        # Each word must belong to an atom or be a field name. One other word means that the text
+        # says more than an action.
         covered = {place for atom in atoms for place in range(atom.first, atom.last + 1)}
         if any(word.first not in covered and word.text not in self.fields for word in words):
             return []
@@ -218,7 +234,7 @@ class Phrasebook:
         return self.fitting(Parts("".join(heads), args), self.parts)
 
     def has_longer(self, beginning: str) -> bool:
-        """Whether a word of the game begins so and goes on."""
+        """Return whether a longer word of the game starts with this text."""
         return any(w != beginning and w.startswith(beginning) for w in self._vocabulary)
 
     def by_fields(self, kind: str, given: Mapping[str, str]) -> Action | None:
@@ -240,15 +256,20 @@ class _Reader:
         self._head: Word | None = None
 
     def read(self, word: Word) -> None:
+        # An argument of the open head. This test comes first, because a word can be an argument of
+        # one action and the head of another.
         if self._head and self._is_near(word) and self._book.takes(self._head.text, word.text):
             if word.text not in self._args or self._book.repeats(self._head.text):
                 self._args.append(word.text)
             self._end = word
             self._complete()
+        # A new head closes the one before.
         elif self._book.is_head(word.text):
             self.finish()
             self._head = self._end = word
             self._args: list[str] = []
+            # Number of arguments of the action noted for this head; -1 for none. 0 is an action
+            # without arguments.
             self._taken = -1
             self._complete()
 
@@ -260,6 +281,7 @@ class _Reader:
         return self._found
 
     def _is_near(self, word: Word) -> bool:
+        # Numbers and single letters occur in prose by accident, so they must be nearer.
         is_small = word.text[0].isdigit() or len(word.text) == 1
         return word.first - self._end.last - 1 <= (1 if is_small else GAP)
 
@@ -274,6 +296,7 @@ class _Reader:
             self._found.pop()
         self._add(parts, self._book.named(parts))
         self._taken = len(parts.args)
+        # No longer action exists, so later words cannot belong to this head.
         if self._taken == self._book.most_args(head):
             self._head = None
 
@@ -284,6 +307,7 @@ class _Reader:
 
 def split(text: str) -> Parts:
     """The parts of an action's text."""
+    # The first piece holds the head and the first argument: "suggest Miss Scarlett".
     first, *others = (words_in(part) for part in text.split(","))
     args = [" ".join(words) for words in (first[1:], *others) if words]
     return Parts(first[0] if first else "", tuple(args))

@@ -19,7 +19,7 @@ def words_in(text: str) -> list[str]:
 
 
 class Word(NamedTuple):
-    """A word or phrase of a text: its number (fillers are not counted) and where it stands."""
+    """A word or phrase of a text: its number (fillers are not counted) and its position."""
 
     text: str
     first: int
@@ -41,12 +41,16 @@ class Phrases:
     def replace(self, words: Sequence[Word]) -> list[Word]:
         """The words with each phrase replaced by its meaning, and numbered anew."""
         found: list[Word] = []
+        # `shift` is the difference between new and old numbers, so gaps between phrases keep their
+        # width.
         shift = at = 0
         while at < len(words):
             length = self._length_at(words, at)
             here = words[at : at + max(length, 1)]
             key = tuple([word.text for word in here])
             meaning = self._meanings[key] if length else key
+            # Each new word covers the positions of the whole phrase, so that an excerpt quotes all
+            # of it.
             for number, text in enumerate(meaning, here[0].first + shift):
                 found.append(Word(text, number, number, here[0].start, here[-1].end))
             shift += len(meaning) - len(here)
@@ -65,9 +69,10 @@ class Phrases:
             at += max(length, 1)
 
     def _length_at(self, words: Sequence[Word], at: int) -> int:
-        """How many words the longest phrase takes that begins here; 0 if none does."""
+        """Return the words of the longest phrase that starts here; 0 for none."""
         for length in self._lengths.get(words[at].text, ()):
             last = at + length - 1
+            # The numbers show whether an unknown word lies between; a phrase must be contiguous.
             if last >= len(words) or words[last].first - words[at].first != length - 1:
                 continue
             if tuple([word.text for word in words[at : last + 1]]) in self._meanings:

@@ -1,6 +1,6 @@
-"""Which action a model's reply means: one forgiving reader for every game.
+"""Parser of replies: finds the action that a model's reply means, in every game.
 
-What counts:
+Rules:
 
 - The last action named in the reply that is legal now is taken. Reasoning before it is welcome, and
   may name other actions; an illegal one after it is passed over. An action close behind a "not"
@@ -68,7 +68,7 @@ _REFUSAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reply means: an action that is legal, or why there is none."""
+    """Parsed reply: a legal action, or the reason why there is none."""
 
     action: Action | None
     failure: ReplyFailure | None
@@ -83,10 +83,14 @@ def read_reply(
     refusal: str = "",
 ) -> Reading:
     """Find the action in a reply; see the module for what counts. Never raises."""
+    # The provider's own statement outweighs the text, which may be a fragment.
     if refusal or finish_reason == "content_filter":
         return _failed("refused", refusal or text)
     book, cut = phrasebook(observation.game), finish_reason == "length"
+    # A cut-off "bid 1" may have been "bid 12", so an incomplete number does not count.
     shown = _without_cut_number(visible(text), book) if cut else visible(text)
+    # Fast path for a reply that is exactly one legal action. It also decides for actions whose
+    # texts have the same words.
     exact = book.by_text.get(shown.strip())
     if exact is not None and exact in observation.legal_actions:
         return Reading(exact, None, _shorten(shown))
@@ -102,13 +106,17 @@ def visible(text: str) -> str:
     at, is_open, was_open = 0, False, False
     for tag in _THINK.finditer(text):
         closes = bool(tag[1])
+        # A closing tag without an opening one: the prompt opened the block, so all text so far was
+        # thought.
         if closes and not was_open:
             kept.clear()
         elif not closes and not is_open:
             kept.append(text[at : tag.start()])
         if closes or not is_open:
             at = tag.end()
+        # Blocks do not nest: the first closing tag ends the block.
         is_open, was_open = not closes, True
+    # The text behind an unclosed tag is thought, up to the end.
     if not is_open:
         kept.append(text[at:])
     return "\n".join(kept)
@@ -129,6 +137,8 @@ class _Reply:
         self._mentions = self._book.mentions(folded)
 
     def action(self) -> Reading | None:
+        # The last legal action counts. Exactly one: a mention with several legal actions does not
+        # decide.
         for mention in reversed(self._mentions):
             legal = [action for action in mention.actions if action in self._legal]
             if len(legal) == 1 and not self._is_denied(mention):
@@ -145,14 +155,17 @@ class _Reply:
     def _only_completion(self) -> Reading | None:
         """The one legal action that the last part of an action can mean."""
         parts = [m for m in self._mentions if m.parts.args and not m.actions]
+        # The part may have been the beginning of something else if the reply was cut off.
         if not parts or self._cut or self._is_denied(parts[-1]):
             return None
         legal = self._book.fitting(parts[-1].parts, self._legal)
         return Reading(legal[0], None, self._excerpt(parts[-1])) if len(legal) == 1 else None
 
     def failure(self) -> Reading:
+        # Checked first: with more tokens the reply might have named an action.
         if self._cut:
             return _failed("truncated", self._text[-EXCERPT_LENGTH:])
+        # Only the beginning is read: later "I cannot ..." is usually reasoning about the rules.
         if _REFUSAL.match(self._folded[:400]):
             return _failed("refused", self._text)
         return self._brief_failure() or self._named_failure() or _failed("unparsable", self._text)
@@ -160,6 +173,7 @@ class _Reply:
     def _brief_failure(self) -> Reading | None:
         for brief, meant in self._briefs.items():
             if meant:
+                # `action` has not found exactly one legal action here, so legal means several.
                 is_legal = any(action in self._legal for action in meant)
                 return _failed("ambiguous" if is_legal else "illegal", brief)
         return None
@@ -179,6 +193,7 @@ class _Reply:
         if mention.actions:
             return False
         parts = mention.parts
+        # These arguments belong to no action together; the head alone decides.
         if not self._book.fitting(parts, self._book.parts):
             return any(self._book.parts[action].head == parts.head for action in self._legal)
         return bool(self._book.fitting(parts, self._legal))
@@ -186,15 +201,18 @@ class _Reply:
     @cached_property
     def _briefs(self) -> dict[str, list[Action]]:
         """All, the last line and the last sentence, and what each can mean by itself."""
+        # A line of fillers only, such as "Final answer:", names nothing.
         filled = (line for line in reversed(self._text.splitlines()) if self._says_more(line))
         line = next(filled, "")
         sentence = re.split(r"[.!?:;]\s+", line.rstrip(" .!?:;*`"))[-1]
+        # A dict, because the three are often equal, and because their order is that of preference.
         return {text: self._book.meant(text.casefold()) for text in (self._text, line, sentence)}
 
     def _says_more(self, line: str) -> bool:
         return not self._book.fillers.issuperset(normalise(line).split())
 
     def _is_denied(self, mention: Mention) -> bool:
+        # 60 characters are enough for a negation and four words after it.
         before = self._folded[max(0, mention.start - 60) : mention.start]
         is_first_of_several = self._folded[mention.end :].lstrip().startswith("|")
         return is_first_of_several or bool(_DENIED.search(before))
@@ -220,8 +238,8 @@ def _without_cut_number(text: str, book: Phrasebook) -> str:
 
 
 def correction(reading: Reading, observation: Observation) -> str:
-    """What to answer to a reply without a legal action: one or two sentences and an example."""
-    said = f"'{reading.excerpt}'"
+    """Return the correction for a reply without a legal action, with an example."""
+    quote = f"'{reading.excerpt}'"
     match reading.failure:
         case "empty":
             fault = "Your reply was empty. Answer with one action."
@@ -230,18 +248,20 @@ def correction(reading: Reading, observation: Observation) -> str:
         case "refused":
             fault = "This is only a parlour game, and nobody comes to harm. Answer with one action."
         case "illegal":
-            fault = f"{said} is not allowed now. Choose another action."
+            fault = f"{quote} is not allowed now. Choose another action."
         case "ambiguous":
-            fault = f"{said} {_missing(reading.excerpt, observation)}"
+            fault = f"{quote} {_missing(reading.excerpt, observation)}"
         case _:
             fault = "No action was found in your reply. End it with one action, written out."
+    # An example shows the notation; its choice, the first legal action, is arbitrary.
     example = f" For example: {observation.legal_actions[0]}" if observation.legal_actions else ""
     return fault + example
 
 
 def _missing(excerpt: str, observation: Observation) -> str:
-    """What would tell apart the legal actions that `excerpt` fits."""
+    """Return what would distinguish the legal actions that `excerpt` fits."""
     actions = _fitting(excerpt.casefold(), observation)
+    # The kind of action is open, so name the candidates; otherwise name the fields that differ.
     if len({type(action) for action in actions}) > 1:
         book = phrasebook(observation.game)
         heads = dict.fromkeys(book.parts[action].head for action in actions)
@@ -263,6 +283,7 @@ def _fitting(excerpt: str, observation: Observation) -> list[Action]:
     if meant or not mentions:
         return meant
     parts = mentions[-1].parts
+    # Without a fit for the arguments, the head alone still shows which fields are needed.
     return book.fitting(parts, legal) or book.fitting(Parts(parts.head, ()), legal)
 
 

@@ -1,4 +1,4 @@
-"""What models have cost, told at the end of a run and kept beside its games."""
+"""Ledger of a run: printed at its end and stored beside its games."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def settle_accounts(ledger: Ledger, folder: Path, stem: str, quiet: bool = False) -> None:
-    """Write `STEM.ledger.json` into the folder, over no other, and show it on stderr."""
+    """Write `STEM.ledger.json`, without overwriting another, and print the ledger on stderr."""
     from rich.console import Console
 
     names = (f"{stem}{number}.ledger.json" for number in chain([""], map("-{}".format, count(2))))

@@ -1,4 +1,4 @@
-"""The end of a game, as a person at the terminal is told it."""
+"""End of a game for a person at the terminal."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Epilogue:
         self._state = state
 
     def ply(self, ply: Ply, state: State) -> None:
-        """Nothing: the person is told when it is its turn."""
+        """Do nothing: the person reads the events at the own turn."""
 
     def end(self, outcome: Outcome) -> None:
         if self._state is not None:
-            self._agent.tell_the_end(self._state)
+            self._agent.print_rest_of_game(self._state)
         returns = ", ".join(f"{value:g}" for value in outcome.returns)
         print(f"{outcome.status}: {outcome.reason}; returns {returns}")
 

@@ -1,4 +1,4 @@
-"""What `arena eval` and `arena tournament` share: a folder, workers, progress, how a run ends."""
+"""Common parts of `arena eval` and `arena tournament`: set-up, playing, progress, results."""
 
 from __future__ import annotations
 
@@ -6,115 +6,117 @@ import asyncio
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from arena.cli.common import models
 from arena.cli.common.accounts import settle_accounts
+from arena.cli.common.experiment_files import ExperimentFiles
 from arena.cli.common.flags import Flag, GameFlags
 from arena.cli.common.report import ReportFlags
 from arena.core.errors import ArenaError, UsageError
-from arena.core.text import counted
+from arena.core.spec import Spec
+from arena.core.text import pluralize
 
 if TYPE_CHECKING:
-    from arena.core.game import Game
-    from arena.core.json import Json
-    from arena.evaluation.evaluator import Setting, Workers
-    from arena.evaluation.records import GameResult, Slot
-    from arena.evaluation.store.results import Experiment, Results
-    from arena.evaluation.store.schema import Kind
+    from pydantic import JsonValue
 
-RESULTS = "results.sqlite"
+    from arena.core.game import Game
+    from arena.evaluation.evaluator import ExperimentSetup, Workers
+    from arena.evaluation.records import GameResult, Slot
+    from arena.evaluation.report import Report
+    from arena.evaluation.store.results import Results
+    from arena.evaluation.store.schema import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class RunFlags:
-    """Where an experiment is kept, and how much is played at once."""
+class ExperimentFlags:
+    """Flags for the files of an experiment and for its use of this machine."""
 
     out: Annotated[
         Path | None, Flag(help="Folder for results and replays. Default: a new one in runs/.")
     ] = None
     resume: Annotated[
         bool,
-        Flag("--resume", help="Go on with --out, or with the last run that had these flags."),
+        Flag("--resume", help="Continue the run in --out, or the last run with these flags."),
     ] = False
     workers: Annotated[
         int | None, Flag(min=1, max=1024, help="Processes for bots and scores. Default: cores.")
     ] = None
-    at_once: Annotated[
-        int, Flag(min=1, max=10_000, help="Games played at once, if models play.")
+    max_concurrent: Annotated[
+        int, Flag(min=1, max=10_000, help="Games played at the same time, if models play.")
     ] = 16
     scored: Annotated[
         int,
-        Flag(min=0, help="Games per player, the first ones, that the exact posterior scores."),
+        Flag(min=0, help="Games per player that the exact posterior scores: the first ones."),
     ] = 100
     replays: Annotated[
         bool, Flag("--replays/--no-replays", help="Write a replay of each game.")
     ] = True
 
 
-class Findings(Protocol):
-    """What is learned of games that come in the order of their schedule."""
+class ResultAggregator(Protocol):
+    """Turns results, which come in the order of the schedule, into a report."""
 
     @property
     def games(self) -> int:
-        """How many there were."""
+        """Number of results so far."""
 
     @property
     def enough(self) -> bool:
-        """Whether no more need be played."""
+        """True if no further games are needed."""
 
     def add(self, result: GameResult) -> None: ...
     def status(self) -> str:
-        """The result so far, in a few words."""
+        """Return the result so far in a few words."""
 
-    def report(self) -> dict[str, Json]: ...
+    def report(self) -> Report: ...
 
 
-class Run:
-    """An experiment as the flags describe it: what is played, how, and where it is kept."""
+class ExperimentRun:
+    """An experiment as the flags describe it: its games, and the files of its results."""
 
     def __init__(
         self,
         kind: Kind,
         game: Game,
-        which: GameFlags,
-        asking: models.ModelFlags,
-        flags: RunFlags,
+        game_flags: GameFlags,
+        model_flags: models.ModelFlags,
+        flags: ExperimentFlags,
         specs: Sequence[str],
         seed: int | None,
-        settings: Mapping[str, Json],
+        settings: Mapping[str, JsonValue],
     ) -> None:
-        self.kind: Kind = kind
+        from arena.episodes.match import Match
+
         self.game = game
         self.flags = flags
         self.specs = list(dict.fromkeys(specs))
         self.seed = seed
-        self._which = which
         with_models = models.has_models(self.specs)
-        self._chat = asking.options() if with_models else None
-        self.llm = asking.service() if with_models else None
-        self._settings: dict[str, Json] = {
-            "text_level": which.level,
-            "max_turns": which.max_turns,
-            "models": self._chat.to_json() if self._chat else None,
+        chat = model_flags.options() if with_models else None
+        self.llm = model_flags.service() if with_models else None
+        self._match = Match(
+            game, text_level=game_flags.level, chat=chat, max_turns=game_flags.max_turns
+        )
+        self._settings: dict[str, JsonValue] = {
+            "text_level": game_flags.level,
+            "max_turns": game_flags.max_turns,
+            "models": chat.to_json() if chat else None,
             **settings,
         }
+        self._files = ExperimentFiles(kind, game, self._settings, flags.out)
 
     def check(self) -> None:
-        """Find what is wrong before anything is written or played."""
-        from arena.agents.seating import seat_agents
-
+        """Raise the errors of all SPECs before anything is written or played."""
         for spec in self.specs:
-            if spec.partition(":")[0] == "human":
-                raise UsageError("people are not measured: 'human' sits down in arena play")
-            # A table full of one SPEC finds whatever is wrong with it.
-            table = [spec] * self.game.num_players
-            seat_agents(self.game, table, 0, self._which.level, self.llm, self._chat)
+            if Spec.parse(spec).is_human:
+                raise UsageError("people are not measured; use 'human' in arena play")
+            # Making the agents of a table full of one SPEC raises its errors.
+            replace(self._match, specs=[spec] * self.game.num_players).seat(self.llm)
 
     @property
     def first_seed(self) -> int:
@@ -122,123 +124,65 @@ class Run:
         return self.seed
 
     def open_results(self) -> Results:
-        """The file to write to: a new one, or with --resume the one to go on with."""
-        from arena.evaluation.store.results import Results
-
+        """Create the results file, or with --resume open the existing one."""
         if self.flags.resume:
-            path = self._to_resume()
-            results = Results.open(path)
-            try:
-                self._check_same(path, results.experiment)
-            except UsageError:
-                results.close()
-                raise
-            had = results.experiment.settings
-            self.seed = int(had["seed"])
-            if self._settings["models"] and not had["models"]:
-                results.set_settings({**had, "models": self._settings["models"]})
+            results = self._files.resume(self.seed)
+            seed = results.experiment.settings["seed"]
+            assert isinstance(seed, int)
+            self.seed = seed
             return results
         if self.seed is None:
             self.seed = random.SystemRandom().randrange(2**31)
-        options = self.game.options.model_dump(mode="json")
-        settings = {"seed": self.seed, **self._settings}
-        path = self._new_folder() / RESULTS
-        return Results.create(path, self.kind, self.game.name, options, settings)
-
-    def _new_folder(self) -> Path:
-        if self.flags.out is not None:
-            return self.flags.out
-        variant = getattr(self.game.options, "variant", None)
-        parts = [self.game.name, variant, f"{self.game.num_players}p", f"seed{self.seed}"]
-        stem = "-".join(part for part in parts if part)
-        names = chain([stem], (f"{stem}-{number}" for number in count(2)))
-        return next(p for p in map(self._home.joinpath, names) if not p.exists())
-
-    @property
-    def _home(self) -> Path:
-        return Path("runs") / self.kind
-
-    def _to_resume(self) -> Path:
-        """`--out`, or the file with these settings that was written to last."""
-        from arena.evaluation.store.results import Results
-
-        if self.flags.out is not None:
-            return self.flags.out / RESULTS
-        found = sorted(self._home.glob(f"*/{RESULTS}"), key=lambda path: -path.stat().st_mtime)
-        for path in found:
-            with suppress(ArenaError), Results.read(path) as results:
-                if not self._differences(results.experiment):
-                    return path
-        raise UsageError(
-            f"--resume: no run in {self._home} had these flags; name its folder with --out"
-        )
-
-    def _check_same(self, path: Path, experiment: Experiment) -> None:
-        different = self._differences(experiment)
-        if different:
-            name, had = next(iter(different.items()))
-            raise UsageError(
-                f"--resume: {path} was made with {name} = {had}; use the same flags, or another "
-                "--out without --resume"
-            )
-
-    def _differences(self, experiment: Experiment) -> dict[str, Json]:
-        """What was different then, and what it was.
-
-        A seed that is not given is no difference, nor are models where only bots have played.
-        """
-        ours: dict[str, Json] = {"kind": self.kind, "game": self.game.name, "seed": self.seed}
-        theirs: dict[str, Json] = {"kind": experiment.kind, "game": experiment.game}
-        ours |= self.game.options.model_dump(mode="json") | self._settings
-        theirs |= {**experiment.options, **experiment.settings}
-        if self.seed is None:
-            ours["seed"] = theirs.get("seed")
-        if None in (ours["models"], theirs.get("models")):
-            theirs["models"] = ours["models"]
-        return {name: had for name, had in theirs.items() if ours.get(name) != had}
+        return self._files.create(self.seed)
 
     def conduct(
-        self, results: Results, slots: Sequence[Slot], findings: Findings, report: ReportFlags
+        self,
+        results: Results,
+        slots: Sequence[Slot],
+        aggregator: ResultAggregator,
+        report_flags: ReportFlags,
     ) -> int:
-        """Play what of the schedule is not played yet, and tell what was found; the exit code.
+        """Play the missing games of the schedule, report, and return the exit code.
 
-        Raises what ended the run early, after telling what was found until then.
+        An error that ends the run early is raised after the report of the finished games.
         """
         results.extend(slots)
-        setting = self._setting(results.path.parent, slots)
+        folder = results.path.parent
         fault: ArenaError | None = None
         interrupted = False
         try:
-            asyncio.run(self._play(results, slots, setting, findings))
+            asyncio.run(self._play(results, slots, self._setup(folder, slots), aggregator))
         except KeyboardInterrupt:
             interrupted = True
         except ArenaError as error:
             fault = error
-        except OSError as error:  # A replay that cannot be written, or moved to its place.
-            fault = ArenaError(f"cannot write into {results.path.parent}: {error.strerror}")
-        if findings.games:
-            report.tell(self._told(results.path, findings), f"Results: {results.path}")
+        except OSError as error:  # A replay cannot be written, or cannot be moved to its place.
+            fault = ArenaError(f"cannot write into {folder}: {error.strerror}")
+        if aggregator.games:
+            report = self._report(results.path, aggregator)
+            report_flags.output(report, f"Results: {results.path}")
         if interrupted or fault:
             print(
-                f"Kept: {counted(len(results.finished()), 'finished game')}; the same command with "
-                f"--resume --out {results.path.parent} goes on",
+                f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same command "
+                f"with --resume --out {folder} continues",
                 file=sys.stderr,
             )
-        self._settle(results.path.parent, fault)
+        self._write_ledger(folder, fault)
         return 130 if interrupted else 0
 
-    def _told(self, path: Path, findings: Findings) -> dict[str, Json]:
-        report = findings.report()
-        wanted = min(self.flags.scored, findings.games)
-        if self.game.measures and report["scored"] < wanted:
-            report["notes"].append(
-                f"Scored: only {counted(report['scored'], 'game')}, because an earlier run has "
+    def _report(self, path: Path, aggregator: ResultAggregator) -> Report:
+        report = aggregator.report()
+        notes = list(report.notes)
+        if self.game.measures and report.scored < min(self.flags.scored, aggregator.games):
+            notes.append(
+                f"Scored: only {pluralize(report.scored, 'game')}, because an earlier run has "
                 "kept no replays."
             )
-        return {**report, "seed": self.seed, "settings": self._settings, "results": str(path)}
+        run = {"seed": self.seed, "settings": self._settings, "results": str(path)}
+        return report.model_copy(update={"notes": notes, **run})
 
-    def _settle(self, folder: Path, fault: ArenaError | None) -> None:
-        """Write and show the ledger, if models played; what has gone wrong before goes first."""
+    def _write_ledger(self, folder: Path, fault: ArenaError | None) -> None:
+        """Write and show the ledger if models played. An earlier fault is raised first."""
         try:
             if self.llm:
                 settle_accounts(self.llm.ledger, folder, "run")
@@ -247,15 +191,12 @@ class Run:
         if fault:
             raise fault
 
-    def _setting(self, folder: Path, slots: Sequence[Slot]) -> Setting:
-        from arena.evaluation.evaluator import Setting
+    def _setup(self, folder: Path, slots: Sequence[Slot]) -> ExperimentSetup:
+        from arena.evaluation.evaluator import ExperimentSetup
         from arena.evaluation.schedule import first_games
 
-        return Setting(
-            game=self.game,
-            text_level=self._which.level,
-            max_turns=self._which.max_turns,
-            models=self._chat,
+        return ExperimentSetup(
+            match=self._match,
             replays=folder / "replays" if self.flags.replays else None,
             scored=first_games(slots, self.flags.scored),
         )
@@ -264,8 +205,8 @@ class Run:
         self,
         results: Results,
         slots: Sequence[Slot],
-        setting: Setting,
-        findings: Findings,
+        setup: ExperimentSetup,
+        aggregator: ResultAggregator,
     ) -> None:
         from contextlib import aclosing
 
@@ -275,62 +216,59 @@ class Run:
 
         from arena.evaluation.evaluator import Workers, play_slot, run_schedule
 
-        console = Console(stderr=True)
         async with self.llm or nullcontext():
             with (
                 Workers(self.flags.workers) as workers,
                 Progress(
                     *Progress.get_default_columns(),
                     MofNCompleteColumn(),
-                    console=console,
+                    console=Console(stderr=True),
                     disable=not sys.stderr.isatty(),
                 ) as progress,
             ):
-                await _score_earlier(results, setting, workers)
+                await _score_earlier(results, setup, workers)
                 bar = progress.add_task(self.game.name, total=len(slots))
-                # Two games per worker, so that none waits for the next.
-                at_once = self.flags.at_once if self.llm else 2 * workers.number
-                playing = run_schedule(
+                # With two games per worker, no worker waits for its next game.
+                max_concurrent = self.flags.max_concurrent if self.llm else 2 * workers.number
+                finished = run_schedule(
                     slots,
-                    lambda slot: play_slot(setting, slot, workers, self.llm),
+                    lambda slot: play_slot(setup, slot, workers, self.llm),
                     results.add,
-                    at_once,
+                    max_concurrent,
                     results.games(),
                 )
-                async with aclosing(playing):
-                    async for result in playing:
-                        findings.add(result)
-                        progress.update(bar, advance=1, description=escape(findings.status()))
-                        if findings.enough:
+                async with aclosing(finished):
+                    async for result in finished:
+                        aggregator.add(result)
+                        progress.update(bar, advance=1, description=escape(aggregator.status()))
+                        if aggregator.enough:
                             return
 
 
-async def _score_earlier(results: Results, setting: Setting, workers: Workers) -> None:
-    """Score games that an earlier run has played and was not asked to score."""
+async def _score_earlier(results: Results, setup: ExperimentSetup, workers: Workers) -> None:
+    """Score games of an earlier run that had a smaller --scored."""
     from arena.evaluation.analysis import score
     from arena.evaluation.evaluator import in_order
 
-    def lacking() -> Iterator[GameResult]:
+    def unscored() -> Iterator[GameResult]:
         for result in results.games():
-            if setting.scored and result.slot.number in setting.scored and not result.scored:
+            if setup.scored and result.slot.number in setup.scored and not result.scored:
                 yield result
 
-    async def one(result: GameResult) -> GameResult | None:
+    async def score_one(result: GameResult) -> GameResult | None:
         return await workers.run(partial(score, result, results.path.parent))
 
-    if setting.game.measures:
-        async for scored in in_order(lacking(), one, 4 * workers.number):
+    if setup.match.game.measures:
+        async for scored in in_order(unscored(), score_one, 4 * workers.number):
             if scored:
                 results.rescore(scored)
 
 
-def raw_specs(slots: Iterable[Slot], specs: Iterable[str]) -> list[Slot]:
-    """Slots as they were given; a results file knows SPECs only as they may be shown."""
-    from dataclasses import replace
+def with_secrets(slots: Iterable[Slot], specs: Iterable[str]) -> list[Slot]:
+    """Replace the SPECs of slots, which have no secrets in a results file, by the given ones."""
+    from arena.core.spec import redacted
 
-    from arena.core.spec import shown
-
-    given = {shown(spec): spec for spec in specs}
+    given = {redacted(spec): spec for spec in specs}
     return [
         replace(slot, specs=tuple(given.get(spec, spec) for spec in slot.specs)) for slot in slots
     ]

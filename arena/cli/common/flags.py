@@ -1,4 +1,4 @@
-"""How flags are declared, alone and in groups that several commands take."""
+"""Declaration of flags, alone and in groups that several commands share."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from arena.cli.common.completion import complete_game
 from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,16 +18,18 @@ if TYPE_CHECKING:
     from arena.core.observation import TextLevel
 
 Flag = partial(typer.Option, show_envvar=False)
-"""An option whose help leaves out its environment variable: the README tells the rule once."""
+"""An option whose help omits its environment variable; the documentation gives the rule."""
 
-GameName = Annotated[str, typer.Argument(help="The game; 'arena games' lists them.")]
+GameName = Annotated[
+    str, typer.Argument(help="The game; 'arena games' lists them.", autocompletion=complete_game)
+]
 SeedFlag = Annotated[int | None, Flag(min=0, max=2**53, help="Deal and dice. Default: drawn.")]
 JsonFlag = Annotated[bool, Flag("--json", help="Result as JSON, last line.")]
 
 
 @dataclass(frozen=True, slots=True)
 class GameFlags:
-    """Which game exactly, and how much of it players are told."""
+    """Options of the game and the level of help in the players' texts."""
 
     variant: Annotated[str | None, Flag(help="Variant of the game.")] = None
     players: Annotated[int | None, Flag(help="Number of seats.")] = None
@@ -42,29 +45,29 @@ class GameFlags:
 
     @property
     def level(self) -> TextLevel:
-        """Raises UsageError for a word that is none."""
+        """The text level. Raises UsageError for an unknown word."""
         from arena.core.observation import TextLevel
 
         one_of("--text-level", self.text_level, TextLevel)
         return self.text_level  # type: ignore[return-value]
 
     def make(self, name: str) -> Game:
-        """The game that the flags describe; raises UsageError for a bad flag."""
+        """Make the game of these flags. Raises UsageError for a bad flag."""
         from arena.cli.common.options import game_from_flags
 
         return game_from_flags(name, self.variant, self.players, self.option)
 
 
 def one_of(flag: str, value: str, words: Any) -> None:
-    """Raises UsageError for a word that is none of those to choose from."""
+    """Raise UsageError for a word that is not one of the choices."""
     if value not in get_args(words):
         raise UsageError(f"{flag} {value!r}: choose {', '.join(get_args(words))}")
 
 
 def flag_groups(command: Callable[..., int]) -> Callable[..., int]:
-    """A command whose parameters may be groups of flags, for typer, which knows no groups.
+    """Decorate a command whose parameters are groups of flags, which typer does not support.
 
-    A parameter that is annotated with a dataclass is replaced by the fields of that dataclass.
+    A parameter that is annotated with a dataclass is replaced by the fields of the dataclass.
     """
     hints = get_type_hints(command, include_extras=True)
     parameters = inspect.signature(command).parameters

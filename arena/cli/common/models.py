@@ -1,8 +1,9 @@
-"""The flags about models: which one plays, how it is spoken to, what it may cost."""
+"""Flags about models: which one plays, how it is asked, and its budget."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,21 +20,21 @@ ModelFlag = partial(Flag, rich_help_panel="Models")
 BackendFlag = Annotated[
     str | None,
     ModelFlag(
-        help="BACKEND or BACKEND:MODEL: takes the first seat that no --seat names, and every seat "
-        "that is named 'model'. Environment: LLM_BACKEND.",
+        help="BACKEND or BACKEND:MODEL: takes the first seat without --seat, and every seat "
+        "I=model. Environment: LLM_BACKEND.",
     ),
 ]
-AtOnceFlag = Annotated[int, Flag(min=1, max=10_000, help="Games played at once.")]
+MaxConcurrentFlag = Annotated[int, Flag(min=1, max=10_000, help="Games played at once.")]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFlags:
-    """How models are asked, and what that may cost."""
+    """Options of the requests to models, and their budget."""
 
     chat: Annotated[
         str,
         ModelFlag(
-            help="append: the chat grows by what is new; fresh: it is told anew at each decision."
+            help="append: the chat grows by the news; fresh: it is rebuilt at each decision."
         ),
     ] = "append"
     answers: Annotated[
@@ -68,22 +69,22 @@ class ModelFlags:
     ] = False
     temperature: Annotated[float, ModelFlag(min=0, max=2, help="Sampling temperature.")] = 1.0
     top_p: Annotated[float, ModelFlag(min=0.01, max=1, help="Nucleus sampling.")] = 1.0
-    answer_tokens: Annotated[
+    max_tokens: Annotated[
         int, ModelFlag(min=1, max=10**6, help="Longest reply, in tokens, thinking included.")
     ] = 1024
     max_cost: Annotated[
         float | None,
         ModelFlag(min=0, help="US dollars: no call is made that would exceed it."),
     ] = None
-    max_tokens: Annotated[int | None, ModelFlag(min=1, help="The same, in tokens of the run.")] = (
-        None
-    )
+    token_limit: Annotated[
+        int | None, ModelFlag(min=1, help="Tokens of the run, prompts and replies together.")
+    ] = None
     cache: Annotated[
         Path | None, ModelFlag(help="SQLite file: an equal request is answered from it.")
     ] = None
 
     def options(self) -> ChatOptions:
-        """Raises UsageError for a word that is none of those to choose from."""
+        """Return the chat options. Raises UsageError for an unknown word."""
         from arena.agents.prompt import AnswerForm, ChatMode, ChatOptions, Fallback
         from arena.llm.backend import Sampling
 
@@ -98,38 +99,40 @@ class ModelFlags:
             self.fallback,  # type: ignore[arg-type]
             self.beliefs,
             self.logprobs,
-            Sampling(self.temperature, self.top_p, self.answer_tokens),
+            Sampling(self.temperature, self.top_p, self.max_tokens),
         )
 
     def service(self) -> LLMService:
         from arena.llm.service import LLMService
 
-        return LLMService(max_cost=self.max_cost, max_tokens=self.max_tokens, cache=self.cache)
+        return LLMService(max_cost=self.max_cost, token_limit=self.token_limit, cache=self.cache)
 
 
 def seat_model(backend: str | None, specs: list[str], free: list[int]) -> list[str]:
-    """Put the model on its seats; `free` are those that no --seat names."""
-    from arena.core.spec import shown
+    """Put the model on its seats; `free` are the seats without --seat."""
+    from arena.core.spec import Spec, redacted
     from arena.llm.settings import Settings
     from arena.plugins.loader import catalog
 
     asked = backend or Settings.load().llm_backend
     wanted = [seat for seat, spec in enumerate(specs) if spec == "model"]
-    # What the environment says takes no seat from a table that was set by hand.
+    # The environment variable takes no seat if any seat was named by hand.
     if asked and not wanted and (backend or len(free) == len(specs)):
         wanted = free[:1]
     if backend and not wanted:
-        raise UsageError(f"--backend {shown(backend)}: every seat is taken; name one I=model")
-    prefix, colon, rest = (asked or "embedded").partition(":")
-    spec = f"{prefix.lower()}{colon}{rest}"
-    if wanted and prefix.lower() not in catalog().names("backend"):
+        raise UsageError(f"--backend {redacted(backend)}: all seats are taken; name one I=model")
+    parsed = Spec.parse(asked or "embedded")
+    spec = replace(parsed, prefix=parsed.prefix.lower())
+    if wanted and spec.prefix not in catalog().names("backend"):
         known = ", ".join(catalog().names("backend"))
-        name = shown(asked or prefix)
-        raise UsageError(f"--backend {name}: there is none of this name; known: {known}")
-    return [spec if seat in wanted else other for seat, other in enumerate(specs)]
+        name = redacted(asked or spec.prefix)
+        raise UsageError(f"--backend {name}: unknown backend; known: {known}")
+    return [str(spec) if seat in wanted else other for seat, other in enumerate(specs)]
 
 
-def has_models(specs: list[str]) -> bool:
+def has_models(specs: Iterable[str]) -> bool:
+    """Return whether a SPEC among these names a model."""
+    from arena.core.spec import Spec
     from arena.plugins.loader import catalog
 
-    return any(spec.partition(":")[0] in catalog().names("backend") for spec in specs)
+    return any(Spec.parse(spec).prefix in catalog().names("backend") for spec in specs)

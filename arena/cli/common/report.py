@@ -1,10 +1,10 @@
-"""How a report is told: tables, Markdown, JSON, a sheet."""
+"""Output of a report: tables, Markdown, JSON, CSV, HTML."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,56 +14,57 @@ from arena.core.errors import ArenaError, UsageError
 from replays.html_report import require_report_packages, write_html
 
 if TYPE_CHECKING:
-    from arena.core.json import Json
+    from arena.evaluation.report import Report
 
-    Report = Mapping[str, Json]
+LABEL_WIDTH, PLAYER_WIDTH = 32, 22
+"""Characters of the first column of a table of measures, and of each player's column."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFlags:
-    """How the result is told."""
+    """Formats of the result."""
 
     as_json: JsonFlag = False
     markdown: Annotated[bool, Flag("--markdown", help="Print the tables as Markdown.")] = False
     html: Annotated[
-        Path | None, Flag(help="Also write a sheet with plots: one file, which works offline.")
+        Path | None, Flag(help="Also write an HTML report with charts: one file, works offline.")
     ] = None
 
-    explain: Annotated[bool, Flag("--explain", help="Also say what each measure means.")] = False
+    explain: Annotated[bool, Flag("--explain", help="Also define each measure.")] = False
 
     def check(self) -> None:
-        """Find a missing package, or a folder that is none, before hours are spent."""
-
+        """Raise the error of a missing package or folder before hours are spent on games."""
         if self.html is not None:
             require_report_packages()
             check_file("--html", self.html)
 
-    def tell(self, report: Report, where: str) -> None:
-        """Write and print the report; `where` says, for people, where its games are."""
+    def output(self, report: Report, location: str) -> None:
+        """Write and print the report; `location` names the results file for people."""
         try:
-            self.write_html(report)  # First: whoever reads what is printed may have gone.
+            # First, because printing fails if the reader of the output has ended.
+            self.write_html(report)
         finally:
             if self.as_json:
-                print(json.dumps(report, allow_nan=False))
+                print(json.dumps(report.to_json(), allow_nan=False))
             else:
                 self.show(report)
-                print(where)
+                print(location)
 
     def write_html(self, *reports: Report) -> None:
-        """One sheet, or of several reports one each: `NAME-2.html`, …"""
-
+        """Write one file per report: `NAME.html`, `NAME-2.html`, …"""
         if self.html is None:
             return
         for number, report in enumerate(reports, start=1):
             name = self.html.stem if number == 1 else f"{self.html.stem}-{number}"
             path = self.html.with_stem(name)
             write_html(report, path)
-            print(f"Sheet: {path}", file=sys.stderr)
+            print(f"HTML report: {path}", file=sys.stderr)
 
     def show(self, report: Report, heading: str = "") -> None:
-        """Tables and sentences; in a terminal the most important last, where one looks first.
+        """Print tables and sentences.
 
-        `heading` names the games where there are several reports.
+        In a terminal the most important table comes last, where people look first. `heading` names
+        the games if there are several reports.
         """
         from rich.console import Console
         from rich.text import Text
@@ -71,25 +72,25 @@ class ReportFlags:
         from arena.evaluation.output.tables import grids
         from arena.evaluation.output.verdict import definitions, sentences
 
-        told = [*(definitions(report) if self.explain else ()), *sentences(report)]
+        texts = [*(definitions(report) if self.explain else ()), *sentences(report)]
         if self.markdown:
             print(f"## {heading}\n\n" if heading else "", end="")
             print("\n".join(grid.markdown() for grid in grids(report)))
-            print("\n\n".join(told))
+            print("\n\n".join(texts))
             return
         console = Console()
         if heading:
             console.rule(Text(heading, style="bold"), align="left")
-        beside = max(1, (console.width - 32) // 22)
+        beside = max(1, (console.width - LABEL_WIDTH) // PLAYER_WIDTH)
         for grid in reversed(list(grids(report, beside))):
             console.print(Text(grid.title, style="bold"))
             console.print(grid.rich(console.width))
-        for sentence in told:
-            console.print(Text(sentence))
+        for text in texts:
+            console.print(Text(text))
 
 
 def check_file(flag: str, path: Path) -> None:
-    """Raises UsageError where no file can be."""
+    """Raise UsageError if no file can be created at this path."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"{flag} {path}: no file can be written there")
 
@@ -109,7 +110,7 @@ COLUMNS = (
 
 
 def write_csv(reports: Sequence[Report], path: Path) -> None:
-    """A row per game, player and measure."""
+    """Write a row per report, player and measure. Raises ArenaError if the file cannot be."""
     import csv
 
     try:
@@ -117,24 +118,23 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
             for report in reports:
-                writer.writerows(_rows(report))
+                writer.writerows(_csv_rows(report))
     except OSError as error:
         raise ArenaError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _rows(report: Report) -> list[list[Json]]:
-    units = {measure["name"]: measure["unit"] for measure in report["measures"]}
-    game = [report["game"], json.dumps(report["options"]), report["settings"]["text_level"]]
-    rows = []
-    for player in report["players"]:
-        own = {"win_rate": player["win_rate"], "mean_return": player["mean_return"]}
-        for name, estimate in (own | player["measures"]).items():
-            numbers = [estimate[key] for key in ("value", "low", "high", "n")]
-            words = map(_inert, (player["player"], name, units.get(name, "")))
-            rows.append([*game, *words, *numbers])
+def _csv_rows(report: Report) -> list[list[object]]:
+    units = {measure.name: measure.unit for measure in report.measures}
+    game = [report.game, json.dumps(report.options), report.settings["text_level"]]
+    rows: list[list[object]] = []
+    for player in report.players:
+        rates = {"win_rate": player.win_rate, "mean_return": player.mean_return}
+        for name, interval in (rates | player.measures).items():
+            texts = map(_without_formula, (player.player, name, units.get(name, "")))
+            rows.append([*game, *texts, interval.value, interval.low, interval.high, interval.n])
     return rows
 
 
-def _inert(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula."""
+def _without_formula(text: str) -> str:
+    """Quote text that a spreadsheet would take for a formula."""
     return f"'{text}" if text[:1] in "=+-@" else text

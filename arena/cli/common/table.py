@@ -1,4 +1,4 @@
-"""The table that `arena play` sets: who plays what, how it is shown, and what it came to."""
+"""Games of `arena play` and of branches: playing, display and results."""
 
 from __future__ import annotations
 
@@ -6,66 +6,96 @@ import json
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.cli.common.accounts import settle_accounts
 from arena.cli.common.models import has_models
 from arena.core.errors import ArenaError, UsageError
-from arena.core.spec import shown
-from arena.core.text import counted
+from arena.core.spec import Spec, redacted
+from arena.core.text import pluralize
 
 if TYPE_CHECKING:
-    from arena.agents.agent import Agent
-    from arena.agents.prompt import ChatOptions
-    from arena.core.game import Game
-    from arena.core.json import Json
-    from arena.core.observation import TextLevel
+    from arena.episodes.match import Match
     from arena.episodes.record import Episode, Failure, Position
     from arena.llm.service import LLMService
 
 
+class PlayedGame(BaseModel):
+    """Result of one finished game, as `--json` prints it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    game: str
+    variant: str | None
+    seed: int
+    players: tuple[str, ...]
+    winner: int | None
+    returns: tuple[float, ...]
+    turns: int
+    decisions: int
+    outcome: str
+    replay: str
+
+    @classmethod
+    def of(cls, match: Match, episode: Episode, replay: Path) -> PlayedGame:
+        """Return the result of an episode whose replay is this file."""
+        outcome = episode.outcome
+        return cls(
+            game=match.game.name,
+            variant=getattr(match.game.options, "variant", None),
+            seed=episode.header.played_with,
+            players=tuple(match.specs),
+            winner=outcome.winner,
+            returns=outcome.returns,
+            turns=episode.turns,
+            decisions=episode.decisions,
+            outcome=outcome.status,
+            replay=str(replay),
+        )
+
+
 @dataclass(slots=True)
 class Table:
-    """What is played, by whom, and how it is shown: the flags, understood."""
+    """The games of one command: what is played, how it is shown, and the results so far."""
 
-    game: Game
-    specs: list[str]
+    match: Match
+    """Set-up of all games; each gets one of the seeds."""
     seeds: range
     out: Path
-    text_level: TextLevel
-    max_turns: int | None
     delay: float
     watch: bool
-    at_once: int
-    chat: ChatOptions
+    max_concurrent: int
     llm: LLMService | None
     """None if no model plays."""
     start: Position | None = None
-    """Where the games begin; None for their beginning."""
-    results: list[dict[str, Json]] = field(default_factory=list)
+    """Position at which the games start; None for new games."""
+    results: list[PlayedGame] = field(default_factory=list)
     unfinished: list[Path] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     @property
     def persons(self) -> int:
-        """How many seats a person at this terminal holds."""
-        return sum(spec.partition(":")[0] == "human" for spec in self.specs)
+        """Number of seats of a person at this terminal."""
+        return sum(Spec.parse(spec).is_human for spec in self.match.specs)
 
     def stem(self, seed: int) -> str:
-        """The name of the replay of this seed."""
-        variant = getattr(self.game.options, "variant", None)
-        parts = [self.game.name, variant, f"{self.game.num_players}p", f"seed{seed}"]
+        """Return the name of the replay of this seed."""
+        variant = getattr(self.match.game.options, "variant", None)
+        parts = [self.match.game.name, variant, f"{self.match.game.num_players}p", f"seed{seed}"]
         return "-".join(part for part in parts if part)
 
-    def to_json(self) -> dict[str, Json]:
-        """What `--json` says of all games."""
-        single = self.results[0] if self.results and len(self.seeds) == 1 else None
-        return single or {"games": self.results}
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the result of all games for `--json`."""
+        games: list[JsonValue] = [game.model_dump(mode="json") for game in self.results]
+        single = games[0] if games and len(self.seeds) == 1 else None
+        return single if isinstance(single, dict) else {"games": games}
 
-    def tell(self, interrupted: bool, as_json: bool) -> None:
-        """What it came to, for people."""
+    def report(self, interrupted: bool, as_json: bool) -> None:
+        """Print the result for people."""
         if len(self.seeds) > 1:
             self.count_games(interrupted)
             self.count_wins()
@@ -73,40 +103,40 @@ class Table:
             kept = "".join(f"; the unfinished game is kept: {path}" for path in self.unfinished)
             print(f"interrupted{kept}", file=sys.stderr)
         elif not as_json:
-            path = self.results[0]["replay"]
+            path = self.results[0].replay
             print(f"Replay: {path}   (arena replay {path} steps through it)")
 
     def count_games(self, interrupted: bool) -> None:
-        """How many games there are, on stderr."""
+        """Print the number of finished games on stderr."""
         print(
             f"{'Interrupted: ' if interrupted else ''}{len(self.results)} of "
-            f"{counted(len(self.seeds), 'game')} finished, replays in {self.out}",
+            f"{pluralize(len(self.seeds), 'game')} finished, replays in {self.out}",
             file=sys.stderr,
         )
         if self.unfinished:
-            kept = counted(len(self.unfinished), "unfinished game")
+            kept = pluralize(len(self.unfinished), "unfinished game")
             verb = "is" if len(self.unfinished) == 1 else "are"
             print(f"{kept} {verb} kept as *.part there", file=sys.stderr)
 
     def count_wins(self) -> None:
-        """Who won how often, on stderr."""
-        for seat, spec in enumerate(self.specs):
+        """Print the wins of each seat on stderr."""
+        for seat, spec in enumerate(self.match.specs):
             print(f"  seat {seat}  {spec:<24} won {self.wins(seat)}", file=sys.stderr)
 
     def wins(self, seat: int) -> int:
-        """How many games this seat has won alone."""
-        return sum(result["winner"] == seat for result in self.results)
+        """Return the number of games that this seat has won alone."""
+        return sum(game.winner == seat for game in self.results)
 
 
 def check(table: Table) -> None:
-    """Find what is wrong before anything is written; a model is loaded when all else is right."""
+    """Check everything before anything is written; models are loaded last."""
     from arena.agents.agent import Seat
     from arena.agents.seating import make_agent
     from arena.core.seeds import stream
 
-    for player, spec in enumerate(table.specs):
+    for player, spec in enumerate(table.match.specs):
         if not has_models([spec]):
-            make_agent(spec, Seat(table.game, player, stream(table.seeds[0], "check")))
+            make_agent(spec, Seat(table.match.game, player, stream(table.seeds[0], "check")))
     if table.persons and (len(table.seeds) > 1 or table.persons > 1):
         raise UsageError("one person plays one game at a time: --games 1 and one seat 'human'")
     existing = next(p for p in [table.out, *table.out.absolute().parents] if p.exists())
@@ -115,12 +145,12 @@ def check(table: Table) -> None:
     if not os.access(existing, os.W_OK | os.X_OK):
         raise ArenaError(f"cannot write into {existing} (--out {table.out}): permission denied")
     with _preparing(table):
-        _agents(table, table.seeds[0])
+        table.match.with_seed(table.seeds[0]).seat(table.llm)
 
 
 def _preparing(table: Table) -> AbstractContextManager[object]:
-    """Says in a terminal what is waited for: a model may take seconds to be loaded."""
-    models = [shown(spec) for spec in dict.fromkeys(table.specs) if has_models([spec])]
+    """Return a status line for the terminal: loading a model may take seconds."""
+    models = [redacted(spec) for spec in dict.fromkeys(table.match.specs) if has_models([spec])]
     if not models or not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console
@@ -129,14 +159,11 @@ def _preparing(table: Table) -> AbstractContextManager[object]:
     return Console(stderr=True).status(escape(f"preparing {', '.join(models)}"))
 
 
-def _agents(table: Table, seed: int) -> list[Agent]:
-    from arena.agents.seating import seat_agents
-
-    return seat_agents(table.game, table.specs, seed, table.text_level, table.llm, table.chat)
-
-
 def run(table: Table, as_json: bool) -> int:
-    """Play what the table says and report it; the exit code. Raises what ended the run early."""
+    """Play the games and report them; return the exit code.
+
+    Raises the error that ended the run early.
+    """
     import asyncio
 
     interrupted = False
@@ -146,17 +173,17 @@ def run(table: Table, as_json: bool) -> int:
         interrupted = True
     except (ArenaError, OSError):  # The latter from a folder that is gone, or a closed pipe.
         if table.results:
-            table.tell(interrupted, as_json)
+            table.report(interrupted, as_json)
         with suppress(ArenaError):  # A ledger that cannot be written must not hide the cause.
             _report(table, as_json)
         raise
-    table.tell(interrupted, as_json)
+    table.report(interrupted, as_json)
     _report(table, as_json)
     return 130 if interrupted else 0
 
 
 def _report(table: Table, as_json: bool) -> None:
-    """What went wrong, what the models have cost, and the result as JSON."""
+    """Print failures, the ledger, and the result as JSON."""
     _warn_of_failures(table)
     if as_json:
         ledger = {"ledger": table.llm.ledger.to_json()} if table.llm else {}
@@ -170,14 +197,14 @@ async def _play_and_close(table: Table) -> None:
         async with table.llm or nullcontext():
             await _play_all(table)
     finally:
-        table.results.sort(key=lambda result: result["seed"])
+        table.results.sort(key=lambda game: game.seed)
 
 
 async def _play_all(table: Table) -> None:
     from arena.episodes.runner import play_many
 
-    at_once = 1 if table.watch else table.at_once
-    playing = play_many(lambda seed: _play_one(table, seed), table.seeds, at_once)
+    max_concurrent = 1 if table.watch else table.max_concurrent
+    playing = play_many(lambda seed: _play_one(table, seed), table.seeds, max_concurrent)
     if len(table.seeds) == 1 and (table.watch or table.persons):
         async for _ in playing:
             pass
@@ -186,75 +213,50 @@ async def _play_all(table: Table) -> None:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
-        bar = progress.add_task(table.game.name, total=len(table.seeds))
+        bar = progress.add_task(table.match.game.name, total=len(table.seeds))
         async for _ in playing:
             progress.advance(bar)
 
 
 async def _play_one(table: Table, seed: int) -> Episode:
-    """Play one seed with fresh agents, write its replay, note its result."""
-    from arena.episodes.record import ReplayWriter
+    """Play one seed with fresh agents, write its replay and record its result."""
+    from arena.episodes.replay_writer import ReplayWriter
     from arena.episodes.runner import Watcher, play
 
     writer = ReplayWriter(table.out, table.stem(seed))
     watchers: list[Watcher] = [writer]
-    # A person sees what its seat may know, through its own prompt, and nothing else.
+    # A person sees only the observation of the own seat, at the prompt.
     if table.watch and not table.persons:
         from replays.tui.live import LiveView
 
-        watchers.append(LiveView(table.game, table.specs))
-    agents = _agents(table, seed)
-    # A branch keeps what its parent's models were sent, and so how they were asked.
-    told_how = table.start is not None and table.start.header.models is not None
+        watchers.append(LiveView(table.match.game, list(table.match.specs)))
+    match = table.match.with_seed(seed)
+    agents = match.seat(table.llm)
+    # A branch keeps the requests of its parent's models, and so their chat options.
+    branch_of_models = table.start is not None and table.start.header.models is not None
+    if table.llm is None and not branch_of_models:
+        match = replace(match, chat=None)
     if table.persons:
         from arena.cli.common.epilogue import Epilogue
 
         watchers += Epilogue.of(agents)
     try:
-        episode = await play(
-            table.game,
-            agents,
-            seed,
-            players=[shown(spec) for spec in table.specs],
-            max_turns=table.max_turns,
-            watchers=watchers,
-            delay=table.delay,
-            text_level=table.text_level,
-            models=table.chat if table.llm or told_how else None,
-            start=table.start,
-        )
+        episode = await play(match, agents, watchers=watchers, delay=table.delay, start=table.start)
     finally:
         if writer.unfinished:
             table.unfinished.append(writer.path)
     table.failures += episode.failures
-    table.results.append(_result(table, episode, writer.path))
+    table.results.append(PlayedGame.of(table.match, episode, writer.path))
     return episode
 
 
-def _result(table: Table, episode: Episode, replay: Path) -> dict[str, Json]:
-    """What `--json` says of one game."""
-    outcome = episode.outcome
-    return {
-        "game": table.game.name,
-        "variant": getattr(table.game.options, "variant", None),
-        "seed": episode.header.played_with,
-        "players": table.specs,
-        "winner": outcome.winner,
-        "returns": list(outcome.returns),
-        "turns": episode.turns,
-        "decisions": episode.decisions,
-        "outcome": outcome.status,
-        "replay": str(replay),
-    }
-
-
 def _warn_of_failures(table: Table) -> None:
-    """Moves that were played for a seat because its agent gave none: numbers are then doubtful."""
-    for seat, spec in enumerate(table.specs):
+    """Warn of fallback moves: they make the results doubtful."""
+    for seat, spec in enumerate(table.match.specs):
         texts = [failure.text for failure in table.failures if failure.player == seat]
         if texts:
             print(
-                f"warning: seat {seat} ({spec}) failed {counted(len(texts), 'time')}, and "
+                f"warning: seat {seat} ({spec}) failed {pluralize(len(texts), 'time')}, and "
                 f"fallback moves were played for it; the first time: {texts[0]}",
                 file=sys.stderr,
             )

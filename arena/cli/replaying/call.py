@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LookFlags:
-    """Looking at one replay in the terminal."""
+    """Views of one replay in the terminal."""
 
-    ply: Annotated[int | None, LookFlag(min=0, help="Position N, after N plies.")] = None
+    position: Annotated[int | None, LookFlag(min=0, help="Position N, after N plies.")] = None
     seat: Annotated[
         list[str],
         LookFlag(
@@ -40,11 +40,13 @@ class LookFlags:
 
 @dataclass(frozen=True, slots=True)
 class PageFlags:
-    """Looking at replays in a browser."""
+    """Views of replays in a browser."""
 
     web: Annotated[
         bool,
-        PageFlag("--web", help="Serve a page to a browser on this machine; takes --ply, --seat."),
+        PageFlag(
+            "--web", help="Serve a page to a browser on this machine; takes --position, --seat."
+        ),
     ] = False
     port: Annotated[int, PageFlag(min=0, max=65535, help="Of the page; 0: any that is free.")] = (
         8765
@@ -57,7 +59,7 @@ class PageFlags:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfFlags:
-    """What other players would have done."""
+    """Other players at the positions of a replay."""
 
     branch: Annotated[
         int | None,
@@ -77,7 +79,7 @@ class WhatIfFlags:
         ),
     ] = None
     games: Annotated[int, WhatIfFlag(min=1, max=10**6, help="Times to play on from --branch.")] = 1
-    at_once: Annotated[
+    max_concurrent: Annotated[
         int,
         WhatIfFlag(min=1, max=10_000, help="Games of --branch, or questions of --ask, at a time."),
     ] = 16
@@ -104,7 +106,7 @@ class ExportFlags:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What the command was called with."""
+    """Arguments of one call."""
 
     look: LookFlags
     page: PageFlags
@@ -114,11 +116,11 @@ class Call:
     paths: tuple[Path, ...]
     as_json: bool
     named: frozenset[str]
-    """The flags that stand in the command line, by their names in Python."""
+    """Flags of the command line, by their names in Python."""
 
     @property
     def path(self) -> Path:
-        """The one path. Raises UsageError for none and for several."""
+        """The one path. Raises UsageError for none or several."""
         if not self.paths:
             raise UsageError("which replay? arena replay FILE, or arena replay FOLDER --web")
         if len(self.paths) > 1:
@@ -126,7 +128,7 @@ class Call:
         return self.paths[0]
 
     def replay(self) -> Replay:
-        """The one replay. Raises UsageError for a folder, ReplayError for what is no replay."""
+        """Read the one replay. Raises UsageError for a folder, ReplayError for other files."""
         from arena.episodes.replay import read_replay
 
         if self.path.is_dir():

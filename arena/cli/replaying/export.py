@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.core.errors import UsageError
-from arena.core.text import clean, counted
+from arena.core.text import pluralize, printable
 
 if TYPE_CHECKING:
     from arena.cli.replaying.call import Call
-    from trainers.export.exporter import Exported
+    from trainers.export.exporter import ExportResult
 
 SUFFIXES = frozenset({".jsonl", ".json", ".parquet", ".csv", ".html", ".txt"})
 """Names that promise something; a file of another kind would mislead whoever reads it."""
@@ -60,28 +60,28 @@ def export(call: Call) -> int:
 
 def tell_copies(number: int) -> None:
     """Files that hold what another one holds, on stderr."""
-    told = "a copy of another: it counts" if number == 1 else "copies of others: they count"
+    meaning = "a copy of another: it counts" if number == 1 else "copies of others: they count"
     verb = "is" if number == 1 else "are"
-    print(f"{counted(number, 'file')} {verb} {told} once", file=sys.stderr)
+    print(f"{pluralize(number, 'file')} {verb} {meaning} once", file=sys.stderr)
 
 
-def _tell(exported: Exported, as_json: bool) -> None:
-    from trainers.export.exporter import reasons
+def _tell(exported: ExportResult, as_json: bool) -> None:
+    from trainers.export.exporter import summarise_reasons
 
     for skipped in exported.skipped[:NAMED]:
-        print(clean(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
+        print(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
     more = exported.skipped[NAMED:]
     if more:
-        why = "; ".join(reasons(more))
-        print(clean(f"skipped {counted(len(more), 'more file')}; {why}"), file=sys.stderr)
+        why = "; ".join(summarise_reasons(more))
+        print(printable(f"skipped {pluralize(len(more), 'more file')}; {why}"), file=sys.stderr)
     if exported.copies:
         tell_copies(exported.copies)
     for note in exported.notes:
         print(note, file=sys.stderr)
     if as_json:
-        told = {"rows": exported.rows, "games": exported.games, "copies": exported.copies}
+        counts = {"rows": exported.rows, "games": exported.games, "copies": exported.copies}
         left_out = [{"path": str(each.path), "reason": each.reason} for each in exported.skipped]
-        print(json.dumps({**told, "skipped": left_out, "file": str(exported.file)}))
+        print(json.dumps({**counts, "skipped": left_out, "file": str(exported.file)}))
     else:
-        rows, games = counted(exported.rows, "row"), counted(exported.games, "game")
-        print(clean(f"wrote {rows} of {games} to {exported.file}"))
+        rows, games = pluralize(exported.rows, "row"), pluralize(exported.games, "game")
+        print(printable(f"wrote {rows} of {games} to {exported.file}"))

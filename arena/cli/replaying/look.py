@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from arena.cli.replaying.call import Call
 from arena.core.errors import UsageError
-from arena.core.text import clean, counted
+from arena.core.text import pluralize, printable
 
 if TYPE_CHECKING:
     from arena.episodes.replay import Replay
@@ -28,15 +28,15 @@ def serve_page(call: Call) -> int:
 
 
 def moment_address(call: Call) -> str:
-    """How the address ends of the position of --ply as --seat saw it; "" if neither is given."""
+    """Return the fragment of the page's address for --position and --seat; "" without them."""
     look = call.look
-    if look.ply is None and not look.seat:
+    if look.position is None and not look.seat:
         return ""
     if call.path.is_dir():
-        raise UsageError("--ply and --seat with --web: name the replay that they are about")
+        raise UsageError("--position and --seat with --web: name the replay that they are about")
     replay = call.replay()
-    check_ply(replay, look.ply)
-    fields = {"at": look.ply, "seat": only_seat(replay, look.seat)}
+    check_ply(replay, look.position)
+    fields = {"at": look.position, "seat": only_seat(replay, look.seat)}
     return "#" + "&".join(f"{name}={value}" for name, value in fields.items() if value is not None)
 
 
@@ -57,7 +57,7 @@ def write_svg(call: Call) -> int:
     assert file is not None  # Else another mode was chosen.
     if file.suffix.lower() not in ("", ".svg"):
         raise UsageError(f"--svg {file}: it writes SVG; name the file {file.with_suffix('.svg')}")
-    replay, ply = call.replay(), call.look.ply
+    replay, ply = call.replay(), call.look.position
     seat = only_seat(replay, call.look.seat)
     check_ply(replay, ply)
     save_svg(replay, ply, seat, file)
@@ -68,7 +68,7 @@ def step_through(call: Call) -> int:
     from replays.tui import terminal
     from replays.tui.terminal import print_json
 
-    replay, ply = call.replay(), call.look.ply
+    replay, ply = call.replay(), call.look.position
     seat = only_seat(replay, call.look.seat)
     check_ply(replay, ply)
     (print_json if call.as_json else terminal.step_through)(replay, ply, seat)
@@ -77,7 +77,8 @@ def step_through(call: Call) -> int:
 
 def check_ply(replay: Replay, ply: int | None) -> None:
     if ply is not None and ply > len(replay.moves):
-        raise UsageError(f"--ply {ply}: {replay.path} has {counted(len(replay.moves), 'ply')}")
+        plies = pluralize(len(replay.moves), "ply")
+        raise UsageError(f"--position {ply}: {replay.path} has {plies}")
 
 
 def only_seat(replay: Replay, given: list[str]) -> int | None:
@@ -97,7 +98,7 @@ def only_seat(replay: Replay, given: list[str]) -> int | None:
 
 def verify_replay(call: Call) -> int:
     """Exit code 1 on the first difference, which is named."""
-    from arena.episodes.replay import verify
+    from arena.episodes.verify import verify
 
     replay = call.replay()
     difference = verify(replay)
@@ -106,10 +107,10 @@ def verify_replay(call: Call) -> int:
         complete = replay.outcome is not None
         print(json.dumps({"replay": str(replay.path), **found, "complete": complete}))
     elif difference:
-        print(clean(f"{replay.path}: differs at {difference}"))
+        print(printable(f"{replay.path}: differs at {difference}"))
     else:
         state = "verified" if replay.outcome else "verified as far as it goes"
-        print(clean(f"{replay.path}: {state}, {counted(len(replay.moves), 'ply')}"))
+        print(printable(f"{replay.path}: {state}, {pluralize(len(replay.moves), 'ply')}"))
     if replay.notice and not call.as_json:
         print(replay.notice)
     return 1 if difference else 0

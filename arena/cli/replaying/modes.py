@@ -1,4 +1,4 @@
-"""What one call of `arena replay` does, and which flags mean something to it."""
+"""Modes of `arena replay`, and the flags that each accepts."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from arena.core.errors import UsageError
 
 MODEL_FLAGS = frozenset(each.name for each in fields(ModelFlags))
 UNASKED = frozenset({"chat", "fallback", "beliefs", "logprobs"})
-"""Flags about models that change nothing for --ask: each decision is a chat of its own, a reply
-that is no legal one is counted as such, and no replay is written."""
+"""Flags about models that --ask ignores: each decision is a chat of its own, a reply without a
+legal action is counted, and no replay is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One thing that the command does."""
+    """One mode of the command."""
 
     flag: str
-    """That asks for it, by its name in Python; "" for what is done without any."""
+    """Flag that selects it, by its name in Python; "" for the default mode."""
     takes: frozenset[str]
-    """The other flags that go with it."""
+    """Other flags that it accepts."""
     target: str
-    """`"module:function"`, imported when it is wanted: each needs other libraries."""
+    """`"module:function"`, imported on use: each needs other libraries."""
 
     def run(self, call: Call) -> int:
         module, _, function = self.target.partition(":")
@@ -40,30 +40,30 @@ def _mode(flag: str, takes: str, target: str, more: frozenset[str] = frozenset()
 
 
 MODES = (
-    _mode("web", "port ply seat", "look:serve_page"),
+    _mode("web", "port position seat", "look:serve_page"),
     _mode("html", "seat", "look:write_html"),
-    _mode("svg", "ply seat", "look:write_svg"),
+    _mode("svg", "position seat", "look:write_svg"),
     _mode("verify", "as_json", "look:verify_replay"),
     _mode("schema", "", "look:print_schema"),
-    _mode("branch", "seat seed games at_once out as_json", "what_if:branch", MODEL_FLAGS),
-    _mode("ask", "seat seed at_once as_json", "what_if:ask", MODEL_FLAGS - UNASKED),
+    _mode("branch", "seat seed games max_concurrent out as_json", "what_if:branch", MODEL_FLAGS),
+    _mode("ask", "seat seed max_concurrent as_json", "what_if:ask", MODEL_FLAGS - UNASKED),
     _mode("export", "reward out as_json", "export:export"),
-    _mode("", "ply seat as_json", "look:step_through"),
+    _mode("", "position seat as_json", "look:step_through"),
 )
-"""The first one that is asked for is meant; the last is what is done without any of these flags."""
+"""The first mode whose flag is given applies; the last is the default."""
 
 OF_FOLDERS = frozenset({"web", "schema", "export"})
-"""What is done without a replay, or with many."""
+"""Modes that need no replay, or take many."""
 
 
 def named_flags(ctx: typer.Context) -> frozenset[str]:
-    """The flags in the command line. What the environment says is a habit, and no wish."""
+    """Return the flags of the command line, without those of the environment."""
     sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
     return frozenset(n for n, found in sources.items() if found and found.name == "COMMANDLINE")
 
 
 def run_of(ctx: typer.Context, call: Call) -> Callable[[Call], int]:
-    """What is to be done. Raises UsageError for a flag that would change nothing."""
+    """Return the mode of this call. Raises UsageError for a flag that the mode ignores."""
     wanted = {
         "web": call.page.web,
         "html": call.page.html is not None,
@@ -87,7 +87,7 @@ def run_of(ctx: typer.Context, call: Call) -> Callable[[Call], int]:
 
 
 def _spelled(ctx: typer.Context) -> dict[str, str]:
-    """The flags as they are typed, by their names in Python."""
+    """Return the flags as they are typed, by their names in Python."""
     return {each.name: each.opts[0] for each in ctx.command.params if each.name}
 
 

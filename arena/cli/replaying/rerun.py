@@ -1,4 +1,4 @@
-"""`recorded:REPLAY` at the table of `arena play`: whether that game can come out of these flags."""
+"""Check of `recorded:REPLAY` in `arena play`: the flags must give the recorded game."""
 
 from __future__ import annotations
 
@@ -11,35 +11,38 @@ from typing import TYPE_CHECKING
 from arena.cli.common.flags import GameFlags
 from arena.cli.common.models import ModelFlags, has_models
 from arena.core.errors import ReplayError, UsageError
-from arena.core.spec import shown
-from arena.core.text import shortened
+from arena.core.spec import Spec, redacted
+from arena.core.text import shorten
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from arena.agents.prompt import ChatOptions
     from arena.cli.common.table import Table
     from arena.core.game import Game
-    from arena.core.json import Json
     from arena.episodes.replay import Replay
 
-Flags = Mapping[str, "Json"]
-"""What shapes a request to a model, by the flag that says it."""
+Flags = Mapping[str, "JsonValue"]
+"""Values that shape the requests to a model, by flag."""
 
 
 def check_recordings(table: Table) -> None:
-    """A recorded model answers only what it was asked: in another game it would fall silent.
+    """Raise UsageError if a recorded model would get other requests than in its recording.
 
-    Raises UsageError that tells the command which plays the game of the recording again.
+    The message holds the command that plays the recorded game again.
     """
     from arena.episodes.replay import read_replay
 
-    for spec in dict.fromkeys(table.specs):
-        prefix, _, path = spec.partition(":")
-        if prefix == "recorded":
+    for text in dict.fromkeys(table.match.specs):
+        spec = Spec.parse(text)
+        if spec.prefix == "recorded":
             with suppress(ReplayError):  # The backend says what is wrong with the file.
-                _check(table, read_replay(path))
+                _check(table, read_replay(spec.rest))
 
 
 def _check(table: Table, replay: Replay) -> None:
+    from arena.agents.prompt import ChatOptions
+
     header, path = replay.header, replay.path
     if header.branches:
         last = header.branches[-1]
@@ -49,14 +52,15 @@ def _check(table: Table, replay: Replay) -> None:
             f"{shlex.quote(last.parent)} --branch {last.ply} --seed {last.seed} {seats}"
         )
     then = _recorded_with(replay)
-    now = _flags(table.game, table.seeds[0], table.text_level, table.chat)
+    match, chat = table.match, table.match.chat or ChatOptions()
+    now = _flags(match.game, table.seeds[0], match.text_level, chat)
     others = [name for name in {**then, **now} if then.get(name) != now.get(name)]
-    if table.game.name != header.game:
+    if match.game.name != header.game:
         raise UsageError(f"recorded:{path}: a game of {header.game}; {_again(replay, then)}")
     if others:
-        told = " ".join(_spelled(name, then.get(name)) for name in others)
-        raise UsageError(f"recorded:{path}: it was played with {told}; {_again(replay, then)}")
-    if table.chat.beliefs:  # It is a question of its own, which leaves no request in a replay.
+        flags = " ".join(_spelled(name, then.get(name)) for name in others)
+        raise UsageError(f"recorded:{path}: it was played with {flags}; {_again(replay, then)}")
+    if chat.beliefs:  # Questions about beliefs leave no request in a replay.
         raise UsageError(f"recorded:{path} has no answers to --beliefs: leave it out")
     if len(table.seeds) > 1:
         raise UsageError(f"recorded:{path} is one game; leave out --games")
@@ -86,11 +90,11 @@ def _flags(game: Game, seed: int, level: str, models: ChatOptions) -> Flags:
         "--fallback": models.fallback,
         "--temperature": models.sampling.temperature,
         "--top-p": models.sampling.top_p,
-        "--answer-tokens": models.sampling.max_tokens,
+        "--max-tokens": models.sampling.max_tokens,
     }
 
 
-def _spelled(name: str, value: Json) -> str:
+def _spelled(name: str, value: JsonValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     if name.endswith("="):
         return f"{name}{shlex.quote(text)}"
@@ -100,7 +104,7 @@ def _spelled(name: str, value: Json) -> str:
 
 
 def _again(replay: Replay, flags: Flags) -> str:
-    """The command; what is usual needs no flag."""
+    """Return the command; defaults need no flag."""
     from arena.plugins.loader import make_game
 
     header = replay.header
@@ -109,12 +113,12 @@ def _again(replay: Replay, flags: Flags) -> str:
     words = [_spelled(n, value) for n, value in flags.items() if value != usual.get(n)]
     if header.max_turns not in (None, game.default_max_turns):
         words.append(f"--max-turns {header.max_turns}")
-    told = ["arena play", game.name, *words, *_seats(replay), "--out runs/again"]
-    return f"the same again: {shortened(' '.join(told), 2000)}"
+    command = ["arena play", game.name, *words, *_seats(replay), "--out runs/again"]
+    return f"the same again: {shorten(' '.join(command), 2000)}"
 
 
 def _seats(replay: Replay) -> Iterator[str]:
-    """Who sat where, and the recording wherever a model did."""
+    """Yield --seat flags: the SPEC of each seat, with recordings in place of models."""
     for seat, spec in enumerate(replay.header.players):
-        again = f"recorded:{replay.path}" if has_models([spec]) else shown(spec)
+        again = f"recorded:{replay.path}" if has_models([spec]) else redacted(spec)
         yield f"--seat {shlex.quote(f'{seat}={again}')}"

@@ -1,4 +1,4 @@
-"""What `arena train` does: settle the config, begin or go on with the run, tell how it ended."""
+"""`arena train`: resolve the config, start or resume the run, print the result."""
 
 from __future__ import annotations
 
@@ -7,44 +7,36 @@ import json
 import os
 import sys
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from arena.cli.common.flags import Flag, GameName, JsonFlag, flag_groups
 from arena.cli.training.flags import (
-    ConfigFlags,
+    SettingValues,
     TrainGameFlags,
-    below_flags,
-    check_words,
     given_layers,
-    said,
+    resolve_settings,
+    setting_flags,
 )
 from arena.core.errors import ArenaError, UsageError
-from arena.core.text import counted
+from arena.core.text import pluralize
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
-from trainers.config.presets import Resolved
-from trainers.hosts import choosing
-from trainers.hosts.choosing import HostChoice
-from trainers.runs.run_files import (
-    Plan,
-    begin_run,
-    plan_run,
-    read_config,
-    read_state,
-    run_files,
-)
+from trainers.config.presets import ResolvedConfig
+from trainers.hosts.selection import HostChoice, select_host
+from trainers.runs.run_files import Plan, open_run, plan_run, read_config, read_state, run_files
+from trainers.runs.training_run import TrainingRun
 
 if TYPE_CHECKING:
     from trainers.config.config import TrainConfig
-    from trainers.runs.records import RunFiles, RunState, TrainingView
+    from trainers.runs.view import TrainingView
 
 
 @dataclass(frozen=True, slots=True)
-class HowFlags:
-    """Where the numbers come from, and how the run begins."""
+class RunFlags:
+    """The preset, and how the run starts."""
 
     preset: Annotated[
         str | None, Flag(help="demo, default, gpu, or a FILE.toml. Default: default.")
@@ -53,81 +45,82 @@ class HowFlags:
         bool | None,
         Flag(
             "--resume/--fresh",
-            help="Insist on going on with the experiment, or begin anew and move the old folder "
-            "aside. Default: go on if it exists.",
+            help="Require an existing experiment, or start a new one and move the old folder "
+            "aside. Default: resume if it exists.",
         ),
     ] = None
-    backend: Annotated[str, Flag(help="Whose training API: art.")] = "art"
+    backend: Annotated[str, Flag(help="Training library: art.")] = "art"
     dry_run: Annotated[
-        bool, Flag("--dry-run", help="Show the settings and where each is from; train nothing.")
+        bool, Flag("--dry-run", help="Show the settings and their origins without training.")
     ] = False
     as_json: JsonFlag = False
 
 
+@setting_flags
 @flag_groups
 def train_command(
     ctx: typer.Context,
     game: GameName,
     which: TrainGameFlags,
-    how: HowFlags,
-    flags: ConfigFlags,
+    flags: RunFlags,
+    settings: SettingValues,
 ) -> int:
-    if how.backend != "art":
-        raise UsageError(f"--backend {how.backend}: training needs art; leave it out")
-    settings = Settings.load()
-    given = said(flags)
-    check_words(given, which.text_level)
-    layers = given_layers(ctx, which, given, settings)
-    resolved = _with_game(below_flags(game, how.preset).resolved(*layers))
-    host = choose_host(resolved.config, how.resume, settings)
-    resolved = resolved.updated(host=host.name)
-    plan = plan_run(resolved.config, how.resume)
-    if how.dry_run:
-        from arena.cli.training.dry_run import tell_plan
+    """Train a model, or show what would be done; returns the exit code."""
+    if flags.backend != "art":
+        raise UsageError(f"--backend {flags.backend}: training needs art; leave it out")
+    environment = Settings.load()
+    layers = given_layers(ctx, which, settings, environment)
+    resolved = _with_game_options(resolve_settings(game, flags.preset, *layers))
+    host = host_of(resolved.config, flags.resume, environment)
+    # config.json stores the selected host, so that a resumed run does not select another.
+    resolved = resolved.updated(trainer_host=host.name)
+    plan = plan_run(resolved.config, flags.resume)
+    if flags.dry_run:
+        from arena.cli.training.dry_run import print_plan
 
-        tell_plan(resolved, plan, host, settings, how.as_json)
+        print_plan(resolved, plan, host, environment, flags.as_json)
         return 0
-    print(f"Host {host.name}: {host.why}", file=sys.stderr)
-    return _train(resolved.config, plan, settings, how)
+    print(f"Host {host.name}: {host.reason}", file=sys.stderr)
+    return _train(resolved.config, plan, environment, flags)
 
 
-def _with_game(resolved: Resolved) -> Resolved:
-    """The same, with every option of the game, so that no default of it can change a run."""
+def _with_game_options(resolved: ResolvedConfig) -> ResolvedConfig:
+    """Fill in all options of the game, so that a later change of a default cannot alter the run."""
     config = resolved.config
     try:
         options = make_game(config.game, **config.options).options.model_dump(mode="json")
     except UsageError as error:
-        others = {
+        files = {
             origin
             for name, origin in resolved.origins.items()
             if name.startswith("options.") and origin != "flag"
         }
-        raise UsageError(
-            f"{error} ({', '.join(sorted(others))})" if others else str(error)
-        ) from None
+        raise UsageError(f"{error} ({', '.join(sorted(files))})" if files else str(error)) from None
     origins = {f"options.{name}": "default" for name in options} | dict(resolved.origins)
-    return Resolved(config, origins).updated(options=options)
+    return replace(resolved.updated(options=options), origins=origins)
 
 
-def choose_host(config: TrainConfig, resume: bool | None, settings: Settings) -> HostChoice:
-    """Who trains, and why; an experiment goes on with the host that it was begun with."""
+def host_of(config: TrainConfig, resume: bool | None, settings: Settings) -> HostChoice:
+    """Select the host. A resumed experiment keeps its host."""
     files = run_files(config)
-    if config.host == "auto" and resume is not False and files.config.exists():
-        return HostChoice(read_config(files).host, "The experiment was started with it.")
-    return choosing.choose_host(config, settings)
+    if config.trainer_host == "auto" and resume is not False and files.config.exists():
+        return HostChoice(
+            read_config(files).trainer_host, "The experiment was started with this host."
+        )
+    return select_host(config, settings)
 
 
-def _train(config: TrainConfig, plan: Plan, settings: Settings, how: HowFlags) -> int:
-    # Threads of a matrix product that wait for each other should sleep: on cores that do other
-    # work too, an update took twenty times as long without. It holds if it is set before torch.
+def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags) -> int:
+    # Threads that wait for each other in a matrix product must sleep: on busy cores, an update
+    # took twenty times as long with spinning threads. Only effective if set before torch is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from replays.html_report.training.report import write_training_report
     from trainers.grpo import train
 
     interrupted = False
-    with begin_run(plan) as files:
+    with open_run(plan) as files:
         try:
-            with closing(_view(how.as_json)) as view:
+            with closing(_view(flags.as_json)) as view:
                 state = asyncio.run(
                     train(
                         config,
@@ -141,7 +134,8 @@ def _train(config: TrainConfig, plan: Plan, settings: Settings, how: HowFlags) -
             interrupted, state = True, read_state(files)
         except OSError as error:
             raise ArenaError(f"cannot write into {files.folder}: {error.strerror}") from None
-        return _end(config, files, state, interrupted or state.status == "interrupted", how)
+        run = TrainingRun(files, config, state, ())
+        return _end(run, interrupted or state.status == "interrupted", flags)
 
 
 def _view(as_json: bool) -> TrainingView:
@@ -156,25 +150,23 @@ def _view(as_json: bool) -> TrainingView:
     return TrainingLive(Console(stderr=True))
 
 
-def _end(
-    config: TrainConfig, files: RunFiles, state: RunState, interrupted: bool, how: HowFlags
-) -> int:
-    """Say how it ended; the exit code."""
-    from arena.cli.training.train_summary import ending, result
+def _end(run: TrainingRun, interrupted: bool, flags: RunFlags) -> int:
+    """Print the result; returns the exit code."""
+    from arena.cli.training.train_summary import result_json, result_lines
 
-    if how.as_json:
-        print(json.dumps(result(config, files, state)))
+    if flags.as_json:
+        print(json.dumps(result_json(run)))
     elif not interrupted:
-        print("\n".join(ending(config, files, state)))
+        print("\n".join(result_lines(run)))
     if interrupted:
-        again = " without --fresh" if how.resume is False else ""
+        condition = " without --fresh" if flags.resume is False else ""
         print(
-            f"Interrupted: {state.step} of {counted(config.total_steps, 'step')} finished and "
-            f"kept; the same command{again} goes on",
+            f"Interrupted: {run.state.step} of {pluralize(run.total_steps or 0, 'step')} are "
+            f"finished and saved; the same command{condition} resumes the run",
             file=sys.stderr,
         )
         return 130
-    if state.status == "stopped":
-        print(f"Stopped early: {state.reason}", file=sys.stderr)
+    if run.state.status == "stopped":
+        print(f"Stopped early: {run.state.reason}", file=sys.stderr)
         return 1
     return 0

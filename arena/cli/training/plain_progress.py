@@ -1,12 +1,12 @@
-"""A training run told in lines: for logs, and for terminals that are none."""
+"""Progress of a training run in plain lines: for logs, pipes and `--json`."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from arena.core.text import counted
-from arena.evaluation.output.tables import number, percent
+from arena.core.text import pluralize, printable
+from trainers.runs.sentences import step_line
 
 if TYPE_CHECKING:
     from trainers.config.config import TrainConfig
@@ -14,57 +14,30 @@ if TYPE_CHECKING:
 
 
 class TrainingLines:
-    """One line per step on stderr; a `TrainingView`."""
+    """A `TrainingView` that prints one line per step to stderr."""
 
     def __init__(self) -> None:
         self._steps = self._done = 0
+        self._messages: set[str] = set()
 
-    def begin(self, config: TrainConfig, done: int, about: str) -> None:
+    def start(self, config: TrainConfig, done: int, about: str) -> None:
         self._steps, self._done = config.total_steps, done
-        so_far = f" after {done}" if done else ""
-        self.say(
-            f"{config.experiment}: {config.game}, {counted(self._steps, 'step')}{so_far}; {about}"
-        )
+        steps = pluralize(self._steps, "step") + (f", {done} of them done" if done else "")
+        self.say(f"{config.experiment}: {config.game}, {steps}; {about}")
 
     def phase(self, name: str, done: int = 0, total: int = 0) -> None:
-        """Lines are not written over, so only finished steps are told."""
+        """Print nothing: a line cannot be overwritten, so only finished steps are shown."""
 
     def step(self, record: StepRecord) -> None:
         if record.step < self._done or record.step == self._done > 0:
-            return  # An earlier command has told it.
-        self.say(f"step {record.step}/{self._steps}: {', '.join(_told(record))}")
+            return  # An earlier session has shown it.
+        self.say(step_line(record, self._steps))
         for warning in record.warnings:
-            self.say(f"  {warning}")
+            if f"warning: {warning}" not in self._messages:
+                self.say(f"warning: {warning}")
 
     def say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+        self._messages.add(line)
+        print(printable(line), file=sys.stderr, flush=True)
 
     def close(self) -> None: ...
-
-
-def _told(record: StepRecord) -> list[str]:
-    """What is known of a step; the starting policy has played no training games."""
-    told = []
-    if record.reward.value is not None:
-        told.append(f"reward {number(record.reward.model_dump(), 2, signed=True)}")
-    if record.win_rate.value is not None:
-        told.append(
-            f"won {percent(record.win_rate.model_dump())} of {counted(record.games, 'game')}"
-        )
-    groups = record.groups
-    dropped = groups.incomplete + groups.no_variance
-    if groups.trained or dropped:
-        left_out = f" ({dropped} dropped)" if dropped else ""
-        told.append(counted(groups.trained, "group") + left_out)
-    if record.legality is not None:
-        told.append(f"{100 * record.legality:.1f} % legal")
-    told += [f"{name} {value:.3g}" for name, value in record.update.items() if name in UPDATE]
-    if record.evaluation:
-        gain = percent(record.evaluation.gain.model_dump(), signed=True)
-        best = ", the best so far" if record.best else ""
-        told.append(f"gain {gain} in {counted(record.evaluation.games, 'game')}{best}")
-    return [*told, f"{record.seconds:.1f} s"]
-
-
-UPDATE = ("loss", "entropy", "kl")
-"""What is told of an update; the others are in metrics.jsonl."""

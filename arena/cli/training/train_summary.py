@@ -1,77 +1,68 @@
-"""How a training run has ended, in words and as JSON."""
+"""The result of `arena train`: lines for people, and the object of `--json`."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from arena.core.text import counted
-from arena.evaluation.output.tables import percent
 from arena.plugins.loader import make_game
+from trainers.runs.records import as_json
 from trainers.runs.run_files import checkpoint_of
+from trainers.runs.sentences import checkpoint_name, delta_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from arena.core.json import Json
+    from pydantic import JsonValue
+
     from trainers.config.config import TrainConfig
-    from trainers.runs.records import Evaluated, RunFiles, RunState
+    from trainers.runs.training_run import TrainingRun
 
 
-def result(config: TrainConfig, files: RunFiles, state: RunState) -> dict[str, Json]:
-    """What `--json` prints at the end."""
-    checkpoint = checkpoint_of(config, files, _best_step(state))
+def result_json(run: TrainingRun) -> dict[str, JsonValue]:
+    """Return what `--json` prints at the end."""
+    checkpoint = _checkpoint(run)
     return {
-        "experiment": config.experiment,
-        "step": state.step,
-        "status": state.status,
-        "reason": state.reason,
-        "final": json.loads(state.model_dump_json())["final"],
-        "folder": str(files.folder),
-        "report": str(files.report) if files.report.exists() else None,
+        "experiment": run.name,
+        "step": run.state.step,
+        "status": run.state.status,
+        "reason": run.state.reason,
+        "final": as_json(run.state)["final"],
+        "folder": str(run.files.folder),
+        "report": str(run.files.report) if run.files.report.exists() else None,
         "checkpoint": str(checkpoint) if checkpoint else None,
     }
 
 
-def _best_step(state: RunState) -> int:
-    """The step to play: the best, or the newest where none beat the starting policy."""
-    return state.step if state.best_step is None else state.best_step
+def result_lines(run: TrainingRun) -> Iterator[str]:
+    """Yield the results, where the files are, and the command that plays the checkpoint."""
+    yield f"Finished steps: {run.state.step} of {run.total_steps}."
+    for evaluation in run.final_evaluations():
+        if evaluation.step is not None:  # There is no best step if none beat the start.
+            yield f"{checkpoint_name(evaluation).capitalize()}: {delta_line(evaluation)}"
+    if run.files.report.exists():
+        yield f"Report:  {run.files.report}"
+    if run.files.replays.is_dir():
+        yield f"Replays: {run.files.replays}"
+    checkpoint = _checkpoint(run)
+    if checkpoint and run.config:
+        yield f"Play it: {play_command(run.config, checkpoint)}"
 
 
-def ending(config: TrainConfig, files: RunFiles, state: RunState) -> Iterator[str]:
-    """Lines for a person: what was gained, where to look, how to play the result."""
-    yield f"Finished steps: {state.step} of {config.total_steps}."
-    for name, found in state.final.items():
-        if name == "best" and state.best_step is None:
-            continue  # None was better than the starting policy when it was measured.
-        step = state.best_step if name == "best" else state.step
-        yield f"The {name} checkpoint, of step {step}: {gain_in_words(found)}"
-    if files.report.exists():
-        yield f"Report:  {files.report}"
-    if files.replays.is_dir():
-        yield f"Replays: {files.replays}"
-    checkpoint = checkpoint_of(config, files, _best_step(state))
-    if checkpoint:
-        yield f"Play it: {play_command(config, checkpoint)}"
-
-
-def gain_in_words(found: Evaluated) -> str:
-    """`+21 points [+15, +27] on 400 deals, from 41 % to 62 %`."""
-    gain = percent(found.gain.model_dump(), signed=True)
-    start, now = (
-        percent(rate.model_dump()).partition(" [")[0] for rate in (found.start, found.win_rate)
-    )
-    return f"{gain} on {counted(found.games, 'deal')}, from {start} to {now}"
+def _checkpoint(run: TrainingRun) -> Path | None:
+    """Return the best checkpoint, or the newest one if none was better than the start."""
+    step = run.state.step if run.state.best_step is None else run.state.best_step
+    return checkpoint_of(run.config, run.files, step) if run.config else None
 
 
 def play_command(config: TrainConfig, checkpoint: Path) -> str:
-    """The command that plays a checkpoint as it was trained."""
+    """Return the command that plays a checkpoint with the game options of its training."""
     words = ["arena", "play", config.game]
-    usual = make_game(config.game).options.model_dump(mode="json")
+    defaults = make_game(config.game).options.model_dump(mode="json")
     for name, value in config.options.items():
-        if value == usual.get(name):
+        if value == defaults.get(name):
             continue
         text = value if isinstance(value, str) else json.dumps(value)
         words += [f"--{name}", text] if name in {"variant", "players"} else ["-o", f"{name}={text}"]

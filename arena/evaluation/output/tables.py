@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from arena.core.json import Json
-from arena.core.text import counted
+from arena.core.assessment import Measure
+from arena.core.text import pluralize
+from arena.evaluation.output.formatting import (
+    UNKNOWN,
+    IntervalLike,
+    decimal,
+    in_unit,
+    number,
+    percent,
+)
+from arena.evaluation.report import PlayerReport, Report
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Report = Mapping[str, Json]
-
-LARGE, MANY_DIGITS = 100, 10_000
-"""From `LARGE` on numbers have no decimals, from `MANY_DIGITS` on commas."""
-
-
-WHOLE, WHOLE_STACKED = 24, 16
-"""Characters of a cell that is not broken: a number with its interval, beside it or below it."""
+MAX_CELL, MAX_STACKED_CELL = 24, 16
+"""Widest cell that is kept on one line: a value with its interval beside it, or below it."""
+COLUMN_GAP = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Fitted:
-    """A grid's cells, and how wide its columns are."""
+class _Layout:
+    """The cells of a grid and the widths of its columns."""
 
     rows: Sequence[Sequence[str]]
     widths: Sequence[int | None]
-    """None for names and sentences, which are broken and take what is left."""
+    """None for columns of names and sentences, which are broken and take the remaining width."""
     total: int
     dense: bool
 
@@ -36,22 +40,21 @@ class _Fitted:
     def of(
         headings: Sequence[str],
         rows: Sequence[Sequence[str]],
-        whole: int,
+        max_cell: int,
         broken: bool,
         dense: bool = False,
-    ) -> _Fitted:
-        """`broken` headings stand in several lines; what is longer than `whole` is no number."""
+    ) -> _Layout:
+        """Measure the columns. `broken` headings take several lines.
+
+        A column with a cell above `max_cell` characters holds text, not numbers.
+        """
         widths, total = list[int | None](), 0
         for place, heading in enumerate(headings):
             longest = _longest(line for row in rows for line in row[place].split("\n"))
-            wide = max(longest, min(_longest(heading.split() if broken else [heading]), whole))
-            widths.append(wide if place and longest <= whole else None)
-            total += min(wide, whole) + BETWEEN
-        return _Fitted(rows, widths, total, dense)
-
-
-BETWEEN = 3
-"""Characters from one column to the next."""
+            wide = max(longest, min(_longest(heading.split() if broken else [heading]), max_cell))
+            widths.append(wide if place and longest <= max_cell else None)
+            total += min(wide, max_cell) + COLUMN_GAP
+        return _Layout(rows, widths, total, dense)
 
 
 def _longest(texts: Iterable[str]) -> int:
@@ -60,7 +63,7 @@ def _longest(texts: Iterable[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table of text: a title, headings, rows."""
+    """A table of text: a title, headings, rows. The first column names the row."""
 
     title: str
     headings: Sequence[str]
@@ -69,150 +72,159 @@ class Grid:
     def markdown(self) -> str:
         aligned = ["---", *["---:"] * (len(self.headings) - 1)]
         lines = [self.headings, aligned, *self.rows]
-        table = "\n".join(f"| {' | '.join(map(_markdown, line))} |" for line in lines)
-        return f"**{_markdown(self.title)}**\n\n{table}\n"
+        table = "\n".join(f"| {' | '.join(map(_escape_markdown, line))} |" for line in lines)
+        return f"**{_escape_markdown(self.title)}**\n\n{table}\n"
 
     def rich(self, width: int) -> Table:
-        """For a terminal so wide. Numbers stay whole: where room is short, headings are broken, and
-        then intervals stand below their values."""
+        """Return the table for a terminal of this width.
+
+        Numbers are never broken. If the width is too small, headings are broken, and if that is
+        not enough, intervals are placed below their values.
+        """
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        fitted = self._fitted(width)
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=fitted.dense)
-        for place, wide in enumerate(fitted.widths):
+        layout = self._layout(width)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=layout.dense)
+        for place, wide in enumerate(layout.widths):
             side: Literal["left", "right"] = "right" if place else "left"
             heading = Text(self.headings[place])
             table.add_column(heading, justify=side, overflow="fold", width=wide)
-        for row in fitted.rows:
+        for row in layout.rows:
             table.add_row(*map(Text, row))
         return table
 
-    def _fitted(self, width: int) -> _Fitted:
-        roomy = _Fitted.of(self.headings, self.rows, WHOLE, broken=False)
-        broken = _Fitted.of(self.headings, self.rows, WHOLE, broken=True)
+    def _layout(self, width: int) -> _Layout:
+        wide = _Layout.of(self.headings, self.rows, MAX_CELL, broken=False)
+        broken = _Layout.of(self.headings, self.rows, MAX_CELL, broken=True)
         stacked = [[cell.replace(" [", "\n[") for cell in row] for row in self.rows]
-        dense = _Fitted.of(self.headings, stacked, WHOLE_STACKED, broken=True, dense=True)
-        return next((each for each in (roomy, broken) if each.total <= width), dense)
+        dense = _Layout.of(self.headings, stacked, MAX_STACKED_CELL, broken=True, dense=True)
+        return next((layout for layout in (wide, broken) if layout.total <= width), dense)
 
 
-def _markdown(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
 def grids(report: Report, beside: int = 5) -> Iterator[Grid]:
-    """The tables of a report, most important first; `beside` players in one of measures."""
+    """Yield the tables of a report, the most important first.
+
+    `beside` is the number of players beside each other in a table of measures.
+    """
     yield leaderboard(report)
-    if report.get("comparison"):
+    if report.comparison:
         yield comparison(report)
-    if report["measures"]:
+    if report.measures:
         yield from measures(report, beside)
-    if report.get("pairs"):
+    if report.pairs:
         yield pairs(report)
-    if report.get("seats"):
+    if report.seats:
         yield seats(report)
-    if any(player["replies"]["attempts"] for player in report["players"]):
+    if any(player.replies.attempts for player in report.players):
         yield replies(report)
 
 
 def leaderboard(report: Report) -> Grid:
-    """Who won how much; in a tournament by rating."""
-    players = report["players"]
-    rated = any("rating" in player for player in players)
-    unclean = any(player["clean"]["seats"] < player["seats"] for player in players)
-    several = any(player["games"] < player["seats"] for player in players)
-    scores = any(p["mean_return"]["value"] != p["win_rate"]["value"] for p in players)
-    columns = {"player": [player["player"] for player in players]}
+    """Return the players with their win rates, and with ratings in a tournament."""
+    players = report.players
+    rated = any(player.rating.value is not None for player in players)
+    columns: dict[str, list[str]] = {"player": [player.player for player in players]}
+
+    def add(heading: str, cell: Callable[[PlayerReport], str]) -> None:
+        columns[heading] = [cell(player) for player in players]
+
     if rated:
-        columns["rating"] = [number(player["rating"], 0) for player in players]
-        columns["rank"] = [number(player["rank"], 0) for player in players]
-    columns["games"] = [str(player["games"]) for player in players]
-    if several:
-        columns["seats"] = [str(player["seats"]) for player in players]
-    columns["won"] = [percent(player["win_rate"]) for player in players]
-    if scores:
-        columns["mean return"] = [number(player["mean_return"], 2) for player in players]
-    if unclean:
-        columns["clean"] = [str(player["clean"]["seats"]) for player in players]
-        columns["won of these"] = [percent(player["clean"]["win_rate"]) for player in players]
+        add("rating", lambda player: number(player.rating, 0))
+        add("rank", lambda player: number(player.rank, 0))
+    add("games", lambda player: str(player.games))
+    if any(player.games < player.seats for player in players):
+        add("seats", lambda player: str(player.seats))
+    add("won", lambda player: percent(player.win_rate))
+    # In a game that pays 1 to the winner and 0 to the others, the mean return is the win rate.
+    if any(player.mean_return.value != player.win_rate.value for player in players):
+        add("mean return", lambda player: number(player.mean_return))
+    if any(player.has_fallbacks for player in players):
+        add("without fallback", lambda player: str(player.no_fallback.seats))
+        add("won of these", lambda player: percent(player.no_fallback.win_rate))
         if rated:
-            columns["rating by these"] = [number(p["clean_rating"], 0) for p in players]
-    title = (
-        f"{name_of(report)}: {counted(report['games'], 'game')}{_opponents(report)}; 95 % intervals"
-    )
+            add("rating by these", lambda player: number(player.no_fallback_rating, 0))
+    opponents = f" against {', '.join(report.against)}" if report.against else ""
+    games = pluralize(report.games or 0, "game")
+    title = f"{game_name(report)}: {games}{opponents}; 95 % intervals"
     return Grid(title, list(columns), list(zip(*columns.values(), strict=True)))
 
 
-def _opponents(report: Report) -> str:
-    return f" against {', '.join(report['against'])}" if report.get("against") else ""
-
-
-def name_of(report: Report) -> str:
-    """The game and its options in a few words."""
-    options = report["options"]
-    words = [report["game"], options.get("variant")]
+def game_name(report: Report) -> str:
+    """Return the game and its main options in a few words."""
+    options = report.options
+    words = [report.game, options.get("variant")]
     if "players" in options:
         words.append(f"{options['players']} players")
-    return " ".join(word for word in words if word)
+    return " ".join(str(word) for word in words if word)
 
 
 def comparison(report: Report) -> Grid:
-    """Player and baseline on the same deals."""
-    found = report["comparison"]
-    rows = [("games won", percent(found["difference"], signed=True))]
-    if found["clean_difference"]["n"] < found["deals"]:
-        label = f"… in the {found['clean_difference']['n']} clean pairs"
-        rows.append((label, percent(found["clean_difference"], signed=True)))
-    for measure in report["measures"]:
-        if measure["name"] in found["measures"]:
-            value = show(measure, found["measures"][measure["name"]], signed=True)
-            rows.append((_title(measure), value))
-    deals = counted(found["deals"], "deal")
-    title = f"{found['player']} − {found['baseline']}, {deals} in the same seats"
+    """Return the differences between player and baseline on the same deals."""
+    paired = report.comparison
+    assert paired is not None
+    rows = [("games won", percent(paired.difference, signed=True))]
+    complete = paired.no_fallback_difference
+    if complete.n < (paired.deals or 0):
+        rows.append((f"… in the {complete.n} pairs without fallback", percent(complete, True)))
+    for measure in report.measures:
+        if measure.name in paired.measures:
+            difference = _cell(measure, paired.measures[measure.name], signed=True)
+            rows.append((_heading(measure), difference))
+    deals = pluralize(paired.deals or 0, "deal")
+    title = f"{paired.player} − {paired.baseline}, {deals} in the same seats"
     return Grid(title, ["measure", "difference"], rows)
 
 
 def measures(report: Report, beside: int) -> Iterator[Grid]:
-    """What the exact posterior, and the providers, say; `beside` players per table."""
-    players = report["players"]
-    shown = [m for m in report["measures"] if any(m["name"] in p["measures"] for p in players)]
+    """Yield tables of all measures, with `beside` players per table."""
+    players = report.players
+    listed = [m for m in report.measures if any(m.name in p.measures for p in players)]
 
-    def cell(player: Report, measure: Report) -> str:
-        estimate = player["measures"].get(measure["name"])
-        return show(measure, estimate) if estimate else ""
+    def cell(player: PlayerReport, measure: Measure) -> str:
+        interval = player.measures.get(measure.name)
+        return _cell(measure, interval) if interval else ""
 
-    games = counted(report["scored"], "game")
-    scored = f", {games} scored by the exact posterior" if report["scored"] else ""
+    games = pluralize(report.scored, "game")
+    scored = f", {games} scored by the exact posterior" if report.scored else ""
     title = f"Measures{scored}; ↑ more is better"
     for first in range(0, len(players), beside):
         some = players[first : first + beside]
-        headings = ["measure", *(player["player"] for player in some)]
-        rows = [[_title(m), *(cell(p, m) for p in some)] for m in shown]
-        errors = [player["calibration_error"] for player in some]
+        rows = [[_heading(m), *(cell(p, m) for p in some)] for m in listed]
+        errors = [player.calibration_error for player in some]
         if any(error is not None for error in errors):
-            rows.append(["calibration error ↓", *(_digits(e, 3, signed=False) for e in errors)])
-        yield Grid(title, headings, rows)
+            rows.append(["calibration error ↓", *(decimal(error, 3) for error in errors)])
+        yield Grid(title, ["measure", *(player.player for player in some)], rows)
 
 
-def _title(measure: Report) -> str:
-    arrow = {"higher": " ↑", "lower": " ↓", None: ""}[measure["better"]]
-    told = measure["unit"] == "share" or measure["title"] in measure["unit"]
-    told = told or measure["unit"] in measure["title"]
-    unit = "" if told else f", {measure['unit']}"
-    return f"{measure['title']}{unit}{arrow}"
+def _cell(measure: Measure, interval: IntervalLike, signed: bool = False) -> str:
+    """Return a value of a measure; prices of single games need four decimals."""
+    return in_unit(measure.unit, interval, 4 if measure.name == "cost" else 2, signed)
+
+
+def _heading(measure: Measure) -> str:
+    """Return title, unit and direction; the unit only if the title or the cells do not show it."""
+    arrow = {"higher": " ↑", "lower": " ↓", None: ""}[measure.better]
+    title, unit = measure.title, measure.unit
+    redundant = unit == "share" or title in unit or unit in title
+    return f"{title}{arrow}" if redundant else f"{title}, {unit}{arrow}"
 
 
 def pairs(report: Report) -> Grid:
-    """Row against column: how often it finished ahead, and in how many games they met."""
-    names = [player["player"] for player in report["players"]]
-    found = {(pair["first"], pair["second"]): pair for pair in report["pairs"]}
+    """Return how often the row's player finished ahead of the column's, and of how many games."""
+    names = [player.player for player in report.players]
+    results = {(pair.first, pair.second): pair for pair in report.pairs}
 
     def cell(first: str, second: str) -> str:
-        pair = found.get((first, second))
-        if not pair or not pair["games"]:
+        pair = results.get((first, second))
+        if not pair or not pair.games:
             return ""
-        return f"{100 * pair['ahead']['value']:.0f} % of {pair['games']}"
+        return f"{_percent_of_one(pair.ahead.value, 0)} of {pair.games}"
 
     rows = [[first, *(cell(first, second) for second in names)] for first in names]
     return Grid(
@@ -221,59 +233,25 @@ def pairs(report: Report) -> Grid:
 
 
 def seats(report: Report) -> Grid:
-    rows = [(f"seat {each['seat']}", number(each["effect"], 0)) for each in report["seats"]]
-    return Grid("What a seat is worth", ["seat", "rating points"], rows)
+    rows = [(f"seat {effect.seat}", number(effect.effect, 0)) for effect in report.seats]
+    return Grid("Value of each seat", ["seat", "rating points"], rows)
 
 
 def replies(report: Report) -> Grid:
-    """What models answered, and what that cost."""
+    """Return the replies of models, their failures and their cost."""
     headings = ["player", "replies", "legal", "fallbacks", "failures", "cost per game"]
     rows = []
-    for player in report["players"]:
-        found, cost = player["replies"], player["usage"]["cost"]
-        if not found["attempts"]:
+    for player in report.players:
+        counts, cost = player.replies, player.usage.cost
+        if not counts.attempts:
             continue
-        failures = ", ".join(f"{count} {word}" for word, count in found["failures"].items())
-        legal = f"{100 * found['legal'] / found['attempts']:.1f} %"
+        failures = ", ".join(f"{count} {name}" for name, count in counts.failures.items())
+        legal = _percent_of_one(counts.legal / counts.attempts, 1)
         price = "unknown" if cost is None else f"${cost:.4f}"
-        attempts = str(found["attempts"])
-        rows.append((player["player"], attempts, legal, str(found["fallbacks"]), failures, price))
+        row = (player.player, str(counts.attempts), legal, str(counts.fallbacks), failures, price)
+        rows.append(row)
     return Grid("Replies of models", headings, rows)
 
 
-def show(measure: Report, estimate: Report, signed: bool = False) -> str:
-    """An estimate in the measure's unit."""
-    if measure["unit"] == "share":
-        return percent(estimate, signed)
-    return number(estimate, 4 if measure["name"] == "cost" else 2, signed)
-
-
-def percent(estimate: Report, signed: bool = False) -> str:
-    """`54 % [48, 60]`; a difference in points: `+12 points [+3, +21]`; of nothing, a dash."""
-    scaled = {
-        key: None if estimate[key] is None else 100 * estimate[key]
-        for key in ("value", "low", "high")
-    }
-    text = number(scaled, 1 if estimate["n"] >= 1000 else 0, signed)
-    value, _, rest = text.partition(" ")
-    return value if value == "–" else f"{value} {'points' if signed else '%'} {rest}".rstrip()
-
-
-def number(estimate: Report, digits: int, signed: bool = False) -> str:
-    """`0.81 [0.78, 0.84]`; an end that is not known is a dash."""
-    value, low, high = (estimate[key] for key in ("value", "low", "high"))
-    if value is not None and abs(value) >= LARGE:
-        digits = 0
-    if value is None or (low is None and high is None):
-        return _digits(value, digits, signed)
-    low, high = _digits(low, digits, signed), _digits(high, digits, signed)
-    return f"{_digits(value, digits, signed)} [{low}, {high}]"
-
-
-def _digits(value: float | None, digits: int, signed: bool) -> str:
-    if value is None:
-        return "–"
-    if not round(value, digits):  # A rounded nothing has no sign.
-        return f"{0:.{digits}f}"
-    comma = "," if abs(value) >= MANY_DIGITS else ""
-    return f"{value:{'+' if signed else ''}{comma}.{digits}f}".replace("-", "−")
+def _percent_of_one(share: float | None, digits: int) -> str:
+    return UNKNOWN if share is None else f"{decimal(100 * share, digits)} %"

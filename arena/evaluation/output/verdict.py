@@ -1,75 +1,147 @@
-"""A report in sentences: what it says, how sure that is, and what to be careful about."""
+"""A report in sentences: its result, the uncertainty, and the limits of the method."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from arena.core.json import Json
-from arena.core.text import counted
-from arena.evaluation.output.tables import percent
+from arena.core.text import pluralize
+from arena.evaluation.output.formatting import decimal, number, percent
+from arena.evaluation.report import (
+    Interval,
+    LuckAdjusted,
+    PairedComparison,
+    PlayerReport,
+    Report,
+    SequentialResult,
+)
 
-Report = Mapping[str, Json]
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence with `{}` for each name of a player.
+
+    Names are kept apart because they come from outside and may be written from right to left: a
+    page must escape and isolate them.
+    """
+
+    template: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.template.format(*self.names)
 
 
 def sentences(report: Report) -> Iterator[str]:
-    """Most important first."""
-    if report.get("comparison"):
-        yield _compared(report["comparison"], report.get("sequential"))
-    if report.get("sequential"):
-        yield _sequential(report["sequential"])
-    yield from report["notes"]
-    if report.get("controlled"):
-        yield _controlled(report["controlled"])
-    if report.get("design"):
-        yield f"Design: {report['design']}"
+    """Yield all sentences of a report as text, the most important first."""
+    yield from map(str, headline(report))
+    yield from report.notes
+    yield from other_estimates(report)
+    if report.design:
+        yield f"Design: {report.design}"
+
+
+def headline(report: Report) -> list[Sentence]:
+    """Return the result in sentences; the first one is the answer."""
+    ranked = report.ranked
+    if report.comparison:
+        return list(_compared(report.comparison, report.sequential))
+    if not ranked:
+        return [Sentence("No player has been measured yet.")]
+    best = report.players[0] if report.kind == "eval" else ranked[0]
+    if best.rating.value is None:
+        return [_win_rate(best)]
+    leader = Sentence(f"{{}} leads with a rating of {number(best.rating, 0)}.", (best.player,))
+    return [leader, *_rank(best.rank)]
+
+
+def other_estimates(report: Report) -> Iterator[str]:
+    """Yield the interval of the confidence sequence and the luck-adjusted win rate."""
+    if report.sequential:
+        yield _sequential(report.sequential)
+    if report.controlled:
+        yield _luck_adjusted(report.controlled)
 
 
 def definitions(report: Report) -> Iterator[str]:
-    """What each measure of the report means."""
-    for measure in report["measures"]:
-        yield f"{measure['title']} ({measure['unit']}): {measure['about']}"
+    """Yield the definition of each measure of the report."""
+    for measure in report.measures:
+        yield f"{measure.title} ({measure.unit}): {measure.about}"
 
 
-def _compared(found: Report, sequential: Report | None) -> str:
-    """Where the games decided when to stop, only the sequence's interval can tell."""
-    difference, needed = found["difference"], found["games_needed"]
-    if sequential:
-        difference = sequential["estimate"]
-    low, high = difference["low"], difference["high"]
-    unclear = low is None or high is None or low <= 0 <= high
-    better = difference["value"] is not None and difference["value"] > 0
-    verdict = (
-        "cannot be told apart from" if unclear else f"is {'better' if better else 'worse'} than"
-    )
-    text = (
-        f"{found['player']} {verdict} {found['baseline']}: "
-        f"{percent(difference, signed=True)} in {counted(found['deals'], 'deal')}, played by both."
-    )
-    if needed is None:
-        return text
-    return f"{text} If it is truly this large, about {needed} pairs show it (80 % power)."
+def _win_rate(player: PlayerReport) -> Sentence:
+    if player.win_rate.value is None:
+        return Sentence("{} has no finished game.", (player.player,))
+    games = pluralize(player.games, "game")
+    return Sentence(f"{{}} won {percent(player.win_rate)} of {games}.", (player.player,))
 
 
-def _sequential(found: Report) -> str:
-    state = "reached" if found["reached"] else "not reached"
-    estimate = percent(found["estimate"], signed=found["of"] == "difference")
-    return (
-        f"Interval of the {found['of']} that holds at whatever game one stops (target "
-        f"± {found['target']:g}, {state}): {estimate} after "
-        f"{counted(found['estimate']['n'], 'deal')}."
+def _rank(rank: Interval) -> Iterator[Sentence]:
+    if rank.low is None or rank.high is None:
+        return
+    low, high = decimal(rank.low, 0), decimal(rank.high, 0)
+    yield Sentence(
+        "The 95 % interval of its rank contains only this place."
+        if low == high
+        else f"The 95 % interval of its rank is {low} to {high}."
     )
 
 
-def _controlled(found: Report) -> str:
-    estimate = percent(found["estimate"])
-    if not found["valid"]:
-        return (
-            "Luck is not taken out of the win rate: its mean is not 0 here. How these players ask "
-            "or refute tells more than the exact posterior assumes."
+def _compared(paired: PairedComparison, sequential: SequentialResult | None) -> Iterator[Sentence]:
+    # If the games themselves decided when to stop, only the interval of the sequence is valid.
+    difference = sequential.estimate if sequential else paired.difference
+    names = paired.player, paired.baseline
+    if difference.value is None:
+        yield Sentence("{} and {} have not played a common deal yet.", names)
+        return
+    verdict = "cannot be distinguished from"
+    if difference.excludes_zero:
+        verdict = f"wins {'more' if difference.value > 0 else 'less'} often than"
+    deals = pluralize(paired.deals or 0, "deal")
+    yield Sentence(
+        f"{{}} {verdict} {{}}: {percent(difference, signed=True)} in {deals} that both played in "
+        "the same seats.",
+        names,
+    )
+    if paired.games_needed is not None:
+        yield Sentence(
+            f"If the true difference is this large, about {paired.games_needed} pairs of games "
+            "show it (80 % power)."
         )
+    complete = paired.no_fallback_difference
+    if complete.value is not None and complete.n < (paired.deals or 0):
+        yield Sentence(
+            f"In the {complete.n} pairs without fallback moves: {percent(complete, signed=True)}."
+        )
+
+
+def _sequential(sequential: SequentialResult) -> str:
+    estimate = sequential.estimate
+    text = percent(estimate, signed=sequential.of == "difference")
+    state = "reached" if sequential.reached else "not reached"
+    target = "" if sequential.target is None else f" (target ± {sequential.target:g}, {state})"
     return (
-        f"Win rate with the luck of the answers taken out: {estimate}, from "
-        f"{counted(found['estimate']['n'], 'scored game')}; worth {found['gain']:.2f} times the "
-        "games, if such luck has mean 0; what these games say of that leaves "
-        f"± {100 * found['possible_bias']:.0f} points."
+        f"Interval of the {sequential.of} that is valid at whichever game the run stops: {text} "
+        f"after {pluralize(estimate.n, 'deal')}{target}."
+    )
+
+
+def _luck_adjusted(adjusted: LuckAdjusted) -> str:
+    if not adjusted.valid:
+        return (
+            "Luck is not removed from the win rate, because its mean is not 0 here: the choices "
+            "of these players reveal more than the exact posterior assumes."
+        )
+    bias = (
+        ""
+        if adjusted.possible_bias is None
+        else (
+            f" These games bound the bias of that assumption by "
+            f"± {100 * adjusted.possible_bias:.0f} points."
+        )
+    )
+    return (
+        f"Win rate with the luck of the answers removed: {percent(adjusted.estimate)}, from "
+        f"{pluralize(adjusted.estimate.n, 'scored game')}; worth "
+        f"{decimal(adjusted.variance_ratio)} times as many games if such luck has mean 0.{bias}"
     )

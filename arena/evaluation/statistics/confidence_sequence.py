@@ -1,9 +1,13 @@
-"""A confidence sequence: an interval that may be looked at after every game.
+"""A confidence sequence: an interval that is valid after every game.
 
-The interval of a fixed number of games is wrong if one plays on until it looks right. A confidence
-sequence contains the mean at all times at once, with the probability of its level, so one may stop
-whenever one likes. At the moment of stopping it therefore covers the truth MORE often than its
-level: 95 % are the price of all moments together, not of one.
+The interval of a fixed number of games is invalid if one plays until it looks right. A confidence
+sequence contains the mean at all times simultaneously with the probability of its level, so the
+run may stop at any time. At the time of stopping it covers the truth MORE often than its level:
+the 95 % are for all times together, not for one.
+
+Source: I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by betting",
+Journal of the Royal Statistical Society B 86 (2024). Symbols as there: m is a candidate for the
+mean, K its capital, x an observation scaled to [0, 1].
 """
 
 from __future__ import annotations
@@ -21,17 +25,20 @@ from arena.evaluation.records import Estimate
 
 Floats = NDArray[np.float64]
 
+# The best stake against the ends of the interval falls about like 1/sqrt(n), so the grid is
+# geometric: a few stakes serve all n.
 STAKES = np.geomspace(0.01, 0.95, 16)
-"""Shares of the capital that are bet, each on either side. The smallest is made for tens of
-thousands of games; the interval of 0/1 data is 1.65 to 1.8 times as wide as one of a fixed number
-of games, at 100 to 10,000 games."""
+"""Shares of the capital that are bet, each on either side. The smallest is for tens of thousands of
+games. The interval of 0/1 data is 1.65 to 1.8 times as wide as one of a fixed number of games, at
+100 to 10,000 games."""
 CELLS = 60
-"""Observations are counted on this many equal parts of their range; 60 has the most divisors."""
+"""Observations are counted on a grid of this many equal cells; 60 has many divisors."""
 EDGE = 1e-9
+"""Distance that counts as 0, and distance of candidates from 0 and 1, where bets are undefined."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SequenceBounds:
     """The ends of the interval after each observation."""
 
     lower: Floats
@@ -43,119 +50,151 @@ class Run:
 class ConfidenceSequence:
     """The mean of observations in [low, high], by betting against every candidate for it.
 
-    Source: Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting",
-    JRSS-B 86. Against a candidate m a gambler whose capital is 1 bets half of it on x > m and half
-    on x < m. If m is the mean, the game is fair, and by Ville's inequality the capital ever reaches
-    1 / (1 - level) with probability 1 - level at most; the m against which it has not are the
-    interval. The bets are a mixture: the capital is the average, over the fixed `STAKES` c, of the
-    products of 1 + c (x/m - 1) and of 1 + c ((1-x)/(1-m) - 1), for x scaled to [0, 1]. Each factor
-    is log-convex in m, and so are products and averages: what is left is an interval, and its ends
-    are roots. The sample mean is always in it.
+    Against a candidate m, a gambler with capital K = 1 bets half on x > m and half on x < m. If m
+    is the mean, the game is fair, and by Ville's inequality
 
-    The capital depends on how often each value came, not on the order. Only the present capital
-    counts: there is no intersection with earlier intervals, which is empty when the assumption
-    fails. A value between two grid points is split between them in proportion, which lowers the
-    capital (Jensen) and so keeps the coverage; 0/1 data and differences of wins lie on the grid.
+        P(K ever reaches 1 / (1 - level)) <= 1 - level.
 
-    It assumes that, given the past, every observation has the same mean: independent deals, and a
-    player that does not learn meanwhile. Seats that go round in a fixed order break it mildly.
+    The interval consists of the m whose capital is still below that limit. The bets are a mixture
+    over the fixed `STAKES` c:
+
+        K(m) = mean over c of  1/2 prod(1 + c (x/m - 1)) + 1/2 prod(1 + c ((1-x)/(1-m) - 1)).
+
+    Each factor is log-convex in m, hence so are products and averages: the remaining candidates
+    form an interval, and its ends are roots. It always contains the sample mean.
+
+    The capital depends on the count of each value, not on their order. Only the present capital
+    counts: intervals are not intersected with earlier ones, because the intersection is empty if
+    the assumption fails.
+
+    The assumption: given the past, each observation has the same mean. It holds for independent
+    deals and a player that does not learn meanwhile; seats in a fixed rotation violate it mildly.
     """
 
     def __init__(self, low: float, high: float, level: float = 0.95) -> None:
         if not low < high or not 0 < level < 1:
-            raise UsageError(f"no observations lie in [{low}, {high}], or no level is {level}")
+            raise UsageError(
+                f"range [{low}, {high}], level {level}: give low < high and a level between 0 and 1"
+            )
         self.low, self.high = low, high
         self.n = 0
-        self._target = -math.log(1 - level)
-        self._counts = np.zeros(CELLS + 1)
+        self._target = -math.log(1 - level)  # log of the capital that excludes a candidate
+        self._counts = np.zeros(CELLS + 1)  # observations at each grid point 0, 1/60, …, 1
 
     def add(self, x: float) -> None:
-        """Count one observation; raises UsageError if it is out of range."""
+        """Add one observation. Raises UsageError if it is out of range."""
         if not self.low <= x <= self.high:
             raise UsageError(f"the observation {x} is not in [{self.low}, {self.high}]")
+        # A value between two grid points is split between them in proportion. By Jensen's
+        # inequality this lowers the capital, so the coverage is kept. 0/1 data and differences of
+        # wins are on the grid: rounding removes the error of the division.
         place = (x - self.low) / (self.high - self.low) * CELLS
+        # below <= CELLS - 1, so that below + 1 is on the grid also for x = high. With EDGE, a value
+        # that is below its grid point only by rounding stays at that point.
         below = min(int(place + EDGE), CELLS - 1)
         above = min(max(place - below, 0.0), 1.0)
         share = round(above) if abs(above - round(above)) < EDGE else above
+        # The two parts add up to 1 and their mean is x: the split does not change the sample mean.
         self._counts[below] += 1 - share
         self._counts[below + 1] += share
         self.n += 1
 
     def interval(self) -> Estimate:
-        """The mean so far, and the candidates that are left."""
+        """Return the mean so far with the smallest and the largest remaining candidate."""
+        # Without data no candidate is excluded.
         if not self.n:
             return Estimate(math.nan, self.low, self.high, 0)
-        seen = _Values.of(self._counts)
+        values = _ValueCounts.of(self._counts)
 
         def excess(candidate: float) -> float:
-            return seen.log_capital(candidate) - self._target
+            # log K(m) + log(1 - level): above 0, the candidate is excluded.
+            return values.log_capital(candidate) - self._target
 
-        lower, upper = (_root(excess, seen.mean, limit) for limit in (0.0, 1.0))
-        mean, low, high = (self._unscaled(end) for end in (seen.mean, lower, upper))
+        # log K is convex with K <= 1 at the sample mean: one root on either side of it.
+        lower, upper = (_root(excess, values.mean, limit) for limit in (0.0, 1.0))
+        # Back from shares of the range to the units of the observations.
+        mean, low, high = (self._unscaled(end) for end in (values.mean, lower, upper))
         return Estimate(mean, low, high, self.n)
 
-    def run(self, values: Iterable[float]) -> Run:
-        """Add each of the values, and tell the interval after each."""
+    def run(self, values: Iterable[float]) -> SequenceBounds:
+        """Add each of the values; return the interval after each."""
+        # Each interval follows from the counts so far, not from the interval before it.
         ends = []
         for value in values:
             self.add(value)
             ends.append(self.interval())
-        return Run(np.array([end.low for end in ends]), np.array([end.high for end in ends]))
+        return SequenceBounds(
+            np.array([end.low for end in ends]), np.array([end.high for end in ends])
+        )
 
     def _unscaled(self, share: float) -> float:
         return self.low + share * (self.high - self.low)
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
-    """The values that were seen, scaled to [0, 1], and how often each was."""
+class _ValueCounts:
+    """The distinct observations, scaled to [0, 1], with their counts."""
 
     values: Floats
     counts: Floats
 
     @staticmethod
-    def of(counts: Floats) -> _Values:
-        seen = np.flatnonzero(counts)
-        return _Values(seen / CELLS, counts[seen])
+    def of(counts: Floats) -> _ValueCounts:
+        # At most CELLS + 1 distinct values: the cost of a root does not grow with n.
+        cells = np.flatnonzero(counts)
+        return _ValueCounts(cells / CELLS, counts[cells])
 
     @property
     def mean(self) -> float:
+        # mean = sum(count * value) / n; counts may be fractions, but they add up to n.
         return float(self.values @ self.counts / self.counts.sum())
 
     def log_capital(self, candidate: float) -> float:
-        """The logarithm of what betting against this mean has made of 1."""
+        """Return log K(m) for the candidate m."""
+        # Equal observations have equal factors: log prod = sum(count * log factor) per bet.
         return float(_log_mean(self.counts @ log_factors(self.values, candidate)))
 
 
 def log_factors(values: Floats, candidate: float) -> Floats:
-    """By what each bet multiplies its stake at each value, as logarithms; shape (n, bets)."""
+    """Return the log of each bet's factor at each value (n,); shape (n, 2 * stakes)."""
+    # Bets on x > m: log(1 + c (x/m - 1)); then bets on x < m: log(1 + c ((1-x)/(1-m) - 1)).
     above = np.outer(values / candidate - 1, STAKES)
     below = np.outer((1 - values) / (1 - candidate) - 1, STAKES)
+    # x/m - 1 >= -1, so each factor is at least 1 - max(STAKES) = 0.05 and its log is finite.
     logs: Floats = np.log1p(np.concatenate([above, below], axis=1))
     return logs
 
 
 def _log_mean(logs: Floats) -> Floats:
-    """The logarithm of the mean of exp(logs) along the last axis."""
+    """Return log(mean(exp(logs))) along the last axis."""
+    # The maximum is taken out, so that exp does not overflow.
     top = logs.max(axis=-1, keepdims=True)
     mean: Floats = np.log(np.exp(logs - top).mean(axis=-1)) + top[..., 0]
     return mean
 
 
 def log_capital(values: ArrayLike, mean: float, low: float, high: float) -> Floats:
-    """How the capital against `mean` goes with each of `values` (..., n); shape (..., n).
+    """Return log K(mean) after each of `values` (..., n); shape (..., n).
 
-    The sequence's interval contains `mean` as long as this is below -log(1 - level). It is how
-    simultaneous coverage is measured in little time; the values are not put on the grid.
+    The interval of the sequence contains `mean` while this is below -log(1 - level). This measures
+    simultaneous coverage fast; the values are not put on the grid.
     """
-    scaled = (np.asarray(values, float) - low) / (high - low)
+    scaled = (np.asarray(values, float) - low) / (high - low)  # x in [0, 1]
+    # A factor depends on its own value only, so all runs are one flat array here.
     factors = log_factors(scaled.ravel(), (mean - low) / (high - low))
+    # (..., n, bets): the running product of each bet, as a sum of logs along n.
     return _log_mean(factors.reshape(*scaled.shape, -1).cumsum(axis=-2))
 
 
 def _root(excess: Callable[[float], float], inside: float, limit: float) -> float:
-    """Where `excess` rises above 0 on the way from `inside`, where it is negative, to the limit."""
+    """Return where `excess` becomes positive between `inside`, where it is negative, and `limit`.
+
+    If it does not, all candidates up to the limit remain.
+    """
+    # x/m is undefined at m = 0 and (1-x)/(1-m) at m = 1, hence the distance EDGE.
     edge = min(max(limit, EDGE), 1 - EDGE)
+    # At the sample mean log K <= 0 < target, so a sign change on the way has exactly one root.
     if abs(inside - limit) <= EDGE or excess(edge) <= 0:
         return limit
+    # xtol is a share of the range high - low.
     return float(brentq(excess, min(max(inside, EDGE), 1 - EDGE), edge, xtol=1e-7))

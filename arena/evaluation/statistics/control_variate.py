@@ -1,12 +1,14 @@
-"""The control variate: wins less the luck that exact knowledge can see in them.
+"""Control variate: wins minus the luck that exact knowledge can identify.
 
-Some of a result is luck that the player had no part in: a reply that told more than was to be
-expected, or an opponent who was lucky. What is known to have mean 0 may be taken off the result,
-times any coefficient that was fixed before the game was seen; the mean stays what it was, and the
-variance shrinks with the correlation. The idea is AIVAT's (Burch, Schmid, Moravcik, Morrill and
-Bowling 2018, "AIVAT: a new variance reduction technique for agent evaluation in imperfect
-information games"); control variates in general are in Owen 2013, "Monte Carlo theory, methods and
-examples", chapter 8.
+A part of a result is luck outside the player's influence: an answer that was more informative than
+expected, or a lucky opponent. A quantity x with mean 0 may be subtracted from the result y, times
+any coefficient beta that is fixed before the game is seen:
+
+    E[y - beta x] = E[y],    Var[y - beta x] is smallest for beta = Cov[y, x] / Var[x].
+
+The idea is that of AIVAT (Burch, Schmid, Moravcik, Morrill and Bowling 2018, "AIVAT: a new variance
+reduction technique for agent evaluation in imperfect information games"). Control variates in
+general: Owen 2013, "Monte Carlo theory, methods and examples", chapter 8.
 """
 
 from __future__ import annotations
@@ -24,85 +26,107 @@ Floats = NDArray[np.float64]
 PRIOR = 0.1
 """Wins per bit of luck, before any game is seen."""
 PRIOR_GAMES = 20.0
-"""How many games, with luck of one bit, this prior is worth."""
-SURE = 0.95
-"""The level at which a control's mean must include 0; sharp, since what is missed is a bias."""
+"""Weight of the prior, in games with luck of one bit."""
+MEAN_LEVEL = 0.95
+"""Level of the interval of the control's mean, which must contain 0. Not higher, because a missed
+deviation becomes a bias."""
 
 
 @dataclass(frozen=True, slots=True)
-class Controlled:
+class ControlledMean:
     """A mean with and without its control variate."""
 
     estimate: Estimate
-    """With the luck taken off; Student's interval."""
+    """With luck removed; Student's interval."""
     plain: Estimate
-    """Without; Student's interval too, so that the two compare."""
-    gain: float
+    """Without; also Student's interval, for comparison."""
+    variance_ratio: float
     """Variance without over variance with it: 1.5 saves a third of the games."""
     luck_means: tuple[Estimate, ...]
-    """One's own luck, the others', and the difference, whose mean should be 0."""
+    """Mean of the player's luck, of the others', and of the difference, which should be 0."""
     possible_bias: float
-    """By how much the estimate is off if the control's mean is not 0 but at the far end of its 95 %
-    interval. No data of the same games can rule this out: that luck has mean 0 is an assumption."""
+    """Bias of the estimate if the control's mean is at the far end of its 95 % interval instead of
+    0. That luck has mean 0 is an assumption, which data of the same games cannot prove."""
     valid: bool
-    """False if the mean difference is not 0, at the 95 % level: then the estimate is biased.
+    """False if the control's mean is not 0 at the 95 % level: then the estimate is biased.
 
-    Seen where an opponent has a choice in how lucky one gets: refuters that show what tells least.
+    This happens if opponents influence the luck, e.g. by always giving the least informative
+    answer.
     """
 
 
-def controlled_mean(y: ArrayLike, luck: ArrayLike, prior: float = PRIOR) -> Controlled:
-    """The mean of `y` (n,) by way of `luck` (n, 2), both in the order of the schedule.
+def controlled_mean(y: ArrayLike, luck: ArrayLike, prior: float = PRIOR) -> ControlledMean:
+    """Return the mean of `y` (n,), controlled by `luck` (n, 2), both in the order of the schedule.
 
-    `luck` has one's own bits and the mean bits of the others; the control x is their difference.
-    The exact posterior takes questions as uninformative. Where players never ask for cards that
-    they hold, everybody is a little luckier than it expects: 0.1 to 0.3 bits a game with novices
-    and detectives (but an oracle 0.5 bits more than its opponents, which biases it). Two controls
-    would take that for a fault of the results (with two coefficients, 89 % of intervals of 200
-    games covered the truth); in the difference it cancels.
+    The columns of `luck` are the player's own bits and the mean bits of its opponents. The control
+    is their difference x. One difference is used instead of two controls because the posterior
+    assumes that actions carry no information. If all players choose actions that are more
+    informative, each of them is luckier than expected (0.1 to 0.3 bits per game between rule-based
+    bots); this cancels in the difference, unless players differ much (0.5 bits between the best bot
+    and weaker ones, which biases it). With two coefficients, 89 % of intervals of 200 games covered
+    the truth.
 
-    It averages z[t] = y[t] - beta[t] x[t], where beta[t] is a ridge regression with an intercept on
-    the games before t that shrinks towards `prior` as if `PRIOR_GAMES` games had shown it. So
-    beta[t] is fixed before game t is seen, and as E[x[t] | past] = 0 each z[t] has the mean of
-    y[t], whatever the coefficient: a bad one costs variance, never validity. The order must not
-    depend on the results, as that in which parallel games finish does.
+    The result is the mean of
+
+        z[t] = y[t] - beta[t] x[t],
+
+    where beta[t] is a ridge regression with an intercept on the games before t, which shrinks
+    towards `prior` as if `PRIOR_GAMES` games had shown it. So beta[t] is fixed before game t is
+    seen, and since E[x[t] | past] = 0 each z[t] has the mean of y[t] whatever the coefficient: a
+    bad one costs variance, not validity. The order must not depend on the results; the order in
+    which parallel games finish does.
     """
+    # Shapes: results (n,), lucks (n, 2), control x (n,), coefficients beta (n,).
     results = np.asarray(y, float)
     lucks = np.asarray(luck, float).reshape(len(results), 2)
     control = lucks[:, 0] - lucks[:, 1]
+    # beta[t] uses the games before t, so all arrays must be in the order of the schedule.
     coefficients = _coefficients(results, control, prior)
-    adjusted = results - coefficients * control
-    sure = student_mean(control, SURE)
-    farthest = max(abs(sure.low), abs(sure.high))
-    return Controlled(
+    adjusted = results - coefficients * control  # z[t]
+    # E[x] = 0 is what keeps the estimate unbiased; its interval is the check of that assumption.
+    control_mean = student_mean(control, MEAN_LEVEL)
+    # |E[y - beta x] - E[y]| <= mean |beta| * |E[x]|, with E[x] at the far end of its interval.
+    farthest = max(abs(control_mean.low), abs(control_mean.high))
+    return ControlledMean(
         student_mean(adjusted),
         student_mean(results),
         _variance_ratio(results, adjusted),
+        # Own luck, the others' luck, their difference.
         tuple(student_mean(bits) for bits in (*lucks.T, control)),
         float(np.abs(coefficients).mean() * farthest) if len(results) else 0.0,
-        not sure.n or sure.low <= 0 <= sure.high,
+        not control_mean.n or control_mean.low <= 0 <= control_mean.high,
     )
 
 
 def _coefficients(results: Floats, control: Floats, prior: float) -> Floats:
-    """For each game the coefficient (n,) from the games before it."""
+    """Return for each game the coefficient beta[t] (n,) from the games before it.
+
+    Ridge regression of y on the rows r = (1, x): solve (P + sum r r') b = P b0 + sum y r, with the
+    prior precision P and b0 = (0, prior).
+    """
+    # (n, 2): r = (1, x).
     rows = np.column_stack([np.ones(len(results)), control])
-    # The intercept is left free but for what keeps the first equations solvable.
+    # The intercept has almost no prior: 1e-6 only keeps the first equations solvable.
     precision = np.diag([1e-6, PRIOR_GAMES])
+    # (n, 2, 2) and (n, 2): the sums over the games before each game, plus the prior.
     squares = _before(rows[:, :, None] * rows[:, None, :], precision)
+    # P b0 = (0, PRIOR_GAMES * prior): before any game the slope is `prior`.
     products = _before(rows * results[:, None], precision @ np.array([0.0, prior]))
+    # b[t] for all t by one batched solve; its second entry is the slope beta[t].
     solved: Floats = np.linalg.solve(squares, products[:, :, None]).astype(np.float64)
     return solved[:, 1, 0]
 
 
 def _before(terms: Floats, start: Floats) -> Floats:
-    """`start` plus the sum of the terms before each one."""
+    """Return `start` plus the sum of the terms before each one; same shape as `terms`."""
+    # cumsum includes the term itself; subtracting it leaves the past, so beta[t] never uses y[t].
     sums: Floats = start + np.cumsum(terms, axis=0) - terms
     return sums
 
 
 def _variance_ratio(plain: Floats, controlled: Floats) -> float:
-    """1 where there is nothing to compare."""
+    """Return Var[y] / Var[z]; 1 if there is nothing to compare."""
     if len(plain) < 2 or controlled.var() == 0:
         return 1.0
+    # Both are divided by the same n, so the choice of n or n - 1 cancels.
     return float(plain.var() / controlled.var())

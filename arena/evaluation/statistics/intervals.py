@@ -1,19 +1,19 @@
-"""How sure an estimate is: intervals for rates, means and ratios of sums, and games needed.
+"""Intervals for rates, means and ratios of sums, and the number of games that a test needs.
 
-Games of one deal are no independent evidence: the deal is the cluster, and clusters, not games,
-are what is drawn anew. An interval of a mean or a ratio is the hull of two that fail differently:
+Games of one deal are not independent: the deal is the cluster, and the bootstrap draws clusters,
+not games. The interval of a mean or a ratio is the hull of two intervals with different weaknesses:
 
 - the expanded percentile bootstrap over clusters (Hesterberg 2015, "What teachers should know about
   the bootstrap", The American Statistician 69, section 5.2), which follows a skewed distribution;
-- Student's interval from the linearised statistic with n-1 degrees of freedom (Cochran 1977,
-  "Sampling techniques", chapter 6), which holds where only a few clusters differ from the rest.
+- Student's interval of the linearised statistic with n-1 degrees of freedom (Cochran 1977,
+  "Sampling techniques", chapter 6), which is valid if only a few clusters differ from the rest.
 
-Why: in 2,500 simulated samples of each kind (differences in {-1, 0, 1}, exponential values, ratios
-whose weights vary, rare weights; 10 to 120 clusters) the plain percentile interval covered the
-truth of ratios in 89 % to 92 % at 10 and 20 clusters, and BCa as often. With 60 differences of
+Reason: in 2,500 simulated samples of each kind (differences in {-1, 0, 1}, exponential values,
+ratios whose weights vary, rare weights; 10 to 120 clusters) the plain percentile interval covered
+the truth of ratios in 89 % to 92 % at 10 and 20 clusters, and BCa as often. With 60 differences of
 which 5 % are not 0, percentile and BCa covered 80 % to 84 %; the bootstrap-t 83 %, with intervals
 five times as wide; Student's 97 %. The hull covered 94 % to 97 % at 60 and 120 clusters. At 10 and
-20 it covers more than it says where outcomes are few, and less (92 %) for exponential values.
+20 its coverage is above the level for few distinct outcomes, and 92 % for exponential values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,26 +32,29 @@ Floats = NDArray[np.float64]
 
 UNBOUNDED = (-math.inf, math.inf)
 CELLS = 4_000_000
-"""Resampled clusters that are held at once: 32 MB."""
+"""Resampled counts in memory at the same time: 32 MB."""
 
 
 def rate(successes: int, n: int, level: float = 0.95) -> Estimate:
-    """A rate with Wilson's interval (Wilson 1927); all of [0, 1] where nothing was seen."""
-    from scipy.stats import binomtest  # Takes longer to import than everything else here.
+    """Return a rate with Wilson's interval (Wilson 1927); all of [0, 1] if n is 0."""
+    from scipy.stats import binomtest  # Slow to import, hence not at the top.
 
     if n == 0:
         return Estimate(math.nan, 0.0, 1.0, 0)
+    # Wilson's interval has a positive width also at 0 and at n successes.
     interval = binomtest(successes, n).proportion_ci(level, method="wilson")
     return Estimate(successes / n, float(interval.low), float(interval.high), n)
 
 
 def student_mean(values: ArrayLike, level: float = 0.95) -> Estimate:
-    """The mean of independent values, shape (n,), with Student's interval ("Student" 1908)."""
+    """Return the mean of independent values (n,) with Student's interval ("Student" 1908)."""
     array = np.asarray(values, np.float64)
     n = len(array)
+    # One value has no spread: its interval is unbounded.
     if n < 2:
         return Estimate(float(array[0]) if n else math.nan, *UNBOUNDED, n)
     mean = float(array.mean())
+    # half width = t(n-1; (1 + level)/2) * sd / sqrt(n); stdtrit gives the lower quantile.
     half = -float(stdtrit(n - 1, (1 - level) / 2) * array.std(ddof=1)) / math.sqrt(n)
     return Estimate(mean, mean - half, mean + half, n)
 
@@ -65,10 +67,12 @@ def clustered_mean(
     level: float = 0.95,
     bounds: tuple[float, float] = UNBOUNDED,
 ) -> Estimate:
-    """The mean of `values` (n,), of which those with one entry in `clusters` (n,) belong together.
+    """Return the mean of `values` (n,), clustered by the entries of `clusters` (n,).
 
-    `bounds` are what the mean can be at all. See `ratio_of_sums` for samples without spread.
+    `bounds` are the least and greatest possible mean. See `ratio_of_sums` for samples without
+    spread.
     """
+    # A mean is the ratio sum(values) / sum(1): one measure, weight 1 for each value. Shape (n, 1).
     totals = np.asarray(values, np.float64).reshape(-1, 1)
     sums = Sums(totals, np.ones_like(totals), clusters)
     return ratio_of_sums(sums, rng_seed, draws, level, bounds)[0]
@@ -76,14 +80,14 @@ def clustered_mean(
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What each game of a player adds to each measure; 0 or NaN in a game without it."""
+    """Contribution of each game of a player to each measure; 0 or NaN in a game without it."""
 
     totals: Floats
     """Shape (games, measures)."""
     weights: Floats
     """Shape (games, measures)."""
     clusters: ArrayLike
-    """Shape (games,), whole numbers: games with one number belong together."""
+    """Shape (games,), whole numbers: games with equal numbers belong to one cluster."""
 
 
 def ratio_of_sums(
@@ -93,16 +97,26 @@ def ratio_of_sums(
     level: float = 0.95,
     bounds: ArrayLike = UNBOUNDED,
 ) -> list[Estimate]:
-    """For each measure sum(totals) / sum(weights), all from the same resampled clusters.
+    """Return sum(totals) / sum(weights) of each measure, all from the same resampled clusters.
 
-    `bounds`, (2,) or (measures, 2), are what the ratios can be at all. The `n` of an estimate
-    counts the clusters in which its measure occurs.
+    The `n` of an estimate counts the clusters in which its measure occurs.
 
-    A sample without spread (20 differences, all 0) does not show that there is none. Within bounds
-    the interval then says how often another value may yet come: in fewer than
-    1 - (1 - level)^(1/n) of the clusters, about 3/n, which is exact ("rule of three", Hanley and
-    Lippman-Hand 1983). Without bounds, or with fewer than two clusters, all is possible.
+    A sample without spread (20 differences, all 0) does not prove that there is none. With bounds,
+    the interval then allows another value in a share
+
+        u = 1 - (1 - level)^(1/n),  about 3/n,
+
+    of the clusters, which is exact ("rule of three", Hanley and Lippman-Hand 1983). Without bounds,
+    or with fewer than two clusters, the interval is unbounded.
+
+    Args:
+        sums: Totals and weights of all games.
+        rng_seed: Seed of the bootstrap.
+        draws: Number of bootstrap samples.
+        level: Level of the intervals.
+        bounds: Least and greatest possible ratio, (2,) or (measures, 2).
     """
+    # The same resampled clusters for all measures, so one pass over the draws serves them all.
     ratios = _Ratios(sums, np.unique(sums.clusters))
     resampled = [ratios.of(counts) for counts in _resamples(ratios.size, draws, rng_seed)]
     return _estimates(ratios.value, ratios.influence, ratios.units, resampled, bounds, level)
@@ -116,60 +130,77 @@ def difference_of_ratios(
     level: float = 0.95,
     bounds: ArrayLike = UNBOUNDED,
 ) -> list[Estimate]:
-    """For each measure the ratio of `first` less that of `second`, paired by cluster.
+    """Return the ratio of `first` minus that of `second` for each measure, paired by cluster.
 
-    Both have the same measures and may have different games; a cluster that both have (the same
-    deal) is drawn for both, so what it does to both cancels. The `n` of an estimate is the smaller
-    of the two numbers of clusters. `bounds` are those of the difference; otherwise as
-    `ratio_of_sums`.
+    Both have the same measures and may have different games. A cluster that both have (the same
+    deal) is drawn for both, so its common effect cancels. The `n` of an estimate is the smaller of
+    the two numbers of clusters. `bounds` are those of the difference; otherwise as `ratio_of_sums`.
     """
+    # The union: a deal that only one side has is a cluster with sums of 0 on the other side.
     clusters = np.union1d(first.clusters, second.clusters)
     one, other = _Ratios(first, clusters), _Ratios(second, clusters)
+    # The same counts on both sides: this is what pairs the draws.
     resampled = [
         one.of(counts) - other.of(counts) for counts in _resamples(one.size, draws, rng_seed)
     ]
+    # The influence of a cluster on a difference is the difference of its influences.
     influence = one.influence - other.influence
+    # The smaller n is the cautious one: fewer degrees of freedom, a wider interval.
     units = np.minimum(one.units, other.units)
     return _estimates(one.value - other.value, influence, units, resampled, bounds, level)
 
 
 class _Ratios:
-    """Ratios of sums over all `names` of clusters (sorted, each once), for every measure."""
+    """Ratios of sums over clusters, for each measure; `names` are the clusters, sorted, once each.
 
-    def __init__(self, sums: Sums, names: NDArray[Any]) -> None:
+    totals, weights, influence: (clusters, measures); value, units: (measures,).
+    """
+
+    def __init__(self, sums: Sums, names: NDArray[np.int64]) -> None:
         totals, weights = sums.totals, sums.weights
+        # A NaN in either array makes the game one without this measure: total 0, weight 0.
         missing = np.isnan(totals) | np.isnan(weights)
-        rows = np.searchsorted(names, np.asarray(sums.clusters))
+        rows = np.searchsorted(names, np.asarray(sums.clusters))  # (games,) row of each game
         self.size = len(names)
+        # (clusters, measures): a cluster enters every draw as a whole, so only its sums are needed.
         self.totals = _add_up(np.where(missing, 0, totals), rows, self.size)
         self.weights = _add_up(np.where(missing, 0, weights), rows, self.size)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # A measure without weight has the value NaN.
             weight = self.weights.sum(axis=0)
             self.value: Floats = self.totals.sum(axis=0) / weight
+            # First-order (linearised) error of R = T/W that cluster i contributes:
+            # (t[i] - R w[i]) / W. The influences of all clusters add up to 0.
             self.influence: Floats = (self.totals - self.value * self.weights) / weight
+        # A cluster with total 0 and weight 0 does not contain the measure and does not count for n.
         self.units = np.count_nonzero((self.weights != 0) | (self.totals != 0), axis=0)
 
     def of(self, counts: Floats) -> Floats:
-        """The ratios (draws, measures) where each cluster is drawn so often, (draws, clusters)."""
+        """Return the ratios (draws, measures) for counts of clusters (draws, clusters)."""
+        # A draw without any weight gives 0/0 = NaN; `_estimate` leaves it out.
         with np.errstate(all="ignore"):
             ratios: Floats = (counts @ self.totals) / (counts @ self.weights)
         return ratios
 
 
 def _add_up(values: Floats, rows: NDArray[np.intp], size: int) -> Floats:
-    """Sums (size, measures) of the values (games, measures) that belong to each row."""
+    """Sum the values (games, measures) of each row; shape (size, measures)."""
     sums = np.zeros((size, values.shape[1]))
+    # `sums[rows] += values` would keep one game per cluster; add.at adds each of them.
     np.add.at(sums, rows, values)
     return sums
 
 
 def _resamples(size: int, draws: int, rng_seed: int) -> Iterator[Floats]:
-    """How often each cluster is drawn, (draws, size) in all, a part at a time to save memory."""
+    """Yield how often each cluster is drawn, (draws, size) in all, in parts to save memory."""
+    # The seed is fixed, so that equal data have equal intervals.
     rng = np.random.default_rng(rng_seed)
     while draws > 0 and size > 0:
+        # rows * size <= CELLS, except that a part has at least one draw.
         rows = min(draws, max(1, CELLS // size))
+        # One bincount for all rows: row k uses the numbers from k * size on.
         drawn = rng.integers(size, size=(rows, size)) + size * np.arange(rows)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=rows * size)
+        # (rows, size); each row adds up to `size`. Floats, for the matrix products in `_Ratios.of`.
         yield counts.reshape(rows, size).astype(float)
         draws -= rows
 
@@ -182,9 +213,12 @@ def _estimates(
     bounds: ArrayLike,
     level: float,
 ) -> list[Estimate]:
-    """An estimate per measure, from arrays whose last axis are the measures."""
+    """Return an estimate per measure, from arrays whose last axis are the measures."""
+    # The empty part keeps the shape if there are no clusters at all.
     draws = np.concatenate([*resampled, np.empty((0, len(values)))])
+    # One pair of bounds for all measures, or one for each: (measures, 2) in both cases.
     limits = np.broadcast_to(np.asarray(bounds, float), (len(values), 2))
+    # Per measure: influence (clusters,), draws (draws,), limits (2,).
     columns = zip(values, influences.T, units, draws.T, limits, strict=True)
     return [_estimate(*column, level) for column in columns]
 
@@ -192,23 +226,31 @@ def _estimates(
 def _estimate(
     value: float, influence: Floats, units: int, draws: Floats, limits: Floats, level: float
 ) -> Estimate:
-    """The hull of the two intervals, within the limits.
+    """Return the hull of the two intervals, within the limits.
 
-    `influence` (clusters,) is what each cluster adds to the error of the value, to first order.
+    `influence` (clusters,) is the first-order contribution of each cluster to the error of the
+    value; `draws` are the bootstrap values.
     """
     value, n, least, most = float(value), int(units), float(limits[0]), float(limits[1])
+    # One cluster does not show how much clusters differ: only the limits are certain.
     if n < 2 or not math.isfinite(value):
         return Estimate(value, least, most, n)
+    # Standard error of the linearised statistic, without the factor sqrt(n / (n - 1)).
     spread = float(np.sqrt(influence @ influence))
+    # Relative to the value, because rounding leaves influences that are not exactly 0.
     if spread <= 1e-12 * max(1.0, abs(value)):
+        # No spread: a share `unseen` of the clusters may have the value of a limit.
         unseen = 1 - (1 - level) ** (1 / n)
         low, high = (value + unseen * (limit - value) for limit in (least, most))
         return Estimate(value, low, high, n)
+    # Student's interval: t(n-1; (1 + level)/2) * se.
     half = -stdtrit(n - 1, (1 - level) / 2) * spread * math.sqrt(n / (n - 1))
-    # A percentile interval is as narrow as if the clusters' variance were divided by n and the
-    # normal distribution were right; its tail is made that of Student's interval.
+    # A percentile interval corresponds to a variance divided by n instead of n - 1 and to normal
+    # quantiles. The expanded one (Hesterberg) uses the tail probability that gives Student's width:
+    # Phi(sqrt(n / (n - 1)) * t(n-1; alpha/2)).
     tail = ndtr(math.sqrt(n / (n - 1)) * stdtrit(n - 1, (1 - level) / 2))
     low, high = np.quantile(draws[np.isfinite(draws)], [tail, 1 - tail])
+    # The hull protects the coverage where one of the two intervals is too narrow.
     return Estimate(
         value,
         max(least, float(min(low, value - half))),
@@ -220,29 +262,39 @@ def _estimate(
 def games_needed(
     difference: float, sd: float, power: float = 0.8, level: float = 0.95
 ) -> int | None:
-    """Pairs of games that tell this mean difference from 0; None if no number does.
+    """Return the pairs of games that distinguish this mean difference from 0, or None.
 
-    `sd` is the standard deviation of one pair's difference. Two-sided test by the normal
-    approximation: ((z(1 - alpha/2) + z(power)) sd / difference)^2 (Chow, Shao and Wang 2008,
-    "Sample size calculations in clinical research", section 3.1).
+    `sd` is the standard deviation of one pair's difference. Two-sided test with the normal
+    approximation,
+
+        n = ((z(1 - alpha/2) + z(power)) sd / difference)^2
+
+    (Chow, Shao and Wang 2008, "Sample size calculations in clinical research", section 3.1).
     """
     if difference == 0 or not math.isfinite(difference) or not math.isfinite(sd):
         return None
-    z = ndtri((1 + level) / 2) + ndtri(power)
+    z = ndtri((1 + level) / 2) + ndtri(power)  # ndtri is the normal quantile function
+    # The spread of the pairs cannot be estimated from fewer than 2.
     return max(2, math.ceil((z * sd / difference) ** 2))
 
 
 def games_needed_for_rates(
     first: float, second: float, power: float = 0.8, level: float = 0.95
 ) -> int | None:
-    """Games of each player, on independent deals, that tell two rates apart; None if none do.
+    """Return the games of each player, on independent deals, that distinguish two rates, or None.
 
-    Two-sided, without a correction for continuity (Fleiss, Levin and Paik 2003, "Statistical
-    methods for rates and proportions", formula 4.14).
+    Two-sided, without continuity correction:
+
+        n = ((z(1 - alpha/2) sqrt(2 p q) + z(power) sqrt(p1 q1 + p2 q2)) / (p1 - p2))^2
+
+    with p the mean of both rates and q = 1 - p (Fleiss, Levin and Paik 2003, "Statistical methods
+    for rates and proportions", formula 4.14).
     """
     if first == second or not math.isfinite(first - second):
         return None
+    # Both players have the same number of games, so the pooled rate p is the plain mean.
     mean = (first + second) / 2
-    under_none = ndtri((1 + level) / 2) * math.sqrt(2 * mean * (1 - mean))
-    under_some = ndtri(power) * math.sqrt(first * (1 - first) + second * (1 - second))
-    return max(2, math.ceil(((under_none + under_some) / (first - second)) ** 2))
+    # Standard deviations under the null hypothesis (equal rates) and under the alternative.
+    under_null = ndtri((1 + level) / 2) * math.sqrt(2 * mean * (1 - mean))
+    under_alternative = ndtri(power) * math.sqrt(first * (1 - first) + second * (1 - second))
+    return max(2, math.ceil(((under_null + under_alternative) / (first - second)) ** 2))

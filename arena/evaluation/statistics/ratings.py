@@ -1,6 +1,6 @@
-"""How strong players are: ratings, ranks, seat effects and who beats whom, and how sure it is.
+"""Ratings, ranks, seat effects and pairwise results of players, with intervals.
 
-The model is Plackett-Luce (`plackett_luce`), the intervals are a bootstrap over deals.
+The model is Plackett-Luce (`plackett_luce`); the intervals are a bootstrap over deals.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from arena.core.errors import UsageError
-from arena.core.json import Json
 from arena.evaluation.records import Estimate, GameResult
 from arena.evaluation.statistics.plackett_luce import (
     Floats,
@@ -31,40 +30,31 @@ ELO_MEDIAN = 1500.0
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """What happened when two players sat at one table."""
+    """Result of two players in the games in which both sit."""
 
     first: str
     second: str
     games: int
-    """In which both sit."""
     ahead: Estimate
-    """The share in which the first has the higher return; equal returns are half."""
-
-    def to_json(self) -> dict[str, Json]:
-        return {
-            "first": self.first,
-            "second": self.second,
-            "games": self.games,
-            "ahead": self.ahead.to_json(),
-        }
+    """Share in which the first has the higher return; equal returns count half."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """How players compare."""
+    """Results of a rating."""
 
     ratings: Mapping[str, Estimate]
-    """Elo points by player, best first; their median is 1500, so that one whose strength is hardly
-    known (it never won, or has not played) does not blur the others'."""
+    """Elo points by player, best first. Their median is 1500, so a player whose strength is almost
+    unknown (it never won, or has not played) does not widen the others' intervals."""
     ranks: Mapping[str, Estimate]
     """By player, best first; 1 is best."""
     seats: tuple[Estimate, ...]
-    """What a seat is worth in Elo points; they add up to 0."""
-    beats: tuple[Meeting, ...]
+    """Effect of each seat in Elo points; the effects add up to 0."""
+    meetings: tuple[Meeting, ...]
     """Both orders of each pair."""
     deals: int
     draws: int
-    """Of the bootstrap."""
+    """Bootstrap samples."""
 
 
 def rate(
@@ -74,24 +64,31 @@ def rate(
     seed: int = 0,
     prior: Prior | None = None,
 ) -> Ratings:
-    """Ratings of the players from finished games, with intervals of 95 %.
+    """Return ratings of the players from finished games, with intervals of 95 %.
 
     The intervals of ratings, ranks and seat effects are percentiles of a Bayesian bootstrap (Rubin
-    1981, Annals of Statistics 9): each draw gives every deal (the games with one seed) a weight
-    from the exponential distribution, draws the weight of the prior too, and fits anew.
-    Raises UsageError for a game with somebody who is not among the players.
+    1981, Annals of Statistics 9): each draw gives each deal (the games with one seed) a weight from
+    the exponential distribution, draws the weights of the prior too, and fits again.
+
+    Raises:
+        UsageError: For a game with a player that is not among `players`.
     """
     outcomes = _outcomes(games, players)
-    told = choices(outcomes)
-    model = PlackettLuce(told, len(players), prior)
+    model = PlackettLuce(choices(outcomes), len(players), prior)
+    # All games with weight 1: the estimate itself. The draws only give its interval.
     best = model.fit(model.weights(np.ones(len(games))))
+    # deal (games,): index of the deal of each game.
     seeds, deal = np.unique([game.slot.seed for game in games], return_inverse=True)
     rng = np.random.default_rng(seed)
+    # (draws, parameters): strengths of the players, then effects of the seats.
     drawn = np.empty((draws, len(best)))
     for i in range(draws):
+        # All games of one deal have one weight: the deal is the unit that is drawn.
         weights = rng.standard_exponential(len(seeds))[deal]
+        # A draw is close to the best fit, so Newton's method needs few steps from there.
         drawn[i] = model.fit(model.drawn_weights(weights, rng), best)
     summary = _Summary(len(players), best, drawn)
+    # n of each player: the deals, not the games, in which it sits.
     deals = [len(set(deal[(outcomes.players == i).any(axis=1)])) for i in range(len(players))]
     return Ratings(
         {players[i]: summary.rating(i, deals[i]) for i in summary.best_first},
@@ -105,13 +102,15 @@ def rate(
 
 def _outcomes(games: Sequence[GameResult], players: Sequence[str]) -> Outcomes:
     index = {player: i for i, player in enumerate(players)}
+    # (games, seats); games with fewer seats are padded with player -1.
     shape = (len(games), max((len(game.seats) for game in games), default=0))
+    # The return 0 of an absent seat is never read: player -1 marks the seat.
     who, returns = np.full(shape, -1, np.int64), np.zeros(shape)
     for row, game in enumerate(games):
         for seat, result in enumerate(game.seats):
             if result.player not in index:
                 raise UsageError(
-                    f"game {game.slot.number} seats '{result.player}', who is not to be rated; "
+                    f"game {game.slot.number}: '{result.player}' is not among the rated players; "
                     f"name it among the players or leave the game out"
                 )
             who[row, seat] = index[result.player]
@@ -120,20 +119,28 @@ def _outcomes(games: Sequence[GameResult], players: Sequence[str]) -> Outcomes:
 
 
 class _Summary:
-    """Estimates from the best parameters and the bootstrap's, in Elo points."""
+    """Estimates in Elo points, from the best parameters and those of the bootstrap.
+
+    Arrays have a row for the best fit and one for each draw: (1 + draws, players or seats).
+    """
 
     def __init__(self, num_players: int, best: Floats, drawn: Floats) -> None:
+        # Row 0 is the best fit. Strengths are logs of odds, in units of 400 / ln(10) Elo points.
         both = np.concatenate([best[None], drawn]) * ELO_PER_UNIT
         strengths, effects = np.split(both, [num_players], axis=1)
-        # Only differences are known.
+        # The likelihood depends on differences only: the median is set to 1500 in each row.
         self._ratings = ELO_MEDIAN + strengths - np.median(strengths, axis=1, keepdims=True)
+        # The same for seats: their mean is set to 0 in each row. Without games there are no seats.
         self._seats = effects - (effects.mean(axis=1, keepdims=True) if effects.size else 0.0)
-        # Rounded, so that players with the same record share a rank.
+        # rank = 1 + number of players with a higher rating. Rounded first, so that players with
+        # equal records share a rank despite the error of the solver.
         rounded = np.round(self._ratings, 6)
+        # [row, player, other] is 1 where the other is higher; the sum over others counts them.
         self._ranks = 1.0 + (rounded[:, None, :] > rounded[:, :, None]).sum(axis=2)
 
     @property
     def best_first(self) -> list[int]:
+        # Stable: players with equal ratings keep their given order.
         order: list[int] = np.argsort(-self._ratings[0], kind="stable").tolist()
         return order
 
@@ -148,23 +155,27 @@ class _Summary:
 
 
 def _percentiles(values: Floats, n: int) -> Estimate:
-    """The first value is the estimate, the others are the draws; it is within its interval."""
+    """Return the first value with the 2.5 % and 97.5 % quantiles of all, which contain it."""
     value = float(values[0])
+    # "inverted_cdf" returns values of the sample, never a mean of two, so ranks stay whole numbers.
     low, high = np.quantile(values, [0.025, 0.975], method="inverted_cdf")
     return Estimate(value, min(value, float(low)), max(value, float(high)), n)
 
 
 def _meetings(outcomes: Outcomes, deal: Ints, players: Sequence[str]) -> list[Meeting]:
-    """Who finished ahead of whom, for each ordered pair of different players."""
+    """Return the pairwise results of each ordered pair of different players."""
     met: dict[tuple[int, int], list[_Comparison]] = defaultdict(list)
     for row in range(len(outcomes.players)):
-        who, returns = outcomes.players[row], outcomes.returns[row]
-        # With several copies of a player at the table, each pair of copies is compared.
+        seated, returns = outcomes.players[row], outcomes.returns[row]
+        # (seats, seats): 1 if the row's seat has the higher return, 1/2 if both are equal.
         ahead = (1 + np.sign(returns[:, None] - returns[None, :])) / 2
-        for first in set(who.tolist()) - {-1}:
-            for second in set(who.tolist()) - {-1, first}:
-                share = float(ahead[np.ix_(who == first, who == second)].mean())
+        # -1 marks absent seats. Both orders of a pair are entered; their shares add up to 1.
+        for first in set(seated.tolist()) - {-1}:
+            for second in set(seated.tolist()) - {-1, first}:
+                # With several copies of a player at the table, all pairs of copies are averaged.
+                share = float(ahead[np.ix_(seated == first, seated == second)].mean())
                 met[first, second].append(_Comparison(int(deal[row]), share))
+    # A pair that never met has an empty list of comparisons.
     return [
         Meeting(one, other, len(met[i, j]), _share_ahead(met[i, j]))
         for i, one in enumerate(players)
@@ -175,33 +186,47 @@ def _meetings(outcomes: Outcomes, deal: Ints, players: Sequence[str]) -> list[Me
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
+    """One game of a pair: its deal, and 1, 1/2 or 0 for the first player."""
+
     deal: int
     ahead: float
 
 
 def _share_ahead(comparisons: Sequence[_Comparison]) -> Estimate:
-    """The mean over deals, with Wilson's interval for the effective number of games.
+    """Return the mean over deals, with Wilson's interval for the effective number of games.
 
-    That number is the count of deals times the variance of a win-or-lose game with this mean,
-    over the variance that is seen (Korn and Graubard 1998): draws vary less, so they count for
-    more. One win and one loss are added to both variances, so that win-or-lose games count as
-    what they are, and a few draws in a row do not count as certainty.
+    The effective number (Korn and Graubard 1998) is
+
+        n_eff = n p (1 - p) / s^2,
+
+    with n deals, mean p and observed variance s^2: draws vary less than wins and losses, so they
+    count for more. One win and one loss are added to p and s^2, so that games without draws have
+    n_eff = n, and a few draws in a row do not count as certainty.
     """
+    # Games of one deal are not independent: their mean is one observation.
     by_deal = defaultdict(list)
-    for each in comparisons:
-        by_deal[each.deal].append(each.ahead)
-    shares = np.array([np.mean(each) for each in by_deal.values()])
+    for comparison in comparisons:
+        by_deal[comparison.deal].append(comparison.ahead)
+    shares = np.array([np.mean(values) for values in by_deal.values()])
     n = len(shares)
+    # Two players that never met: the share may be anything.
     if n == 0:
         return Estimate(math.nan, 0.0, 1.0, 0)
-    padded = np.append(shares, [0.0, 1.0])
+    padded = np.append(shares, [0.0, 1.0])  # one loss and one win
     mean = float(padded.mean())
+    # The variance is positive, because `padded` has both a 0 and a 1.
     effective = n * mean * (1 - mean) / float(padded.var())
+    # Only n_eff uses the padded mean; the share itself is the observed one.
     return _wilson(float(shares.mean()), effective, n)
 
 
 def _wilson(share: float, effective: float, n: int) -> Estimate:
-    """Wilson's score interval (1927) of 95 %."""
+    """Return Wilson's score interval (1927) of 95 % for n_eff games.
+
+    centre = (p + z^2 / 2 n_eff) / (1 + z^2 / n_eff),
+    half = sqrt(z^2 / n_eff (p (1 - p) + z^2 / 4 n_eff)) / (1 + z^2 / n_eff).
+    """
+    # z2 = z^2 / n_eff; z = 1.96 is the 97.5 % quantile of the normal distribution.
     z2 = 1.959964**2 / effective
     middle = (share + z2 / 2) / (1 + z2)
     half = math.sqrt(z2 * (share * (1 - share) + z2 / 4)) / (1 + z2)

@@ -1,4 +1,4 @@
-"""What is known of one player: a row per game, in columns that stay small for 10,000 games."""
+"""The results of one player in columns, which stay small for 10,000 games."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.evaluation.records import SeatResult
+from arena.evaluation.records import FORMER_MEASURES, SeatResult
 from arena.evaluation.statistics.intervals import Sums
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(slots=True)
-class Column:
-    """One measure: the rows that have it."""
+class MeasureColumn:
+    """One measure, stored sparsely: the rows that have it, with totals and weights."""
 
     rows: array[int] = field(default_factory=lambda: array("q"))
     totals: array[float] = field(default_factory=lambda: array("d"))
@@ -25,60 +25,64 @@ class Column:
 
 
 class Sample:
-    """The games of one player, a row per seat that it held."""
+    """The results of one player, with a row for each seat that it held."""
 
     def __init__(self, player: str) -> None:
         self.player = player
         self.games = 0
-        """Games in which it sat, once or several times; rows are seats."""
+        """Games in which it sat, in one seat or several; rows are seats."""
         self.deals = array("q")
+        """Seed of the deal, by row."""
         self.won = array("b")
         self.returns = array("d")
-        self.clean = array("b")
+        self.no_fallback = array("b")
+        """Whether no move of any player in the game was a fallback, by row."""
         self.fallbacks = 0
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, MeasureColumn] = {}
 
     def __len__(self) -> int:
         return len(self.deals)
 
-    def add(self, deal: int, seat: SeatResult, clean: bool) -> None:
-        """Take in one seat of one game."""
+    def add(self, deal: int, seat: SeatResult, no_fallback: bool) -> None:
+        """Add one seat of one game."""
+        # `deals`, `won`, `returns` and `no_fallback` grow together, so one index serves all four.
         row = len(self)
         self.deals.append(deal)
         self.won.append(seat.won)
         self.returns.append(seat.returns)
-        self.clean.append(clean)
+        self.no_fallback.append(no_fallback)
         self.fallbacks += seat.fallbacks
-        for name, share in seat.shares.items():
-            column = self._columns.setdefault(name, Column())
+        for name, weighted_sum in seat.measurements.items():
+            # Results files of earlier versions have former names.
+            name = FORMER_MEASURES.get(name, name)  # noqa: PLW2901
+            # Sparse: a seat without the measure takes no memory in its column.
+            column = self._columns.setdefault(name, MeasureColumn())
             column.rows.append(row)
-            column.totals.append(share.total)
-            column.weights.append(share.weight)
+            column.totals.append(weighted_sum.total)
+            column.weights.append(weighted_sum.weight)
 
     @property
     def names(self) -> list[str]:
-        """Of the measures of which there is something."""
+        """The measures that some row has."""
         return list(self._columns)
 
     def total(self, name: str) -> float:
-        """The sum of a measure's totals; 0 if there is nothing of it."""
+        """Return the sum of a measure's totals; 0 for an unknown measure."""
         column = self._columns.get(name)
         return sum(column.totals) if column else 0.0
 
     def weight(self, name: str) -> float:
+        """Return the sum of a measure's weights; 0 for an unknown measure."""
         column = self._columns.get(name)
         return sum(column.weights) if column else 0.0
 
     def sums(self, names: Sequence[str]) -> Sums:
-        """The games of these measures; 0 where a game has none."""
+        """Return totals and weights of these measures, (rows, measures); 0 in rows without one."""
         totals, weights = np.zeros((2, len(self), len(names)))
         for place, name in enumerate(names):
             column = self._columns.get(name)
             if column:
+                # All other rows keep total and weight 0: for `Sums` they lack this measure.
                 totals[column.rows, place] = column.totals
                 weights[column.rows, place] = column.weights
         return Sums(totals, weights, self.deals)
-
-    def column(self, name: str) -> Floats:
-        """The totals of one measure, a number per game."""
-        return self.sums([name]).totals[:, 0]

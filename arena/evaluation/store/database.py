@@ -1,4 +1,4 @@
-"""The SQLite file under a results file: opening it, locking it, and what its errors mean."""
+"""The SQLite file of a results file: opening it, locking it, translating its errors."""
 
 from __future__ import annotations
 
@@ -12,36 +12,37 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from arena.core.errors import ArenaError
+from arena.core.text import printable
 from arena.core.version import __version__
 from arena.evaluation.store.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, BadRow
 
-PATIENCE = 10.0
-"""Seconds to wait for another process that has the file locked."""
+LOCK_TIMEOUT = 10.0
+"""Seconds to wait for another process that has locked the database."""
 
 
 def lock(path: Path) -> FileLock:
-    """The path is resolved, so that a link to the file means the same lock."""
+    """Return the lock of a file. The path is resolved, so a link to the file has the same lock."""
     return FileLock(f"{path.resolve()}.lock", timeout=0)
 
 
 def log_of(path: Path) -> Path:
-    """Where SQLite keeps what was written and is not in the file yet."""
+    """Return the path of the write-ahead log: data that is written but not yet in the file."""
     return Path(f"{path.resolve()}-wal")
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """`mode` is the one of SQLite's URI, so that nothing is created by looking for it."""
+    """Open a database. `mode` is that of SQLite's URI: without "c" no file is created."""
     uri = f"{path.resolve().as_uri()}?mode={mode}"
-    database = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
+    database = sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT, isolation_level=None)
     database.execute("PRAGMA foreign_keys = ON")
-    # For files of strangers: their schema calls no functions, and bad pages are found at once.
+    # For untrusted files: the schema must not call functions, and damaged pages raise at once.
     database.execute("PRAGMA trusted_schema = OFF")
     database.execute("PRAGMA cell_size_check = ON")
     return database
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Reading needs files beside this one if its log is on, unless it is said to be immutable."""
+    """Open a database for reading, also in a read-only folder."""
     database = connect(path, "ro")
     try:
         database.execute("PRAGMA user_version").fetchone()
@@ -54,6 +55,8 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
                 f"cannot read {path}: its folder is read-only and its last run was killed; copy "
                 "it, with its -wal file, into a folder that you may write to"
             ) from error
+        # With a write-ahead log, even a reader creates files beside the database, unless the
+        # database is declared immutable.
         return connect(path, "ro&immutable=1")
     except BaseException:
         database.close()
@@ -61,17 +64,17 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     return database
 
 
-def begin_log(database: sqlite3.Connection, resources: ExitStack) -> None:
-    """The write-ahead log, so that readers and the writer do not wait for each other."""
+def start_log(database: sqlite3.Connection, resources: ExitStack) -> None:
+    """Turn on the write-ahead log: readers and the writer then do not wait for each other."""
     database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = FULL")  # What is told to be written survives a crash.
+    database.execute("PRAGMA synchronous = FULL")  # A committed game survives a crash.
     resources.callback(_end_log, database)
 
 
 def _end_log(database: sqlite3.Connection) -> None:
-    """Leave one plain file, which can be copied and be read from a read-only folder.
+    """Merge the log, so that one plain file remains that can be copied.
 
-    While somebody reads, or on a full disk, the log stays where it is; that does no harm.
+    This fails without harm while another process reads, or on a full disk: the log then remains.
     """
     database.execute("PRAGMA busy_timeout = 0")
     with suppress(sqlite3.OperationalError):
@@ -82,7 +85,7 @@ def _end_log(database: sqlite3.Connection) -> None:
 def transaction(
     database: sqlite3.Connection, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
 ) -> Iterator[None]:
-    """All of it, or nothing. DEFERRED is for reading."""
+    """Commit all statements of the block, or none on an error. DEFERRED is for reading."""
     database.execute(f"BEGIN {kind}")
     try:
         yield
@@ -94,7 +97,7 @@ def transaction(
 
 
 def is_empty(database: sqlite3.Connection) -> bool:
-    """Whether nothing was ever written, or only a creation that was killed in the middle."""
+    """Check whether the database has no content, e.g. because its creation was killed."""
     try:
         return bool(database.execute("PRAGMA page_count").fetchone()[0] == 0)
     except sqlite3.DatabaseError as error:
@@ -104,11 +107,14 @@ def is_empty(database: sqlite3.Connection) -> bool:
 
 
 def check_exists(path: Path) -> None:
-    """By its status alone: to open and close it would drop the locks that this process has."""
+    """Raise ArenaError unless `path` is a file that can be read.
+
+    The file is not opened: closing it again would drop the POSIX locks of this process.
+    """
     try:
         if not path.is_file():
             path.stat()
-            raise ArenaError(f"{path} is no file; name a results file")
+            raise ArenaError(f"{path} is not a file; name a results file")
     except OSError as error:
         raise ArenaError(f"cannot read {path}: {error.strerror}; name a results file") from error
     if not os.access(path, os.R_OK):
@@ -116,16 +122,16 @@ def check_exists(path: Path) -> None:
 
 
 def check_kind(path: Path, database: sqlite3.Connection) -> None:
-    """That it is a results file, of this version."""
+    """Raise ArenaError unless it is a results file of this version."""
     if is_empty(database):
-        raise ArenaError(f"{path} is empty: no run has begun in it; delete it and start anew")
+        raise ArenaError(f"{path} is empty: no run has started in it; delete it and start again")
     application, version = (
         database.execute(f"PRAGMA {name}").fetchone()[0]
         for name in ("application_id", "user_version")
     )
     if application != APPLICATION_ID:
         raise ArenaError(
-            f"{path} is an SQLite file of something else than arena; name a results file"
+            f"{path} is an SQLite file of another application; name a results file of arena"
         )
     if version != SCHEMA_VERSION:
         raise ArenaError(
@@ -137,17 +143,20 @@ def check_kind(path: Path, database: sqlite3.Connection) -> None:
 
 
 def _check_length(path: Path, database: sqlite3.Connection) -> None:
-    """SQLite takes what is missing of the last page for zeros."""
+    """Raise ArenaError for a truncated file; SQLite would read the missing part as zeros."""
     pages, size = (
         database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size")
     )
-    # A run that was killed may have left a part of a page; the log has the whole of it.
+    # A killed run may leave a part of a page; then the log contains the complete page.
     if path.stat().st_size < pages * size and not log_of(path).exists():
         raise damaged(path, "its end is cut off")
 
 
 def _check_tables(path: Path, database: sqlite3.Connection) -> None:
-    """A view, a trigger or a virtual table in their place would run what a stranger wrote."""
+    """Raise ArenaError for triggers, and for views or virtual tables with our tables' names.
+
+    These would run code of the file's author.
+    """
     select = "SELECT lower(name), type, sql FROM sqlite_master WHERE sql IS NOT NULL"
     for name, kind, sql in database.execute(select):
         is_ours = name in TABLES
@@ -156,8 +165,8 @@ def _check_tables(path: Path, database: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def explained(path: Path, doing: Literal["read", "write"]) -> Iterator[None]:
-    """Every error of the file becomes an ArenaError that says what to do."""
+def translated_errors(path: Path, doing: Literal["read", "write"]) -> Iterator[None]:
+    """Turn each error of the file into an ArenaError that names the path and the remedy."""
     try:
         yield
     except Timeout as error:
@@ -170,29 +179,26 @@ def explained(path: Path, doing: Literal["read", "write"]) -> Iterator[None]:
         raise ArenaError(f"{path}: {error}") from error
     except sqlite3.Error as error:
         raise _translated(path, doing, error) from error
-    except UnicodeDecodeError as error:  # Of SQLite's own message, which quotes a damaged schema.
-        raise damaged(path, "its tables' definitions are no text") from error
+    except UnicodeDecodeError as error:  # SQLite's message quotes the damaged schema.
+        raise damaged(path, "its table definitions are not text") from error
 
 
 def _translated(path: Path, doing: Literal["read", "write"], error: sqlite3.Error) -> ArenaError:
-    told = _printable(str(error))
-    # SQLITE_ERROR is what a missing table or column gives; text that is no UTF-8 has no code.
+    # The message may quote the file, and it is shown in terminals.
+    message = printable(str(error))
+    # SQLITE_ERROR means a missing table or column. An error about text that is not UTF-8 has no
+    # code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     match sqlite3.SQLITE_MISUSE if isinstance(error, sqlite3.ProgrammingError) else code:
         case sqlite3.SQLITE_NOTADB:
-            return ArenaError(f"{path} is no results file: {told}; name a results file")
+            return ArenaError(f"{path} is not a results file: {message}; name a results file")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:
-            return damaged(path, told)
+            return damaged(path, message)
         case _ if doing == "write":
-            return ArenaError(f"cannot write {path}: {told}; what was finished is kept")
+            return ArenaError(f"cannot write {path}: {message}; finished games are kept")
         case _:
-            return ArenaError(f"cannot read {path}: {told}")
+            return ArenaError(f"cannot read {path}: {message}")
 
 
-def damaged(path: Path, told: str) -> ArenaError:
-    return ArenaError(f"{path} is damaged: {_printable(told)}; take a copy of it, or start anew")
-
-
-def _printable(told: str) -> str:
-    """SQLite may quote the file, and what it says is shown in terminals."""
-    return "".join(c if c.isprintable() else " " for c in told)
+def damaged(path: Path, fault: str) -> ArenaError:
+    return ArenaError(f"{path} is damaged: {printable(fault)}; use a copy of it, or start again")

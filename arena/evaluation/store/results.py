@@ -1,41 +1,47 @@
-"""One experiment (an evaluation, or a tournament) in one SQLite file.
+"""One experiment (an evaluation or a tournament) in one SQLite file.
 
-A game is written in one transaction, so a crash at any moment loses at most the games in flight.
-One run writes at a time; others may read meanwhile. Beside the file lies `FILE.lock`, which the
-kernel unlocks when a run is killed; it may be deleted when no run writes.
+Each game is written in one transaction, so a crash at any moment loses at most the unfinished
+games. One run writes at a time; others may read meanwhile. The lock is `FILE.lock` beside the file:
+the kernel unlocks it when a run is killed, and it may be deleted when no run writes.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from arena.core.assessment import Share
+from pydantic import JsonValue
+
+from arena.core.assessment import WeightedSum
 from arena.core.errors import ArenaError
-from arena.core.json import Json
-from arena.core.spec import shown
-from arena.core.version import __version__
-from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.store.database import (
-    begin_log,
     check_exists,
     check_kind,
     connect,
     connect_to_read,
     damaged,
-    explained,
     is_empty,
     lock,
+    start_log,
     transaction,
+    translated_errors,
+)
+from arena.evaluation.store.rows import (
+    Experiment,
+    check_slot,
+    experiment_of,
+    experiment_row,
+    game_result,
+    without_secrets,
 )
 from arena.evaluation.store.schema import (
     APPLICATION_ID,
@@ -50,37 +56,22 @@ from arena.evaluation.store.schema import (
     BadRow,
     GameRow,
     Kind,
-    SeatRow,
 )
 
-BATCH = 100
-"""Games that are read at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """What a results file is about."""
-
-    kind: Kind
-    game: str
-    options: Mapping[str, Json]
-    settings: Mapping[str, Json]
-    """What must be equal for a run to be resumed. They are stored as they are: no secrets."""
-    created: datetime = field(default_factory=lambda: datetime.now(UTC))
-    arena: str = __version__
-    """The version that made the file."""
+BATCH_SIZE = 100
+"""Games that are read by one query and are in memory together."""
 
 
 class Results:
     """A results file: its experiment, its schedule, and the games that are finished.
 
-    Every method raises ArenaError, with the path and what to do, where the file cannot be read or
-    written; what was finished is kept. Use it in the thread that opened it. A process that is to
-    be forked should be forked before.
+    Each method raises ArenaError, with the path and the remedy, if the file cannot be read or
+    written; finished games are kept. Use an object only in the thread that opened it, and do not
+    fork the process while it is open.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, resources: ExitStack) -> None:
-        """Use `create`, `open` or `read`."""
+        """Use `create`, `open` or `read` instead."""
         self.path = path
         self._database = database
         self._resources = resources
@@ -90,13 +81,13 @@ class Results:
         path: Path | str,
         kind: Kind,
         game: str,
-        options: Mapping[str, Json],
-        settings: Mapping[str, Json],
+        options: Mapping[str, JsonValue],
+        settings: Mapping[str, JsonValue],
     ) -> Results:
-        """Begin a new file, to write to; an existing one is never overwritten."""
+        """Create a file and open it for writing; an existing file is never overwritten."""
         path = Path(path)
-        with explained(path, "write"), ExitStack() as resources:
-            experiment = _row_of(Experiment(kind, game, options, settings))
+        with translated_errors(path, "write"), ExitStack() as resources:
+            experiment = experiment_row(Experiment(kind, game, options, settings))
             path.parent.mkdir(parents=True, exist_ok=True)
             resources.enter_context(lock(path))
             database = resources.enter_context(closing(connect(path, "rwc")))
@@ -108,37 +99,37 @@ class Results:
                 EXPERIMENT.insert(database, [experiment], id=1)
                 database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            begin_log(database, resources)
+            start_log(database, resources)
             return Results(path, database, resources.pop_all())
 
     @staticmethod
     def open(path: Path | str) -> Results:
-        """Go on writing to a file."""
+        """Open an existing file for writing."""
         path = Path(path)
         check_exists(path)
-        with explained(path, "write"), ExitStack() as resources:
+        with translated_errors(path, "write"), ExitStack() as resources:
             resources.enter_context(lock(path))
             database = resources.enter_context(closing(connect(path, "rw")))
             check_kind(path, database)
             damage = database.execute("PRAGMA quick_check(1)").fetchone()[0]
             if damage != "ok":
                 raise damaged(path, damage)
-            begin_log(database, resources)
+            start_log(database, resources)
             return Results(path, database, resources.pop_all())
 
     @staticmethod
     def read(path: Path | str) -> Results:
-        """Only read a file; a run may be writing to it, and its folder may be read-only."""
+        """Open a file for reading; a run may be writing to it, and its folder may be read-only."""
         path = Path(path)
         check_exists(path)
-        with explained(path, "read"), ExitStack() as resources:
+        with translated_errors(path, "read"), ExitStack() as resources:
             database = resources.enter_context(closing(connect_to_read(path)))
             check_kind(path, database)
             return Results(path, database, resources.pop_all())
 
     def close(self) -> None:
-        """What was written is on disk already; twice does no harm."""
-        with explained(self.path, "write"):
+        """Close the file; everything written is already on disk. A second call does nothing."""
+        with translated_errors(self.path, "write"):
             self._resources.close()
 
     def __enter__(self) -> Self:
@@ -154,50 +145,46 @@ class Results:
 
     @property
     def experiment(self) -> Experiment:
-        with explained(self.path, "read"):
+        with translated_errors(self.path, "read"):
             rows = EXPERIMENT.select(self._database)
             if len(rows) != 1:
                 raise BadRow(f"experiment: {len(rows)} rows instead of one")
-            row = rows[0]
-            options, settings = json.loads(row.options), json.loads(row.settings)
-            created = datetime.fromisoformat(row.created)
-            return Experiment(row.kind, row.game, options, settings, created, row.arena)
+            return experiment_of(rows[0])
 
-    def set_settings(self, settings: Mapping[str, Json]) -> None:
-        """Replace the settings, e.g. by `{**results.experiment.settings, "games": 200}`."""
-        with explained(self.path, "write"):
-            row = _row_of(replace(self.experiment, settings=settings))
+    def set_settings(self, settings: Mapping[str, JsonValue]) -> None:
+        """Replace the settings."""
+        with translated_errors(self.path, "write"):
+            row = experiment_row(replace(self.experiment, settings=settings))
             update = "UPDATE experiment SET settings = ?"
             with transaction(self._database):
                 self._database.execute(update, (EXPERIMENT.check([row])[0].settings,))
 
     def schedule(self) -> list[Slot]:
-        """All games that are to be played, in order; their SPECs are as they may be shown."""
-        with explained(self.path, "read"), transaction(self._database, "DEFERRED"):
+        """Return all games in order, played or not; their SPECs are without secrets."""
+        with translated_errors(self.path, "read"), transaction(self._database, "DEFERRED"):
             return self._slots()
 
     def extend(self, slots: Iterable[Slot]) -> None:
         """Add games to the schedule: all of them, or none.
 
-        A slot that is there already is left as it is. Raises ArenaError for one whose number is
-        taken by another game.
+        Existing slots remain. Raises ArenaError if a number already has another game.
         """
-        with explained(self.path, "write"), transaction(self._database):
-            for slot in map(_shown, slots):
-                _check_slot(slot)
+        with translated_errors(self.path, "write"), transaction(self._database):
+            for slot in map(without_secrets, slots):
+                check_slot(slot)
                 known = self._slots("WHERE number = ?", (slot.number,))
                 if not known:
                     self._add_slot(slot)
                 elif known != [slot]:
                     raise ArenaError(
-                        f"game {slot.number} of {self.path} is another one; "
-                        "resume with the settings that it was made with, or choose another --out"
+                        f"game {slot.number} of {self.path} differs from the schedule; resume with "
+                        "the settings of the first run, or choose another --out"
                     )
 
     def add(self, result: GameResult) -> None:
-        """Add a finished game of the schedule: all of it, or nothing."""
+        """Add a finished game of the schedule, in one transaction."""
         number = result.slot.number
-        with explained(self.path, "write"), transaction(self._database):
+        with translated_errors(self.path, "write"), transaction(self._database):
             self._check_fits(result)
             game = GameRow(
                 number,
@@ -221,9 +208,9 @@ class Results:
             self._add_shares(result)
 
     def rescore(self, result: GameResult) -> None:
-        """Replace what a finished game adds to measures; what else it is stays as it is."""
+        """Replace the measurements of a finished game; the rest of its result remains."""
         number = result.slot.number
-        with explained(self.path, "write"), transaction(self._database):
+        with translated_errors(self.path, "write"), transaction(self._database):
             self._database.execute("DELETE FROM shares WHERE number = ?", (number,))
             self._database.execute("UPDATE games SET scored = 1 WHERE number = ?", (number,))
             self._add_shares(result)
@@ -234,20 +221,20 @@ class Results:
             [
                 (result.slot.number, seat, measure, share.total, share.weight)
                 for seat, each in enumerate(result.seats)
-                for measure, share in each.shares.items()
+                for measure, share in each.measurements.items()
             ],
         )
 
     def finished(self) -> set[int]:
-        """The numbers of the games that are finished."""
-        with explained(self.path, "read"):
+        """Return the numbers of the finished games."""
+        with translated_errors(self.path, "read"):
             played = "WHERE number IN (SELECT number FROM games)"
             return {row.number for row in SCHEDULE.select(self._database, played)}
 
     def games(self) -> Iterator[GameResult]:
-        """The finished games in order of their numbers, a batch in memory at a time.
+        """Yield the finished games by number, with one batch in memory at a time.
 
-        A game that is added meanwhile may or may not be among them.
+        Games that are added during the iteration may or may not be among them.
         """
         after = -1
         while batch := self._batch(after):
@@ -259,18 +246,18 @@ class Results:
             "WHERE number IN (SELECT number FROM games WHERE number > ? ORDER BY number LIMIT ?) "
             "ORDER BY number"
         )
-        values = (after, BATCH)
-        with explained(self.path, "read"), transaction(self._database, "DEFERRED"):
+        values = (after, BATCH_SIZE)
+        with translated_errors(self.path, "read"), transaction(self._database, "DEFERRED"):
             slots = {slot.number: slot for slot in self._slots(chosen, values)}
             measured = SHARES.select(self._database, f"{chosen}, seat", values)
-            shares = {
-                place: {row.measure: Share(row.total, row.weight) for row in own}
+            measurements = {
+                place: {row.measure: WeightedSum(row.total, row.weight) for row in own}
                 for place, own in groupby(measured, lambda row: (row.number, row.seat))
             }
             rows = SEATS.select(self._database, f"{chosen}, seat", values)
             seats = {number: list(own) for number, own in groupby(rows, lambda row: row.number)}
             return [
-                _game(game, slots.get(game.number), seats.get(game.number, []), shares)
+                game_result(game, slots.get(game.number), seats.get(game.number, []), measurements)
                 for game in GAMES.select(self._database, chosen, values)
             ]
 
@@ -287,7 +274,7 @@ class Results:
             for row in rows
         ]
         for slot in slots:
-            _check_slot(slot)
+            check_slot(slot)
         return slots
 
     def _add_slot(self, slot: Slot) -> None:
@@ -301,70 +288,16 @@ class Results:
             )
 
     def _check_fits(self, result: GameResult) -> None:
-        """That the game is the one of the schedule, and is not there yet."""
-        slot = _shown(result.slot)
-        _check_slot(slot)
+        """Raise ArenaError unless the game is in the schedule and not finished yet."""
+        slot = without_secrets(result.slot)
+        check_slot(slot)
         if self._slots("WHERE number = ?", (slot.number,)) != [slot]:
             raise ArenaError(f"game {slot.number} is not in the schedule of {self.path}")
         if tuple(seat.player for seat in result.seats) != slot.specs:
-            raise ArenaError(f"game {slot.number} for {self.path}: its seats are not its places")
+            raise ArenaError(
+                f"game {slot.number} for {self.path}: its players differ from the schedule"
+            )
         if GAMES.select(self._database, "WHERE number = ?", (slot.number,)):
-            raise ArenaError(f"game {slot.number} is in {self.path} already; it is kept as it is")
-
-
-def _game(
-    game: GameRow,
-    slot: Slot | None,
-    seats: Sequence[SeatRow],
-    shares: Mapping[tuple[int, int], Mapping[str, Share]],
-) -> GameResult:
-    if slot is None or [row.seat for row in seats] != list(range(len(slot.specs))):
-        raise BadRow(f"games: number {game.number} is not whole")
-    results = [
-        SeatResult(
-            spec, row.returns, row.won, row.fallbacks, shares.get((row.number, row.seat), {})
-        )
-        for spec, row in zip(slot.specs, seats, strict=True)
-    ]
-    return GameResult(
-        slot,
-        game.status,
-        game.reason,
-        game.turns,
-        game.decisions,
-        game.seconds,
-        tuple(results),
-        game.scored,
-        game.replay,
-        game.sha256,
-    )
-
-
-def _shown(slot: Slot) -> Slot:
-    return replace(slot, specs=tuple(map(shown, slot.specs)))
-
-
-def _check_slot(slot: Slot) -> None:
-    SCHEDULE.check([(slot.number, slot.seed, slot.role, slot.seat)])
-    if not slot.specs:
-        raise BadRow(f"schedule: nobody sits in game {slot.number}")
-    if slot.seat is not None and not 0 <= slot.seat < len(slot.specs):
-        raise BadRow(f"schedule: game {slot.number} has no seat {slot.seat}")
-
-
-def _row_of(experiment: Experiment) -> tuple[object, ...]:
-    return (
-        experiment.kind,
-        experiment.game,
-        _text_of("options", experiment.options),
-        _text_of("settings", experiment.settings),
-        experiment.created.isoformat(),
-        experiment.arena,
-    )
-
-
-def _text_of(column: str, value: Mapping[str, Json]) -> str:
-    try:
-        return json.dumps(dict(value), allow_nan=False)
-    except ValueError as error:  # NaN is no JSON.
-        raise BadRow(f"experiment.{column}: {error}") from None
+            raise ArenaError(
+                f"game {slot.number} is already in {self.path}; the stored result is kept"
+            )

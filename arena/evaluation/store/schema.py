@@ -1,6 +1,6 @@
-"""The tables of a results file, and the checks that every row passes on its way in and out.
+"""The tables of a results file, and the checks of each row that is written or read.
 
-A results file may come from a stranger, so what is read is untrusted.
+A results file may come from an unknown source, so its content is untrusted.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import (
     AfterValidator,
     Field,
     FiniteFloat,
+    JsonValue,
     TypeAdapter,
     ValidationError,
 )
@@ -22,9 +23,9 @@ from arena.episodes.record import Printable
 from arena.evaluation.records import Role
 
 SCHEMA_VERSION = 1
-"""In SQLite's `user_version`; whoever changes the tables raises it."""
+"""In SQLite's `user_version`. Raise it with each change of the tables."""
 APPLICATION_ID = int.from_bytes(b"aren", "big")
-"""In SQLite's `application_id`: tells a results file from other applications' files."""
+"""In SQLite's `application_id`: distinguishes results files from files of other applications."""
 
 TABLES: dict[str, str] = {
     "experiment": """CREATE TABLE experiment (
@@ -94,17 +95,17 @@ TABLES: dict[str, str] = {
 
 Kind = Literal["eval", "tournament"]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-"""What SQLite can hold."""
+"""The integers that SQLite can hold."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Sane = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
-"""Sums of millions of these are finite."""
+Summable = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
+"""A number such that sums of millions are finite."""
 
 
 def _check_object(text: str) -> str:
     try:
         _OBJECT.validate_json(text)
     except ValidationError:
-        raise ValueError("is no JSON object") from None
+        raise ValueError("is not a JSON object") from None
     return text
 
 
@@ -113,9 +114,8 @@ def _check_time(text: str) -> str:
     return text
 
 
-_OBJECT = TypeAdapter(dict[str, Any])
+_OBJECT = TypeAdapter(dict[str, JsonValue])
 JsonObject = Annotated[str, AfterValidator(_check_object)]
-
 Timestamp = Annotated[str, AfterValidator(_check_time)]
 
 
@@ -165,29 +165,29 @@ class ShareRow(NamedTuple):
     number: Count
     seat: Count
     measure: Printable
-    total: Sane
-    weight: Sane
+    total: Summable
+    weight: Summable
 
 
 Row = TypeVar("Row", bound=NamedTuple)
 
 
 class BadRow(ValueError):
-    """What is to be written, or was read, does not fit its table."""
+    """A row that is to be written or was read does not fit its table."""
 
 
-class Table(Generic[Row]):
-    """One table: its rows go in and come out through the same checks."""
+class SqlTable(Generic[Row]):
+    """One table. The same checks apply to rows that are written and to rows that are read."""
 
     def __init__(self, name: str, row: type[Row], source: str | None = None) -> None:
-        """`source` is what the rows are selected from, if that is more than the table."""
+        """`source` is the join that rows are selected from, if it is more than the table."""
         self._name = name
         self._columns: tuple[str, ...] = row._fields
         self._source = source or name
         self._rows: TypeAdapter[list[Row]] = TypeAdapter(list[row])  # type: ignore[valid-type]
 
     def check(self, rows: Sequence[Sequence[object]]) -> list[Row]:
-        """The rows as typed values. Raises BadRow."""
+        """Return the rows as typed values. Raises BadRow."""
         try:
             return self._rows.validate_python(rows)
         except ValidationError as error:
@@ -205,7 +205,7 @@ class Table(Generic[Row]):
     def insert(
         self, database: sqlite3.Connection, rows: Sequence[Sequence[object]], **more: object
     ) -> None:
-        """`more` are columns that a reader does not need; they are the same in all rows."""
+        """Insert rows. `more` are columns that are not read; they are equal in all rows."""
         columns = [*self._columns, *more]
         marks = ", ".join("?" for _ in columns)
         database.executemany(
@@ -214,9 +214,9 @@ class Table(Generic[Row]):
         )
 
 
-EXPERIMENT = Table("experiment", ExperimentRow)
-SCHEDULE = Table("schedule", SlotRow)
-PLACES = Table("places", PlaceRow, source="places JOIN players ON player = id")
-GAMES = Table("games", GameRow)
-SEATS = Table("seats", SeatRow)
-SHARES = Table("shares", ShareRow)
+EXPERIMENT = SqlTable("experiment", ExperimentRow)
+SCHEDULE = SqlTable("schedule", SlotRow)
+PLACES = SqlTable("places", PlaceRow, source="places JOIN players ON player = id")
+GAMES = SqlTable("games", GameRow)
+SEATS = SqlTable("seats", SeatRow)
+SHARES = SqlTable("shares", ShareRow)

@@ -1,39 +1,75 @@
-"""Judges a game of Cluedo by what each seat could have known.
+"""Assessment of a game of Cluedo by exact knowledge.
 
-Every seat has its own exact knowledge, which assumes that refuters choose evenly among the cards
-they could show. The measures are listed in `measures`.
+Each seat has its own exact knowledge, which assumes that refuters choose evenly among the cards
+they can show. `measures` lists the measures, `facts` the facts of each kind of assessment.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
-from arena import Action, Assessment, Json, Outcome, Ply, Share
-from games.cluedo.analysis.belief_metrics import stated_shares
+from pydantic import JsonValue
+
+from arena import Action, Assessment, Outcome, Ply, WeightedSum
+from games.cluedo.analysis.belief_metrics import belief_measurements
+from games.cluedo.analysis.facts import (
+    NEGLIGIBLE,
+    AccusationFacts,
+    AnswerFacts,
+    KnowledgeFacts,
+    MissedAccusationFacts,
+    SuggestionFacts,
+    TurnFacts,
+    UnusedCertaintyFacts,
+)
 from games.cluedo.analysis.measures import TURNS
+from games.cluedo.analysis.position_analysis import PositionAnalysis, refutation_facts
+from games.cluedo.analysis.seat_history import AccusationOpportunity, SeatHistory
 from games.cluedo.base import CluedoBase
-from games.cluedo.inference.accusation_threshold import break_even
-from games.cluedo.inference.answer_distribution import Answers
-from games.cluedo.inference.constraints import Problem
-from games.cluedo.inference.counting import Count
-from games.cluedo.inference.information import Information, Question
+from games.cluedo.inference.answer_distribution import AnswerDistribution
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import PASSAGE, ROLL, Accuse, EndTurn, Show, Suggest
-from games.cluedo.rules.state import CluedoState, Phase
+from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
+from games.cluedo.rules.state import CluedoState, TurnPhase
 
-NOTHING = 1e-9
-"""Fewer bits, or a smaller difference of probabilities, are none."""
+_MAY_ACCUSE = (TurnPhase.START, TurnPhase.SUGGEST, TurnPhase.ACCUSE)
 
-_MAY_ACCUSE = (Phase.START, Phase.SUGGEST, Phase.ACCUSE)
+
+@dataclass(frozen=True, slots=True)
+class PendingQuestion:
+    """A question that has not been answered yet."""
+
+    ply: Ply
+    answers: AnswerDistribution
+    facts: SuggestionFacts | None
+    """None if only the refutation is assessed."""
 
 
 class CluedoAssessor:
-    """Judges one game, ply by ply from the deal on: these seats, by these kinds of assessments.
+    """Assessor of one game, ply by ply from the deal on.
 
-    None stands for all. What nobody asks for is not computed.
+    Only what the wanted assessments need is computed.
+
+    Args:
+        game: The game that is played.
+        players: The seats to assess; None means all.
+        kinds: The kinds of assessments to make; None means all.
+
+    Example:
+        >>> import random
+        >>> from arena import CHANCE, Decision, Outcome, Ply
+        >>> from games.cluedo.game import Cluedo
+        >>> game = Cluedo(players=3)
+        >>> state = game.initial_state()
+        >>> deal = state.sample_chance(random.Random(0))
+        >>> state.apply(CHANCE, deal)
+        >>> assessor = game.assessor(kinds={"knowledge"})
+        >>> assessor.ply(Ply(0, CHANCE, Decision(deal), tuple(state.log.events)))
+        []
+        >>> cut_off = Outcome("truncated", "turn limit", (0.0, 0.0, 0.0))
+        >>> [assessment.kind for assessment in assessor.end(cut_off)]
+        ['knowledge', 'knowledge', 'knowledge']
     """
 
     def __init__(
@@ -45,330 +81,244 @@ class CluedoAssessor:
         self.game = game
         self._kinds = kinds
         self._state = CluedoState(game)
-        self._judged = range(game.num_players) if players is None else sorted(players)
-        # What a refutation tells depends on what the suggester knows, whoever that will be.
-        known = range(game.num_players) if self._wants("refutation") else self._judged
-        self._seats = {player: _Seat(CluedoKnowledge(game, player)) for player in known}
-        self._asked: _Asked | None = None
-        self._information: Information | None = None
-        self._best: Question | None = None
-        self._last = 0
+        self._assessed = range(game.num_players) if players is None else sorted(players)
+        # A refutation is assessed by the suggester's knowledge, and any seat may be the suggester.
+        known = range(game.num_players) if self._wants("refutation") else self._assessed
+        self._seats = {player: SeatHistory(CluedoKnowledge(game, player)) for player in known}
+        self._pending: PendingQuestion | None = None
+        self._analysis: PositionAnalysis | None = None
+        self._latest_ply = 0
 
     def _wants(self, kind: str, player: int | None = None) -> bool:
-        """Whether this kind is to be judged, of this player."""
+        """Return whether assessments of this kind are wanted, for this player if given."""
         wanted = self._kinds is None or kind in self._kinds
-        return wanted and (player is None or player in self._judged)
+        return wanted and (player is None or player in self._assessed)
 
     def ply(self, ply: Ply) -> list[Assessment]:
-        """Take in the next ply; what can be said now, of this ply or of earlier ones."""
-        found, action = list[Assessment](), ply.decision.action
+        """Process the next ply; return the new assessments of this ply and of earlier ones."""
+        assessments, action = list[Assessment](), ply.decision.action
+        # Everything in this block is judged in the position before the ply, so before `_advance`.
         if ply.player == self._state.player and self._state.phase in _MAY_ACCUSE:
-            if ply.player in self._judged:
-                found += self._judge_turn(ply)
+            if ply.player in self._assessed:
+                assessments += self._assess_decision(ply)
             if isinstance(action, Suggest):
-                self._asked = self._ask(ply, action)
-                if self._asked and self._asked.worth and self._wants("suggestion"):
-                    found.append(_judge_question(ply, self._asked.worth))
+                self._pending = self._pending_question(ply, action)
+                if self._pending and self._pending.facts and self._wants("suggestion"):
+                    assessments.append(_assess_suggestion(ply, self._pending.facts))
             elif isinstance(action, Accuse) and ply.player in self._seats:
                 self._seats[ply.player].accused = True
         if isinstance(action, Show) and self._wants("refutation", ply.player):
-            found.append(self._judge_showing(ply, action))
+            assessments.append(self._assess_refutation(ply, action))
+        # From here on the state is that after the ply.
         self._advance(ply)
-        if self._asked and self._state.phase is not Phase.REFUTE:
-            if self._asked.worth and self._wants("answer"):
-                found.append(self._judge_answer(self._asked.ply, self._asked.worth))
-            self._asked = None
-        return found
+        # The answer is complete as soon as no card has to be shown.
+        if self._pending and self._state.phase is not TurnPhase.REFUTE:
+            if self._pending.facts and self._wants("answer"):
+                assessments.append(self._assess_answer(self._pending.ply, self._pending.facts))
+            self._pending = None
+        return assessments
 
     def end(self, outcome: Outcome) -> list[Assessment]:
-        """What each seat knew, and how long those waited who could have accused and never did.
+        """Return the assessments that are made at the end: knowledge and unused certainty.
 
-        Nothing changes by it: called earlier, it says how things stand.
+        This changes nothing: before the end of the game, it describes the current position.
         """
-        found = list[Assessment]()
-        for player in self._judged:
+        assessments = list[Assessment]()
+        for player in self._assessed:
             seat = self._seats[player]
             if self._wants("unused certainty") and not seat.accused:
-                found += _judge_waiting(player, seat)
-            if seat.dealt is not None:
-                facts = {"entropy_dealt": seat.dealt, "entropy_end": seat.knowledge.entropy()}
-                found.append(Assessment(self._last, player, "knowledge", facts))
-        return found
+                assessments += _assess_unused_certainty(player, seat)
+            # It is set only if the kind "knowledge" is wanted for this player.
+            if seat.entropy_dealt is not None:
+                facts = KnowledgeFacts(
+                    entropy_dealt=seat.entropy_dealt, entropy_end=seat.knowledge.entropy()
+                ).to_json()
+                assessments.append(Assessment(self._latest_ply, player, "knowledge", facts))
+        return assessments
 
-    def appraise(self, player: int, action: Action) -> dict[str, Json]:
-        """What can be said of a move that `player` may make now, before it is known what comes."""
-        if player not in self._judged or action not in self._state.legal_actions(player):
+    def appraise(self, player: int, action: Action) -> dict[str, JsonValue]:
+        """Return the facts of an action that `player` may take now, before its result is known.
+
+        The dict is empty if the action is not legal, or if there are no facts about it.
+        """
+        if player not in self._assessed or action not in self._state.legal_actions(player):
             return {}
         match action:
             case Suggest(triple=triple):
-                answers = Answers(self._look(player).position, triple)
-                return self._worth(player, action, answers).facts()
+                analysis = self._position_analysis(player)
+                facts = analysis.suggestion(action, analysis.answers(triple))
+                return facts.model_dump(exclude={"entropy_before"})
             case Accuse(triple=triple):
-                return self._odds(player, triple).facts()
-            case Show(card) if self._asked:
-                return self._leak(self._asked, player, card).facts()
+                return self._position_analysis(player).odds(triple).to_json()
+            case Show(card) if self._pending:
+                answers = self._pending.answers
+                return refutation_facts(answers, player, card, self._state.choices).to_json()
         return {}
 
     def _advance(self, ply: Ply) -> None:
-        """Everybody takes in what it sees, as long as it is in the game.
+        """Apply the ply; every seat that is still in the game takes in what it witnesses.
 
-        That the case is solved, or what the envelope holds, is no deduction of those who are told.
+        The contents of the envelope, once announced or seen, are not a deduction: a seat's
+        knowledge ends with its accusation, and with the right accusation of any seat.
         """
-        self._information = self._best = None
+        self._analysis = None
         action = ply.decision.action
-        dealt = self._state.phase is Phase.DEAL
+        is_deal = self._state.phase is TurnPhase.DEAL
         solved = isinstance(action, Accuse) and action.triple == self._state.envelope
         self._state.apply(ply.player, action)
-        self._last = ply.number
+        self._latest_ply = ply.number
         for player, seat in self._seats.items():
+            # `accused` is set before this call, so the accuser's own envelope event is excluded
+            # too.
             if solved or seat.accused:
                 continue
             for event in ply.events:
                 if event.seen_by(player):
                     seat.knowledge.update(event)
-            if dealt and self._wants("knowledge", player):
-                seat.dealt = seat.knowledge.entropy()
+            if is_deal and self._wants("knowledge", player):
+                seat.entropy_dealt = seat.knowledge.entropy()
 
-    # The player in turn
+    def _position_analysis(self, player: int) -> PositionAnalysis:
+        """Return the analysis for the player in turn; it is shared within one position."""
+        if self._analysis is None:
+            self._analysis = PositionAnalysis(self._state, self._seats[player].knowledge)
+        return self._analysis
 
-    def _judge_turn(self, ply: Ply) -> Iterator[Assessment]:
-        """A decision at which accusing is legal; every turn but a blocked one has at least one."""
+    # Turns and accusations
+
+    def _assess_decision(self, ply: Ply) -> Iterator[Assessment]:
+        """Assess a decision at which accusing is legal.
+
+        Every turn has at least one, unless the pawn cannot move.
+        """
         seat, action = self._seats[ply.player], ply.decision.action
-        if seat.turn != self._state.turn:
-            seat.turn, seat.turns = self._state.turn, seat.turns + 1
+        if seat.latest_turn != self._state.turn:
+            # The first decision of a turn; a turn has several.
+            seat.latest_turn, seat.own_turns = self._state.turn, seat.own_turns + 1
             if self._wants("turn"):
-                yield self._begin_turn(ply, seat)
+                yield _assess_turn(ply, seat)
         if self._wants("beliefs") and "beliefs" in ply.decision.details:
-            shares = stated_shares(ply.decision.details["beliefs"], seat.knowledge)
-            yield Assessment(ply.number, ply.player, "beliefs", shares=shares)
-        # Where each turn's entropy is asked for, what follows has been counted already.
-        known = seat.provable if self._wants("turn") else None
+            measurements = belief_measurements(ply.decision.details["beliefs"], seat.knowledge)
+            yield Assessment(ply.number, ply.player, "beliefs", measurements=measurements)
+        # The kind "turn" needs each turn's entropy, so that provability costs nothing more.
+        # Otherwise it is computed later, and only where it is needed.
+        provable = seat.provable if self._wants("turn") else None
         ends_turn = isinstance(action, EndTurn)
-        seat.cases.append(_Case(ply.number, ends_turn, seat.knowledge.problem.copy(), known))
+        # A copy: later events change the constraints of the seat.
+        constraints = seat.knowledge.constraints.copy()
+        seat.opportunities.append(
+            AccusationOpportunity(ply.number, ends_turn, constraints, provable)
+        )
         if isinstance(action, Accuse) and self._wants("accusation"):
-            yield self._judge_accusation(ply, action.triple)
-        if ends_turn and self._wants("missed accusation"):
-            yield from self._judge_end_of_turn(ply)
+            yield self._assess_accusation(ply, seat, action.triple)
+        if ends_turn and self._wants("missed accusation") and seat.provable:
+            yield _assess_missed_accusation(ply, seat)
 
-    def _begin_turn(self, ply: Ply, seat: _Seat) -> Assessment:
-        entropy = seat.knowledge.entropy()
-        shares = {"bits_per_turn": Share(0.0)}
-        if seat.turns in TURNS:
-            shares[f"entropy/{seat.turns}"] = Share(entropy)
-        facts = {"own_turn": seat.turns, "entropy": entropy}
-        return Assessment(ply.number, ply.player, "turn", facts, shares)
-
-    def _may_suggest(self) -> bool:
-        """Whether a question may still come in this turn."""
-        legal = self._state.legal_actions(self._state.player)
-        return bool(legal.of(Suggest)) or ROLL in legal or PASSAGE in legal
-
-    def _judge_accusation(self, ply: Ply, accused: Triple) -> Assessment:
-        seat, odds = self._seats[ply.player], self._odds(ply.player, accused)
+    def _assess_accusation(self, ply: Ply, seat: SeatHistory, accused: Triple) -> Assessment:
+        odds = self._position_analysis(ply.player).odds(accused)
         correct = accused == self._state.envelope
-        premature = odds.probability < odds.break_even - NOTHING
-        shares = {
-            "accusations_right": Share(float(correct)),
-            "accusation_probability": Share(odds.probability),
-            "premature": Share(float(premature)),
+        # The tolerance keeps rounding from turning an even case into a mistake.
+        premature = odds.probability < odds.break_even - NEGLIGIBLE
+        measurements = {
+            "accusations_right": WeightedSum(float(correct)),
+            "accusation_probability": WeightedSum(odds.probability),
+            "premature": WeightedSum(float(premature)),
         }
         if seat.provable:
-            shares["missed"] = Share(float(not correct))
-            shares["turns_to_accuse"] = Share(seat.turns_let_pass)
-        facts = {**odds.facts(), "correct": correct, "provable": seat.provable}
-        return Assessment(ply.number, ply.player, "accusation", facts, shares)
+            # A provable envelope that was accused rightly was not missed: total 0, weight 1.
+            measurements["missed"] = WeightedSum(float(not correct))
+            measurements["turns_to_accuse"] = WeightedSum(seat.turns_passed)
+        facts = AccusationFacts(
+            probability=odds.probability,
+            break_even=odds.break_even,
+            correct=correct,
+            provable=seat.provable,
+        )
+        return Assessment(ply.number, ply.player, "accusation", facts.to_json(), measurements)
 
-    def _odds(self, player: int, accused: Triple) -> _Odds:
-        knowledge = self._seats[player].knowledge
-        rivals = self.game.num_players - 1 - len(self._state.out)
-        least = break_even(knowledge, rivals, self._may_suggest())
-        return _Odds(knowledge.envelopes().get(accused, 0.0), least)
+    # Questions, answers and refutations
 
-    def _judge_end_of_turn(self, ply: Ply) -> Iterator[Assessment]:
-        seat = self._seats[ply.player]
-        if seat.provable:
-            envelope = next(iter(seat.knowledge.envelopes()))
-            facts = {"envelope": list(envelope), "turns": seat.turns_let_pass}
-            shares = {"missed": Share(1.0)}
-            yield Assessment(ply.number, ply.player, "missed accusation", facts, shares)
-
-    # Questions and answers
-
-    def _ask(self, ply: Ply, suggestion: Suggest) -> _Asked | None:
-        """What this question may bring, if anybody wants to know."""
-        judged = self._wants("suggestion", ply.player) or self._wants("answer", ply.player)
-        if not judged and not self._wants("refutation", self._refuter(suggestion)):
+    def _pending_question(self, ply: Ply, suggestion: Suggest) -> PendingQuestion | None:
+        """Return the values of a question; None if no wanted assessment needs them."""
+        assessed = self._wants("suggestion", ply.player) or self._wants("answer", ply.player)
+        if not assessed and not self._wants("refutation", self._refuter(suggestion)):
             return None
-        answers = Answers(self._look(ply.player).position, suggestion.triple)
-        worth = self._worth(ply.player, suggestion, answers) if judged else None
-        return _Asked(ply, answers, worth)
-
-    def _look(self, player: int) -> Information:
-        """What the questions of the player in turn are worth; computed once in a position."""
-        if self._information is None:
-            self._information = Information(self._seats[player].knowledge)
-        return self._information
-
-    def _worth(self, player: int, suggestion: Suggest, answers: Answers) -> _Worth:
-        information = self._look(player)
-        if self._best is None:
-            self._best = information.best(self._state.legal_actions(player).of(Suggest))
-        expected, best = answers.information(), self._best
-        if expected > best.bits:  # The best is the best of those that were compared.
-            best = Question(suggestion, expected)
-        return _Worth(expected, best, information.position.entropy)
+        analysis = self._position_analysis(ply.player)
+        answers = analysis.answers(suggestion.triple)
+        facts = analysis.suggestion(suggestion, answers) if assessed else None
+        return PendingQuestion(ply, answers, facts)
 
     def _refuter(self, suggestion: Suggest) -> int:
-        """Who will show a card; no seat if nobody can."""
+        """Return the seat that will show a card; -1, which is not a seat, if none can."""
         named = set(suggestion.triple)
         seats = self.game.refuters(self._state.player)
+        # As in the rules: the first seat in turn order with a named card.
         return next((seat for seat in seats if named & self._state.hands[seat]), -1)
 
-    def _judge_answer(self, asked: Ply, worth: _Worth) -> Assessment:
-        """What the question brought: partly luck."""
-        after = self._seats[asked.player].knowledge.entropy()
-        gained = worth.entropy - after
-        shares = {
-            "bits": Share(gained),
-            "luck": Share(gained - worth.expected),
-            "bits_per_turn": Share(gained, 0.0),
+    def _assess_answer(self, question: Ply, facts: SuggestionFacts) -> Assessment:
+        """Assess the bits that the question gained; the difference to the expectation is luck."""
+        after = self._seats[question.player].knowledge.entropy()
+        gained = facts.entropy_before - after
+        measurements = {
+            "bits": WeightedSum(gained),
+            "luck": WeightedSum(gained - facts.expected),
+            # Weight 0: the number of turns is counted by the kind "turn".
+            "bits_per_turn": WeightedSum(gained, 0.0),
         }
-        facts = {
-            "gained": gained,
-            "expected": worth.expected,
-            "entropy_before": worth.entropy,
-            "entropy_after": after,
-        }
-        return Assessment(asked.number, asked.player, "answer", facts, shares)
+        answer = AnswerFacts(
+            gained=gained,
+            expected=facts.expected,
+            entropy_before=facts.entropy_before,
+            entropy_after=after,
+        )
+        return Assessment(
+            question.number, question.player, "answer", answer.to_json(), measurements
+        )
 
-    def _judge_showing(self, ply: Ply, shown: Show) -> Assessment:
-        """What the suggester learns from the card, since it knew already who would refute."""
-        assert self._asked is not None
-        leak = self._leak(self._asked, ply.player, shown.card)
-        shares = {"leaked": Share(leak.leaked)}
-        if leak.choices > 1:
-            shares["excess_leak"] = Share(leak.leaked - leak.least)
-        return Assessment(ply.number, ply.player, "refutation", leak.facts(), shares)
-
-    def _leak(self, asked: _Asked, refuter: int, card: str) -> _Leak:
-        told = asked.answers.refutation(refuter)
-        leaks = {choice: told.entropy - told.after[choice] for choice in self._state.choices}
-        return _Leak(leaks[card], min(leaks.values()), len(leaks))
-
-
-def _judge_question(ply: Ply, worth: _Worth) -> Assessment:
-    """By what was to be expected of it: the choice was the player's, the answer was not."""
-    shares = {}
-    if worth.best.bits > NOTHING:
-        shares["efficiency"] = Share(worth.expected, worth.best.bits)
-    facts = {**worth.facts(), "entropy_before": worth.entropy}
-    return Assessment(ply.number, ply.player, "suggestion", facts, shares)
+    def _assess_refutation(self, ply: Ply, action: Show) -> Assessment:
+        """Assess the information that the shown card gives to the suggester."""
+        assert self._pending is not None
+        choices = self._state.choices
+        facts = refutation_facts(self._pending.answers, ply.player, action.card, choices)
+        measurements = {"leaked": WeightedSum(facts.leaked)}
+        if facts.choices > 1:
+            # Only with a choice: a forced card is no decision.
+            measurements["excess_leak"] = WeightedSum(facts.leaked - facts.least)
+        return Assessment(ply.number, ply.player, "refutation", facts.to_json(), measurements)
 
 
-def _judge_waiting(player: int, seat: _Seat) -> Iterator[Assessment]:
-    """A seat that could have accused and never did."""
-    certain = seat.certain()
-    if certain:
-        turns = seat.turns_let_pass
-        shares = {"turns_to_accuse": Share(turns)}
-        yield Assessment(certain[0].ply, player, "unused certainty", {"turns": turns}, shares)
+def _assess_turn(ply: Ply, seat: SeatHistory) -> Assessment:
+    """Record the entropy at the start of a turn."""
+    entropy = seat.knowledge.entropy()
+    # Each turn adds weight 1 to the bits per turn; answers add the bits.
+    measurements = {"bits_per_turn": WeightedSum(0.0)}
+    if seat.own_turns in TURNS:
+        measurements[f"entropy/{seat.own_turns}"] = WeightedSum(entropy)
+    facts = TurnFacts(own_turn=seat.own_turns, entropy=entropy)
+    return Assessment(ply.number, ply.player, "turn", facts.to_json(), measurements)
 
 
-@dataclass(slots=True)
-class _Case:
-    """What stood at one decision at which accusing was legal."""
-
-    ply: int
-    ends_turn: bool
-    problem: Problem
-    provable: bool | None
-    """Whether just one envelope was possible; None until somebody asks."""
-
-    def is_provable(self) -> bool:
-        if self.provable is None:
-            self.provable = Count(self.problem).entropy() < NOTHING
-        return self.provable
+def _assess_suggestion(ply: Ply, facts: SuggestionFacts) -> Assessment:
+    """Assess a question by its expected information: the player chose it, unlike the answer."""
+    measurements = {}
+    if facts.best > NEGLIGIBLE:
+        # Ratio of sums over a game: questions with much to gain weigh more.
+        measurements["efficiency"] = WeightedSum(facts.expected, facts.best)
+    return Assessment(ply.number, ply.player, "suggestion", facts.to_json(), measurements)
 
 
-@dataclass(slots=True)
-class _Seat:
-    """One player, as the game goes."""
-
-    knowledge: CluedoKnowledge
-    dealt: float | None = None
-    """Entropy of the envelope after the deal, if it is wanted."""
-    turns: int = 0
-    """Own turns so far."""
-    turn: int = 0
-    """The game's number of the last of them."""
-    cases: list[_Case] = field(default_factory=list)
-    accused: bool = False
-
-    @property
-    def provable(self) -> bool:
-        """Whether just one envelope is possible."""
-        return self.knowledge.entropy() < NOTHING
-
-    def certain(self) -> list[_Case]:
-        """The decisions at which the envelope was provable.
-
-        What is certain stays certain, so that few of them have to be counted.
-        """
-        if not self.cases or not self.cases[-1].is_provable():
-            return []
-        return self.cases[bisect_left(self.cases, True, key=_Case.is_provable) :]
-
-    @property
-    def turns_let_pass(self) -> int:
-        """Own turns that it ended although the envelope was provable."""
-        return sum(case.ends_turn for case in self.certain())
+def _assess_missed_accusation(ply: Ply, seat: SeatHistory) -> Assessment:
+    """Assess a turn that ends although only one envelope is possible."""
+    envelope = next(iter(seat.knowledge.envelopes()))
+    facts = MissedAccusationFacts(envelope=list(envelope), turns=seat.turns_passed)
+    measurements = {"missed": WeightedSum(1.0)}
+    return Assessment(ply.number, ply.player, "missed accusation", facts.to_json(), measurements)
 
 
-@dataclass(frozen=True, slots=True)
-class _Worth:
-    """What a question was worth when it was asked, in bits."""
-
-    expected: float
-    best: Question
-    entropy: float
-
-    def facts(self) -> dict[str, Json]:
-        return {
-            "expected": self.expected,
-            "best": self.best.bits,
-            "best_question": list(self.best.suggestion.triple),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class _Odds:
-    """What an accusation risks."""
-
-    probability: float
-    break_even: float
-
-    def facts(self) -> dict[str, Json]:
-        return {"probability": self.probability, "break_even": self.break_even}
-
-
-@dataclass(frozen=True, slots=True)
-class _Leak:
-    """What a card that is shown tells the suggester, in bits."""
-
-    leaked: float
-    least: float
-    """Of the cards that could be shown."""
-    choices: int
-
-    def facts(self) -> dict[str, Json]:
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question that waits for its answer."""
-
-    ply: Ply
-    answers: Answers
-    worth: _Worth | None
-    """None if only the refutation is judged."""
+def _assess_unused_certainty(player: int, seat: SeatHistory) -> Iterator[Assessment]:
+    """Assess a seat that could have accused and never did."""
+    provable = seat.provable_opportunities()
+    if provable:
+        facts = UnusedCertaintyFacts(turns=seat.turns_passed)
+        measurements = {"turns_to_accuse": WeightedSum(facts.turns)}
+        yield Assessment(provable[0].ply, player, "unused certainty", facts.to_json(), measurements)

@@ -1,89 +1,112 @@
-"""What stated beliefs add to the measures.
+"""Measurements of stated beliefs.
 
-They are read from the details of a decision, which may come from a file that anybody wrote: what
-is not as `score_beliefs` writes it is left out, part by part.
+They are read from the details of a decision, which may come from a file by any author. Parts that
+do not have the form that `score_beliefs` writes are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arena import Json, Share
+from pydantic import JsonValue
+
+from arena import WeightedSum
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 
 GREATEST_SCORE = 100.0
-"""More than any score of `score_beliefs` can be."""
+"""Upper limit for a score; no score of `score_beliefs` can reach it."""
+DECK_SIZE = 21
+"""Cards in the full deck: the upper limit for a count of cards."""
 
 
-def stated_shares(beliefs: Json, knowledge: CluedoKnowledge) -> dict[str, Share]:
-    """The shares of one answer; `knowledge` is exact and of the same moment."""
+def belief_measurements(beliefs: JsonValue, knowledge: CluedoKnowledge) -> dict[str, WeightedSum]:
+    """Return the measurements of one answer.
+
+    Args:
+        beliefs: The scored answer, as `score_beliefs` returns it.
+        knowledge: The exact knowledge of the same player at the same moment.
+    """
     if not isinstance(beliefs, dict):
         return {}
     if beliefs.get("failure") == "provider_error":
-        return {}  # Nobody answered.
+        return {}  # There was no answer.
     if "failure" in beliefs:
-        return {"belief_failures": Share(1.0)}
-    shares = {
+        return {"belief_failures": WeightedSum(1.0)}
+    measurements = {
         **_distances(beliefs),
         **_deductions(beliefs),
         **_calibration(beliefs, knowledge),
     }
-    return {"belief_failures": Share(0.0), **shares} if shares else {}
+    # Total 0 and weight 1: an answer that stated beliefs.
+    return {"belief_failures": WeightedSum(0.0), **measurements} if measurements else {}
 
 
-def _distances(beliefs: Mapping[str, Json]) -> dict[str, Share]:
-    shares = {}
+def _distances(beliefs: Mapping[str, JsonValue]) -> dict[str, WeightedSum]:
+    """Return the total scores, summed over the three categories."""
+    measurements = {}
     for name in ("log_score", "brier"):
         scores = beliefs.get(name)
         total = _number(scores.get("total"), GREATEST_SCORE) if isinstance(scores, dict) else None
         if total is not None:
-            shares[name] = Share(total)
-    return shares
+            measurements[name] = WeightedSum(total)
+    return measurements
 
 
-def _deductions(beliefs: Mapping[str, Json]) -> dict[str, Share]:
+def _deductions(beliefs: Mapping[str, JsonValue]) -> dict[str, WeightedSum]:
+    """Return precision and recall of the cards stated as certain, own cards left out."""
     counts = {}
+    # A replay may be forged: one invalid count makes all of them worthless.
     for name in ("right", "own", "false", "premature", "missed"):
         count = beliefs.get(f"sure_{name}")
-        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= 21:
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= DECK_SIZE:
             return {}
         counts[name] = count
+    # Own cards need no deduction.
     right = counts["right"] - counts["own"]
     if right < 0:
         return {}
+    # precision = right / (right + false + premature), recall = right / (right + missed).
     claimed = right + counts["false"] + counts["premature"]
     provable = right + counts["missed"]
-    shares = {"precision": Share(right, claimed), "recall": Share(right, provable)}
-    return {name: share for name, share in shares.items() if share.weight}
+    measurements = {
+        "precision": WeightedSum(right, claimed),
+        "recall": WeightedSum(right, provable),
+    }
+    return {name: weighted for name, weighted in measurements.items() if weighted.weight}
 
 
-def _calibration(beliefs: Mapping[str, Json], knowledge: CluedoKnowledge) -> dict[str, Share]:
-    """Per tenth of the stated probability: its sum, and that of the exact probabilities."""
+def _calibration(
+    beliefs: Mapping[str, JsonValue], knowledge: CluedoKnowledge
+) -> dict[str, WeightedSum]:
+    """Return the sums of stated and of exact probabilities, per tenth of the stated one."""
     stated, deck = beliefs.get("envelope"), knowledge.game.deck
     if not isinstance(stated, dict):
         return {}
-    named = beliefs.get("unstated")
-    unstated = named if isinstance(named, list) else []
+    names = beliefs.get("unstated")
+    unstated = names if isinstance(names, list) else []
+    # Shape (cards, seats + 1): the probability of each place of each card.
     exact = knowledge.marginals()
-    shares: dict[str, Share] = {}
+    sums: dict[str, WeightedSum] = {}
     for category, cards in zip(Triple._fields, deck.categories, strict=True):
         for card in cards if category not in unstated else ():
             posterior = exact[deck.index[card]]
             probability = _number(stated.get(card, 0.0), 1.0)
+            # Own cards and open cards (a row of zeros) need no belief.
             if probability is None or posterior[knowledge.player] or not posterior.any():
-                continue  # Its own card, or an open one, needs no belief.
+                continue
+            # The probability 1 belongs to the last bin.
             number = min(9, int(10 * probability))
             for name, value in (
                 (f"stated/{number}", probability),
                 (f"calibration/{number}", float(posterior[knowledge.envelope])),
             ):
-                shares[name] = shares.get(name, Share(0.0, 0.0)) + Share(value)
-    return shares
+                sums[name] = sums.get(name, WeightedSum(0.0, 0.0)) + WeightedSum(value)
+    return sums
 
 
-def _number(value: Json, greatest: float) -> float | None:
-    """A number from 0 to `greatest`; NaN is none, and neither is a truth value."""
+def _number(value: JsonValue, greatest: float) -> float | None:
+    """Return a number from 0 to `greatest`, else None (for NaN and booleans too)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value <= greatest else None

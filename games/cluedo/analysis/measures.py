@@ -1,23 +1,25 @@
-"""What is measured of a player of Cluedo; `assess` computes it."""
+"""Measures of play in Cluedo; `CluedoAssessor` computes them."""
 
 from __future__ import annotations
 
 from arena import Measure
+from arena.core.assessment import Fact
 
 TURNS = range(1, 21)
 """Own turns for which the entropy is recorded."""
 BINS = range(10)
 """Stated probabilities are grouped by their first decimal."""
 
-_OF_QUESTIONS = (
+_QUESTIONS = (
     Measure(
         "efficiency",
         "question efficiency",
         "share",
         "higher",
         "Expected information of the questions asked, over that of the best legal questions; both "
-        "exact, given what the player could know. The best is looked for among the most promising, "
-        "which loses under 0.5 % on average; an oracle looks the same way, so it has 100 %.",
+        "exact, given what the player could know. The best is searched among the most promising "
+        "questions, which loses under 0.5 % on average. The oracle bot searches in the same way, "
+        "so it has 100 %.",
     ),
     Measure(
         "bits",
@@ -39,14 +41,14 @@ _OF_QUESTIONS = (
         "luck",
         "bits per question",
         None,
-        "Bits that the player's questions gained beyond what the exact posterior expected of them. "
-        "Its mean is near 0 but not 0 (players ask for cards that they do not hold, and some show "
-        "the card that tells least; the posterior assumes neither), so that only the difference "
-        "between players at one table is taken for luck.",
+        "Bits that the player's questions gained, minus the bits that the exact posterior expected "
+        "of them. The mean is near 0 but not 0, because players ask for cards that they do not "
+        "hold and some show the card that gives least information; the posterior assumes neither. "
+        "Therefore only the difference between players at one table is used as luck.",
     ),
 )
 
-_OF_ACCUSATIONS = (
+_ACCUSATIONS = (
     Measure(
         "accusations_right",
         "right accusations",
@@ -67,9 +69,9 @@ _OF_ACCUSATIONS = (
         "premature accusations",
         "share",
         "lower",
-        "Accusations whose envelope was less probable than the break-even from which accusing wins "
-        "as often as waiting (an estimate, by the player's uncertainty and the rivals left), over "
-        "accusations.",
+        "Accusations whose envelope was less probable than the break-even, over accusations. The "
+        "break-even is the probability above which accusing wins as often as waiting: an estimate "
+        "from the player's uncertainty and the number of rivals left.",
     ),
     Measure(
         "missed",
@@ -84,32 +86,32 @@ _OF_ACCUSATIONS = (
         "turns to accuse",
         "turns",
         "lower",
-        "Own turns that a player let pass between the decision at which the envelope was first "
-        "provable and its accusation, over games in which it was provable. Where others ended "
-        "the game first these are the turns until then, so that the mean is a lower bound.",
+        "Own turns between the decision at which the envelope was first provable and the player's "
+        "accusation, over games in which it was provable. If other players ended the game first, "
+        "the turns until the end count, so that the mean is a lower bound.",
     ),
 )
 
-_OF_REFUTATIONS = (
+_REFUTATIONS = (
     Measure(
         "leaked",
         "bits shown",
         "bits per refutation",
         "lower",
-        "Bits about the envelope that the card shown gave the suggester, once it knew who would "
-        "refute; over refutations.",
+        "Bits about the envelope that the card shown gave to the suggester, who already knew the "
+        "refuter; over refutations.",
     ),
     Measure(
         "excess_leak",
         "bits shown needlessly",
         "bits per choice",
         "lower",
-        "Bits that the card shown gave the suggester beyond what the least telling card would "
-        "have given it, over refutations with several cards to choose from.",
+        "Bits that the card shown gave to the suggester, minus those of the card that gives least; "
+        "over refutations with several cards to choose from.",
     ),
 )
 
-_OF_BELIEFS = (
+_BELIEFS = (
     Measure(
         "log_score",
         "logarithmic score of beliefs",
@@ -147,7 +149,7 @@ _OF_BELIEFS = (
         "answers without beliefs",
         "share",
         "lower",
-        "Answers to the question for beliefs that stated none, over all that were asked for.",
+        "Answers to the question about beliefs that stated none, over all answers to it.",
     ),
 )
 
@@ -158,8 +160,8 @@ _SERIES = (
             f"entropy at turn {turn}",
             "bits",
             "lower",
-            f"Entropy of the envelope in the player's exact view as its turn {turn} begins, over "
-            "games that went so far.",
+            f"Entropy of the envelope in the player's exact view at the start of its turn {turn}, "
+            "over games that reached it.",
         )
         for turn in TURNS
     ),
@@ -169,7 +171,7 @@ _SERIES = (
             f"stated probability, from {number / 10:.1f}",
             "probability",
             None,
-            "Probability that a card is in the envelope, as it was stated, over statements from "
+            "Stated probability that a card is in the envelope, over statements from "
             f"{number / 10:.1f} to {(number + 1) / 10:.1f}; cards seen in the deal are left out.",
         )
         for number in BINS
@@ -188,9 +190,20 @@ _SERIES = (
 )
 
 MEASURES: tuple[Measure, ...] = (
-    *_OF_QUESTIONS,
-    *_OF_ACCUSATIONS,
-    *_OF_REFUTATIONS,
-    *_OF_BELIEFS,
+    *_QUESTIONS,
+    *_ACCUSATIONS,
+    *_REFUTATIONS,
+    *_BELIEFS,
     *_SERIES,
 )
+
+FACTS: dict[str, Fact] = {
+    "expected": Fact("bits", "expected information of the question"),
+    "best": Fact("bits", "expected information of the best question", of_position=True),
+    "leaked": Fact("bits", "information that the shown card gave to the suggester"),
+    "least": Fact("bits", "information of the card that gives least", of_position=True),
+    "choices": Fact("", "cards that could be shown", of_position=True),
+    "probability": Fact("%", "probability that the accusation is right, given the seat's view"),
+    "break_even": Fact("%", "probability above which an accusation pays", of_position=True),
+}
+"""Descriptions of the facts of assessments, by name."""

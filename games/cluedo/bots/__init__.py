@@ -1,15 +1,15 @@
-"""The bots, a ladder: each rung beats the one below it.
+"""Bots of increasing strength; each beats the one before it.
 
 - `Random`: any legal move; accuses at random, rarely.
-- `Novice`: crosses off only the cards it was shown.
-- `Detective`: knows everything that logically follows; suggests what it does not know.
-- `Oracle`: exact probabilities; asks for the most information, accuses when that pays.
+- `Novice`: excludes only the cards that it has seen.
+- `Detective`: knows everything that logically follows; asks about unknown cards.
+- `Oracle`: exact probabilities; asks for the most information, accuses when it pays.
 """
 
+from games.cluedo.bots.base import CluedoBot
 from games.cluedo.bots.detective import Detective
 from games.cluedo.bots.novice import Novice
 from games.cluedo.bots.oracle import Oracle
 from games.cluedo.bots.random_bot import Random
-from games.cluedo.bots.sleuth import Sleuth
 
-__all__ = ["Detective", "Novice", "Oracle", "Random", "Sleuth"]
+__all__ = ["CluedoBot", "Detective", "Novice", "Oracle", "Random"]

@@ -1,4 +1,4 @@
-"""The highest rung: exact probabilities."""
+"""The strongest bot: exact probabilities."""
 
 from __future__ import annotations
 
@@ -6,59 +6,73 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from arena import Action, Event, Seat
-from games.cluedo.bots.sleuth import Sleuth
+from games.cluedo.bots.base import CluedoBot
 from games.cluedo.inference.accusation_threshold import break_even
-from games.cluedo.inference.information import best_question, estimates
+from games.cluedo.inference.information import best_question, estimated_information
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Show, Suggest
 
+MAX_ENTROPY = 2.5
+"""Entropy of the envelope in bits above which an accusation is not considered, which saves time."""
 
-class Oracle(Sleuth):
-    """Computes what can be computed, and acts on it.
 
-    Its question is the best by exact expected information, or very nearly (`information` compares
-    some that look good). It accuses when that wins at least as often as waiting would (`timing`).
+class Oracle(CluedoBot):
+    """Bot that acts on exact probabilities.
+
+    Its question is the best by exact expected information, or nearly the best (see
+    `QuestionValues.best`). It accuses when accusing wins at least as often as waiting (see
+    `break_even`).
     """
 
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat)
         self.knowledge = CluedoKnowledge(self.game, self.player)
 
-    def watch(self, event: Event) -> None:
+    def observe_event(self, event: Event) -> None:
         self.knowledge.update(event)
-        self.__dict__.pop("estimates", None)
+        self.__dict__.pop("estimates", None)  # Clears the cached property.
 
     def show(self, choices: Sequence[Show]) -> Action:
-        """The card that tells least: one already shown to this player, else one of many alike."""
+        """Show a card that gives little information.
+
+        Prefer a card that the suggester has seen, else a card of the category with the most cards
+        that the suggester has not seen from this seat.
+        """
+        # Only the player in turn makes suggestions.
         suggester = self.notebook.in_turn
         known = self.notebook.shown_to.get(suggester, set())
 
-        def bits(show: Show) -> float:
+        def cost(show: Show) -> float:
             if show.card in known:
+                # A card that the suggester knows gives it nothing new.
                 return 0.0
-            kind = next(cards for cards in self.game.deck.categories if show.card in cards)
-            return 1.0 / len([card for card in kind if card not in known])
+            category = next(cards for cards in self.game.deck.categories if show.card in cards)
+            return 1.0 / len([card for card in category if card not in known])
 
-        return min(self._shuffled(choices), key=bits)
+        return min(self._shuffled(choices), key=cost)
 
     def accusation(self, may_suggest: bool) -> Triple | None:
-        """The likeliest envelope, if accusing now wins at least as often as waiting would."""
-        if self.knowledge.entropy() > 2.5:
+        """Return the likeliest envelope if accusing now wins at least as often as waiting."""
+        if self.knowledge.entropy() > MAX_ENTROPY:
             return None
         envelope, probability = next(iter(self.knowledge.envelopes().items()))
+        # Certain, up to rounding: no threshold is needed.
         if probability > 1 - 1e-9:
             return envelope
+        # Rivals that still take turns; those who are out cannot win.
         rivals = self.game.num_players - 1 - len(self.notebook.out)
-        least = break_even(self.knowledge, rivals, may_suggest)
-        return envelope if probability > least else None
+        threshold = break_even(self.knowledge, rivals, may_suggest)
+        return envelope if probability > threshold else None
 
     def suggest(self, suggestions: Sequence[Suggest]) -> Action:
         return best_question(self.knowledge, self._shuffled(suggestions)).suggestion
 
-    def worth(self, room: str) -> float:
-        return max(score for triple, score in self.estimates.items() if triple.room == room)
+    def room_value(self, room: str) -> float:
+        """Return the estimated bits of the best question in the room."""
+        return max(bits for triple, bits in self.estimates.items() if triple.room == room)
 
     @cached_property
     def estimates(self) -> dict[Triple, float]:
-        return estimates(self.knowledge)
+        """Estimated bits of all questions, until the next event."""
+        return estimated_information(self.knowledge)

@@ -1,4 +1,4 @@
-"""The lowest rung: any legal move."""
+"""The weakest bot: any legal action."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from games.cluedo.rules.events import (
 
 
 class Random:
-    """Chooses a kind of action, then one of the kind; accuses one time in fifty that it may."""
+    """Bot that plays any legal action except ending a turn early.
 
-    ACCUSES = 0.02
+    It accuses in one of fifty decisions at which that is legal.
+    """
+
+    ACCUSATION_PROBABILITY = 0.02
 
     def __init__(self, seat: Seat) -> None:
         self._rng = seat.rng
@@ -25,9 +28,9 @@ class Random:
     async def act(self, observation: Observation) -> Decision:
         legal = observation.legal_actions
         accusations = legal.of(Accuse)
-        if accusations and self._rng.random() < self.ACCUSES:
+        if accusations and self._rng.random() < self.ACCUSATION_PROBABILITY:
             return Decision(self._rng.choice(accusations))
-        # Passing all the time would be legal and no game at all.
+        # Ending the turn is the last choice: a bot that always passed would not play at all.
         moves = [*legal.of(Suggest), *legal.of(Show), *legal.of(Move)]
         moves += [*legal.of(Roll), *legal.of(Passage)]
         return Decision(self._rng.choice(moves or [END_TURN]))

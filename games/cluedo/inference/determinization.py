@@ -1,4 +1,4 @@
-"""Other games that a player could not tell from the one it is in."""
+"""Alternative histories that a player cannot distinguish from the real one."""
 
 from __future__ import annotations
 
@@ -8,30 +8,32 @@ from collections.abc import Sequence
 from arena import Step
 from games.cluedo.base import CluedoBase
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Deal, Show
+from games.cluedo.rules.events import DealCards, Show
 from games.cluedo.rules.state import CluedoState
 
 
 def resample(
     game: CluedoBase, history: Sequence[Step], player: int, rng: random.Random
 ) -> list[Step]:
-    """The same table talk over another deal that `player` holds possible.
+    """Return the same public history over another deal that `player` considers possible.
 
-    Moves are the same, but for the cards that others show each other: those are chosen afresh.
+    All actions stay the same, except for the cards that other players show each other: these are
+    drawn again among the cards that the new deal allows.
     """
     if not history:
         return []
     state = CluedoState(game)
-    for move in history:
-        state.apply(move.player, move.action)
+    for step in history:
+        state.apply(step.player, step.action)
+    # Without a refuter model every consistent deal may be drawn.
     knowledge = CluedoKnowledge.after(game, player, state.log.witnessed[player], "logic")
-    state, moves = CluedoState(game), list[Step]()
-    for move in history:
-        action = move.action
-        if isinstance(action, Deal):
+    state, steps = CluedoState(game), list[Step]()
+    for step in history:
+        action = step.action
+        if isinstance(action, DealCards):
             action = knowledge.sample(rng)
-        elif isinstance(action, Show) and player not in (move.player, state.player):
-            action = rng.choice(state.legal_actions(move.player))
-        moves.append(Step(move.player, action))
-        state.apply(move.player, action)
-    return moves
+        elif isinstance(action, Show) and player not in (step.player, state.player):
+            action = rng.choice(state.legal_actions(step.player))
+        steps.append(Step(step.player, action))
+        state.apply(step.player, action)
+    return steps

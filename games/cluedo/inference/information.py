@@ -1,123 +1,139 @@
-"""Which question is best: an estimate picks some, exact expected information decides."""
+"""Choice of a question: a fast estimate selects candidates, exact information decides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from operator import attrgetter
 
 import numpy as np
 
-from games.cluedo.inference.answer_distribution import Answers, Position
-from games.cluedo.inference.counting import Floats, Ints
+from games.cluedo.inference.answer_distribution import AnswerDistribution
+from games.cluedo.inference.hand_tables import Floats, Ints
 from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.inference.position_weights import PositionWeights
 from games.cluedo.rules.cards import Deck, Triple
 from games.cluedo.rules.events import Suggest
 
-PICKED, NEARBY = 6, 4
-"""Questions that are compared exactly: the best by the estimate, then those that differ in one card
-from the best of these."""
+NUM_CANDIDATES, NUM_NEIGHBOURS = 6, 4
+"""Questions that are computed exactly: the first by the estimate, then those that differ in one
+card from the best of these."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A suggestion and its expected information in bits, exactly."""
+class ScoredQuestion:
+    """A suggestion and its exact expected information in bits."""
 
     suggestion: Suggest
     bits: float
 
 
-class Information:
-    """What the questions that a player may ask in one position are worth, in bits.
+class QuestionValues:
+    """Expected information, in bits, of the questions that a player may ask in one position.
 
-    Exact; computed once for questions that have the same value.
+    Values are exact. They are computed once for all questions that have the same value, see
+    `PositionWeights.kind`. The knowledge must not change during the lifetime of this object.
     """
 
     def __init__(self, knowledge: CluedoKnowledge) -> None:
         self.knowledge = knowledge
-        self.position = Position(knowledge)
+        self.position = PositionWeights(knowledge)
         self._bits: dict[tuple[int, int, int], float] = {}
 
     def bits(self, triple: Triple) -> float:
-        """What asking this is expected to reduce the entropy of the envelope by."""
+        """Return the expected reduction of the envelope's entropy by this question, in bits."""
         kind = self.position.kind(triple)
         if kind not in self._bits:
-            exact = self.position.entropy > 0
-            self._bits[kind] = Answers(self.position, triple).information() if exact else 0.0
+            # Entropy 0: the envelope is known, and no answer adds to that.
+            uncertain = self.position.entropy > 0
+            answers = AnswerDistribution(self.position, triple) if uncertain else None
+            self._bits[kind] = answers.information() if answers else 0.0
         return self._bits[kind]
 
-    def best(self, suggestions: Sequence[Suggest]) -> Question:
-        """The best of these suggestions, or one that is very nearly as good.
+    def best(self, suggestions: Sequence[Suggest]) -> ScoredQuestion:
+        """Return the best of these suggestions, or one that is nearly as good.
 
-        Not all are compared exactly, so it may be less than the best: by 0.1 % on average in games
-        of four detectives, by 0.4 % in games of six (11 and 14 % at worst). Of questions that are
-        equal it is the first in the given order.
+        Only some are computed exactly, so the result may be below the optimum: by 0.1 % on average
+        in games of four detectives, by 0.4 % in games of six (11 and 14 % at worst). Among equal
+        questions the first in the given order is returned.
         """
-        worth, kind = estimates(self.knowledge), self.position.kind
+        estimates, kind = estimated_information(self.knowledge), self.position.kind
+        # One suggestion per kind, in descending order of the estimate. The sort is stable, so the
+        # first of equal suggestions represents its kind.
         promising: dict[tuple[int, int, int], Suggest] = {}
         triples = [suggestion.triple for suggestion in suggestions]
-        for number in sorted(range(len(triples)), key=lambda n: -worth[triples[n]]):
+        for number in sorted(range(len(triples)), key=lambda n: -estimates[triples[n]]):
             promising.setdefault(kind(triples[number]), suggestions[number])
 
-        def exact(those: Iterator[Suggest]) -> list[Question]:
-            return [Question(each, self.bits(each.triple)) for each in those]
+        def score(chosen: Iterable[Suggest]) -> list[ScoredQuestion]:
+            return [ScoredQuestion(each, self.bits(each.triple)) for each in chosen]
 
-        order = iter(promising.values())
-        questions = exact(islice(order, PICKED))
-        centre = kind(max(questions, key=_bits).suggestion.triple)
-        nearby = (each for each in order if _differing(kind(each.triple), centre) == 1)
-        return max(questions + exact(islice(nearby, NEARBY)), key=_bits)
-
-
-def best_question(knowledge: CluedoKnowledge, suggestions: Sequence[Suggest]) -> Question:
-    """The best of the suggestions that are legal, see `Information.best`."""
-    return Information(knowledge).best(suggestions)
+        # `islice` consumes the iterator: the neighbours come from the remaining suggestions.
+        remaining = iter(promising.values())
+        candidates = score(islice(remaining, NUM_CANDIDATES))
+        centre = kind(max(candidates, key=attrgetter("bits")).suggestion.triple)
+        nearby = (each for each in remaining if _num_differences(kind(each.triple), centre) == 1)
+        candidates += score(islice(nearby, NUM_NEIGHBOURS))
+        return max(candidates, key=attrgetter("bits"))
 
 
-def _bits(question: Question) -> float:
-    return question.bits
+def best_question(knowledge: CluedoKnowledge, suggestions: Sequence[Suggest]) -> ScoredQuestion:
+    """Return the best of the legal suggestions, see `QuestionValues.best`."""
+    return QuestionValues(knowledge).best(suggestions)
 
 
-def _differing(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+def _num_differences(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     return sum(a != b for a, b in zip(one, other, strict=True))
 
 
-def estimates(knowledge: CluedoKnowledge) -> dict[Triple, float]:
-    """Expected information of every suggestion in bits, as if all cards were held independently.
+def estimated_information(knowledge: CluedoKnowledge) -> dict[Triple, float]:
+    """Return the estimated information of every suggestion in bits, as if cards were independent.
 
-    An answer changes the probability e of a named card to be in the envelope to some e', and with
-    it those of the others of its category in proportion: that is worth the relative entropy of
-    (e', 1 - e') to (e, 1 - e). For the card that is shown e' is 0; for the others the answer says
-    that those who were asked before do not have them.
+    An answer changes the probability e that a named card is in the envelope to some e', and the
+    probabilities of the other cards of its category in proportion. The value of that change is the
+    relative entropy of (e', 1 - e') to (e, 1 - e). For the card that is shown e' = 0. For the other
+    named cards the answer says that the seats asked before do not have them.
     """
+    # Shapes: marginals (cards, holders), named (suggestions, 3), envelope (cards,).
     marginals, triples = knowledge.marginals(), knowledge.game.deck.triples
-    named = _named(knowledge.game.deck)
+    named = _named_cards(knowledge.game.deck)
     envelope = marginals[:, knowledge.envelope]
-    shown = _gain(np.zeros_like(envelope), envelope)[named]
+    # Gain if the card is shown: e' = 0.
+    shown = _relative_entropy(np.zeros_like(envelope), envelope)[named]
+    # left[c] = P(no seat asked so far has card c); asked[s] = P(suggestion s reaches this seat).
     left, asked, bits = np.ones_like(envelope), np.ones(len(named)), np.zeros(len(named))
     for refuter in knowledge.game.refuters(knowledge.player):
-        holds = _quotient(marginals[:, refuter], left)[named]
-        unseen = _gain(_quotient(envelope, left), envelope)[named]
-        shows = _chances(holds)
-        value = shows * (shown - unseen) + shows * unseen.sum(axis=1, keepdims=True)
+        # Bayes: given that the earlier seats lack c, P(seat has c) = p / left and e' = e / left.
+        holds = _ratio(marginals[:, refuter], left)[named]
+        not_shown = _relative_entropy(_ratio(envelope, left), envelope)[named]
+        shows = _show_probabilities(holds)
+        # Showing card i gains `shown` for i and `not_shown` for the other two cards.
+        value = shows * (shown - not_shown) + shows * not_shown.sum(axis=1, keepdims=True)
+        # Weighted by the probability that the question gets as far as this seat.
         bits += asked * value.sum(axis=1)
+        # With independent cards, the seat has none of the three with probability prod(1 - p).
         asked = asked * (1 - holds).prod(axis=1)
         left = left - marginals[:, refuter]
-    bits += asked * _gain(_quotient(envelope, left), envelope)[named].sum(axis=1)
+    # No seat can refute.
+    bits += asked * _relative_entropy(_ratio(envelope, left), envelope)[named].sum(axis=1)
     return dict(zip(triples, bits.tolist(), strict=True))
 
 
 @lru_cache(maxsize=16)
-def _named(deck: Deck) -> Ints:
-    """Shape (suggestions, 3): the numbers of the cards."""
+def _named_cards(deck: Deck) -> Ints:
+    """Return the card numbers of all suggestions, shape (suggestions, 3)."""
     return np.array([[deck.index[card] for card in triple] for triple in deck.triples])
 
 
-def _chances(holds: Floats) -> Floats:
-    """Shape (suggestions, 3) both: the probability to have each card; to show each, of k one of k.
+def _show_probabilities(holds: Floats) -> Floats:
+    """Return the probability to show each card from the probability to hold each card.
 
-    The latter is p (1 - (q + r) / 2 + q r / 3), where q and r are for the other two.
+    Shape (suggestions, 3) in and out. A seat with k of the named cards shows each in one of k
+    cases. With independent probabilities p, q, r to hold them, the first is shown with probability
+
+        p ((1-q)(1-r) + (q(1-r) + r(1-q)) / 2 + q r / 3) = p (1 - (q + r) / 2 + q r / 3).
     """
     p, q, r = holds.T
     return np.stack(
@@ -130,18 +146,19 @@ def _chances(holds: Floats) -> Floats:
     )
 
 
-def _quotient(part: Floats, whole: Floats) -> Floats:
-    """`part / whole`, from 0 to 1; 0 where nothing is left."""
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    """Return `part / whole`, limited to 0 … 1; 0 where `whole` is 0."""
     result: Floats = np.where(whole > 1e-12, part / np.maximum(whole, 1e-12), 0.0).clip(0.0, 1.0)
     return result
 
 
-def _gain(after: Floats, before: Floats) -> Floats:
-    """Relative entropy in bits, card by card, of having it or not; none from certainty."""
+def _relative_entropy(after: Floats, before: Floats) -> Floats:
+    """Return D((a, 1 - a) || (b, 1 - b)) in bits for each card; 0 where b is 0 or 1."""
     return _term(after, before) + _term(1 - after, 1 - before)
 
 
 def _term(after: Floats, before: Floats) -> Floats:
+    """Return a log2(a / b), 0 where a or b is 0."""
     possible = (after > 0) & (before > 0)
     result: Floats = after * np.log2(np.where(possible, after / np.maximum(before, 1e-12), 1.0))
     return result

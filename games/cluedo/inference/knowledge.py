@@ -1,16 +1,16 @@
-"""What one player's view implies, exactly: which deals are possible and how probable they are.
+"""Exact knowledge of one player: the deals consistent with its view, and their probabilities.
 
-Prior: all deals equally likely. Evidence: own hand, open cards, who could not refute, who showed a
-card (to oneself: which; to others: that it was one of three), false accusations. How a refuter with
-several matching cards chooses is a parameter of the posterior:
+Prior: all deals are equally likely. Evidence: own hand, open cards, seats that could not refute,
+seats that showed a card (to the player: which card; to others: one of three), false accusations.
+A parameter of the posterior says how a refuter with several matching cards chooses:
 
 - `uniform`: each of its k matching cards is shown with probability 1/k;
-- `logic`: no assumption. A showing says only that the card is there; all deals that fit count
-  alike. Where nobody cares about probabilities, this is pure logic.
+- `logic`: no assumption. A showing only says that the card is there, and all consistent deals have
+  the same weight. With regard to certainty this is pure logic.
 
-Both agree on what is certain. The published solvers of Clue (Neller and co-authors' ClueReasoner,
-which asks a SAT solver; sampling of pseudo-Boolean solutions) decide or estimate what is counted
-here.
+Both agree on what is certain. Published solvers of Clue (the ClueReasoner of Neller and co-authors,
+which queries a SAT solver; sampling of pseudo-Boolean solutions) decide or estimate what is counted
+exactly here.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from arena import Event, Placement
 from games.cluedo.base import CluedoBase
-from games.cluedo.inference.constraints import Holder, Problem, members
-from games.cluedo.inference.counting import Count
+from games.cluedo.inference.constraints import Constraints, Holder, card_numbers
+from games.cluedo.inference.counting import DealCount
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accused,
     CardShown,
-    Deal,
+    DealCards,
     Dealt,
     EnvelopeSeen,
     HandDealt,
@@ -43,9 +43,26 @@ RefuterModel = Literal["uniform", "logic"]
 
 
 class CluedoKnowledge:
-    """A view that grows by `update`; whatever is asked is counted once and kept until it grows.
+    """Posterior of one player, updated event by event.
 
-    Holders are numbered like seats; the envelope is number `num_players`.
+    Holders are numbered like seats; the envelope is number `num_players`. Results are computed on
+    demand and cached until an event changes the constraints.
+
+    Attributes:
+        constraints: Everything that the events say about the deal.
+        envelope: The number of the envelope among the holders.
+
+    Example:
+        >>> import random
+        >>> from games.cluedo.game import Cluedo
+        >>> game = Cluedo(players=3)
+        >>> state = game.initial_state()
+        >>> state.apply(-1, state.sample_chance(random.Random(0)))  # -1 is CHANCE.
+        >>> knowledge = CluedoKnowledge.after(game, 0, state.log.witnessed[0])
+        >>> knowledge.marginals().shape  # 21 cards; 3 seats and the envelope
+        (21, 4)
+        >>> bool(knowledge.entropy() > 0)
+        True
     """
 
     def __init__(self, game: CluedoBase, player: int, refuter: RefuterModel = "uniform") -> None:
@@ -56,11 +73,11 @@ class CluedoKnowledge:
         deck = game.deck
         self._bit = {card: 1 << number for card, number in deck.index.items()}
         categories = tuple(sum(map(self._bit.__getitem__, c)) for c in deck.categories)
-        everything = sum(categories)
-        holders = [Holder(size, everything) for size in (*game.hand_sizes, 3)]
-        self.problem = Problem(len(deck.cards), categories, holders)
+        all_cards = sum(categories)
+        holders = [Holder(size, all_cards) for size in (*game.hand_sizes, 3)]
+        self.constraints = Constraints(len(deck.cards), categories, holders)
         self._suggestion: Triple | None = None
-        self._count: Count | None = None
+        self._count: DealCount | None = None
         self._marginals: NDArray[np.float64] | None = None
 
     @classmethod
@@ -71,37 +88,41 @@ class CluedoKnowledge:
         events: Iterable[Event],
         refuter: RefuterModel = "uniform",
     ) -> CluedoKnowledge:
-        """What `player` knows who has witnessed these events."""
+        """Return the knowledge of `player` after it has witnessed these events."""
         knowledge = cls(game, player, refuter)
         for event in events:
             knowledge.update(event)
         return knowledge
 
     def update(self, event: Event) -> None:
-        """Take in one more event that the player witnessed."""
-        holders = self.problem.holders
+        """Add one event that the player witnessed to the constraints."""
+        holders = self.constraints.holders
         match event:
             case Suggested():
                 self._suggestion = event.triple
             case Dealt(open_cards=cards) if cards:
-                self._open(cards)
+                self._remove_open_cards(cards)
             case HandDealt(player, cards) if player == self.player:
                 self._must(player, self._set(cards))
+                # The whole hand: the player has no other card.
                 holders[player].may = self._set(cards)
             case Unable(players):
                 named = self._named
                 for player in players:
                     self._may_not(player, named)
+            # The own refutation adds nothing: the own hand is known.
             case Refuted(player) if player != self.player:
                 self._clause(player, self._named)
             case CardShown(player, suggester, card) if suggester == self.player:
                 self._must(player, self._bit[card])
                 if self.refuter == "uniform":
+                    # Repeated showings multiply: each is a factor 1/k of its own.
                     holders[player].showings += (self._named,)
-                    self._forget()
+                    self._clear_cache()
             case Accused(correct=False):
-                self.problem.excluded |= {self._set(event.triple)}
-                self._forget()
+                # Only the combination is excluded: each of its cards may still be in the envelope.
+                self.constraints.excluded |= {self._set(event.triple)}
+                self._clear_cache()
             case Accused(correct=True):
                 self._must(self.envelope, self._set(event.triple))
             case EnvelopeSeen(player, envelope) if player == self.player:
@@ -109,80 +130,96 @@ class CluedoKnowledge:
             case _:
                 pass
 
-    # Taking in evidence
+    # Constraints
 
     def _set(self, cards: tuple[str, ...]) -> int:
+        """Return the bits of these cards."""
         return sum(self._bit[card] for card in cards)
 
     @property
     def _named(self) -> int:
+        """The set of the cards in the latest suggestion."""
         assert self._suggestion is not None
         return self._set(self._suggestion)
 
-    def _forget(self) -> None:
+    def _clear_cache(self) -> None:
         self._count = self._marginals = None
 
-    def _open(self, cards: tuple[str, ...]) -> None:
-        """Open cards are out of the deck."""
-        lying = self._set(cards)
-        self.problem.categories = tuple(c & ~lying for c in self.problem.categories)
-        for holder in self.problem.holders:
-            holder.may &= ~lying
-        self._forget()
+    def _remove_open_cards(self, cards: tuple[str, ...]) -> None:
+        """Take the cards that lie open out of all categories and hands."""
+        open_cards = self._set(cards)
+        self.constraints.categories = tuple(c & ~open_cards for c in self.constraints.categories)
+        for holder in self.constraints.holders:
+            holder.may &= ~open_cards
+        self._clear_cache()
 
     def _must(self, holder: int, cards: int) -> None:
-        if cards & ~self.problem.holders[holder].must:
-            self.problem.holders[holder].must |= cards
-            for other, place in enumerate(self.problem.holders):
+        """Place cards with a holder, and so with no other."""
+        # Unchanged constraints keep the cached count, here and in the next two methods.
+        if cards & ~self.constraints.holders[holder].must:
+            self.constraints.holders[holder].must |= cards
+            for other, place in enumerate(self.constraints.holders):
                 if other != holder:
                     place.may &= ~cards
-            self._forget()
+            self._clear_cache()
 
     def _may_not(self, holder: int, cards: int) -> None:
-        if cards & self.problem.holders[holder].may:
-            self.problem.holders[holder].may &= ~cards
-            self._forget()
+        """Exclude cards from a holder."""
+        if cards & self.constraints.holders[holder].may:
+            self.constraints.holders[holder].may &= ~cards
+            self._clear_cache()
 
     def _clause(self, holder: int, cards: int) -> None:
-        place = self.problem.holders[holder]
+        """Require at least one of the cards from a holder."""
+        place = self.constraints.holders[holder]
+        # A clause with a certain card, or an equal one, adds nothing.
         if not cards & place.must and cards not in place.clauses:
             place.clauses += (cards,)
-            self._forget()
+            self._clear_cache()
 
-    # Answers
+    # Results
 
     @property
-    def count(self) -> Count:
+    def count(self) -> DealCount:
+        """The count of the consistent deals.
+
+        Raises:
+            ValueError: The events are not those of one game, so no deal is consistent with them.
+        """
         if self._count is None:
-            self._count = Count(self.problem)
+            self._count = DealCount(self.constraints)
             if not self._count.total:
-                raise ValueError("no deal fits these events: they are not one game's")
+                raise ValueError(
+                    "no deal is consistent with these events; pass the events that one player "
+                    "witnessed in one game, in order"
+                )
         return self._count
 
     def world_count(self) -> int:
-        """How many deals are consistent with the view."""
-        if self.refuter == "logic" or not any(h.showings for h in self.problem.holders):
+        """Return the number of deals that are consistent with the view."""
+        if self.refuter == "logic" or not any(h.showings for h in self.constraints.holders):
             return round(self.count.total)
-        unweighted = self.problem.copy()
+        # Showings are weights in (0, 1]: without them each deal counts as 1.
+        unweighted = self.constraints.copy()
         for holder in unweighted.holders:
             holder.showings = ()
-        return round(Count(unweighted).total)
+        return round(DealCount(unweighted).total)
 
     def entropy(self) -> float:
-        """Uncertainty about the envelope, in bits."""
+        """Return the entropy of the envelope in bits."""
         return self.count.entropy()
 
     def marginals(self) -> NDArray[np.float64]:
-        """Shape (cards, seats + 1): the probability that each holder has each card.
+        """Return P(holder has card), shape (cards, seats + 1).
 
-        Rows follow the deck; the last column is the envelope. An open card has a row of zeros.
+        Rows are in deck order; the last column is the envelope. An open card has a row of zeros.
         """
         if self._marginals is None:
             self._marginals = self.count.marginals()
         return self._marginals
 
     def placement(self) -> Placement:
-        """The marginals, with names."""
+        """Return the marginals together with the names of cards and holders."""
         deck = self.game.deck
         kinds = zip(("Suspects", "Weapons", "Rooms"), deck.categories, strict=True)
         return Placement(
@@ -193,40 +230,47 @@ class CluedoKnowledge:
         )
 
     def possible(self) -> NDArray[np.bool_]:
-        """Shape as `marginals`: which holders can have each card. Certain means just one."""
+        """Return whether each holder can have each card, shape as `marginals`.
+
+        A card with exactly one possible holder is certain.
+        """
+        # Exact: integer arithmetic makes the weight of impossible cases exactly 0.
         return self.marginals() > 0.0
 
     def holder(self, card: str) -> int | None:
-        """The one holder that can have `card`, if it is certain."""
+        """Return the only holder that can have `card`; None if it is not certain."""
         holders = np.flatnonzero(self.possible()[self.game.deck.index[card]])
         return int(holders[0]) if len(holders) == 1 else None
 
     def envelopes(self) -> dict[Triple, float]:
-        """Every possible content of the envelope and its probability, likeliest first."""
-        cards, found = self.game.deck.cards, {}
-        for alike in self.count.envelopes():
+        """Return the possible contents of the envelope and their probabilities, likeliest first."""
+        cards, probabilities = self.game.deck.cards, {}
+        for group in self.count.envelopes():
             suspects, weapons, rooms = (
-                [cards[number] for number in members(group)] for group in alike.classes
+                [cards[number] for number in card_numbers(members)] for members in group.classes
             )
-            share = alike.probability / (len(suspects) * len(weapons) * len(rooms))
+            # The contents of a group are equally likely.
+            share = group.probability / (len(suspects) * len(weapons) * len(rooms))
             for suspect in suspects:
                 for weapon in weapons:
                     for room in rooms:
-                        found[Triple(suspect, weapon, room)] = share
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+                        probabilities[Triple(suspect, weapon, room)] = share
+        return dict(sorted(probabilities.items(), key=lambda item: -item[1]))
 
-    def sample(self, rng: random.Random) -> Deal:
-        """A deal drawn from the posterior, card by card."""
+    def sample(self, rng: random.Random) -> DealCards:
+        """Draw a deal from the posterior, card by card."""
+        # Chain rule: P(deal) = product over cards of P(holder of card | holders drawn before).
         drawn = CluedoKnowledge(self.game, self.player, self.refuter)
-        drawn.problem = self.problem.copy()
+        drawn.constraints = self.constraints.copy()
         deck, holders = self.game.deck, range(self.envelope + 1)
-        lying = [card for card in deck.cards if not self.marginals()[deck.index[card]].any()]
+        open_cards = [card for card in deck.cards if not self.marginals()[deck.index[card]].any()]
         for card in deck.cards:
-            if card not in lying:
+            if card not in open_cards:
                 chances = drawn.marginals()[deck.index[card]]
                 drawn._must(rng.choices(holders, chances)[0], self._bit[card])
         piles = [
             tuple(card for card in deck.cards if place.must & self._bit[card])
-            for place in drawn.problem.holders
+            for place in drawn.constraints.holders
         ]
-        return Deal(Triple(*piles.pop()), tuple(piles), tuple(lying))
+        # The envelope is the last pile; in deck order its cards are suspect, weapon, room.
+        return DealCards(Triple(*piles.pop()), tuple(piles), tuple(open_cards))

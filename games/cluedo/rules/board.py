@@ -1,10 +1,10 @@
 """The classic board: 24 columns by 25 rows, nine rooms, 17 doors, two pairs of secret passages.
 
-The layout is that of the boards from 1949 to the 2000s (Study top left, as US editions print it;
-UK editions show the same board turned by 180 degrees). Squares and doors were checked against
-eight independent transcriptions, of which six agree on every walkable square.
+The layout is that of the boards from 1949 to the 2000s, with the Study at the top left as in US
+editions; UK editions show the same board turned by 180 degrees. Squares and doors were checked
+against eight independent transcriptions, of which six agree on every walkable square.
 
-Squares are numbered row by row from the top left; sets of squares are integers with one bit per
+Squares are numbered row by row from the top left. A set of squares is an integer with one bit per
 square, so that one step of a flood fill is four shifts.
 """
 
@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 COLUMNS = 24
 ROWS = 25
 
-# Letters are rooms, '.' a corridor square, '#' no square; digits are the start squares of the
-# suspects in turn order (1 Scarlett, 2 Mustard, 3 White, 4 Green, 5 Peacock, 6 Plum).
+# Letters are rooms, '.' is a corridor square, '#' is not a square; digits are the start squares of
+# the suspects in turn order (1 Scarlett, 2 Mustard, 3 White, 4 Green, 5 Peacock, 6 Plum).
 MAP = """\
 SSSSSS#.#HHHHHH#1#LLLLLL
 SSSSSSS..HHHHHH..LLLLLLL
@@ -81,14 +82,18 @@ DOORS: dict[str, tuple[tuple[int, int], ...]] = {
 
 
 def square(row: int, column: int) -> int:
+    """Return the number of a square; rows and columns count from 0."""
     return row * COLUMNS + column
 
 
 def bits(squares: Iterable[int]) -> int:
+    """Return the set of these square numbers."""
+    # A sum equals the union as long as no number occurs twice.
     return sum(1 << number for number in squares)
 
 
 def _squares_of(characters: str) -> int:
+    """Return the set of the squares that are marked by one of the characters."""
     return bits(
         square(row, column)
         for row, line in enumerate(MAP)
@@ -97,16 +102,19 @@ def _squares_of(characters: str) -> int:
     )
 
 
+# The corridor, start squares included.
 WALKABLE = _squares_of(".123456")
+# Square number of each suspect's start, in turn order.
 STARTS = tuple(_squares_of(str(number)).bit_length() - 1 for number in range(1, 7))
+# Per room, the set of the corridor squares outside its doors.
 OUTSIDE = {room: bits(square(*door) for door in doors) for room, doors in DOORS.items()}
-# A step east must not wrap into the next row, nor a step west into the one before.
+# A step east must not wrap into the next row, and a step west not into the previous row.
 _NOT_FIRST_COLUMN = bits(n for n in range(ROWS * COLUMNS) if n % COLUMNS != 0)
 _NOT_LAST_COLUMN = bits(n for n in range(ROWS * COLUMNS) if n % COLUMNS != COLUMNS - 1)
 
 
 def neighbours(squares: int) -> int:
-    """All squares one step from any of `squares`, diagonals excluded."""
+    """Return the squares one step from any of `squares`, diagonals excluded."""
     return (
         (squares & _NOT_LAST_COLUMN) << 1
         | (squares & _NOT_FIRST_COLUMN) >> 1
@@ -117,61 +125,78 @@ def neighbours(squares: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Where a pawn comes out: in the room, or on a corridor square (None if it stays put)."""
+    """End of a walk: the room, or a corridor square (None if the pawn does not move)."""
 
     enters: bool
     square: int | None = None
 
 
 def _layers(start: int, free: int) -> Iterator[int]:
-    """Sets of squares first reached after 1, 2, 3, … steps; `start` itself comes first."""
-    frontier = seen = start
+    """Yield `start`, then the sets of squares first reached after 1, 2, 3, … steps."""
+    frontier = reached = start
     while frontier:
+        # `frontier` holds the squares at this distance; `reached` those at this or a smaller one.
         yield frontier
-        frontier = neighbours(frontier) & free & ~seen
-        seen |= frontier
+        frontier = neighbours(frontier) & free & ~reached
+        reached |= frontier
 
 
 @lru_cache(maxsize=1 << 15)
 def walk(origin: int | str, room: str, steps: int, occupied: int) -> Walk:
-    """Move a pawn from a square (number) or a room (name) toward `room` with a throw of `steps`.
+    """Return the end of a walk from a square (number) or a room (name) to `room`.
 
-    It enters if a door can be reached with a step to spare (a throw need not be exact), else it
-    goes to the reachable square that is nearest to a door: of several, the one it gets to with the
-    fewest steps, then the lowest numbered. Squares in `occupied` block the way, doors included. A
-    pawn that leaves a room spends its first step on the square outside a door.
+    The pawn enters if the throw `steps` reaches the square outside a door with a step to spare (a
+    throw need not be exact). Otherwise it goes to the reachable square that is nearest to a door;
+    ties are broken by the fewest steps, then by the lowest number. Squares in `occupied` block the
+    way, those outside doors included. A pawn that leaves a room spends its first step on the square
+    outside a door.
     """
+    # A pawn may neither enter nor cross a square with another pawn.
     free = WALKABLE & ~occupied
     target = OUTSIDE[room] & free
     if isinstance(origin, str):
-        layers = list(_take(_layers(OUTSIDE[origin] & free, free), steps))
+        # From a room, layer 0 is the square outside a door and has cost one step: `steps` layers.
+        layers = list(islice(_layers(OUTSIDE[origin] & free, free), steps))
     else:
-        layers = list(_take(_layers(1 << origin, free | 1 << origin), steps + 1))
-    # The step from the square outside a door into the room costs one more.
+        # From a square, layer 0 is the square itself and costs nothing: `steps + 1` layers.
+        layers = list(islice(_layers(1 << origin, free | 1 << origin), steps + 1))
+    # The step from the square outside a door into the room costs one more, so the last layer,
+    # which needs the whole throw, does not count.
     doorsteps = layers[:-1] if len(layers) == steps + isinstance(origin, int) else layers
     if any(layer & target for layer in doorsteps):
         return Walk(enters=True)
+    # Rings of increasing distance from the doors; within a ring, layers of increasing steps.
+    # `target` is not used here: a door that a pawn blocks is still worth going to.
     for ring in _layers(OUTSIDE[room] & WALKABLE, free):
         for layer in layers:
             nearest = layer & ring & free
             if nearest:
+                # x & -x is the lowest set bit, so the square with the lowest number.
                 return Walk(enters=False, square=(nearest & -nearest).bit_length() - 1)
+    # Every way is blocked, so the pawn stays where it is.
     return Walk(enters=False)
 
 
 @lru_cache(maxsize=1 << 12)
 def steps_to(origin: int | str, room: str) -> int:
-    """Steps from a square or out of a room into `room`, on an empty board."""
+    """Return the steps from a square or out of a room into `room`, on an empty board."""
     start = OUTSIDE[origin] if isinstance(origin, str) else 1 << origin
+    # One step into the room, and one more out of the room of departure.
     layers = enumerate(_layers(start, WALKABLE), start=1 + isinstance(origin, str))
     return next(steps for steps, layer in layers if layer & OUTSIDE[room])
 
 
-def _take(layers: Iterator[int], count: int) -> Iterator[int]:
-    for _, layer in zip(range(count), layers, strict=False):
-        yield layer
-
-
 def can_leave(room: str, occupied: int) -> bool:
-    """Whether some door of `room` is not blocked by a pawn outside."""
+    """Return whether some door of `room` is not blocked by a pawn outside."""
     return bool(OUTSIDE[room] & WALKABLE & ~occupied)
+
+
+def can_step_away(place: int | str, occupied: int) -> bool:
+    """Return whether a pawn on a square or in a room can take a step, into a room included."""
+    if isinstance(place, str):
+        return can_leave(place, occupied)
+    start = 1 << place
+    # A free square beside it, or a door: a room has place for any number of pawns.
+    return bool(neighbours(start) & WALKABLE & ~occupied) or any(
+        start & doorsteps for doorsteps in OUTSIDE.values()
+    )

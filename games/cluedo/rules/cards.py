@@ -1,4 +1,4 @@
-"""The cards: three kinds, in the names of the UK or the US edition."""
+"""Cards of Cluedo: three categories, with the names of the UK or the US edition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 ThemeName = Literal["uk", "us"]
 
 SUSPECTS: dict[ThemeName, tuple[str, ...]] = {
-    # In turn order around the board: Scarlett always begins.
+    # In turn order around the board: Scarlett always starts.
     "uk": (
         "Miss Scarlett",
         "Colonel Mustard",
@@ -45,7 +45,7 @@ ROOMS: tuple[str, ...] = (
 
 
 class Triple(NamedTuple):
-    """A suspect, a weapon and a room: what a suggestion names and the envelope holds."""
+    """A suspect, a weapon and a room: the cards of a suggestion or of the envelope."""
 
     suspect: str
     weapon: str
@@ -65,25 +65,27 @@ class Deck:
 
     @staticmethod
     def of(theme: ThemeName, suspects: int = 6, weapons: int = 6, rooms: int = 9) -> Deck:
-        """The first so many cards of each kind."""
+        """Return a deck of the first cards of each category, as many as given."""
         return Deck(SUSPECTS[theme][:suspects], WEAPONS[theme][:weapons], ROOMS[:rooms])
 
     @cached_property
     def cards(self) -> tuple[str, ...]:
+        """All cards, in deck order."""
         return self.suspects + self.weapons + self.rooms
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """The number of each card, from 0."""
+        """The number of each card in deck order, from 0."""
         return {card: number for number, card in enumerate(self.cards)}
 
     @cached_property
     def categories(self) -> tuple[tuple[str, ...], ...]:
+        """Suspects, weapons, rooms."""
         return (self.suspects, self.weapons, self.rooms)
 
     @cached_property
     def triples(self) -> tuple[Triple, ...]:
-        """Everything the envelope may hold."""
+        """All possible contents of the envelope."""
         return tuple(
             Triple(suspect, weapon, room)
             for suspect in self.suspects
@@ -92,10 +94,15 @@ class Deck:
         )
 
     def hand_sizes(self, num_players: int, leftover_open: bool = False) -> tuple[int, ...]:
-        """Cards per seat. Dealt one by one, so that the first seats hold the extra ones."""
+        """Return the number of cards of each seat.
+
+        Cards are dealt one by one, so the first seats get the extra cards. With `leftover_open`
+        the extra cards lie open on the table instead.
+        """
+        # Three cards lie in the envelope.
         share, extra = divmod(len(self.cards) - 3, num_players)
         return tuple(share + (seat < extra and not leftover_open) for seat in range(num_players))
 
     def sort(self, cards: tuple[str, ...] | list[str]) -> tuple[str, ...]:
-        """Cards in deck order: a hand must not tell in which order it was dealt."""
+        """Return the cards in deck order, so that a hand does not show the order of the deal."""
         return tuple(sorted(cards, key=self.index.__getitem__))

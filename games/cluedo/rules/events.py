@@ -1,4 +1,4 @@
-"""What is done and what happens in Cluedo: its actions and its events."""
+"""Actions and events of Cluedo."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from arena import Action, Event
 from games.cluedo.rules.cards import Triple
 
 Place = int | str
-"""A room by its name, or a corridor square by its number (see `board`)."""
+"""The name of a room, or the number of a corridor square (see `board`)."""
+
+PawnMovement = Literal["walks", "passage", "summoned", "steps aside"]
+"""The way in which a pawn gets to a place."""
 
 
-Walking = Literal["walks", "passage", "summoned", "steps aside"]
-"""How a pawn gets to a place."""
-
-
-class NamesThree:
-    """Names a suspect, a weapon and a room."""
+class NamesTriple:
+    """Mixin of actions and events that name a suspect, a weapon and a room."""
 
     __slots__ = ()
     suspect: str
@@ -30,7 +29,9 @@ class NamesThree:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggest(NamesThree, Action):
+class Suggest(NamesTriple, Action):
+    """Suggest three cards; the other seats are asked to refute."""
+
     suspect: str
     weapon: str
     room: str
@@ -40,7 +41,9 @@ class Suggest(NamesThree, Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Accuse(NamesThree, Action):
+class Accuse(NamesTriple, Action):
+    """Accuse: win if these are the cards in the envelope, else make no more moves."""
+
     suspect: str
     weapon: str
     room: str
@@ -61,6 +64,8 @@ class Show(Action):
 
 @dataclass(frozen=True, slots=True)
 class Roll(Action):
+    """Throw the dice."""
+
     def __str__(self) -> str:
         return "roll"
 
@@ -75,7 +80,7 @@ class Passage(Action):
 
 @dataclass(frozen=True, slots=True)
 class Move(Action):
-    """Enter a room if the throw reaches it, else go toward it as far as the throw allows."""
+    """Enter a room if the throw reaches it, else go towards it as far as the throw allows."""
 
     room: str
 
@@ -85,6 +90,8 @@ class Move(Action):
 
 @dataclass(frozen=True, slots=True)
 class EndTurn(Action):
+    """End the turn."""
+
     def __str__(self) -> str:
         return "end turn"
 
@@ -93,8 +100,8 @@ ROLL, PASSAGE, END_TURN = Roll(), Passage(), EndTurn()
 
 
 @dataclass(frozen=True, slots=True)
-class Deal(Action):
-    """Chance: the envelope, each seat's hand, and the cards that lie open."""
+class DealCards(Action):
+    """Chance: deal the envelope, each seat's hand, and the cards that lie open."""
 
     envelope: Triple
     hands: tuple[tuple[str, ...], ...]
@@ -107,7 +114,7 @@ class Deal(Action):
 
 @dataclass(frozen=True, slots=True)
 class Throw(Action):
-    """Chance: two dice."""
+    """Chance: the result of two dice."""
 
     first: int
     second: int
@@ -118,7 +125,7 @@ class Throw(Action):
 
 @dataclass(frozen=True, slots=True)
 class Dealt(Event):
-    """Everybody sees how many cards each seat holds, and any that lie open."""
+    """Public: the number of cards of each seat, and the cards that lie open."""
 
     hand_sizes: tuple[int, ...]
     open_cards: tuple[str, ...]
@@ -126,7 +133,7 @@ class Dealt(Event):
 
 @dataclass(frozen=True, slots=True)
 class HandDealt(Event):
-    """A player looks at its own cards."""
+    """Private: the cards of one player."""
 
     player: int
     cards: tuple[str, ...]
@@ -138,12 +145,16 @@ class HandDealt(Event):
 
 @dataclass(frozen=True, slots=True)
 class TurnBegan(Event):
+    """The turn of a player starts."""
+
     player: int
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
 class DiceThrown(Event):
+    """Public: the result of two dice."""
+
     player: int
     first: int
     second: int
@@ -151,23 +162,25 @@ class DiceThrown(Event):
 
 @dataclass(frozen=True, slots=True)
 class PawnMoved(Event):
-    """A suspect's pawn is put in a room or on a square."""
+    """A suspect's pawn moves to a room or a square."""
 
     suspect: str
     place: Place
-    how: Walking
+    how: PawnMovement
 
 
 @dataclass(frozen=True, slots=True)
 class WeaponMoved(Event):
-    """The token of the weapon that is suggested comes to the room."""
+    """The token of the suggested weapon moves to the suggested room."""
 
     weapon: str
     room: str
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested(NamesThree, Event):
+class Suggested(NamesTriple, Event):
+    """A player makes a suggestion."""
+
     player: int
     suspect: str
     weapon: str
@@ -183,7 +196,7 @@ class Unable(Event):
 
 @dataclass(frozen=True, slots=True)
 class Refuted(Event):
-    """A seat can refute: everybody sees that it shows a card, not which."""
+    """Public: a seat shows a card to the suggester; the card stays hidden."""
 
     player: int
     suggester: int
@@ -191,7 +204,7 @@ class Refuted(Event):
 
 @dataclass(frozen=True, slots=True)
 class CardShown(Event):
-    """The two of them see which."""
+    """Private to refuter and suggester: the card that is shown."""
 
     player: int
     suggester: int
@@ -203,7 +216,9 @@ class CardShown(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Accused(NamesThree, Event):
+class Accused(NamesTriple, Event):
+    """A player makes an accusation, with its result."""
+
     player: int
     suspect: str
     weapon: str
@@ -213,7 +228,7 @@ class Accused(NamesThree, Event):
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeSeen(Event):
-    """A false accuser has looked into the envelope, and plays on only to refute."""
+    """Private to a false accuser: the contents of the envelope."""
 
     player: int
     envelope: Triple

@@ -1,23 +1,23 @@
 """The rules of Cluedo.
 
-A turn: move (`classic` only), suggest, accuse. A suggestion is put to the others in turn order from
-the suggester's left; the first who holds one of the three cards shows one, privately, and chooses
-which if there are several. The rules alone decide who can refute: no fault of a player can turn
-into "cannot refute". Showing is a move of its own even if there is just one card to show, so that
-nobody learns from the course of the game whether the refuter had a choice.
+A turn has up to three steps: move (`classic` only), suggest, accuse. After a suggestion the other
+seats are asked in turn order from the suggester's left. The first seat that holds one of the three
+cards shows one, privately, and chooses which if it holds several. The rules alone decide who can
+refute, so that no mistake of a player can look like "cannot refute". Showing is an action even if
+there is only one card to show. Otherwise the course of the game would tell whether the refuter had
+a choice.
 
-An accusation ends the turn. If it is right the game is won; if it is false, the accuser looks into
-the envelope, makes no more moves, and goes on refuting; its pawn, if it stands before a door, steps
-into the room, so that it blocks nobody for ever. The last player left plays on alone: a win is
-always a right accusation. A win returns 1, everything else 0.
+An accusation ends the turn. A right accusation wins the game. After a false one the player looks
+into the envelope, takes no more turns and only refutes. If its pawn is on the square outside a
+door, it steps into the room, so that it does not block the door. The last player in the game plays
+on alone: a win is always a right accusation. A win returns 1, everything else 0.
 """
 
 from __future__ import annotations
 
-import operator
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +28,13 @@ from arena import (
     InvalidAction,
     State,
 )
-from games.cluedo.rules import board
+from games.cluedo.rules import board, dealing
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
-    END_TURN,
-    PASSAGE,
-    ROLL,
     Accuse,
     Accused,
     CardShown,
-    Deal,
+    DealCards,
     Dealt,
     DiceThrown,
     EndTurn,
@@ -46,6 +43,7 @@ from games.cluedo.rules.events import (
     Move,
     Passage,
     PawnMoved,
+    PawnMovement,
     Place,
     Refuted,
     Roll,
@@ -55,7 +53,6 @@ from games.cluedo.rules.events import (
     Throw,
     TurnBegan,
     Unable,
-    Walking,
     WeaponMoved,
 )
 
@@ -63,8 +60,8 @@ if TYPE_CHECKING:
     from games.cluedo.base import CluedoBase
 
 
-class Phase(Enum):
-    """Where in a turn the game stands."""
+class TurnPhase(Enum):
+    """Step of the game: what happens next."""
 
     DEAL = auto()
     START = auto()
@@ -77,26 +74,33 @@ class Phase(Enum):
 
 
 class CluedoState(State):
-    """A position of Cluedo. Hands, envelope and pawns are replaced, never changed in place."""
+    """A position of Cluedo.
+
+    `hands`, `envelope`, `out` and `summoned` are immutable values, so that copies may share them;
+    `clone` copies `places` and `weapons`.
+    """
 
     game: CluedoBase
 
     def __init__(self, game: CluedoBase) -> None:
         super().__init__(game)
         self.to_act = (CHANCE,)
-        self.phase = Phase.DEAL
+        self.phase = TurnPhase.DEAL
         self.envelope: Triple | None = None
         self.hands: tuple[frozenset[str], ...] = ()
         self.player = 0
+        # Players after a false accusation: they take no turns but still refute.
         self.out = frozenset[int]()
+        # None until a right accusation, and for ever if all players accuse falsely.
         self.winner: int | None = None
-        self.suggestion: Triple | None = None
         self.choices: tuple[str, ...] = ()
+        self.refutations = game.no_actions
         self.places: dict[str, Place] = {}
         self.weapons: dict[str, str] = {}
-        """The rooms that weapons have been brought to; the others lie beside the board."""
+        """The room of each weapon that was moved; the others lie beside the board."""
         self.squares = 0
-        """The corridor squares with a pawn on them, one bit per square."""
+        """Set of the corridor squares with a pawn on them, one bit per square."""
+        # Suspects whose pawn was brought to a room since the last turn of their player.
         self.summoned = frozenset[str]()
         self.throw = 0
         if game.has_board:
@@ -104,122 +108,102 @@ class CluedoState(State):
             self.squares = board.bits(board.STARTS)
 
     def clone(self) -> CluedoState:
+        """Return an independent copy."""
         twin = super().clone()
         twin.places = self.places.copy()
         twin.weapons = self.weapons.copy()
         return twin
 
-    # What may be done
+    # Legal actions
 
     def _legal_actions(self, player: int) -> ActionSet:
         game = self.game
         match self.phase:
-            case Phase.REFUTE:
-                return game.action_set(self.choices, lambda: map(Show, self.choices))
-            case Phase.ACCUSE:
-                return game.action_set(Phase.ACCUSE, lambda: (*game.accusations, END_TURN))
-            case Phase.MOVE:
-                return self._ways_to_go()
-            case Phase.START if game.has_board:
-                return self._ways_to_begin()
+            case TurnPhase.REFUTE:
+                return self.refutations
+            case TurnPhase.ACCUSE:
+                return game.accuse_or_end
+            case TurnPhase.MOVE:
+                return game.move_actions(self.room)
+            case TurnPhase.START if game.has_board:
+                # A pawn that is shut in cannot throw; otherwise the turn could not go on.
+                blocked = not board.can_step_away(self.places[self.pawn], self._occupied_squares())
+                may_stay = self.room is not None and self.pawn in self.summoned
+                return game.turn_start_actions(self.room, blocked, may_stay)
+            # START without a board, and SUGGEST: a question, an accusation or, where allowed, the
+            # end of the turn.
             case _:
-                return self._ways_to_ask()
+                return game.question_actions(self.room)
 
-    def _ways_to_ask(self) -> ActionSet:
-        """Suggest, with a board in the room that the pawn is in; or accuse, or do neither."""
-        game, room = self.game, self.room
-        return game.action_set(
-            (Phase.SUGGEST, room),
-            lambda: (*game.suggestions(room), *game.accusations, END_TURN),
-        )
-
-    def _ways_to_go(self) -> ActionSet:
-        """Any room but the one the pawn is in."""
-        game, room = self.game, self.room
-        return game.action_set(
-            (Phase.MOVE, room), lambda: (Move(other) for other in game.deck.rooms if other != room)
-        )
-
-    def _ways_to_begin(self) -> ActionSet:
-        """With a board: throw the dice, take a passage, suggest if summoned here, accuse."""
-        room = self.room
-        stuck = not self._can_step_away()
-        stays = room is not None and self.pawn in self.summoned
-
-        def make() -> Iterator[Action]:
-            yield END_TURN if stuck else ROLL
-            if room in board.PASSAGES:
-                yield PASSAGE
-            if stays:
-                yield from self.game.suggestions(room)
-            yield from self.game.accusations
-
-        return self.game.action_set((Phase.START, room, stuck, stays), make)
-
-    # What happens
+    # Effects of actions
 
     def _apply(self, player: int, action: Action) -> None:
-        _CARRY_OUT[type(action)](self, action)
+        _APPLY[type(action)](self, action)
 
-    def _deal(self, deal: Deal) -> None:
+    def _deal(self, deal: DealCards) -> None:
         self.envelope = deal.envelope
         self.hands = tuple(map(frozenset, deal.hands))
         log = self.log
+        # Public: only sizes and open cards. Each hand is a private event of its player.
         log.append(Dealt(tuple(map(len, deal.hands)), deal.open_cards))
         for player, cards in enumerate(deal.hands):
             log.append(HandDealt(player, cards))
-        self._begin_turn(0)
+        # Miss Scarlett, seat 0, always starts.
+        self._start_turn(0)
 
-    def _begin_turn(self, player: int) -> None:
+    def _start_turn(self, player: int) -> None:
         self.player = player
         self.turn += 1
         self.to_act = (player,)
-        self.phase = Phase.START
+        self.phase = TurnPhase.START
         self.log.append(TurnBegan(player, self.turn))
 
-    def _end_turn(self, _: Action | None = None) -> None:
-        """The next player in turn order who has not made a false accusation."""
+    def _end_turn(self, _action: Action | None = None) -> None:
+        """Pass the turn to the next player who has not made a false accusation."""
         if self.summoned:
+            # The right to suggest without moving lasts for one turn.
             self.summoned -= {self.pawn}
         player = self.player
-        for _step in range(self.game.num_players):
+        # The loop includes the player itself: the last player in the game goes on alone.
+        for _ in range(self.game.num_players):
             player = (player + 1) % self.game.num_players
             if player not in self.out:
-                self._begin_turn(player)
+                self._start_turn(player)
                 return
         self._finish()
 
     def _finish(self) -> None:
-        self.phase = Phase.OVER
+        self.phase = TurnPhase.OVER
         self.to_act = ()
 
     def _roll(self, _: Roll) -> None:
-        self.phase = Phase.DICE
+        self.phase = TurnPhase.DICE
         self.to_act = (CHANCE,)
 
     def _throw(self, dice: Throw) -> None:
         self.throw = dice.first + dice.second
-        self.phase = Phase.MOVE
+        self.phase = TurnPhase.MOVE
         self.to_act = (self.player,)
         self.log.append(DiceThrown(self.player, dice.first, dice.second))
 
     def _move(self, move: Move) -> None:
-        walk = board.walk(self.places[self.pawn], move.room, self.throw, self._other_squares())
+        walk = board.walk(self.places[self.pawn], move.room, self.throw, self._occupied_squares())
         if walk.enters:
             self._enter(move.room, "walks")
         else:
+            # None: every way is blocked, and the pawn stays where it is.
             if walk.square is not None:
-                self._put(self.pawn, walk.square, "walks")
-            self.phase = Phase.ACCUSE
+                self._place_pawn(self.pawn, walk.square, "walks")
+            self.phase = TurnPhase.ACCUSE
 
     def _passage(self, _: Passage) -> None:
         assert self.room is not None
         self._enter(board.PASSAGES[self.room], "passage")
 
-    def _enter(self, room: str, how: Walking) -> None:
-        """Entering a room ends the move."""
-        self._put(self.pawn, room, how)
-        self.phase = Phase.SUGGEST
+    def _enter(self, room: str, how: PawnMovement) -> None:
+        """Move the pawn into a room, which ends the move."""
+        self._place_pawn(self.pawn, room, how)
+        self.phase = TurnPhase.SUGGEST
 
     def _suggest(self, suggestion: Suggest) -> None:
         self.log.append(
@@ -229,6 +213,8 @@ class CluedoState(State):
             self._summon(suggestion)
         named = (suggestion.suspect, suggestion.weapon, suggestion.room)
         unable: list[int] = []
+        # Seats in turn order from the suggester's left. The first with a named card ends the
+        # search, so later seats reveal nothing.
         for refuter in self.game.refuters(self.player):
             hand = self.hands[refuter]
             cards = tuple([card for card in named if card in hand])
@@ -239,27 +225,34 @@ class CluedoState(State):
             self.log.append(Unable(tuple(unable)))
         if cards:
             self.log.append(Refuted(refuter, self.player))
-            self.phase = Phase.REFUTE
+            self.phase = TurnPhase.REFUTE
             self.choices = cards
+            # Private to the refuter, so never kept on the game, which all players can read.
+            self.refutations = self.game.actions.subset([self.game.shows[card] for card in cards])
             self.to_act = (refuter,)
         else:
-            self.phase = Phase.ACCUSE
+            self.phase = TurnPhase.ACCUSE
 
     def _summon(self, suggestion: Suggest) -> None:
-        """Pawn and weapon come to the room; whoever plays the pawn may suggest there next turn."""
+        """Move the suggested pawn and weapon to the room.
+
+        The player of that pawn may suggest there in its next turn without moving.
+        """
         suspect, weapon, room = suggestion.triple
+        # Events are written only for real changes.
         if self.weapons.get(weapon) != room:
             self.weapons[weapon] = room
             self.log.append(WeaponMoved(weapon, room))
         if self.places[suspect] == room:
             return
-        self._put(suspect, room, "summoned")
+        self._place_pawn(suspect, room, "summoned")
         if self.game.options.summoned_may_suggest:
+            # Only a pawn that was moved, so not one that was in the room already.
             self.summoned |= {suspect}
 
     def _show(self, show: Show) -> None:
         self.log.append(CardShown(self.to_act[0], self.player, show.card))
-        self.phase = Phase.ACCUSE
+        self.phase = TurnPhase.ACCUSE
         self.to_act = (self.player,)
 
     def _accuse(self, accusation: Accuse) -> None:
@@ -271,6 +264,7 @@ class CluedoState(State):
             self._finish()
             return
         assert self.envelope is not None
+        # Private: the others only learn that the accusation was false.
         self.log.append(EnvelopeSeen(self.player, self.envelope))
         self.out |= {self.player}
         if self.game.has_board:
@@ -278,113 +272,82 @@ class CluedoState(State):
         self._end_turn()
 
     def _step_aside(self) -> None:
-        """A false accuser's pawn must not block a door for ever: it goes into the room."""
+        """Move the pawn of a false accuser off the square outside a door, into the room."""
         place = self.places[self.pawn]
         if isinstance(place, int):
             for room, doorsteps in board.OUTSIDE.items():
                 if doorsteps >> place & 1:
-                    self._put(self.pawn, room, "steps aside")
+                    self._place_pawn(self.pawn, room, "steps aside")
 
     # The board
 
     @property
     def pawn(self) -> str:
-        """The suspect whom the player in turn plays."""
+        """The suspect of the player in turn."""
         return self.game.deck.suspects[self.player]
 
     @property
     def room(self) -> str | None:
-        """The room that this pawn is in; None in a corridor, or without a board."""
+        """The room of this pawn; None in a corridor or without a board."""
         place = self.places.get(self.pawn) if self.places else None
         return place if isinstance(place, str) else None
 
-    def _put(self, suspect: str, place: Place, how: Walking) -> None:
+    def _place_pawn(self, suspect: str, place: Place, how: PawnMovement) -> None:
         before = self.places[suspect]
         if isinstance(before, int):
+            # Each square holds at most one pawn, so the bit is set and XOR clears it.
             self.squares ^= 1 << before
         if isinstance(place, int):
             self.squares |= 1 << place
         self.places[suspect] = place
         self.log.append(PawnMoved(suspect, place, how))
 
-    def _other_squares(self) -> int:
-        """The corridor squares that other pawns stand on."""
+    def _occupied_squares(self) -> int:
+        """Return the set of the corridor squares that other pawns occupy."""
         place = self.places[self.pawn]
+        # The pawn's own square does not block it.
         return self.squares & ~(1 << place) if isinstance(place, int) else self.squares
 
-    def _can_step_away(self) -> bool:
-        place, occupied = self.places[self.pawn], self._other_squares()
-        if isinstance(place, str):
-            return board.can_leave(place, occupied)
-        return bool(board.neighbours(1 << place) & board.WALKABLE & ~occupied) or any(
-            (1 << place) & doorstep for doorstep in board.OUTSIDE.values()
-        )
-
-    # Chance and the end
+    # Chance and returns
 
     def _is_possible(self, action: Action) -> bool:
-        if self.phase is Phase.DICE:
+        if self.phase is TurnPhase.DICE:
+            # Both dice are kept, not only their sum, because the replay shows them.
             return isinstance(action, Throw) and {action.first, action.second} <= set(range(1, 7))
-        return isinstance(action, Deal) and self._is_whole(action)
-
-    def _is_whole(self, deal: Deal) -> bool:
-        """Whether every card of the deck is dealt once, and each pile is as it should be."""
-        deck = self.game.deck
-        dealt = [*deal.envelope, *deal.open_cards, *(card for hand in deal.hands for card in hand)]
-        return (
-            len(dealt) == len(deck.cards)
-            and set(dealt) == set(deck.cards)
-            and tuple(map(len, deal.hands)) == self.game.hand_sizes
-            and len(deal.envelope) == 3
-            and all(map(operator.contains, deck.categories, deal.envelope))
-        )
+        return isinstance(action, DealCards) and dealing.is_complete(self.game, action)
 
     def sample_chance(self, rng: random.Random) -> Action:
-        if self.phase is Phase.DICE:
+        """Draw the result of two dice, or the deal."""
+        if self.phase is TurnPhase.DICE:
             return Throw(rng.randint(1, 6), rng.randint(1, 6))
-        deck = self.game.deck
-        envelope = Triple(*(rng.choice(cards) for cards in deck.categories))
-        rest = [card for card in deck.cards if card not in envelope]
-        rng.shuffle(rest)
-        hands, given = [], 0
-        for size in self.game.hand_sizes:
-            hands.append(deck.sort(rest[given : given + size]))
-            given += size
-        return Deal(envelope, tuple(hands), deck.sort(rest[given:]))
+        return dealing.sample_deal(self.game, rng)
 
     def parse(self, text: str) -> Action:
-        if self.phase is Phase.DEAL:
-            return self._parse_deal(text)
-        if self.phase is Phase.DICE:
+        """Parse `str(action)` for the actions that are possible here, those of chance included."""
+        if self.phase is TurnPhase.DEAL:
+            return dealing.parse_deal(self.game, text)
+        if self.phase is TurnPhase.DICE:
             dice = re.fullmatch(r"throw ([1-6]) ([1-6])", text)
             if not dice:
-                raise InvalidAction(f"'{text}' is no throw of two dice")
+                raise InvalidAction(
+                    f"'{text}' is not a throw of two dice; expected 'throw N N', N from 1 to 6"
+                )
             return Throw(int(dice[1]), int(dice[2]))
         return super().parse(text)
 
-    def _parse_deal(self, text: str) -> Deal:
-        """Undo `str(Deal)`; raises InvalidAction unless it deals the whole deck, in deck order."""
-        piles = [
-            tuple(card for card in pile.split(", ") if card)
-            for pile in text.removeprefix("deal ").split(" | ")
-        ]
-        if len(piles) == self.game.num_players + 2 and len(piles[0]) == 3:
-            deal = Deal(Triple(*piles[0]), tuple(piles[1:-1]), piles[-1])
-            if self._is_whole(deal):
-                return deal
-        raise InvalidAction(f"'{text}' does not deal every card of the deck once, in its place")
-
     def returns(self) -> tuple[float, ...]:
+        """Return 1 for the winner and 0 for every other player."""
         return tuple(float(player == self.winner) for player in range(self.game.num_players))
 
     def reason(self) -> str:
+        """Return the reason for the end of the game."""
         if self.winner is None:
             return "every player has made a false accusation"
         return f"{self.game.seat_names[self.winner]} made the right accusation"
 
 
-_CARRY_OUT: dict[type[Action], Callable[[CluedoState, Any], None]] = {
-    Deal: CluedoState._deal,
+_APPLY: dict[type[Action], Callable[[CluedoState, Any], None]] = {
+    DealCards: CluedoState._deal,
     EndTurn: CluedoState._end_turn,
     Roll: CluedoState._roll,
     Throw: CluedoState._throw,

@@ -1,117 +1,144 @@
-"""The assessments of a game of Cluedo in words, as one annotates chess; `assess` makes them."""
+"""Comments on the assessments of a game of Cluedo, in the manner of chess annotations.
+
+People read these comments in the viewers; models do not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from arena import Assessment, Comment, Json
+from pydantic import JsonValue
 
-NOTHING = 1e-9
-"""Fewer bits, or a smaller difference of probabilities, are none."""
+from arena import Assessment, Comment
+from games.cluedo.analysis.facts import (
+    NEGLIGIBLE,
+    AccusationFacts,
+    AnswerFacts,
+    MissedAccusationFacts,
+    RefutationFacts,
+    SuggestionFacts,
+    UnusedCertaintyFacts,
+)
+
 SMALL = 0.005
 """Fewer bits are written as 0.00."""
 POOR = 0.5
-"""A question is a mistake that promised less than this share of the best one. The best is looked
-for among the most promising only, which may miss it by an eighth: half is well beyond that."""
+"""A question is a mistake if its expected bits are below this share of the best question's. The
+search for the best may miss it by an eighth, so that half is well below any error."""
 MUCH = 0.2
-"""Bits that a mistake costs at least. With 6 to 8 bits in the envelope, and one or two of them won
-by a good question, less than this changes no game."""
+"""A mistake costs at least this many bits. The envelope has 6 to 8 bits, and a good question gains
+one or two of them: a smaller loss does not change a game."""
 
-Facts = Mapping[str, Json]
+Facts = Mapping[str, JsonValue]
 
 
 def comment(assessment: Assessment) -> Comment | None:
-    """None where there is nothing to say, or what is to say is said of the ply by another kind."""
-    words = _WORDS.get(assessment.kind)
-    return words(assessment.facts) if words else None
+    """Return the comment on an assessment.
+
+    None if there is nothing to say, or if another kind of assessment says it of the same ply.
+    """
+    write = _WRITERS.get(assessment.kind)
+    return write(assessment.facts) if write else None
 
 
-def _of_suggestion(facts: Facts) -> Comment:
-    expected, best = facts["expected"], facts["best"]
-    if facts["entropy_before"] < NOTHING:
-        return Comment("Asked although the case was certain: there was nothing to learn.")
-    promised = f"Promised {_bits(expected)}"
-    if best - expected < SMALL:
-        return Comment(f"{promised}; no question promised more.")
-    question = ", ".join(facts["best_question"])
-    text = f"{promised}, the best question ({question}) {_number(best)}."
-    return Comment(text, mistake=expected < POOR * best and best - expected >= MUCH)
+def _suggestion(values: Facts) -> Comment:
+    facts = SuggestionFacts.model_validate(values)
+    if facts.entropy_before < NEGLIGIBLE:
+        return Comment("Asked although the case was already certain: there was nothing to learn.")
+    expected = f"Expected {_bits(facts.expected)}"
+    if facts.best - facts.expected < SMALL:
+        return Comment(f"{expected}; no question was better.")
+    question = ", ".join(facts.best_question)
+    poor = facts.expected < POOR * facts.best and facts.best - facts.expected >= MUCH
+    return Comment(f"{expected}; the best question ({question}): {_bits(facts.best)}.", poor)
 
 
-def _of_answer(facts: Facts) -> Comment | None:
-    """Nothing where nothing was to be learned."""
-    gained, expected = facts["gained"], facts["expected"]
-    if abs(gained) < NOTHING and expected < NOTHING:
+def _answer(values: Facts) -> Comment | None:
+    facts = AnswerFacts.model_validate(values)
+    # The comment on the suggestion says already that there was nothing to learn.
+    if abs(facts.gained) < NEGLIGIBLE and facts.expected < NEGLIGIBLE:
         return None
-    expectation = f"{_number(expected)} were to be expected"
-    if gained <= -SMALL:  # An answer that was not likely may leave more open than before.
-        return Comment(f"Brought nothing and left {_bits(-gained)} more open; {expectation}.")
-    return Comment(f"Brought {_bits(gained)}; {expectation}.")
+    expectation = f"{_number(facts.expected)} were expected"
+    if facts.gained <= -SMALL:  # An unlikely answer may leave more open than before.
+        return Comment(
+            f"Gained nothing: the uncertainty grew by {_bits(-facts.gained)}; {expectation}."
+        )
+    return Comment(f"Gained {_bits(facts.gained)}; {expectation}.")
 
 
-def _of_accusation(facts: Facts) -> Comment:
-    probability, least, correct = facts["probability"], facts["break_even"], facts["correct"]
-    if facts["provable"] and correct:
-        return Comment("Accused with certainty: nothing else was possible. Right.")
-    if facts["provable"]:
-        return Comment("Accused something impossible although the case was certain: wrong.", True)
-    if probability < NOTHING:
-        return Comment("Accused something impossible, as its own view could tell: wrong.", True)
-    pays = "only certainty pays here" if least >= 1 else f"it pays from {_share(least)} on"
-    premature = probability < least - NOTHING
+def _accusation(values: Facts) -> Comment:
+    facts = AccusationFacts.model_validate(values)
+    if facts.provable and facts.correct:
+        return Comment("Accused with certainty: no other envelope was possible. Right.")
+    if facts.provable:
+        return Comment("Accused an impossible envelope although the case was certain: wrong.", True)
+    if facts.probability < NEGLIGIBLE:
+        return Comment("Accused an envelope that its own view excluded: wrong.", True)
+    # A break-even of 1 means that waiting is better as long as any doubt is left.
+    certainty_only = facts.break_even >= 1
+    threshold = "only when certain" if certainty_only else f"from {_probability(facts.break_even)}"
+    premature = facts.probability < facts.break_even - NEGLIGIBLE
     if premature:
-        judged = f"premature, {'though right' if correct else 'and wrong'}"
+        verdict = f"premature, {'although right' if facts.correct else 'and wrong'}"
     else:
-        judged = f"in good time, {'and right' if correct else 'though wrong'}"
-    return Comment(f"Accused with probability {_share(probability)}; {pays}: {judged}.", premature)
+        verdict = f"well timed, {'and right' if facts.correct else 'although wrong'}"
+    accused = f"Accused with probability {_probability(facts.probability)}"
+    return Comment(f"{accused}; accusing pays {threshold}: {verdict}.", premature)
 
 
-def _of_missed_accusation(facts: Facts) -> Comment:
-    envelope, turns = ", ".join(facts["envelope"]), facts["turns"]
-    text = f"Ended the turn without accusing, though the case was certain: {envelope}."
-    return Comment(f"{text} Turns let pass so far: {turns}." if turns > 1 else text, mistake=True)
+def _missed_accusation(values: Facts) -> Comment:
+    facts = MissedAccusationFacts.model_validate(values)
+    envelope = ", ".join(facts.envelope)
+    text = f"Ended the turn without accusing although the case was certain: {envelope}."
+    if facts.turns > 1:
+        text += f" Number of such turns so far: {facts.turns}."
+    return Comment(text, mistake=True)
 
 
-def _of_refutation(facts: Facts) -> Comment:
-    """What a card tells depends on what the suggester knows: nobody but the viewer can tell."""
-    leaked, least, choices = facts["leaked"], facts["least"], facts["choices"]
-    gave = "Gave nothing away" if leaked < SMALL else f"Gave away {_bits(leaked)}"
-    if leaked <= -SMALL:
-        gave = f"{gave}, and left {_bits(-leaked)} more open"
-    if choices == 1:
+def _refutation(values: Facts) -> Comment:
+    # The information depends on what the suggester knows, so only an omniscient viewer may see it.
+    facts = RefutationFacts.model_validate(values)
+    gave = f"Gave {_bits(facts.leaked)} to the suggester"
+    if facts.leaked < SMALL:
+        gave = "Gave no information"
+    if facts.leaked <= -SMALL:
+        gave += f" and increased the uncertainty by {_bits(-facts.leaked)}"
+    if facts.choices == 1:
         return Comment(f"{gave}: there was only one card to show.", omniscient=True)
-    if leaked - least < SMALL:
-        text = f"{gave}; none of the {choices} cards to choose from would have told less."
+    if facts.leaked - facts.least < SMALL:
+        text = f"{gave}; none of the {facts.choices} possible cards gives less."
         return Comment(text, omniscient=True)
-    text = f"{gave}; another card would have {_would_have(least)}."
-    return Comment(text, mistake=leaked - least >= MUCH, omniscient=True)
+    text = f"{gave}; another card gives {_least(facts.least)}."
+    return Comment(text, mistake=facts.leaked - facts.least >= MUCH, omniscient=True)
 
 
-def _of_unused_certainty(facts: Facts) -> Comment:
-    """No mistake of its own: each turn that was let pass has been called one."""
-    turns = facts["turns"]
-    passed = f"turns let pass: {turns}" if turns else "the game was over before its next turn"
-    return Comment(f"The case was certain from here on and never accused; {passed}.")
+def _unused_certainty(values: Facts) -> Comment:
+    # Not a mistake of its own: each missed accusation is marked as one already.
+    facts = UnusedCertaintyFacts.model_validate(values)
+    passed = "the game ended before its next turn"
+    if facts.turns:
+        passed = f"turns without an accusation: {facts.turns}"
+    return Comment(f"The case was certain from here on but was never accused; {passed}.")
 
 
-def _would_have(least: float) -> str:
-    if least <= -SMALL:
-        return f"given nothing away, and left {_bits(-least)} more open"
-    return "given nothing away" if least < SMALL else f"given {_number(least)}"
+def _least(bits: float) -> str:
+    if bits <= -SMALL:
+        return f"no information and increases the uncertainty by {_bits(-bits)}"
+    return "no information" if bits < SMALL else _number(bits)
 
 
-_WORDS: dict[str, Callable[[Facts], Comment | None]] = {
-    "suggestion": _of_suggestion,
-    "answer": _of_answer,
-    "accusation": _of_accusation,
-    "missed accusation": _of_missed_accusation,
-    "refutation": _of_refutation,
-    "unused certainty": _of_unused_certainty,
+_WRITERS: dict[str, Callable[[Facts], Comment | None]] = {
+    "suggestion": _suggestion,
+    "answer": _answer,
+    "accusation": _accusation,
+    "missed accusation": _missed_accusation,
+    "refutation": _refutation,
+    "unused certainty": _unused_certainty,
 }
 
 
 def _number(value: float) -> str:
-    """Two decimals, and no "-0.00"."""
+    """Return a number with two decimals, without "-0.00"."""
     return f"{round(value, 2) + 0.0:.2f}"
 
 
@@ -119,8 +146,8 @@ def _bits(value: float) -> str:
     return f"{_number(value)} bits"
 
 
-def _share(value: float) -> str:
-    """A probability; what is merely near to impossible or certain does not read so."""
+def _probability(value: float) -> str:
+    """Return a probability; only 0 and 1 are written as 0.00 and 1.00."""
     if 0 < value < 0.005:
         return "below 0.01"
     if 0.995 <= value < 1:

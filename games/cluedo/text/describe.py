@@ -1,4 +1,7 @@
-"""Cluedo in words: the rules, the table talk, the situation of a player, the card grid."""
+"""Texts of Cluedo: rules, narration of events, situation of a player, card grid.
+
+Models read these texts. Trained checkpoints depend on the exact wording.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from games.cluedo.rules.events import (
     Move,
     Passage,
     PawnMoved,
+    PawnMovement,
     Place,
     Refuted,
     Roll,
@@ -30,7 +34,6 @@ from games.cluedo.rules.events import (
     Suggested,
     TurnBegan,
     Unable,
-    Walking,
     WeaponMoved,
 )
 from games.cluedo.views.marks import Marks
@@ -40,10 +43,10 @@ if TYPE_CHECKING:
     from games.cluedo.text.notebook import Notebook
 
 Possible = NDArray[np.bool_]
-"""Which holders can have each card: shape (cards, seats + 1), the envelope last."""
+"""Possible holders of each card: shape (cards, seats + 1), the envelope last."""
 
 
-WAYS: dict[Walking, str] = {
+WAYS: dict[PawnMovement, str] = {
     "walks": "goes to",
     "passage": "takes the passage to",
     "summoned": "is brought to",
@@ -52,7 +55,7 @@ WAYS: dict[Walking, str] = {
 
 
 def rules(game: CluedoBase) -> str:
-    """The rules for a player who has never heard of them."""
+    """Return the rules for a player who does not know the game."""
     deck, lines = game.deck, []
     lines.append(
         f"Cluedo, {game.num_players} players (Player 0 to Player {game.num_players - 1}). One "
@@ -92,6 +95,7 @@ def rules(game: CluedoBase) -> str:
 
 
 def describe_place(place: Place) -> str:
+    """Return a room or a corridor square in words; rows and columns count from 1."""
     if isinstance(place, str):
         return f"the {place}"
     row, column = divmod(place, board.COLUMNS)
@@ -99,13 +103,13 @@ def describe_place(place: Place) -> str:
 
 
 def narrate(game: CluedoBase, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case a kind.
-    """One event as a sentence of table talk."""
+    """Return one event as a sentence."""
     names = game.seat_names
     match event:
         case Dealt(hand_sizes, open_cards):
-            lying = f" Open on the table: {', '.join(open_cards)}." if open_cards else ""
+            open_text = f" Open on the table: {', '.join(open_cards)}." if open_cards else ""
             sizes = ", ".join(f"{n} {size}" for n, size in zip(names, hand_sizes, strict=True))
-            return f"Cards dealt: {sizes}.{lying}"
+            return f"Cards dealt: {sizes}.{open_text}"
         case HandDealt(player, cards):
             return f"{names[player]} holds {', '.join(cards)}."
         case TurnBegan(player, turn):
@@ -131,57 +135,67 @@ def narrate(game: CluedoBase, event: Event) -> str:  # noqa: PLR0911, PLR0912 - 
         case EnvelopeSeen(player, envelope):
             return f"{names[player]} looks into the envelope: {envelope}."
         case _:
-            raise TypeError(f"{event!r} is no event of Cluedo")
+            raise TypeError(f"{event!r} is not an event of Cluedo")
 
 
 def describe(game: CluedoBase, observation: Observation, level: TextLevel, since: int = 0) -> str:
-    """The situation of a player in words; with `since`, what is new after that many events."""
+    """Return the situation of a player; with `since`, only what is new after that many events."""
     lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
-    lines += _talk(game, observation, since)
-    lines += _help_and_question(game, observation, level, since)
+    lines += _narration(game, observation, since)
+    lines += _aids_and_actions(game, observation, level, since)
     return "\n".join(lines)
 
 
 def summarise(game: CluedoBase, observation: Observation, level: TextLevel, forget: int) -> str:
-    """The situation without the first `forget` events but for those that a notebook cannot hold."""
-    lines = [f"You are {game.seat_names[observation.player]}. {game.left_out}"]
+    """Return the situation without the first `forget` events.
+
+    Events that a notebook does not contain are kept: deal, own hand, accusations, envelope.
+    """
+    lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
     lines += [
         game.narrate(event)
         for event in observation.events[:forget]
         if isinstance(event, Dealt | HandDealt | Accused | EnvelopeSeen)
     ]
-    lines += _talk(game, observation, forget)
-    lines += _help_and_question(game, observation, "notes" if level == "events" else level, 0)
+    lines += _narration(game, observation, forget)
+    lines += _aids_and_actions(game, observation, "notes" if level == "events" else level, 0)
     return "\n".join(lines)
 
 
-def _help_and_question(
+def _aids_and_actions(
     game: CluedoBase, observation: Observation, level: TextLevel, since: int
 ) -> Iterator[str]:
-    """The notebook, or what changed in it, and what may be done."""
+    """Yield the notebook or deductions of the text level, and the legal actions."""
     notes: Notebook = observation.notes  # type: ignore[assignment]
     if level == "notes" and notes.hand:
         yield from _notebook(game, observation, notes, since)
     if level == "deductions" and notes.hand:
         yield from _deductions(game, observation, notes, since)
     if observation.legal_actions:
-        yield from _what_to_do(game, observation.legal_actions, notes, with_example=not since)
+        yield from _action_prompt(game, observation.legal_actions, notes, with_example=not since)
 
 
-def _talk(game: CluedoBase, observation: Observation, since: int) -> Iterator[str]:
-    """The events, one sentence each. Who sees which card is shown need not read that one is."""
+def _narration(game: CluedoBase, observation: Observation, since: int) -> Iterator[str]:
+    """Yield the events, one sentence each.
+
+    Refuter and suggester see the card that is shown, so the public event is left out for them.
+    """
     for event in observation.events_since(since):
-        told = isinstance(event, Refuted) and observation.player in (event.player, event.suggester)
-        if not told:
+        redundant = isinstance(event, Refuted) and observation.player in (
+            event.player,
+            event.suggester,
+        )
+        if not redundant:
             yield game.narrate(event)
 
 
 def _notebook(
     game: CluedoBase, observation: Observation, notes: Notebook, since: int
 ) -> Iterator[str]:
-    """What the player saw itself; with `since`, the lines that changed."""
+    """Yield the cards that the player saw itself; with `since`, only the lines that changed."""
     new = [event for event in observation.events_since(since) if isinstance(event, CardShown)]
     shown = {event.card: event.player for event in new if event.suggester == notes.player}
+    # The hand is among the news: this is the first text, so the whole notebook is given.
     dealt = any(isinstance(event, HandDealt) for event in observation.events_since(since))
     if dealt:
         yield "Your notebook:"
@@ -203,16 +217,17 @@ def _notebook(
 
 
 def _may_accuse(observation: Observation) -> bool:
-    """Whether the decision is about the envelope: what may be in it is then told once more."""
+    """Return whether the decision may be about the envelope; its cards are then repeated."""
     return bool(observation.legal_actions.of(Accuse))
 
 
 def _deductions(
     game: CluedoBase, observation: Observation, notes: Notebook, since: int
 ) -> Iterator[str]:
-    """All that logically follows, a line per holder; with `since`, the lines that changed."""
+    """Yield all deductions, one line per holder; with `since`, only the lines that changed."""
     events = observation.events
     now = notes.sheet(events, len(events))
+    # Before the deal there is nothing to compare with, so the first text has all lines.
     dealt = any(isinstance(event, HandDealt) for event in events[:since])
     before = notes.sheet(events, since) if dealt else None
     lines = []
@@ -229,17 +244,19 @@ def _deductions(
 
 
 def _placed(possible: Possible) -> NDArray[np.bool_]:
-    """Of each card, whether its holder is certain; an open card has none, and is placed too."""
+    """Return, per card, whether its place is certain; an open card has no holder."""
     placed: NDArray[np.bool_] = possible.sum(axis=1) <= 1
     return placed
 
 
 def _unplaced_line(game: CluedoBase, possible: Possible) -> str:
+    """Return the line of the cards without a certain place."""
     unplaced = np.array(game.deck.cards)[~_placed(possible)]
     return f"- cards not placed yet: {', '.join(unplaced) or 'none'}"
 
 
 def _holder_line(game: CluedoBase, possible: Possible, holder: int) -> str:
+    """Return the line of one seat, by the shorter list: possible or impossible cards."""
     cards, placed = np.array(game.deck.cards), _placed(possible)
     has = cards[possible[:, holder] & placed]
     may = cards[possible[:, holder] & ~placed]
@@ -247,6 +264,7 @@ def _holder_line(game: CluedoBase, possible: Possible, holder: int) -> str:
     parts = [f"has {', '.join(has)}"] if len(has) else []
     if len(may) and not len(cannot):
         parts.append("may have any of those not placed")
+    # The shorter list is shown, which saves tokens.
     elif len(cannot) < len(may):
         parts.append(f"may have any of those not placed but {', '.join(cannot)}")
     elif len(may):
@@ -255,6 +273,7 @@ def _holder_line(game: CluedoBase, possible: Possible, holder: int) -> str:
 
 
 def _envelope_line(game: CluedoBase, possible: Possible) -> str:
+    """Return the line of the envelope's possible cards."""
     deck, parts = game.deck, []
     for kind, cards in zip(("suspect", "weapon", "room"), deck.categories, strict=True):
         left = [card for card in cards if possible[deck.index[card], -1]]
@@ -262,10 +281,10 @@ def _envelope_line(game: CluedoBase, possible: Possible) -> str:
     return f"- envelope: {'; '.join(parts)}"
 
 
-def _what_to_do(
+def _action_prompt(
     game: CluedoBase, legal: ActionSet, notes: Notebook, with_example: bool
 ) -> Iterator[str]:
-    """The legal actions as a grammar, at first with an example, never as a list of hundreds."""
+    """Yield the legal actions as a grammar instead of a list of hundreds."""
     first = legal[0]
     if isinstance(first, Show):
         assert notes.suggestion is not None
@@ -273,12 +292,12 @@ def _what_to_do(
         yield f"{player} suggested {notes.suggestion}. Show one of your cards: {_join(legal)}."
         return
     if isinstance(first, Move):
-        yield from _where_to_go(game, legal, notes, with_example)
+        yield from _move_prompt(game, legal, notes, with_example)
         return
     forms = [str(action) for action in (*legal.of(Roll), *legal.of(Passage))]
     suggestions = legal.of(Suggest)
     if suggestions:
-        # They name every room, or all of them the room that the pawn is in.
+        # With a board, all suggestions name the room of the pawn; without one, they name all rooms.
         one_room = suggestions[0].room == suggestions[-1].room
         forms.append(f"suggest SUSPECT, WEAPON, {suggestions[0].room if one_room else 'ROOM'}")
     if legal.of(Accuse):
@@ -296,17 +315,18 @@ def _join(legal: ActionSet) -> str:
     return " | ".join(map(str, legal))
 
 
-def _where_to_go(
+def _move_prompt(
     game: CluedoBase, legal: ActionSet, notes: Notebook, with_example: bool
 ) -> Iterator[str]:
+    """Yield the rooms within reach, the steps to each room, and the form of the action."""
     pawn = game.deck.suspects[notes.player]
     place = notes.places[pawn]
-    within = [
+    reachable = [
         move.room
         for move in legal.of(Move)
         if board.walk(place, move.room, notes.throw, notes.other_squares).enters
     ]
-    reach = f"you reach {', '.join(within)}" if within else "you reach no room"
+    reach = f"you reach {', '.join(reachable)}" if reachable else "you reach no room"
     steps = sorted((board.steps_to(place, move.room), move.room) for move in legal.of(Move))
     yield (
         f"You are in {describe_place(place)}. With {notes.throw} {reach}; toward any other room "
@@ -316,15 +336,12 @@ def _where_to_go(
 
 
 def diagram(game: CluedoBase, events: Sequence[Event]) -> str:
-    """A card grid: who has what (X), lacks it (-), from the events that the viewer witnessed."""
+    """Return a card grid from witnessed events: X has the card, - does not have it, . unknown."""
     marks = Marks(game, events)
     width = max(map(len, game.deck.cards))
     holders = range(game.num_players + 1)
     rows = [" " * width + "".join(f"  P{seat}" for seat in holders[:-1]) + "  envelope"]
     for card in game.deck.cards:
-        signs = [
-            "X" if (card, h) in marks.has else "-" if (card, h) in marks.lacks else "."
-            for h in holders
-        ]
+        signs = [marks.sign(card, holder) for holder in holders]
         rows.append(f"{card:<{width}}   " + "   ".join(signs))
     return "\n".join(rows)

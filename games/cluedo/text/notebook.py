@@ -1,6 +1,6 @@
-"""What a player can note down as it goes: the facts that it saw itself, and its arrays.
+"""Notebook of one player: the facts that it saw itself, and the arrays of its observation.
 
-The notebook draws no conclusions. `sheet` adds those, by exact knowledge, for whoever asks.
+The notebook contains no conclusions. `sheet` computes those by exact knowledge on demand.
 """
 
 from __future__ import annotations
@@ -36,25 +36,27 @@ if TYPE_CHECKING:
     from games.cluedo.inference.knowledge import CluedoKnowledge
 
 HISTORY = 32
-"""Suggestions that the array of suggestions holds, latest first."""
+"""Length of the array of suggestions."""
 
 SHEETS = 4
-"""Sheets of conclusions that a notebook keeps: a text compares the latest with the one before."""
+"""Number of cached sheets of conclusions. A text compares the latest sheet with an earlier one."""
 
 
 def array_specs(game: CluedoBase) -> Mapping[str, ArraySpec]:
-    """The arrays of an observation. Seats are counted from the observer's own, in turn order.
+    """Return the specs of an observation's arrays.
+
+    Seats are counted from the observer's own, in turn order.
 
     - `hand` (cards,): 1 for own cards.
-    - `notebook` (cards, seats + 1): 1 has the card, -1 has it not, 0 not seen either way; only what
-      was witnessed, nothing concluded. The last column is the envelope.
-    - `suggestions` (32, 6): latest first: suspect, weapon, room (each from 1), suggester, refuter
-      (seat + 1; 0 for nobody), card shown to or by the observer (from 1; 0 not seen). An empty row
-      is 0.
+    - `notebook` (cards, seats + 1): 1 has the card, -1 does not have it, 0 unknown. Only what was
+      witnessed, no conclusions. The last column is the envelope.
+    - `suggestions` (32, 6), latest first: suspect, weapon, room (each from 1), suggester, refuter
+      (seat + 1; 0 for none), card shown to or by the observer (from 1; 0 for unseen). Unused rows
+      are 0.
     - `out` (seats,): 1 after a false accusation.
     - `turn` (seats,): 1 for the player in turn.
-    - with a board, `pawns` (6, 3): room (from 1; 0 in a corridor), row and column in the corridor;
-      suspects in card order. `weapons` (6,): the room each was brought to (from 1; 0 for none yet).
+    - With a board: `pawns` (6, 3), suspects in card order: room (from 1; 0 in a corridor), row and
+      column in the corridor. `weapons` (6,): the room that each was moved to (from 1; 0 for none).
       `dice` (2,): the throw of this turn, 0 before it.
     """
     cards, seats = len(game.deck.cards), game.num_players
@@ -83,7 +85,7 @@ def blank_arrays(game: CluedoBase) -> dict[str, NDArray[Any]]:
 
 
 class Notebook(Notes):
-    """One player's notes. Public fields are for the text and the bots to read."""
+    """Notes of one player. Texts and bots read the public fields."""
 
     game: CluedoBase
 
@@ -92,9 +94,9 @@ class Notebook(Notes):
         self.hand: tuple[str, ...] = ()
         self.open_cards: tuple[str, ...] = ()
         self.shown: dict[str, int] = {}
-        """Cards of others that this player was shown, and who showed them."""
+        """Cards that other players showed to this one -> the seat that showed each."""
         self.shown_to: dict[int, set[str]] = {}
-        """Own cards that each other player was shown by this one."""
+        """Other players -> own cards that were shown to each."""
         self.places: dict[str, Place] = {}
         self.suggestion: Triple | None = None
         self.out: set[int] = set()
@@ -103,18 +105,18 @@ class Notebook(Notes):
         self._index = game.deck.index
         self._arrays = {name: array.copy() for name, array in blank_arrays(game).items()}
         self._book = self._arrays["notebook"]
-        # Suggestions are written from the end of a longer array to its front, so that the latest
-        # come first without moving the others.
+        # Suggestions are written from the end of a longer array towards its front, so that the
+        # latest comes first without moving the others.
         self._past = np.zeros((4 * HISTORY, 6), dtype=np.int8)
         self._latest = 3 * HISTORY
         if game.has_board:
             self.places.update(zip(game.deck.suspects, board.STARTS, strict=True))
         self._sheets: dict[int, NDArray[np.bool_]] = {}
-        self._logic_read = sys.maxsize  # No logic yet: it is made when a sheet is asked for.
+        self._logic_read = sys.maxsize  # The knowledge is created for the first sheet.
 
     @property
     def other_squares(self) -> int:
-        """The corridor squares that others' pawns stand on, one bit per square."""
+        """Set of the corridor squares that other pawns occupy, one bit per square."""
         pawn = self.game.deck.suspects[self.player]
         return board.bits(
             place
@@ -128,30 +130,31 @@ class Notebook(Notes):
         return sum(self.dice)
 
     def update(self, event: Event) -> None:
-        take_in = _TAKE_IN.get(type(event))
-        if take_in:
-            take_in(self, event)
+        """Record one event that the player witnessed."""
+        record = _RECORDERS.get(type(event))
+        if record:
+            record(self, event)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Copies of the arrays as they are now."""
-        now = {name: array.copy() for name, array in self._arrays.items()}
-        now["suggestions"] = self._past[self._latest : self._latest + HISTORY].copy()
-        now["turn"][self._column(self.in_turn)] = 1
+        """Return copies of the current arrays."""
+        arrays = {name: array.copy() for name, array in self._arrays.items()}
+        arrays["suggestions"] = self._past[self._latest : self._latest + HISTORY].copy()
+        arrays["turn"][self._column(self.in_turn)] = 1
         if self.game.has_board:
-            now["dice"][:] = self.dice
-        return now
+            arrays["dice"][:] = self.dice
+        return arrays
 
     def _column(self, seat: int) -> int:
-        """Seats from the observer's own."""
+        """Return the number of a seat, counted from the observer's own."""
         return (seat - self.player) % self.game.num_players
 
     def _write(self, card: str, column: int) -> None:
-        """`card` is there, and so nowhere else."""
+        """Record the place of a card, which excludes all other places."""
         row = self._book[self._index[card]]
         row[:] = -1
         row[column] = 1
 
-    def _put(self, suspect: str, place: Place) -> None:
+    def _place_pawn(self, suspect: str, place: Place) -> None:
         self.places[suspect] = place
         row = self._arrays["pawns"][self.game.deck.suspects.index(suspect)]
         if isinstance(place, str):
@@ -162,13 +165,16 @@ class Notebook(Notes):
     def _dealt(self, event: Dealt) -> None:
         self.open_cards = event.open_cards
         for card in event.open_cards:
+            # An open card has no holder and is not in the envelope.
             self._book[self._index[card]] = -1
 
     def _hand_dealt(self, event: HandDealt) -> None:
         self.hand = event.cards
         rows = [self._index[card] for card in event.cards]
         self._arrays["hand"][rows] = 1
+        # Column 0 is the observer: its hand is known completely, so all other cards are excluded.
         self._book[:, 0] = -1
+        # Own cards are nowhere else; the next line sets the own column back to 1.
         self._book[rows] = -1
         self._book[rows, 0] = 1
 
@@ -180,7 +186,7 @@ class Notebook(Notes):
         self.dice = (event.first, event.second)
 
     def _pawn_moved(self, event: PawnMoved) -> None:
-        self._put(event.suspect, event.place)
+        self._place_pawn(event.suspect, event.place)
 
     def _weapon_moved(self, event: WeaponMoved) -> None:
         weapon = self.game.deck.weapons.index(event.weapon)
@@ -189,6 +195,7 @@ class Notebook(Notes):
     def _suggested(self, event: Suggested) -> None:
         self.suggestion = event.triple
         if self._latest == 0:
+            # The front is reached: the latest suggestions move to the end, once in 3 * HISTORY.
             self._past[3 * HISTORY :] = self._past[:HISTORY]
             self._latest = 3 * HISTORY
         self._latest -= 1
@@ -207,6 +214,7 @@ class Notebook(Notes):
         for player in event.players:
             column = self._column(player)
             for card in self.suggestion:
+                # A seat that cannot refute holds none of the three cards.
                 self._book[self._index[card], column] = -1
 
     def _refuted(self, event: Refuted) -> None:
@@ -225,25 +233,28 @@ class Notebook(Notes):
             self.out.add(event.player)
             self._arrays["out"][self._column(event.player)] = 1
 
-    # What follows from it
+    # Seen cards and conclusions
 
     def seen(self, card: str) -> bool:
-        """Whether this player has seen the card itself: its own, shown to it, or open."""
+        """Return whether this player has seen the card: its own, shown to it, or open."""
         return card in self.hand or card in self.shown or card in self.open_cards
 
     def sheet(self, events: tuple[Event, ...], count: int) -> NDArray[np.bool_]:
-        """Which holders can have each card after the first `count` of `events`.
+        """Return which holders can have each card after the first `count` of `events`.
 
-        Shape (cards, seats + 1), as `CluedoKnowledge.possible`; seats by their own numbers. The
-        latest sheets are kept, and asked for in order each event is taken in once.
+        Shape (cards, seats + 1), as `CluedoKnowledge.possible`; seats by their own numbers, not
+        counted from the observer. Some sheets are cached. With ascending `count` each event is
+        processed once.
         """
         if count not in self._sheets:
+            # Knowledge cannot go back, so an earlier sheet needs a new one from the first event.
             if count < self._logic_read:
                 self._logic_read, self._logic = 0, self._new_logic()
             for event in events[self._logic_read : count]:
                 self._logic.update(event)
             self._logic_read = count
             self._sheets[count] = self._logic.possible()
+            # A dict keeps the order of insertion, so the oldest sheet goes first.
             while len(self._sheets) > SHEETS:
                 del self._sheets[next(iter(self._sheets))]
         return self._sheets[count]
@@ -254,7 +265,7 @@ class Notebook(Notes):
         return CluedoKnowledge(self.game, self.player, "logic")
 
 
-_TAKE_IN: dict[type[Event], Callable[[Notebook, Any], None]] = {
+_RECORDERS: dict[type[Event], Callable[[Notebook, Any], None]] = {
     Dealt: Notebook._dealt,
     HandDealt: Notebook._hand_dealt,
     TurnBegan: Notebook._turn_began,

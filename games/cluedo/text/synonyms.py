@@ -1,4 +1,4 @@
-"""Other words for the cards and moves of Cluedo: the other edition's, shorter and nearby ones."""
+"""Synonyms of cards and actions: names of the other edition, shorter and similar words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from games.cluedo.base import CluedoBase
 
-# The keys are what stands in a card of either edition, and only there.
+# Each key is a part of the name of exactly one card, in either edition.
 SUSPECTS: dict[str, tuple[str, ...]] = {
     "Scarlet": ("Scarlet", "Scarlett", "Scarlette"),
     "Mustard": ("Mustard",),
@@ -52,20 +52,22 @@ END_TURN = (
 
 
 def synonyms(game: CluedoBase) -> dict[str, str]:
-    """Phrase -> the game's own words, for the cards that are in this deck."""
-    found = dict(_cards(game))
+    """Return phrase -> the game's own words, for the cards of this deck."""
+    # Later entries win, so verbs outweigh a card phrase of the same words.
+    phrases_to_own = dict(_card_synonyms(game))
     for own, phrases in (VERBS | (BOARD_VERBS if game.has_board else {})).items():
-        found.update(dict.fromkeys(phrases, own))
-    found.update(dict.fromkeys(END_TURN, "end turn"))
-    return found
+        phrases_to_own.update(dict.fromkeys(phrases, own))
+    phrases_to_own.update(dict.fromkeys(END_TURN, "end turn"))
+    return phrases_to_own
 
 
-def _cards(game: CluedoBase) -> Iterator[tuple[str, str]]:
+def _card_synonyms(game: CluedoBase) -> Iterator[tuple[str, str]]:
+    """Yield pairs of phrase and card."""
     for card in game.deck.cards:
-        for mark, names in SUSPECTS.items():
-            if mark in card:
+        for part, names in SUSPECTS.items():
+            if part in card:
                 yield from ((name, card) for name in names)
                 yield from ((f"{title} {name}", card) for title in TITLES for name in names)
-        for mark, phrases in OBJECTS.items():
-            if mark in card:
+        for part, phrases in OBJECTS.items():
+            if part in card:
                 yield from ((phrase, card) for phrase in phrases)

@@ -1,4 +1,4 @@
-"""The card grid: who is seen to have a card, and who to lack it."""
+"""Data of the card grid: the seats that visibly have or lack each card."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 class Marks:
-    """What a viewer of events has seen of each card: who has it, who lacks it.
+    """Marks of each card and holder, from the events that one viewer has witnessed.
 
-    Holders are numbered like seats; the envelope comes after the last of them.
+    Holders are numbered like seats; the envelope has the next number. Marks show what was seen and
+    the simplest consequences, not everything that follows.
     """
 
     def __init__(self, game: CluedoBase, events: Iterable[Event] = ()) -> None:
@@ -33,20 +34,20 @@ class Marks:
         self.lacks: set[tuple[str, int]] = set()
         self.open_cards: Sequence[str] = ()
         self.out: set[int] = set()
-        """Seats that have made a false accusation."""
+        """Seats with a false accusation."""
         self.suggestion: Sequence[str] = ()
         for event in events:
             self.update(event)
 
     def update(self, event: Event) -> None:
-        """Take in one more event that the viewer witnessed."""
+        """Add one event that the viewer witnessed."""
         match event:
             case Dealt(open_cards=cards):
                 self.open_cards = cards
                 self._lack(cards, range(self.envelope + 1))
             case HandDealt(player, cards):
                 self._place(cards, player)
-                # Who sees a hand sees all of it.
+                # A viewer that sees a hand sees all of it.
                 self._lack([card for card in self.cards if card not in cards], [player])
             case CardShown(player, card=card):
                 self._place((card,), player)
@@ -64,10 +65,14 @@ class Marks:
                 pass
 
     def _lack(self, cards: Sequence[str], holders: Sequence[int]) -> None:
+        """Mark cards as missing from holders."""
         self.lacks.update((card, holder) for card in cards for holder in holders)
 
     def _place(self, cards: Sequence[str], holder: int) -> None:
-        """A card that is somewhere is nowhere else; three unplaced ones are the envelope."""
+        """Place cards with a holder, and so with no other.
+
+        If all but three cards are placed, those three are the envelope.
+        """
         self.has.update((card, holder) for card in cards)
         self._lack(cards, [other for other in range(self.envelope + 1) if other != holder])
         placed = {card for card, _ in self.has}.union(self.open_cards)
@@ -75,11 +80,11 @@ class Marks:
             self._place([card for card in self.cards if card not in placed], self.envelope)
 
     def held_by(self, holder: int) -> list[str]:
-        """The cards that this holder is seen to have, in the order of the deck."""
+        """Return the cards that this holder visibly has, in deck order."""
         return [card for card in self.cards if (card, holder) in self.has]
 
     def sign(self, card: str, holder: int) -> str:
-        """X for a card that is there, - for one that is not, a dot where nothing was seen."""
+        """Return X if the holder has the card, - if not, a dot if it is unknown."""
         if (card, holder) in self.has:
             return "X"
         return "-" if (card, holder) in self.lacks else "."

@@ -1,4 +1,4 @@
-"""Cluedo drawn for a terminal with colours: the card grid, and beside it the board."""
+"""Picture of Cluedo for a terminal with colours: the card grid and, beside it, the board."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from games.cluedo.views.marks import Marks
 
 HAS, LACKS, OPEN = "●", "–", "·"
 SEEN = "Seen so far"
-"""Above the marks: what follows from them is more, and is shown elsewhere."""
+"""Title of the marks. Deductions from them are shown elsewhere."""
 LEGEND = {
-    f"{HAS} ★ {LACKS}": "is here, is in the envelope (E), is not here",
-    f"{OPEN}": "nothing seen of it; the table tells only what was seen and shown",
+    f"{HAS} ★ {LACKS}": "card is here, in the envelope (E), not here",
+    f"{OPEN}": "unknown; the grid shows only cards that were seen or shown",
     "▸": "named in the latest suggestion",
 }
 SUSPECT_COLOURS = ("red", "yellow", "white", "green", "blue", "magenta")
@@ -32,12 +32,18 @@ _COLOURS = {"#": NO_COLOUR, **dict.fromkeys(".123456", CORRIDOR_COLOUR)}
 
 
 def draw(game: CluedoBase, events: Sequence[Event], seat: int | None) -> Picture:
-    """The card grid in two blocks; with a board, the board at its left."""
+    """Return the card grid in two blocks; with a board, the board is at its left.
+
+    Args:
+        game: The game that is drawn.
+        events: The events that the viewer has witnessed.
+        seat: The viewer; None if everything is open.
+    """
     marks = Marks(game, events)
     layout = Table.grid(padding=(0, 1 if game.has_board else 2))
     columns: list[RenderableType] = []
     if game.has_board:
-        columns.append(Board(game, events))
+        columns.append(BoardPicture(game, events))
     left = _block(game, marks, SEEN, game.deck.suspects, game.deck.weapons)
     columns += [left, _block(game, marks, "", game.deck.rooms, ())]
     layout.add_row(*columns)
@@ -49,8 +55,9 @@ def draw(game: CluedoBase, events: Sequence[Event], seat: int | None) -> Picture
 def _block(
     game: CluedoBase, marks: Marks, title: str, first: Sequence[str], second: Sequence[str]
 ) -> RenderableType:
+    """Return one block of the grid: one row per card, one column per holder."""
     holders = range(game.num_players + 1)
-    # Beside the board 54 of 80 columns are left for two blocks of names and marks.
+    # Beside the board, 54 of 80 columns remain for two blocks of names and marks.
     width = 24 - 2 * game.num_players if game.has_board else 15
     pawns = dict(zip(game.deck.suspects, SUSPECT_COLOURS, strict=False)) if game.has_board else {}
     text = Text(no_wrap=True)
@@ -70,7 +77,7 @@ def _block(
 
 
 def _mark(marks: Marks, card: str, holder: int, envelope: bool) -> tuple[str, str]:
-    """The sign of the grid and its style."""
+    """Return the sign of the grid and its style."""
     sign = marks.sign(card, holder)
     if sign == "X":
         return ("★", "bold red") if envelope else (HAS, "bold green")
@@ -78,15 +85,15 @@ def _mark(marks: Marks, card: str, holder: int, envelope: bool) -> tuple[str, st
 
 
 def _short(card: str, width: int, suspect: bool) -> str:
-    """A name that is too long keeps the word that tells: C. Mustard, Billiard R."""
+    """Return the name, shortened if it is too long: C. Mustard, Billiard R."""
     first, _, last = card.partition(" ")
     if len(card) <= width or not last:
         return card[:width]
     return (f"{first[0]}. {last}" if suspect else f"{first} {last[0]}.")[:width]
 
 
-class Board:
-    """The board, a square per half character; without colours, who is where in words."""
+class BoardPicture:
+    """The board, one square per half character; without colours, the places in words."""
 
     def __init__(self, game: CluedoBase, events: Sequence[Event]) -> None:
         self.places: dict[str, Place] = dict(zip(game.deck.suspects, board.STARTS, strict=True))
@@ -102,20 +109,21 @@ class Board:
         return Measurement(board.COLUMNS, board.COLUMNS)
 
     def _in_words(self) -> Text:
-        text = Text("Where the pawns are", style="bold", no_wrap=True)
+        """Return one line per pawn."""
+        text = Text("Places of the pawns", style="bold", no_wrap=True)
         for suspect, place in self.places.items():
             where = place if isinstance(place, str) else _coordinates(place)
             text.append(f"\n{suspect.split()[-1]:<9}{where}"[: board.COLUMNS + 1], style="not bold")
         return text
 
     def _in_colours(self) -> Text:
-        """Two rows of squares in one line of text."""
+        """Return the board with two rows of squares in one line of text."""
         colours = [[_COLOURS.get(square, ROOM_COLOUR) for square in line] for line in board.MAP]
-        guests: dict[str, int] = {}
+        pawns_in_room: dict[str, int] = {}
         for (_, place), colour in zip(self.places.items(), SUSPECT_COLOURS, strict=True):
             if isinstance(place, str):
-                guests[place] = guests.get(place, 0) + 1
-                row, column = _spot(place, guests[place] - 1)
+                pawns_in_room[place] = pawns_in_room.get(place, 0) + 1
+                row, column = _spot(place, pawns_in_room[place] - 1)
             else:
                 row, column = divmod(place, board.COLUMNS)
             colours[row][column] = colour
@@ -135,7 +143,7 @@ def _coordinates(square: int) -> str:
 
 
 def _spot(room: str, number: int) -> tuple[int, int]:
-    """A square inside a room for its first, second, … guest."""
+    """Return row and column of a square inside a room for its first, second, … pawn."""
     letter = board.LETTERS[room]
     squares = [
         (row, column)

@@ -1,15 +1,15 @@
-// The table of Cluedo: with a board the board and beside it the seats; without one, the seats
-// around the envelope. What shapes say stands in words too: a figure has a label, the rest is text.
+// The table of Cluedo: the board with the seats beside it or, without a board, the seats around the
+// envelope. All information in shapes is available as text too: figures have a label.
 //
-// The page's policy allows no style attributes: figures have presentation attributes, and the text
-// around them has a style sheet made by script. Tests hold BOARD against `board.py` and MISTAKE
-// against `comments.py`.
+// The content security policy of the page forbids style attributes. Figures use presentation
+// attributes, and the text around them uses a style sheet that this script creates. Tests compare
+// BOARD with `board.py` and MISTAKE with `comments.py`.
 
-// What the page says of the marks on the slider.
+// Explanation of the marks on the slider.
 export const MISTAKE =
-  "a question that promised less than half of what the best one did, and at least 0.2 bits less; " +
-  "a card shown that gave away at least 0.2 bits more than another one would have; an accusation " +
-  "of something impossible, or before it pays; a turn ended without accusing though the case was " +
+  "a question with less than half the expected bits of the best one, and at least 0.2 bits less; " +
+  "a shown card that gave at least 0.2 bits more than another one; an accusation of an impossible " +
+  "envelope, or before it pays; a turn that ended without an accusation although the case was " +
   "certain.";
 
 export const BOARD = {
@@ -68,7 +68,7 @@ const FLOORS = {
 const INK = "#22201d";
 const WALL = "#4a3a2c";
 const MARKED = "#f0e442";
-// The palette of Okabe and Ito, and which ink is readable on each colour.
+// The palette of Okabe and Ito, with a readable ink for each colour.
 const PAWNS = [
   { fill: "#d55e00", ink: "#000000" },
   { fill: "#e69f00", ink: "#000000" },
@@ -79,7 +79,7 @@ const PAWNS = [
 ];
 const FONT = "system-ui, sans-serif";
 
-// In the order of the deck, in a box of 24 by 24.
+// Paths in the order of the deck, in a box of 24 by 24.
 const WEAPONS = [
   "M12 2c2.6 2.8 2.6 4.8 0 6c-2.6-1.2-2.6-3.2 0-6zM10 9.5h4v8h3v3.5h-10v-3.5h3z",
   "M20.5 3.5l-1.2 5l-7 7l-3.8-3.8l7-7zM6.5 11.5l6 6l-1.5 1.5l-2.2-2.2l-4 4l-1.6-1.6l4-4l-2.2-2.2z",
@@ -146,16 +146,16 @@ const STYLE = `
 }`;
 let sheet = null;
 
-function wearStyle() {
+function addStyleSheet() {
   if (sheet) return;
   sheet = new CSSStyleSheet();
   sheet.replaceSync(STYLE);
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 }
 
-// Names and what has been seen
+// Names and seen cards
 
-// Of each suspect's last name, as many letters as tell it from the others: S, M, W, G, Pe, Pl.
+// The first letters of each suspect's last name, enough to be unique: S, M, W, G, Pe, Pl.
 function initials(suspects) {
   const names = suspects.map((suspect) => suspect.split(" ").at(-1));
   return names.map((name) => {
@@ -164,7 +164,7 @@ function initials(suspects) {
   });
 }
 
-// The cards that a seat, or the envelope, has (sign X) or lacks (sign -), as the viewer saw it.
+// The cards that a seat or the envelope has (sign X) or lacks (sign -), as far as the viewer saw.
 function cardsWith(scene, holder, sign) {
   return scene.deck.flat().filter((_, row) => scene.marks[row][holder] === sign);
 }
@@ -229,7 +229,7 @@ function envelopeShapes(s, known) {
     s("rect", { x: 1, y: 1, width: 62, height: 42, rx: 4, fill: "#efe2c0", stroke: INK }),
     s("path", { d: "M2 3L32 25L62 3", fill: "none", stroke: INK, "stroke-width": 1.5 }),
     s("circle", { cx: 32, cy: 24, r: 10, fill: known ? MARKED : "#a03020", stroke: INK }),
-    // Open, or sealed: what follows from what was seen is the grid's to say.
+    // Open or sealed; deductions are shown by the grid of the page, not here.
     s("path", {
       d: known ? "M27 24.5l3.5 3.5l6.5 -7.5" : "M27 21h10M27 24h10M27 27h10", fill: "none",
       stroke: known ? INK : "#e9b4a8", "stroke-width": known ? 2.5 : 1.5,
@@ -249,14 +249,14 @@ const ROOMS = Object.fromEntries(Object.entries(BOARD.letters).map(([room, lette
   return [room, { letter, squares, doors: BOARD.doors[room].map((door) => doorOf(letter, door)) }];
 }));
 
-// The way from the square outside a door into the room, as a step.
+// The step from the square outside a door into the room.
 function doorOf(letter, [row, column]) {
   const steps = [[1, 0], [-1, 0], [0, 1], [0, -1]];
   const step = steps.find(([down, right]) => squareAt(row + down, column + right) === letter);
   return { row, column, down: step[0], right: step[1] };
 }
 
-// Where a room's name, weapons and pawns go.
+// Positions of the name, the weapons and the pawns of a room.
 function middleOf(room) {
   const { squares } = ROOMS[room];
   const columns = squares.map(([, column]) => column);
@@ -315,7 +315,7 @@ function starts(s) {
     })) : [])));
 }
 
-// A trapdoor in the room's outer corner.
+// A trapdoor in the outer corner of the room.
 function passage(s, room) {
   const { squares } = ROOMS[room];
   const outer = ([row, column]) => Math.abs(row - 12) + Math.abs(column - 11.5);
@@ -351,7 +351,7 @@ function roomName(s, room) {
   }, room);
 }
 
-// In a room the pawns stand in a row.
+// Pawns in a room form a row.
 function pawnSpots(pawns) {
   return pawns.map((place, suspect) => {
     if (typeof place === "number") {
@@ -386,7 +386,7 @@ function weaponTokens({ s }, scene) {
   });
 }
 
-// From where a pawn stood one ply earlier, a bent line, so that it does not hide what it passes.
+// A line from the place of a pawn one ply earlier; it is bent, so that it hides less.
 function trail({ s }, start, end) {
   const bend = {
     x: (start.x + end.x - (end.y - start.y) / 3) / 2,
@@ -431,7 +431,7 @@ function pawns(context, scene) {
   });
 }
 
-// Of the nine spots of a die, row by row.
+// The numbers of the visible spots among the nine of a die, row by row.
 const PIPS = [[4], [0, 8], [0, 4, 8], [0, 2, 6, 8], [0, 2, 4, 6, 8], [0, 2, 3, 5, 6, 8]];
 
 function die(s, x, y, number) {
@@ -443,7 +443,7 @@ function die(s, x, y, number) {
   );
 }
 
-// The stairs in the middle, with the envelope and the dice on them.
+// The stairs in the middle, with the envelope and the dice.
 function stairs(s, scene, players) {
   const known = cardsWith(scene, players, "X").length > 0;
   const text = (y, words) => s("text", {
@@ -516,7 +516,7 @@ function badges({ h, seat }, scene, holder) {
   }, word));
 }
 
-// The cards of a hand that were not seen, and how many are seen not to be among them.
+// The unseen cards of a hand, and the number of cards that the hand is known to lack.
 function unseen(context, scene, holder, seen) {
   const count = (scene.sizes[holder] ?? 0) - seen;
   if (count <= 0) return [];
@@ -544,7 +544,7 @@ function seatPanel(context, scene, holder) {
 function answers({ h, seats }, { unable, refuter, shown }) {
   const lines = unable.map((seat) => `${seats[seat]} has none of them.`);
   if (refuter !== null) lines.push(`${seats[refuter]} shows ${shown ?? "a card"}.`);
-  else if (unable.length === seats.length - 1) lines.push("Nobody can refute it.");
+  else if (unable.length === seats.length - 1) lines.push("No player can refute it.");
   return h("ul", {}, ...lines.map((line) => h("li", {}, line)));
 }
 
@@ -555,7 +555,7 @@ function three(context, scene, cards, shown) {
   }, sign(context, scene, card, 34), card)));
 }
 
-// What lies on the table: the accusation or the suggestion of this turn.
+// The accusation or the suggestion of this turn.
 function call(context, scene) {
   const { h, seats } = context;
   const { accusation, suggestion } = scene;
@@ -593,12 +593,12 @@ function turnLine({ h, seats }, scene) {
   return h("p", {}, scene.turn ? `Turn ${scene.turn}${whose}${dice}` : "Before the deal");
 }
 
-// Where cards are face down, the grid may be certain of them all the same.
+// Cards may be face down here although the grid is certain of them.
 function legend({ h, seats, seat }, scene) {
   if (seat === null || cardsWith(scene, seats.length, "X").length || !scene.turn) return [];
   return [h("p", { class: "cluedo-small cluedo-legend" },
-    `What ${seats[seat]} has seen, not what follows from it: the grid has that. ` +
-    "Not here: cards seen elsewhere, or that could not be shown.")];
+    `Cards that ${seats[seat]} has seen. Deductions are shown in the grid. ` +
+    "Not here: cards seen elsewhere, or cards that could not be shown.")];
 }
 
 function withBoard(context, scene) {
@@ -635,7 +635,7 @@ function around(context, scene) {
 }
 
 export function draw(scene, context) {
-  wearStyle();
+  addStyleSheet();
   const table = scene.pawns ? withBoard(context, scene) : around(context, scene);
   return context.h("div", { class: "cluedo", role: "group", "aria-label": "The table" }, table);
 }

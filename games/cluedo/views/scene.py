@@ -1,4 +1,4 @@
-"""What a page draws of Cluedo: the board or the table, the hands as far as they have been seen."""
+"""Scene of Cluedo for a web page: the board or the table, and the visible cards of each hand."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from games.cluedo.views.marks import Marks
 
 
 class SuggestionJson(TypedDict):
-    """The suggestion of this turn and how it was answered so far."""
+    """The suggestion of this turn and its answers so far."""
 
     player: int
     cards: list[str]
     """Suspect, weapon, room."""
     unable: list[int]
-    """Who has none of the three, in the order asked."""
+    """Seats that have none of the three cards, in the order asked."""
     refuter: int | None
-    """Who shows a card, or is about to."""
+    """The seat that shows a card, or will show one next."""
     shown: str | None
-    """Which, once it is shown, if the viewer sees it."""
+    """The card, after it was shown, if the viewer sees it."""
 
 
 class AccusationJson(TypedDict):
-    """The last accusation, until the game has gone on from it."""
+    """The latest accusation, until another action follows."""
 
     player: int
     cards: list[str]
@@ -48,32 +48,32 @@ class AccusationJson(TypedDict):
 
 
 class CluedoSceneJson(TypedDict):
-    """The table. Squares of the board are numbered row by row, rooms go by their names."""
+    """The table. Squares of the board are numbered row by row; rooms are given by name."""
 
     deck: list[list[str]]
     """Suspects, weapons, rooms."""
     marks: list[str]
-    """A row for each card, a character for each seat and the envelope: see `Marks.sign`."""
+    """One string per card: one character per seat and one for the envelope, see `Marks.sign`."""
     sizes: list[int]
-    """Cards in each hand."""
+    """Number of cards in each hand."""
     open: list[str]
     out: list[int]
     turn: int
-    """0 before the first."""
+    """Number of the turn; 0 before the first."""
     player: int | None
-    """Whose turn it is."""
+    """The player in turn."""
     suggestion: SuggestionJson | None
     accusation: AccusationJson | None
     dice: NotRequired[list[int] | None]
-    """This and the following only with a board."""
+    """Present only with a board, like the following two."""
     pawns: NotRequired[list[Place]]
-    """Where each suspect is."""
+    """The place of each suspect's pawn."""
     weapons: NotRequired[dict[str, str]]
-    """The rooms that weapons have been brought to; the others lie beside the board."""
+    """The room of each weapon that was moved; the others lie beside the board."""
 
 
 class CluedoScene:
-    """The table as one viewer sees it."""
+    """The table as one viewer sees it, updated event by event."""
 
     module: ClassVar[Path] = Path(__file__).with_suffix(".js")
 
@@ -92,13 +92,13 @@ class CluedoScene:
             self.pawns = dict(zip(game.deck.suspects, board.STARTS, strict=True))
 
     def update(self, event: Event) -> None:
-        """Take in one more event that the viewer witnessed."""
+        """Add one event that the viewer witnessed."""
         self.marks.update(event)
         match event:
             case Dealt(hand_sizes=sizes):
                 self.sizes = sizes
             case TurnBegan(player, turn):
-                self._begin_turn(player, turn)
+                self._start_turn(player, turn)
             case DiceThrown(_, first, second):
                 self.dice = (first, second)
                 self.accusation = None
@@ -115,14 +115,15 @@ class CluedoScene:
             case _:
                 pass
 
-    def _begin_turn(self, player: int, turn: int) -> None:
-        """A false accusation ends the turn by itself, so it stays in sight in the next one."""
+    def _start_turn(self, player: int, turn: int) -> None:
+        """Start a turn. A false accusation ends its turn, so it stays visible in the next one."""
         if self.accusation is not None and self.accusation["turn"] < turn - 1:
             self.accusation = None
         self.player, self.turn = player, turn
         self.suggestion = self.dice = None
 
     def _suggest(self, event: Suggested | Unable | Refuted | CardShown) -> None:
+        """Update the suggestion and its answers."""
         if isinstance(event, Suggested):
             self.accusation = None
             self.suggestion = SuggestionJson(
@@ -139,7 +140,7 @@ class CluedoScene:
                 self.suggestion["shown"] = card
 
     def to_json(self) -> CluedoSceneJson:
-        """The table now."""
+        """Return the current table."""
         game, sign = self.game, self.marks.sign
         holders = range(game.num_players + 1)
         scene = CluedoSceneJson(
@@ -160,5 +161,8 @@ class CluedoScene:
         return scene
 
     def _suggestion_json(self) -> SuggestionJson | None:
-        """A copy: the answers come in later. Their list is never changed, only replaced."""
+        """Return a copy, because later answers change the suggestion.
+
+        A shallow copy suffices: the lists are replaced, never changed.
+        """
         return None if self.suggestion is None else self.suggestion.copy()

@@ -1,6 +1,7 @@
-"""Games of the starting policy beside games of the trained one: what the learner decided, and why.
+"""Games of the starting policy beside games of the trained one: the learner's decisions.
 
-Everything in a replay may be hostile; it is shown as text, and what cannot be read is named.
+The content of a replay is not trusted. It is shown as text, and a file that cannot be read is
+named with the reason.
 """
 
 from __future__ import annotations
@@ -11,70 +12,67 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from arena import ArenaError, Decision, Event, Replay, read_replay
+from arena import ArenaError, Decision, Replay, read_replay
 from arena.core.action import CHANCE
-from replays.tui.frame import Beliefs, Moment
-from trainers.runs.figures import clean
+from arena.core.text import printable
 
-LEARNER = "policy:"
-"""What the SPEC of a seat that learns begins with."""
-MOST_PAIRS = 4
-MOST_FILES = 40
-"""Replays of a folder that are looked at."""
-LONGEST = 160
-"""Characters of a reply, or of a sentence of table talk."""
-MOST_DECISIONS = 60
+LEARNER_PREFIX = "policy:"
+"""Prefix of the SPEC of a seat that learns."""
+MAX_PAIRS = 4
+MAX_FILES = 40
+"""Replays of a folder that are read."""
+MAX_CHARACTERS = 160
+"""Length of a reply, or of a sentence of table talk."""
+MAX_DECISIONS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class TranscriptLine:
     """One decision of the learner."""
 
     turn: int
     action: str
     note: str = ""
-    """That the reply was no legal action, or that a fallback was played."""
+    """Note on an illegal reply or a fallback."""
     heard: list[str] = field(default_factory=list)
-    """What the learner witnessed after it, in the same turn."""
+    """Events that the learner observed afterwards, in the same turn."""
     bits: float | None = None
-    """Its uncertainty then, if the game can say what a perfect reasoner would know."""
+    """Entropy of the exact posterior of its seat before the decision, if the game has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """One game, as the learner lived it."""
+    """One game from the learner's seat."""
 
     path: Path
     link: str
     """Relative to the run's folder."""
     title: str
     result: str = ""
-    decisions: Sequence[Decided] = ()
-    cut: bool = False
-    """Whether there are more decisions than are shown."""
+    decisions: Sequence[TranscriptLine] = ()
+    truncated: bool = False
+    """True if the replay has more decisions."""
     fault: str = ""
-    """Why there is nothing to show, or not all."""
+    """Reason why the game cannot be shown completely."""
 
     @property
     def command(self) -> str:
-        return clean(f"arena replay {shlex.quote(str(self.path))}")
+        """The command that opens the replay."""
+        return printable(f"arena replay {shlex.quote(str(self.path))}")
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """The same deal, before and after; one of them may be missing."""
+class TranscriptPair:
+    """The same deal before and after training. One of the two may be missing."""
 
     title: str
     before: Transcript | None
     after: Transcript | None
 
 
-NOBODY = Transcript(Path(), "", "")
-
-
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A file of a folder: a replay, or why it is none."""
+class ReplayFile:
+    """A file with its replay, or with the reason why it cannot be read."""
 
     path: Path
     replay: Replay | None
@@ -82,66 +80,73 @@ class Found:
 
     @property
     def deal(self) -> str:
-        """What two replays share if they are the same deal with the same seat to play."""
+        """Key that two replays share if they have the same deal and the same learning seat."""
         if self.replay is None:
             return f"file {self.path.name}"
         header = self.replay.header
         return f"{header.game} {header.options} {header.seed} {learner_of(self.replay)}"
 
 
-def pairs_of(run: Path) -> list[Pair]:
-    """The first games of `replays/before` and `replays/after` in the run's folder, deal by deal."""
-    before, after = ({f.deal: f for f in _found(run / "replays" / w)} for w in ("before", "after"))
-    # Deals that both played come first: only they compare like with like.
-    deals = sorted(dict.fromkeys([*before, *after]), key=lambda d: not (d in before and d in after))
+def transcript_pairs(run: Path) -> list[TranscriptPair]:
+    """Pair the first games of `replays/before` and `replays/after` in the run's folder by deal."""
+    before, after = (
+        {file.deal: file for file in _replay_files(run / "replays" / when)}
+        for when in ("before", "after")
+    )
+    # Deals that both policies played come first: only these are a comparison.
+    deals = sorted(
+        dict.fromkeys([*before, *after]), key=lambda deal: not (deal in before and deal in after)
+    )
     pairs = []
-    for deal in deals[:MOST_PAIRS]:
-        first = transcript(before[deal], run) if deal in before else None
-        second = transcript(after[deal], run) if deal in after else None
-        pairs.append(Pair((first or second or NOBODY).title, first, second))
+    for deal in deals[:MAX_PAIRS]:
+        first, second = (
+            transcript(files[deal], run) if deal in files else None for files in (before, after)
+        )
+        shown = first or second
+        pairs.append(TranscriptPair(shown.title if shown else "", first, second))
     return pairs
 
 
-def _found(folder: Path) -> Iterator[Found]:
+def _replay_files(folder: Path) -> Iterator[ReplayFile]:
     try:
-        files = sorted(path for path in folder.glob("*.jsonl") if path.is_file())
+        paths = sorted(path for path in folder.glob("*.jsonl") if path.is_file())
     except OSError:
         return
-    for path in files[:MOST_FILES]:
+    for path in paths[:MAX_FILES]:
         try:
-            yield Found(path, read_replay(path))
+            yield ReplayFile(path, read_replay(path))
         except ArenaError as error:
-            yield Found(path, None, str(error))
+            yield ReplayFile(path, None, str(error))
 
 
 def learner_of(replay: Replay) -> int | None:
-    """The first seat that learns."""
-    seats = (n for n, spec in enumerate(replay.header.players) if spec.startswith(LEARNER))
-    return next(seats, None)
+    """Return the first seat that learns."""
+    specs = enumerate(replay.header.players)
+    return next((seat for seat, spec in specs if spec.startswith(LEARNER_PREFIX)), None)
 
 
-def transcript(found: Found, run: Path) -> Transcript:
-    """The learner's game; what is wrong with it is said in its `fault`."""
-    path, replay = found.path, found.replay
+def transcript(file: ReplayFile, run: Path) -> Transcript:
+    """Return the learner's game. Problems of the file are reported in `fault`."""
+    path, replay = file.path, file.replay
     link = "/".join(quote(part) for part in path.relative_to(run).parts)
     if replay is None:
-        return Transcript(path, link, path.name, fault=found.fault)
+        return Transcript(path, link, path.name, fault=file.fault)
     title, seat = f"seed {replay.header.seed}", learner_of(replay)
     if seat is None:
-        return Transcript(path, link, title, fault=f"no seat's SPEC begins with {LEARNER}")
-    fault, decisions = replay.notice or "", []
+        return Transcript(path, link, title, fault=f"no SPEC starts with {LEARNER_PREFIX}")
+    fault, decisions = replay.notice or "", list[TranscriptLine]()
     try:
-        for decided in _decisions(replay, seat):
-            decisions.append(decided)
-    except ArenaError as error:  # What was read up to there is worth seeing.
+        for decision in _decisions(replay, seat):
+            decisions.append(decision)
+    except ArenaError as error:  # The decisions before the error are kept.
         fault = str(error)
     return Transcript(
         path,
         link,
         f"{title}, seat {seat}",
         _result(replay, seat),
-        decisions[:MOST_DECISIONS],
-        len(decisions) > MOST_DECISIONS,
+        decisions[:MAX_DECISIONS],
+        len(decisions) > MAX_DECISIONS,
         fault,
     )
 
@@ -150,49 +155,56 @@ def _result(replay: Replay, seat: int) -> str:
     outcome = replay.outcome
     if outcome is None:
         return "unfinished"
-    who = {seat: "won", None: "nobody won"}.get(outcome.winner, f"lost to seat {outcome.winner}")
-    return f"{who} after {outcome.turns} turns: {outcome.reason}"
+    results = {seat: "won", None: "no winner"}
+    result = results.get(outcome.winner, f"lost to seat {outcome.winner}")
+    return f"{result} after {outcome.turns} turns: {outcome.reason}"
 
 
-def _decisions(replay: Replay, seat: int) -> Iterator[Decided]:
-    """A decision with what the learner heard until it acted again, or the turn was over.
+def _decisions(replay: Replay, seat: int) -> Iterator[TranscriptLine]:
+    """Yield each decision with the events until the next decision or the end of the turn.
 
-    A move that was forced is left out: nobody asked the model for it.
+    Forced moves are left out, since the model is not asked for them.
     """
     game = replay.make_game()
-    beliefs, log = Beliefs(game), list[Event]()
-    current: Decided | None = None
+    knowledge = game.knowledge(seat)
+    current: TranscriptLine | None = None
     forced = False
-    for walked in replay.walk():
-        ply, turn = walked.ply, walked.turn_before
+    observed_any = False
+    for position in replay.walk():
+        ply, turn = position.ply, position.turn_before
         decides = ply.player == seat and not forced
-        bits = beliefs.bits(seat, Moment(game, turn, (), log, len(log))) if decides else None
-        log.extend(ply.events)
-        heard = [_shortened(game.narrate(event)) for event in ply.events if event.seen_by(seat)]
+        # Before the update: the entropy at the time of the decision.
+        bits = knowledge.entropy() if decides and knowledge and observed_any else None
+        observed = [event for event in ply.events if event.seen_by(seat)]
+        observed_any = observed_any or bool(ply.events)
+        if knowledge:
+            for event in observed:
+                knowledge.update(event)
+        heard = [_shortened(game.narrate(event)) for event in observed]
         if decides:
             if current:
                 yield current
             action = _shortened(str(ply.decision.action))
-            current = Decided(turn, action, _note(ply.decision), heard, bits)
+            current = TranscriptLine(turn, action, _note(ply.decision), heard, bits)
         elif current and ply.player != CHANCE and turn == current.turn:
             current.heard.extend(heard)
-        forced = len(walked.state.legal_actions(seat)) == 1
+        # The position after this ply is the one before the seat's next decision.
+        forced = len(position.state.legal_actions(seat)) == 1
     if current:
         yield current
 
 
 def _note(decision: Decision) -> str:
-    """What went wrong with the reply, if anything did."""
+    """Return a note if the first reply was not a legal action."""
     if decision.failure:
-        return f"a fallback was played: {_shortened(decision.failure)}"
+        return f"fallback: {_shortened(decision.failure)}"
     attempts = decision.details.get("attempts")
-    replies = attempts if isinstance(attempts, list) else []
-    wrong = [each for each in replies if isinstance(each, dict) and each.get("failure")]
-    if not wrong:
-        return ""
-    return f"first answered “{_shortened(str(wrong[0].get('reply', '')))}”, which was not legal"
+    for attempt in attempts if isinstance(attempts, list) else ():
+        if isinstance(attempt, dict) and attempt.get("failure"):
+            return f"first reply “{_shortened(str(attempt.get('reply', '')))}”: not a legal action"
+    return ""
 
 
 def _shortened(text: str) -> str:
-    text = " ".join(clean(text).split())
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    text = " ".join(printable(text).split())
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"

@@ -1,1 +1,1 @@
-"""What the terminal viewer shows beside the table: a panel is a function of a `View`."""
+"""Panels of the terminal viewer, one module each."""

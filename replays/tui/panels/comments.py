@@ -1,63 +1,74 @@
-"""What exact knowledge says of the moves, in words."""
+"""Panel of the comments on the plies so far."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from replays.analysis.documents import CommentJson
-from replays.tui.panels.view import Marked, View, heading, hint, legible
+from replays.tui.panels.base import (
+    COMPUTING,
+    MarkedText,
+    PanelContext,
+    heading,
+    hint,
+    printable_lines,
+)
 
-JUDGING = "judging …"
-MOST = 50
-"""Comments that are listed: the newest ones."""
+MAX_COMMENTS = 50
+"""Number of comments that are listed, the newest ones."""
 
 
-def here(comments: Iterable[CommentJson], position: int) -> list[CommentJson]:
-    """Those that judge the last ply, or have just been found out; none before its time.
+def comments_at(comments: Iterable[CommentJson], position: int) -> list[CommentJson]:
+    """Return the comments that judge the last ply, or have just become visible.
 
-    Mistakes come first: where there is little room, they are what must be seen.
+    Mistakes come first, because there may be room for a few lines only.
     """
-    found = [
-        each
-        for each in comments
-        if each["found"] <= position and position in (each["ply"] + 1, each["found"])
+    current = [
+        comment
+        for comment in comments
+        if comment["visible_from"] <= position
+        and position in (comment["ply"] + 1, comment["visible_from"])
     ]
-    return sorted(found, key=lambda each: (not each["mistake"], each["ply"]))
+    return sorted(current, key=lambda comment: (not comment["mistake"], comment["ply"]))
 
 
-def in_words(comment: CommentJson) -> RenderableType:
-    """With a mark that needs no colour."""
-    wrong = comment["mistake"]
-    whose = f"seat {comment['player']}, ply {comment['ply'] + 1}: "
-    words = Text(f"mistake of {whose}" if wrong else whose, style="bold red" if wrong else "dim")
-    words.append(legible(comment["text"]), style="not bold default" if wrong else "not dim")
-    return Marked("!", "bold red", words) if wrong else Marked("·", "dim", words)
+def draw_comment(comment: CommentJson) -> RenderableType:
+    """Return a comment; the mark of a mistake is legible without colour."""
+    mistake = comment["mistake"]
+    author = f"seat {comment['player']}, ply {comment['ply'] + 1}: "
+    label = f"mistake of {author}" if mistake else author
+    text = Text(label, style="bold red" if mistake else "dim")
+    text.append(
+        printable_lines(comment["text"]), style="not bold default" if mistake else "not dim"
+    )
+    return MarkedText("!", "bold red", text) if mistake else MarkedText("·", "dim", text)
 
 
-def now(view: View) -> list[RenderableType]:
-    """The comments of this position, or that they are being looked for."""
-    found = view.findings.comments(view.seat)
-    shown: list[RenderableType] = [in_words(each) for each in here(found.value, view.position)]
-    judged = found.complete or any(each["found"] > view.position for each in found.value)
-    return shown if judged else [*shown, hint(JUDGING)]
+def current_comments(context: PanelContext) -> list[RenderableType]:
+    """Return the comments of this position, or a remark that they are not complete yet."""
+    comments = context.analysis.comments(context.seat)
+    position = context.position
+    drawn = [draw_comment(comment) for comment in comments_at(comments.value, position)]
+    # A comment that is visible only later implies that this position is complete.
+    complete = comments.complete or any(
+        comment["visible_from"] > position for comment in comments.value
+    )
+    return drawn if complete else [*drawn, hint(COMPUTING)]
 
 
-def comments(view: View) -> RenderableType:
-    """All up to here, the newest first."""
-    found = view.findings.comments(view.seat)
-    until = [each for each in found.value if each["found"] <= view.position]
-    mistakes = sum(each["mistake"] for each in until)
-    more = "" if found.complete else f" · {JUDGING}"
-    title = heading("Comments so far", f": {len(until)}, mistakes: {mistakes}{more}")
-    if not until and found.complete:
-        return Group(title, hint("Nothing is to be said of the moves up to here."))
-    newest = sorted(until, key=lambda each: each["ply"])[: -MOST - 1 : -1]
-    left = len(until) - len(newest)
-    return Group(title, *map(in_words, newest), *_earlier(left))
-
-
-def _earlier(count: int) -> Sequence[Text]:
-    return [hint(f"and {count:,} earlier ones")] if count else []
+def comments_panel(context: PanelContext) -> RenderableType:
+    """Return all comments until this position, the newest first."""
+    comments = context.analysis.comments(context.seat)
+    visible = [each for each in comments.value if each["visible_from"] <= context.position]
+    mistakes = sum(comment["mistake"] for comment in visible)
+    progress = "" if comments.complete else f" · {COMPUTING}"
+    title = heading("Comments so far", f": {len(visible)}, mistakes: {mistakes}{progress}")
+    if not visible and comments.complete:
+        return Group(title, hint("There are no comments up to this position."))
+    newest = sorted(visible, key=lambda comment: comment["ply"])[: -MAX_COMMENTS - 1 : -1]
+    earlier = len(visible) - len(newest)
+    remark = [hint(f"and {earlier:,} earlier comments")] if earlier else []
+    return Group(title, *map(draw_comment, newest), *remark)

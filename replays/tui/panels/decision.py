@@ -1,16 +1,16 @@
-"""How a move came about: what a model answered, what it believed, what it had been sent."""
+"""Panel of the last decision: answers of the model, beliefs, prompts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from pydantic import JsonValue
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from arena import Json
 from replays.analysis.documents import (
     AttemptJson,
     BeliefJson,
@@ -18,74 +18,83 @@ from replays.analysis.documents import (
     MessageJson,
     TokenJson,
 )
-from replays.tui.panels.view import SEEKING, Marked, View, cut, heading, hint, legible
+from replays.tui.panels.base import (
+    COMPUTING,
+    MarkedText,
+    PanelContext,
+    cut,
+    heading,
+    hint,
+    printable_lines,
+)
 
-MOST_OTHER = 2_000
-"""Characters of whatever else an agent noted."""
-
-
-def decision(view: View) -> RenderableType:
-    """Of the ply that led here."""
-    if view.position == 0:
-        return hint("Nothing has been decided yet.")
-    found = view.findings.decision(view.position - 1, view.seat)
-    if found.value is None:
-        return hint(_nothing(view) if found.complete else SEEKING)
-    return Group(*_parts(view, found.value))
+MAX_OTHER = 2_000
+"""Characters of the other details that an agent recorded."""
 
 
-def _nothing(view: View) -> str:
-    if view.seat is None:
-        return f"Chance moved here. ]: on to the next move of seat {view.focus}"
-    return f"This was no move of seat {view.seat}. ]: on to its next one"
+def decision_panel(context: PanelContext) -> RenderableType:
+    """Return the decision of the ply that led to this position."""
+    if context.position == 0:
+        return hint("The game has not started.")
+    decision = context.analysis.decision(context.position - 1, context.seat)
+    if decision.value is not None:
+        return Group(*_sections(context, decision.value))
+    if not decision.complete:
+        return hint(COMPUTING)
+    if context.seat is None:
+        return hint(f"A chance move. ]: the next move of seat {context.focus}")
+    return hint(f"This was not a move of seat {context.seat}. ]: its next move")
 
 
-def _parts(view: View, made: DecisionJson) -> Iterator[RenderableType]:
-    choices = len(made["legal"]) + made["more_legal"]
-    seconds = "" if made["seconds"] is None else f" · {made['seconds']:.2f} s"
-    more = f" · one of {choices:,} legal moves{seconds}"
-    seat = f"seat {view.name(made['player'])}"
-    yield heading(f"Ply {made['ply'] + 1}, {seat}: {legible(made['action'])}", more)
-    if made["failure"] is not None:
-        words = legible(cut(f"a fallback was played: {made['failure']}"))
-        yield Marked("!", "bold red", Text(words))
-    attempts = made["attempts"]
+def _sections(context: PanelContext, decision: DecisionJson) -> Iterator[RenderableType]:
+    choices = len(decision["legal"]) + decision["more_legal"]
+    seconds = "" if decision["seconds"] is None else f" · {decision['seconds']:.2f} s"
+    detail = f" · one of {choices:,} legal actions{seconds}"
+    seat = f"seat {context.name(decision['player'])}"
+    yield heading(
+        f"Ply {decision['ply'] + 1}, {seat}: {printable_lines(decision['action'])}", detail
+    )
+    if decision["failure"] is not None:
+        failure = printable_lines(cut(f"a fallback was played: {decision['failure']}"))
+        yield MarkedText("!", "bold red", Text(failure))
+    attempts = decision["attempts"]
     if not attempts:
-        yield hint("No request to a model is noted.")
+        yield hint("There is no record of a request to a model.")
     for number, attempt in enumerate(attempts, start=1):
-        yield from _answer(attempt, f"Attempt {number} of {len(attempts)}")
-    if made["more_attempts"]:
-        yield hint(f"and {made['more_attempts']:,} further attempts")
-    yield from _beliefs(made["beliefs"])
+        yield from _draw_answer(attempt, f"Attempt {number} of {len(attempts)}")
+    if decision["more_attempts"]:
+        yield hint(f"and {decision['more_attempts']:,} more attempts")
+    yield from _draw_beliefs(decision["beliefs"])
     for number, attempt in enumerate(attempts, start=1):
         yield Text()
-        yield heading(f"Sent in attempt {number}", ": + new, - gone since its last request")
-        yield from _request(attempt)
-    yield from _other(made["other"])
+        yield heading(f"Prompt of attempt {number}", ": + added, - removed since the last request")
+        yield from _draw_prompt(attempt)
+    yield from _draw_other(decision["other"])
 
 
-def _answer(attempt: AttemptJson, title: str) -> Iterator[RenderableType]:
+def _draw_answer(attempt: AttemptJson, title: str) -> Iterator[RenderableType]:
     yield Text()
     failure = attempt["failure"]
     if failure is None:
         yield heading(f"{title}: accepted")
     else:
-        yield Text(f"! {title}: {legible(failure)}", style="bold red")
-    yield Text(legible(" · ".join(_figures(attempt))), style="dim")
+        yield Text(f"! {title}: {printable_lines(failure)}", style="bold red")
+    yield Text(printable_lines(" · ".join(_figures(attempt))), style="dim")
     if attempt["excerpt"]:
-        yield Text(f"At fault: {legible(cut(attempt['excerpt']))}")
+        yield Text(f"Failed at: {printable_lines(cut(attempt['excerpt']))}")
     if attempt["cause"]:
-        yield Text(f"Cause: {legible(cut(attempt['cause']))}")
-    for name in ("reasoning", "reply", "refusal"):
-        text = str(attempt[name])
+        yield Text(f"Cause: {printable_lines(cut(attempt['cause']))}")
+    # In the order in which a model produces them; an empty reply is shown as well.
+    texts = {"reasoning": attempt["reasoning"], "reply": attempt["reply"]}
+    for name, text in {**texts, "refusal": attempt["refusal"]}.items():
         if text.strip() or name == "reply":
             yield Text(f"{name.capitalize()}:", style="bold dim")
-            yield _quoted(text or "(empty)")
-    yield from _tokens(attempt["tokens"])
+            yield _indented(text or "(empty)")
+    yield from _draw_tokens(attempt["tokens"])
 
 
 def _figures(attempt: AttemptJson) -> Iterator[str]:
-    yield attempt["model"] or "a model without a name"
+    yield attempt["model"] or "unnamed model"
     if attempt["policy_version"] is not None:
         yield f"policy version {attempt['policy_version']}"
     yield f"{attempt['prompt_tokens']:,} tokens in, {attempt['completion_tokens']:,} out"
@@ -96,11 +105,11 @@ def _figures(attempt: AttemptJson) -> Iterator[str]:
         yield f"finish {attempt['finish_reason']}"
     if attempt["cached"]:
         yield "from the cache"
-    given = [f"{name} {value}" for name, value in attempt["sampling"].items() if value]
-    yield from map(cut, given)
+    sampling = [f"{name} {value}" for name, value in attempt["sampling"].items() if value]
+    yield from map(cut, sampling)
 
 
-def _tokens(tokens: Sequence[TokenJson]) -> Iterator[RenderableType]:
+def _draw_tokens(tokens: Sequence[TokenJson]) -> Iterator[RenderableType]:
     if tokens:
         logprobs = [token["logprob"] for token in tokens]
         mean, lowest = sum(logprobs) / len(logprobs), min(logprobs)
@@ -110,51 +119,51 @@ def _tokens(tokens: Sequence[TokenJson]) -> Iterator[RenderableType]:
         )
 
 
-def _quoted(text: str) -> RenderableType:
-    return Padding(Text(legible(cut(text.strip("\n")))), (0, 0, 0, 2))
+def _indented(text: str) -> RenderableType:
+    return Padding(Text(printable_lines(cut(text.strip("\n")))), (0, 0, 0, 2))
 
 
-def _beliefs(beliefs: Sequence[BeliefJson]) -> Iterator[RenderableType]:
+def _draw_beliefs(beliefs: Sequence[BeliefJson]) -> Iterator[RenderableType]:
     if not beliefs:
         return
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_row(heading("Beliefs"), heading("stated"), heading("exact"))
-    for each in beliefs:
-        cells = (each["about"], each["stated"], each["exact"])
-        table.add_row(*(Text(legible(cell)) for cell in cells))
+    for belief in beliefs:
+        cells = (belief["about"], belief["stated"], belief["exact"])
+        table.add_row(*(Text(printable_lines(cell)) for cell in cells))
     yield Text()
     yield table
 
 
-def _request(attempt: AttemptJson) -> Iterator[RenderableType]:
+def _draw_prompt(attempt: AttemptJson) -> Iterator[RenderableType]:
     messages = attempt["messages"]
-    again = [message for message in messages if message["sent_before"]]
-    count = attempt["unchanged"] + len(again)
+    repeated = [message for message in messages if message["sent_before"]]
+    count = attempt["unchanged"] + len(repeated)
     if count:
-        told = sum(len(text) for message in again for _, text in message["parts"])
-        length = attempt["unchanged_characters"] + told
-        yield hint(f"{count:,} messages as in its last request, {length:,} characters")
-    yield from _new(messages)
+        characters = sum(len(text) for message in repeated for _, text in message["parts"])
+        characters += attempt["unchanged_characters"]
+        yield hint(f"{count:,} messages as in the last request, {characters:,} characters")
+    yield from _draw_new_messages(messages)
     if attempt["more_messages"]:
-        yield hint(f"and {attempt['more_messages']:,} further messages: too much to show")
+        yield hint(f"and {attempt['more_messages']:,} more messages, not shown: too long")
 
 
-def _new(messages: Sequence[MessageJson]) -> Iterator[RenderableType]:
+def _draw_new_messages(messages: Sequence[MessageJson]) -> Iterator[RenderableType]:
     for message in messages:
         if not message["sent_before"]:
-            yield Text(f"{legible(message['role'])}:", style="bold dim")
-            yield from (_part(what, text) for what, text in message["parts"])
+            yield Text(f"{printable_lines(message['role'])}:", style="bold dim")
+            yield from (_draw_part(kind, text) for kind, text in message["parts"])
 
 
-def _part(what: str, text: str) -> RenderableType:
-    if what == "same":
+def _draw_part(kind: str, text: str) -> RenderableType:
+    if kind == "same":
         return hint(f"  {text.count(chr(10)) + 1} lines as before")
-    sign, style = ("+", "green") if what == "new" else ("-", "red")
-    return Marked(sign, style, Text(legible(cut(text.rstrip("\n")))), every=True)
+    sign, style = ("+", "green") if kind == "added" else ("-", "red")
+    return MarkedText(sign, style, Text(printable_lines(cut(text.rstrip("\n")))), every_line=True)
 
 
-def _other(other: Mapping[str, Json]) -> Iterator[RenderableType]:
+def _draw_other(other: Mapping[str, JsonValue]) -> Iterator[RenderableType]:
     if other:
         yield Text()
-        yield heading("Also noted")
-        yield _quoted(cut(json.dumps(other, ensure_ascii=False, indent=1), MOST_OTHER))
+        yield heading("Other details")
+        yield _indented(cut(json.dumps(other, ensure_ascii=False, indent=1), MAX_OTHER))

@@ -1,4 +1,4 @@
-"""How each seat's uncertainty went through the game, as bars of text."""
+"""Panel of each seat's entropy over the game, as bar charts of text."""
 
 from __future__ import annotations
 
@@ -7,67 +7,74 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from replays.analysis.documents import KnowledgeJson
-from replays.tui.panels.view import SEEKING, View, heading, hint
+from replays.analysis.documents import PosteriorJson
+from replays.tui.panels.base import COMPUTING, NO_POSTERIOR, PanelContext, heading, hint
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-LABEL, TALLEST = 22, 4
-"""Columns in front of a chart, and lines of one at most."""
+LABEL_WIDTH, MAX_CHART_HEIGHT = 22, 4
+"""Columns to the left of a chart, and lines of a chart."""
 
 
-def entropy(view: View) -> RenderableType:
-    """One chart per seat that may be looked at, all on one scale."""
-    seats = range(len(view.replay.header.players)) if view.seat is None else [view.seat]
-    found = [view.findings.knowledge(seat) for seat in seats]
-    if all(each.complete and each.value is None for each in found):
-        return hint("The game does not say what could be known.")
-    curves = [_bits(each.value, view) for each in found]
+def entropy_panel(context: PanelContext) -> RenderableType:
+    """Return one chart per visible seat, all with the same scale."""
+    seats = range(len(context.replay.header.players)) if context.seat is None else [context.seat]
+    posteriors = [context.analysis.posterior(seat) for seat in seats]
+    if all(posterior.complete and posterior.value is None for posterior in posteriors):
+        return hint(NO_POSTERIOR)
+    curves = [_entropy_curve(posterior.value, context) for posterior in posteriors]
     top = max((bits for curve in curves for bits in curve), default=0.0) or 1.0
-    lines = max(1, min(TALLEST, (view.room.height - 1) // len(seats) - 1))
-    title = heading("Bits that each seat misses", f": bars from 0 to {top:.1f}, ▲ here, ! mistakes")
+    # One line is the title, and each chart has a line of marks below its bars.
+    lines = max(1, min(MAX_CHART_HEIGHT, (context.size.height - 1) // len(seats) - 1))
+    scale = f": bars from 0 to {top:.1f} bits, ▲ this position, ! mistakes"
     charts = [
-        part
+        line
         for seat, curve in zip(seats, curves, strict=True)
-        for part in _chart(view, seat, curve, top, lines)
+        for line in _draw_chart(context, seat, curve, top, lines)
     ]
-    return Group(title, *charts)
+    return Group(heading("Entropy of each seat", scale), *charts)
 
 
-def _bits(knowledge: KnowledgeJson | None, view: View) -> list[float]:
-    """At each position; a seat's perspective ends at this one."""
-    if knowledge is None:
+def _entropy_curve(posterior: PosteriorJson | None, context: PanelContext) -> list[float]:
+    """Return the bits at each position; a seat's perspective ends at the current one."""
+    if posterior is None:
         return []
-    known = iter([*knowledge["known"], None])
-    now, later = 0.0, next(known)
+    entries = iter([*posterior["entries"], None])
+    bits, upcoming = 0.0, next(entries)
     curve = list[float]()
-    last = len(view.replay.moves) if view.seat is None else view.position
+    last = len(context.replay.moves) if context.seat is None else context.position
     for position in range(last + 1):
-        while later is not None and later["position"] <= position:
-            now, later = later["bits"], next(known)
-        curve.append(now)
+        while upcoming is not None and upcoming["position"] <= position:
+            bits, upcoming = upcoming["bits"], next(entries)
+        curve.append(bits)
     return curve
 
 
-def _chart(view: View, seat: int, curve: Sequence[float], top: float, lines: int) -> list[Text]:
-    width = max(1, view.room.width - LABEL - 1)
-    last = len(view.replay.moves)
+def _draw_chart(
+    context: PanelContext, seat: int, curve: Sequence[float], top: float, lines: int
+) -> list[Text]:
+    width = max(1, context.size.width - LABEL_WIDTH - 1)
+    last = len(context.replay.moves)
+    # At most one column per position; longer games are compressed.
     columns = min(width, last + 1)
 
     def column(position: int) -> int:
         return position * columns // (last + 1)
 
-    labels = [view.name(seat), f"  {curve[view.position]:.2f} bits" if curve else f"  {SEEKING}"]
+    current = f"  {curve[context.position]:.2f} bits" if curve else f"  {COMPUTING}"
+    labels = [context.name(seat), current]
     values = resample(curve, [column(position) for position in range(len(curve))])
-    bars = rows(values, top, lines)
+    bars = bar_lines(values, top, lines)
     marks = [" "] * columns
-    for each in view.findings.comments(view.seat).value:
-        if each["mistake"] and each["player"] == seat and _may_show(view, each["found"]):
-            marks[column(min(last, each["ply"] + 1))] = "!"
-    marks[column(view.position)] = "▲"
+    for comment in context.analysis.comments(context.seat).value:
+        visible = context.seat is None or comment["visible_from"] <= context.position
+        if visible and comment["mistake"] and comment["player"] == seat:
+            # Ply n leads to position n + 1.
+            marks[column(min(last, comment["ply"] + 1))] = "!"
+    marks[column(context.position)] = "▲"
     drawn = [*bars, "".join(marks)]
     return [
         Text.assemble(
-            (f"{label[: LABEL - 1]:<{LABEL}}", "bold" if label == labels[0] else ""),
+            (f"{label[: LABEL_WIDTH - 1]:<{LABEL_WIDTH}}", "bold" if label == labels[0] else ""),
             (line, "blue" if line is not drawn[-1] else "bold"),
             no_wrap=True,
             overflow="crop",
@@ -76,18 +83,18 @@ def _chart(view: View, seat: int, curve: Sequence[float], top: float, lines: int
     ]
 
 
-def _may_show(view: View, found: int) -> bool:
-    return view.seat is None or found <= view.position
-
-
 def resample(curve: Sequence[float], columns: Sequence[int]) -> list[float]:
-    """The last value of each column."""
+    """Return the last value of each column; `columns` is the column of each value."""
     return list(dict(zip(columns, curve, strict=True)).values())
 
 
-def rows(values: Sequence[float], top: float, lines: int) -> list[str]:
-    """Bars of so many lines, the upper line first; what is not nothing has a bar."""
+def bar_lines(values: Sequence[float], top: float, lines: int) -> list[str]:
+    """Return bars of this many lines, the upper line first.
+
+    Every positive value has a visible bar.
+    """
     steps = len(BLOCKS) - 1
+    # Height of each bar in eighths of a line.
     heights = [max(value > 0, round(value / top * lines * steps)) for value in values]
     return [
         "".join(BLOCKS[max(0, min(steps, height - line * steps))] for height in heights)

@@ -1,4 +1,4 @@
-"""What the keys do, and what the marks mean."""
+"""Panel of the keys and the marks."""
 
 from __future__ import annotations
 
@@ -8,39 +8,41 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from replays.tui.frame import picture_of
-from replays.tui.panels.view import View, heading
+from replays.tui.frame import draw_picture
+from replays.tui.panels.base import PanelContext, heading
 
 KEYS = {
-    "← →": "a ply back, a ply on; also p and n, Space",
-    "PgUp PgDn": "a turn back, on; in other panels they scroll, as ↑ ↓ do",
-    "Home End": "the beginning, the last position",
-    "[ ]": "the previous, the next move of the chosen seat",
-    "m a": "the next mistake, the next accusation; M A: the previous one",
-    "0 … 9   o": "only what this seat could know; everything open",
-    "f F": "choose the next seat, the previous one (with everything open)",
-    "t g c d e r": "table, grid (exact odds), comments, decision, entropy, result",
-    "Tab": "the next panel; Shift-Tab: the previous one",
-    "Esc  ?  q": "back to the table; this list; quit",
+    "← →": "previous, next ply; also p and n, Space",
+    "PgUp PgDn": "previous, next turn; in other panels they scroll, as ↑ ↓ do",
+    "Home End": "first, last position",
+    "[ ]": "previous, next move of the focused seat",
+    "m a": "next mistake, next event of the chosen kind; M A: previous",
+    "s S": "choose the kind of event that a and A look for",
+    "0 … 9   o": "view of this seat; everything open",
+    "f F": "focus the next, the previous seat (with everything open)",
+    "t g c d e r": "table, grid (posterior), comments, decision, entropy, result",
+    "Tab": "next panel; Shift-Tab: previous panel",
+    "Esc  ?  q": "back to the table; this help; quit",
 }
 MARKS = {
-    "▶": "is to act",
-    "░▒▓█ 25": "odds, in the grid: what follows from what was seen; percent",
-    "5.2 bits ██▌": "what a seat does not know yet, a block for two bits",
-    "· Player 1 …": "in the talk: only some seats witnessed it",
-    "!": "a mistake: a perfect reasoner in this seat would have known better",
-    " ": "(what a move gave away is judged only with everything open)",
+    "▶": "must act",
+    "░▒▓█ 25": "grid: exact probability given what the seat has seen; percent",
+    "5.2 bits ██▌": "entropy of the seat's posterior, one block for two bits",
+    "· Player 1 …": "event that only some seats witnessed",
+    "!": "mistake: a perfect reasoner in this seat would have known better",
+    " ": "(what a move revealed is judged only with everything open)",
 }
 
 
-def keys(view: View) -> RenderableType:
-    """The keys, then the marks: those of the game's own table first."""
-    marks = {**picture_of(view.replay.make_game(), (), view.seat).legend, **MARKS}
-    return Group(heading("Keys"), _listed(KEYS), heading("Marks"), _listed(marks))
+def help_panel(context: PanelContext) -> RenderableType:
+    """Return the keys, then the marks: those of the game's own picture first."""
+    marks = {**draw_picture(context.replay.make_game(), (), context.seat).legend, **MARKS}
+    return Group(heading("Keys"), _table(KEYS), heading("Marks"), _table(marks))
 
 
-def _listed(meanings: Mapping[str, str]) -> RenderableType:
+def _table(meanings: Mapping[str, str]) -> RenderableType:
     table = Table.grid(padding=(0, 2, 0, 0))
+    # Both tables have the same first column.
     table.add_column(min_width=max(map(len, (*KEYS, *MARKS))))
     for sign, meaning in meanings.items():
         table.add_row(Text(sign, style="bold"), Text(meaning))

@@ -1,4 +1,4 @@
-"""How the game ended, and each seat over the whole of it."""
+"""Panel of the outcome and the summary of each seat."""
 
 from __future__ import annotations
 
@@ -8,67 +8,73 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from replays.analysis.documents import MeasuredJson, SeatSummaryJson
-from replays.analysis.seating import formerly
-from replays.tui.panels.view import SEEKING, View, heading, hint, legible
+from replays.analysis.documents import MeasureJson, SeatSummaryJson
+from replays.analysis.seating import former_players
+from replays.tui.panels.base import COMPUTING, PanelContext, heading, hint, printable_lines
 
-WAYS = {"higher": " ↑", "lower": " ↓", None: ""}
+ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}
 
 
-def result(view: View) -> RenderableType:
-    """At the last position only: before it, this would tell what is still to come."""
-    outcome = view.replay.outcome
-    if not view.at_end:
-        return Group(heading("Result"), hint("Shown at the end of the game: press End"))
+def result_panel(context: PanelContext) -> RenderableType:
+    """Return the result; shown at the last position only, because it reveals the end."""
+    outcome = context.replay.outcome
+    if not context.at_end:
+        return Group(heading("Result"), hint("Shown at the last position: press End"))
     if outcome is None:
-        return Group(heading("Result"), hint(legible(view.replay.notice or "unfinished")))
-    ended = heading("Result", f": {outcome.status}, {legible(outcome.reason)}")
-    found = view.findings.summaries(view.seat)
-    seats = [each["player"] for each in found.value] or range(len(view.replay.header.players))
+        return Group(
+            heading("Result"), hint(printable_lines(context.replay.notice or "unfinished"))
+        )
+    title = heading("Result", f": {outcome.status}, {printable_lines(outcome.reason)}")
+    summaries = context.analysis.summaries(context.seat)
+    # A game without exact knowledge has no summaries; its returns are still shown.
+    players = [summary["player"] for summary in summaries.value]
+    seats = players or range(len(context.replay.header.players))
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     for _ in seats:
         table.add_column(justify="right", no_wrap=True)
     table.add_row("", *(Text(f"seat {seat}", style="bold") for seat in seats))
     table.add_row("return", *(f"{outcome.returns[seat]:g}" for seat in seats))
-    for row in _rows(found.value):
+    for row in _summary_rows(summaries.value):
         table.add_row(*row)
-    table_of: list[RenderableType] = [table, *_former(view)]
-    if not found.complete:
-        return Group(ended, *table_of, hint(SEEKING))
-    judged = [hint("* the best   ↑ higher is better   ↓ lower is better")] if found.value else []
-    return Group(ended, *table_of, *judged)
+    parts: list[RenderableType] = [title, table, *_branch_remarks(context)]
+    if not summaries.complete:
+        parts.append(hint(COMPUTING))
+    elif summaries.value:
+        parts.append(hint("* best value   ↑ higher is better   ↓ lower is better"))
+    return Group(*parts)
 
 
-def _former(view: View) -> Iterator[Text]:
-    """Of a branch: what the table leaves out, and who played that."""
-    header = view.replay.header
+def _branch_remarks(context: PanelContext) -> Iterator[Text]:
+    """Yield, for a branch, which plies are not counted and who played them."""
+    header = context.replay.header
     if header.first_own_ply:
-        yield hint(f"From ply {header.first_own_ply + 1} on; before it, others played:")
+        yield hint(f"From ply {header.first_own_ply + 1} on; other players made the plies before:")
     for seat in range(len(header.players)):
-        for former in formerly(header, seat):
-            yield hint(f"seat {seat} was {legible(former.spec)} until ply {former.until}")
+        for former in former_players(header, seat):
+            yield hint(f"seat {seat} was {printable_lines(former.spec)} until ply {former.until}")
 
 
-def _rows(summaries: Sequence[SeatSummaryJson]) -> list[list[str | Text]]:
+def _summary_rows(summaries: Sequence[SeatSummaryJson]) -> list[list[str | Text]]:
     if not summaries:
         return []
-    measured = [{each["title"]: each for each in of["measures"]} for of in summaries]
-    titles = dict.fromkeys(title for of in measured for title in of)
+    by_title = [{each["title"]: each for each in summary["measures"]} for summary in summaries]
+    titles = dict.fromkeys(title for measures in by_title for title in measures)
     mistakes: list[str | Text] = ["mistakes", *(str(each["mistakes"]) for each in summaries)]
-    return [mistakes, *(_row(title, [of.get(title) for of in measured]) for title in titles)]
+    rows = [_measure_row(title, [each.get(title) for each in by_title]) for title in titles]
+    return [mistakes, *rows]
 
 
-def _row(title: str, values: Sequence[MeasuredJson | None]) -> list[str | Text]:
-    given = [each for each in values if each is not None]
-    way = given[0]["better"]
-    numbers = {each["value"] for each in given}
+def _measure_row(title: str, measures: Sequence[MeasureJson | None]) -> list[str | Text]:
+    present = [measure for measure in measures if measure is not None]
+    better = present[0]["better"]
+    values = {measure["value"] for measure in present}
     best = None
-    if way is not None and len(numbers) > 1:
-        best = max(numbers) if way == "higher" else min(numbers)
-    row: list[str | Text] = [legible(title) + WAYS[way]]
-    for each in values:
-        first = each is not None and each["value"] == best
-        number = "–" if each is None else f"{each['value']:.2f}"
-        row.append(Text(("*" if first else "") + number, style="bold" if first else ""))
+    if better is not None and len(values) > 1:
+        best = max(values) if better == "higher" else min(values)
+    row: list[str | Text] = [printable_lines(title) + ARROWS[better]]
+    for measure in measures:
+        is_best = measure is not None and measure["value"] == best
+        number = "–" if measure is None else f"{measure['value']:.2f}"
+        row.append(Text(("*" if is_best else "") + number, style="bold" if is_best else ""))
     return row

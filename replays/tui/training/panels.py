@@ -1,222 +1,200 @@
-"""The parts of the live view of a training run, each a list of lines made from its rows."""
+"""Panels of the live view: lists of lines that are drawn from a run's figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
+from arena.evaluation.report import Interval
 from replays.tui.training.curves import (
     BLOCKS,
+    FORMATS,
     NAME,
-    NOTHING,
-    Curve,
-    cells,
+    CurveLine,
     cut,
-    decimal,
-    ends,
+    fact_line,
     heading,
-    percent,
-    points,
-    row_of,
+    justified,
     significant,
-    thousands,
+    stacked_columns,
 )
-from trainers.runs.figures import PHASES, clean, finite, known, names_of, rates, time_split
-from trainers.runs.records import Interval, StepRecord
+from trainers.runs import figures
+from trainers.runs.figures import PHASES, UPDATE_ORDER, Figure, finite, time_split
+from trainers.runs.quantities import short_count
+from trainers.runs.records import StepRecord
+from trainers.runs.sentences import share
 
 Rows = Sequence[StepRecord]
 COLORS = ("blue", "cyan", "magenta", "yellow", "green", "red", "bright_black")
 SHADES = "█▓▒░▚▞╱"
-"""Of the phases, on a terminal without colours."""
-UPDATE = ("loss", "entropy", "kl", "grad_norm")
-"""Shown first; a host may say more."""
+"""Characters of the phases on a terminal without colours."""
 BLOCK = "█"
 AXIS = 10
 """Columns of a chart's labels."""
-MOST_UPDATES = 6
-FEWEST_LINES = 5
-"""Of the panel of what is learned, without any term."""
+MAX_UPDATES = 6
+LEARNING_LINES = 5
+"""Lines of the learning panel without reward terms."""
 
 
 def learning(rows: Rows, width: int, room: int) -> list[Text]:
-    """Win rate, reward and its terms, and the gain on held-out deals, in about `room` lines."""
-    played = [row for row in rows if row.games]
+    """Return win rate, rewards and the win-rate delta, in about `room` lines."""
+    reward, *terms = figures.rewards(rows)
     lines = [
         heading("learning", width),
-        _curve("win rate", [row.win_rate for row in played], percent).row(width),
-        _curve("reward", [row.reward for row in played], decimal).row(width),
+        *(_line(figure).render(width) for figure in (figures.win_rate(rows), reward)),
     ]
-    terms = names_of([row.terms for row in played])
-    room -= FEWEST_LINES
+    room -= LEARNING_LINES
     shown = terms if len(terms) <= room else terms[: max(0, room - 1)]
-    lines += [_term(name, played).row(width) for name in shown]
+    for term in shown:
+        named = Figure(f"  {term.name}", term.title, term.about, term.points)
+        lines.append(CurveLine(named, FORMATS[""], note=term.about).render(width))
     if len(shown) < len(terms):
         lines.append(Text(f"  and {len(terms) - len(shown)} more terms", "dim"))
-    return lines + _gain([row for row in rows if row.evaluation], width)
+    return lines + _delta([row for row in rows if row.evaluation], width)
 
 
-def _curve(
-    name: str, points: Sequence[Interval], form: Callable[[float | None], str], style: str = "bold"
-) -> Curve:
-    newest = known(points[-1]) if points else None
-    return Curve(name, [finite(point.value) for point in points], form, style, newest=newest)
+def _line(figure: Figure, style: str = "bold") -> CurveLine:
+    return CurveLine(figure, FORMATS[figure.unit], style)
 
 
-def _term(name: str, played: Rows) -> Curve:
-    terms = [row.terms.get(name) for row in played]
-    values = [finite(term.mean) if term else None for term in terms]
-    weights = [f"× {term.weight:g}" for term in terms if term]
-    return Curve(f"  {clean(name)}", values, decimal, note=weights[-1] if weights else "")
-
-
-def _gain(evaluated: Rows, width: int) -> list[Text]:
-    """The gain over the starting policy, and from what to what the win rate went."""
-    if not evaluated:
-        return [row_of("gain", [Text("not evaluated yet", "dim")], width)]
-    last, gains = evaluated[-1], [row.evaluation.gain for row in evaluated if row.evaluation]
-    assert last.evaluation
-    start, now = known(last.evaluation.start).value, known(last.evaluation.win_rate).value
-    deals = f"{last.evaluation.games} held-out deals"
+def _delta(evaluated: Rows, width: int) -> list[Text]:
+    """Return the win-rate delta and the win rates that it compares."""
+    last = evaluated[-1] if evaluated else None
+    if last is None or last.evaluation is None:
+        return [fact_line("delta", [Text("not evaluated yet", "dim")], width)]
+    result = last.evaluation
+    start, deals = share(result.start.value), f"{result.games} held-out deals"
     if not last.step:
-        said = Text(f"none yet; the start wins {percent(start)} of {deals}", "dim")
-        return [row_of("gain", [said], width)]
+        fact = Text(f"none yet; the starting policy wins {start} of {deals}", "dim")
+        return [fact_line("delta", [fact], width)]
     facts = [
-        f"{percent(start)} → {percent(now)}",
+        f"{start} → {share(result.win_rate.value)}",
         f"step {last.step}",
         *[f"best: step {row.step}" for row in evaluated if row.best][-1:],
         deals,
     ]
-    row = _curve("gain, points", gains, points, _verdict(known(gains[-1]))).row(width)
-    return [row, row_of("", [Text(fact, "dim") for fact in facts], width)]
+    delta = figures.win_rate_delta(evaluated)
+    line = _line(delta, _verdict_style(delta.newest)).render(width)
+    return [line, fact_line("", [Text(fact, "dim") for fact in facts], width)]
 
 
-def _verdict(gain: Interval) -> str:
-    """Green or red where the interval leaves no doubt."""
-    if gain.low is None or gain.high is None or gain.low <= 0 <= gain.high:
+def _verdict_style(delta: Interval) -> str:
+    """Return green or red if the interval excludes 0."""
+    if delta.low is None or delta.high is None or delta.low <= 0 <= delta.high:
         return "bold"
-    return "bold green" if gain.low > 0 else "bold red"
-
-
-def update_names(rows: Rows) -> list[str]:
-    return names_of([row.update for row in rows], UPDATE)[:MOST_UPDATES]
+    return "bold green" if delta.low > 0 else "bold red"
 
 
 def updates(rows: Rows, width: int) -> list[Text]:
-    """What the host says of its updates, and how the model answers: a curve each."""
-    played = [row for row in rows if row.games or row.update]
-    names = update_names(rows)
-    curves = [
-        _plain(clean(name), [row.update.get(name) for row in played], significant) for name in names
+    """Return a curve of each update metric, of the legal replies and of the reply length."""
+    legal, length = figures.replies(rows)
+    lines = [
+        *(CurveLine(figure, significant, note=None) for figure in _shown_updates(rows)),
+        CurveLine(legal, share, note=None),
+        CurveLine(length, significant, note=None),
     ]
-    curves.append(_plain("legal replies", [row.legality for row in played], percent))
-    curves.append(_plain("tokens/reply", [row.reply_tokens for row in played], significant))
-    return [heading("update", width), *(curve.row(width) for curve in curves)]
+    return [heading("update", width), *(line.render(width) for line in lines)]
 
 
-def _plain(name: str, values: Sequence[float | None], form: Callable[[float | None], str]) -> Curve:
-    """A curve of which no interval is known."""
-    return Curve(name, [finite(value) for value in values], form, note=None)
+def _shown_updates(rows: Rows) -> list[Figure]:
+    return figures.updates(rows)[:MAX_UPDATES]
 
 
 def update_line(rows: Rows, width: int) -> Text:
-    """The same in one line, without curves."""
-    last = next((row for row in reversed(rows) if row.games or row.update), None)
-    if last is None:
-        return row_of("update", [Text("none yet", "dim")], width)
-    parts = [Text.assemble(("legal ", "dim"), percent(finite(last.legality)))]
+    """Return the newest values of the update panel in one line."""
+    if not any(row.games or row.update for row in rows):
+        return fact_line("update", [Text("none yet", "dim")], width)
+    legal, _ = figures.replies(rows)
+    parts = [Text.assemble(("legal ", "dim"), share(legal.newest.value))]
     parts += [
-        Text.assemble((f"{clean(name)} ", "dim"), significant(finite(last.update.get(name))))
-        for name in update_names(rows)[: len(UPDATE)]
+        Text.assemble((f"{figure.name} ", "dim"), significant(figure.newest.value))
+        for figure in _shown_updates(rows)[: len(UPDATE_ORDER)]
     ]
-    return row_of("update", parts, width, "  ")
+    return fact_line("update", parts, width, "  ")
 
 
-def machine(rows: Rows, width: int, colors: bool) -> list[Text]:
-    """What became of the last step's groups, tokens and seconds."""
-    played = [row for row in rows if row.games]
-    if not played:
+def last_step(rows: Rows, width: int, colors: bool) -> list[Text]:
+    """Return the groups, the tokens and the time of the last step."""
+    steps = figures.played(rows)
+    if not steps:
         return [heading("last step", width), Text("the first step is being played", "dim")]
-    last = played[-1]
+    last, tokens = steps[-1], steps[-1].tokens
+    speeds = {
+        "in sampling": figures.sampling_rate(last),
+        "in training": figures.training_rate(last),
+    }
+    counts = {"sampled": tokens.sampled, "trained": tokens.trained, "read": tokens.prompt}
     return [
         heading("last step", width),
-        row_of("groups", _groups(last), width),
-        row_of("tokens/s", _speed(last), width),
-        row_of("tokens", _tokens(last), width),
-        *_split(last, width, colors),
+        fact_line("groups", _groups(last), width),
+        fact_line("tokens/s", map(_counted, speeds.values(), speeds), width),
+        fact_line("tokens", map(_counted, counts.values(), counts), width),
+        *_time_bar(last, width, colors),
     ]
 
 
 def _groups(last: StepRecord) -> Iterator[Text]:
     groups = last.groups
     yield Text(f"{groups.trained} trained")
-    for count, why in [(groups.no_variance, "no variance"), (groups.incomplete, "incomplete")]:
-        yield Text(f"{count} {why}", "yellow" if count else "dim")
+    for count, words in [(groups.no_variance, "no variance"), (groups.incomplete, "incomplete")]:
+        yield Text(f"{count} {words}", "yellow" if count else "dim")
     if last.failed:
         yield Text(f"{last.failed} games failed", "red")
 
 
-def _speed(last: StepRecord) -> Iterator[Text]:
-    speed = rates(last)
-    yield Text.assemble(thousands(speed.sampling), (" in sampling", "dim"))
-    yield Text.assemble(thousands(speed.training), (" in training", "dim"))
+def _counted(count: float | None, words: str) -> Text:
+    return Text.assemble(short_count(count), (f" {words}", "dim"))
 
 
-def _tokens(last: StepRecord) -> Iterator[Text]:
-    tokens = last.tokens
-    for count, what in [
-        (tokens.sampled, "sampled"),
-        (tokens.trained, "trained"),
-        (tokens.prompt, "read"),
-    ]:
-        yield Text.assemble(thousands(count), (f" {what}", "dim"))
-
-
-def _split(last: StepRecord, width: int, colors: bool) -> list[Text]:
-    """Where the seconds went: one bar, and its legend."""
+def _time_bar(last: StepRecord, width: int, colors: bool) -> list[Text]:
+    """Return the seconds of the step by phase: a stacked bar and its legend."""
     split = {name: seconds for name, seconds in time_split(last).items() if seconds > 0}
-    whole = sum(split.values())
-    if not whole:
-        return [row_of("time", [Text(NOTHING, "dim")], width)]
+    total = sum(split.values())
+    if not total:
+        return [fact_line("time", [Text("–", "dim")], width)]
     line = Text().append("time".ljust(NAME), "cyan")
-    behind = f" {whole:.1f} s"
-    columns = cells(split, max(8, width - NAME - len(behind)))
+    suffix = f" {total:.1f} s"
+    columns = stacked_columns(split, max(8, width - NAME - len(suffix)))
     for name, count in zip(split, columns, strict=True):
         place = PHASES.index(name)
         line.append((BLOCK if colors else SHADES[place]) * count, COLORS[place])
     legend = [
         Text.assemble(
             ("■" if colors else SHADES[PHASES.index(name)], COLORS[PHASES.index(name)]),
-            (f" {name} {seconds / whole:.0%}", "dim"),
+            (f" {name} {seconds / total:.0%}", "dim"),
         )
         for name, seconds in sorted(split.items(), key=lambda part: -part[1])
-        if seconds / whole >= 0.005
+        if seconds / total >= 0.005
     ]
-    return [line.append(behind, "dim"), row_of("", legend, width, "  ")]
+    return [line.append(suffix, "dim"), fact_line("", legend, width, "  ")]
 
 
 def chart(rows: Rows, steps: int, width: int, height: int) -> list[Text]:
-    """The win rate over the whole run, `height` lines high, with evaluations as diamonds."""
-    rates_of = {row.step: finite(row.win_rate.value) for row in rows if row.games}
-    found = {row.step: finite(row.evaluation.win_rate.value) for row in rows if row.evaluation}
-    told = [value for value in (*rates_of.values(), *found.values()) if value is not None]
+    """Draw the win rate over the whole run in `height` lines, with evaluations as diamonds."""
+    training = figures.win_rate(rows)
+    held_out = {row.step: finite(row.evaluation.win_rate.value) for row in rows if row.evaluation}
+    known = [value for value in (*training.values, *held_out.values()) if value is not None]
     room = width - AXIS
-    if not told or height < 5 or room < 20:
+    if not known or height < 5 or room < 20:
         return []
-    scale = Scale(max(0.0, min(told) - 0.04), min(1.0, max(told) + 0.02), max(1, steps), room)
-    picture = scale.area(rates_of, height - 2)
-    scale.mark(picture, found)
+    # A small margin keeps the lowest and the highest value inside of the chart.
+    scale = ChartScale(
+        max(0.0, min(known) - 0.04), min(1.0, max(known) + 0.02), max(1, steps), room
+    )
+    picture = scale.area({step: point.value for step, point in training.points.items()}, height - 2)
+    scale.mark(picture, held_out)
     lines = [heading("win rate by step: ▇ in training, ◆ on held-out deals", width)]
     for number, line in enumerate(picture):
-        edge = {0: percent(scale.high), len(picture) - 1: percent(scale.low)}.get(number, "")
+        edge = {0: share(scale.high), len(picture) - 1: share(scale.low)}.get(number, "")
         lines.append(Text.assemble((edge.rjust(AXIS - 2) + " ┤"[bool(edge)] + " ", "dim"), line))
-    return [*lines, ends(Text(" " * AXIS + "1", "dim"), Text(str(steps), "dim"), width)]
+    return [*lines, justified(Text(" " * AXIS + "1", "dim"), Text(str(steps), "dim"), width)]
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """Where on a chart a value of a step stands."""
+class ChartScale:
+    """Map of steps to columns and of values to heights."""
 
     low: float
     high: float
@@ -224,16 +202,19 @@ class Scale:
     columns: int
 
     def column(self, step: int) -> int:
+        """Return the first column of a step."""
         return min(self.columns - 1, max(0, step - 1) * self.columns // self.steps)
 
     def height_of(self, value: float, lines: int) -> float:
+        """Return the height of a value in lines."""
         return (value - self.low) / ((self.high - self.low) or 1.0) * lines
 
     def area(self, values: Mapping[int, float | None], lines: int) -> list[Text]:
-        """Each step is as wide as the chart has columns for it."""
+        """Draw a filled curve. A step takes all columns from its own to that of the next step."""
         heights = [0.0] * self.columns
         for step, value in sorted(values.items()):
             if value is not None:
+                # At least one column, also if the run has more steps than columns.
                 end = max(self.column(step) + 1, step * self.columns // self.steps)
                 for column in range(self.column(step), min(end, self.columns)):
                     heights[column] = self.height_of(value, lines)
@@ -243,6 +224,7 @@ class Scale:
         ]
 
     def mark(self, picture: list[Text], values: Mapping[int, float | None]) -> None:
+        """Draw a diamond at each known value."""
         for step, value in values.items():
             if value is not None:
                 column, lines = self.column(step), len(picture)
@@ -253,12 +235,12 @@ class Scale:
 
 
 def _eighths(height: float) -> str:
-    """The part of a column that lies in a line."""
+    """Return the block that fills a line up to this height (0 to 1)."""
     full = round(max(0.0, min(1.0, height)) * len(BLOCKS))
     return BLOCKS[full - 1] if full else " "
 
 
-def warnings(said: Sequence[str], width: int, room: int) -> list[Text]:
-    """The newest, one line each."""
-    lines = [Text.assemble(("! ", "bold yellow"), (line, "yellow")) for line in said]
+def warnings(messages: Sequence[str], width: int, room: int) -> list[Text]:
+    """Return the newest messages, one line each."""
+    lines = [Text.assemble(("! ", "bold yellow"), (line, "yellow")) for line in messages]
     return [cut(line, width) for line in lines[len(lines) - min(room, len(lines)) :]]

@@ -1,50 +1,50 @@
-// The address carries what is looked at, so that a position can be linked:
-// #path=FILE&at=12&seat=1&of=2
+// The fragment of the address contains the view, so that a position can be linked:
+// #path=FILE&at=12&seat=1&focus=2
 //
-// Names of files hold seeds, which give the deal away: through one seat's eyes, a file is named by
-// its key: #game=KEY&at=12&seat=1
+// File names contain the seed, which determines the deal. In a seat's perspective, the address
+// therefore names the file by its key: #game=KEY&at=12&seat=1
 
-export const NOBODY = -1;
+export const INVALID_SEAT = -1;
 
 export function readAddress() {
   const fields = new URLSearchParams(location.hash.slice(1));
   return {
     path: fields.get("path"),
     game: fields.get("game"),
-    at: whole(fields.get("at")),
-    // What is no seat must not be taken for "everything open".
-    seat: fields.has("seat") ? (whole(fields.get("seat")) ?? NOBODY) : null,
-    of: whole(fields.get("of")),
+    at: parseNumber(fields.get("at")),
+    // An invalid seat must not be treated like a missing one, which means "everything open".
+    seat: fields.has("seat") ? (parseNumber(fields.get("seat")) ?? INVALID_SEAT) : null,
+    focus: parseNumber(fields.get("focus")),
   };
 }
 
-function whole(text) {
+function parseNumber(text) {
   return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
 }
 
 export function addressOf(place) {
   const fields = new URLSearchParams();
-  for (const name of ["path", "game", "at", "seat", "of"]) {
+  for (const name of ["path", "game", "at", "seat", "focus"]) {
     if (place[name] !== null && place[name] !== undefined) fields.set(name, place[name]);
   }
   return `#${fields}`;
 }
 
-let written = 0;
-let waiting = null;
+let lastWrite = 0;
+let timer = null;
 
-// Browsers allow some hundred changes in half a minute, so quick steps are gathered.
+// Browsers allow about a hundred changes in 30 seconds, so quick steps are combined.
 export function writeAddress(place) {
-  clearTimeout(waiting);
-  const wait = Math.max(0, 350 - (performance.now() - written));
+  clearTimeout(timer);
+  const wait = Math.max(0, 350 - (performance.now() - lastWrite));
   const write = () => {
-    written = performance.now();
+    lastWrite = performance.now();
     history.replaceState(history.state, "", addressOf(place));
   };
   if (wait === 0) write();
-  else waiting = setTimeout(write, wait);
+  else timer = setTimeout(write, wait);
 }
 
-export function keepAddress() {
-  clearTimeout(waiting);
+export function cancelAddressWrite() {
+  clearTimeout(timer);
 }

@@ -4,8 +4,8 @@ import { fold, h, s, spoken } from "./dom.js";
 import { duration, money, number, plural } from "./format.js";
 import { icon } from "./icons.js";
 
-// A longer stretch that was sent before is folded away.
-const LONG = 280;
+// A longer stretch that was sent before is folded.
+const MAX_UNFOLDED = 280;
 
 export function drawAttempt(attempt, at, count) {
   const title = count > 1 ? `Attempt ${at + 1} of ${count}` : "Attempt";
@@ -23,16 +23,16 @@ export function drawAttempt(attempt, at, count) {
     ),
     drawFigures(attempt),
     attempt.excerpt
-      ? h("p", { class: "excerpt" }, "At fault: ", h("code", null, attempt.excerpt))
+      ? h("p", { class: "excerpt" }, "Failed at: ", h("code", null, attempt.excerpt))
       : null,
     attempt.cause ? h("p", { class: "excerpt" }, `Cause: ${attempt.cause}`) : null,
     h("div", { class: "messages" }, drawUnchanged(attempt), drawMessages(attempt.messages)),
-    drawMissing(attempt.more_messages, "further message"),
+    drawMissing(attempt.more_messages, "more message"),
     drawText("Reasoning", attempt.reasoning, "reasoning"),
     drawText("Reply", attempt.reply, "reply") ?? h("p", { class: "none" }, "The reply is empty."),
     drawText("Refusal", attempt.refusal, "refusal"),
     drawTokens(attempt.tokens),
-    drawMissing(attempt.more_tokens, "further token"),
+    drawMissing(attempt.more_tokens, "more token"),
   );
 }
 
@@ -50,21 +50,21 @@ function drawFigures(attempt) {
     ["finish", attempt.finish_reason],
     ["sampling", drawSampling(attempt.sampling)],
   ];
-  const given = figures.filter(
+  const present = figures.filter(
     ([, value]) => value !== null && value !== undefined && value !== "",
   );
   return h(
     "dl",
     { class: "figures-line" },
-    given.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+    present.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
   );
 }
 
 function drawSampling(sampling) {
-  const given = Object.entries(sampling ?? {}).filter(
+  const present = Object.entries(sampling ?? {}).filter(
     ([, value]) => value !== null && value?.length !== 0,
   );
-  return given
+  return present
     .map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`)
     .join(", ");
 }
@@ -77,19 +77,19 @@ function drawUnchanged(attempt) {
 }
 
 function drawMissing(count, what) {
-  return count ? h("p", { class: "none" }, `and ${plural(count, what)}: too much to show`) : null;
+  return count ? h("p", { class: "none" }, `and ${plural(count, what)}, not shown: too long`) : null;
 }
 
-// Messages that the last request had too are folded into one line.
+// Messages that were in the last request as well are folded into one line.
 function drawMessages(messages) {
   const drawn = [];
-  let before = [];
+  let repeated = [];
   const flush = () => {
-    if (before.length) drawn.push(drawBefore(before));
-    before = [];
+    if (repeated.length) drawn.push(drawRepeated(repeated));
+    repeated = [];
   };
   for (const message of messages) {
-    if (message.sent_before) before.push(message);
+    if (message.sent_before) repeated.push(message);
     else {
       flush();
       drawn.push(drawMessage(message, message.parts.map(drawPart)));
@@ -99,7 +99,7 @@ function drawMessages(messages) {
   return drawn;
 }
 
-function drawBefore(messages) {
+function drawRepeated(messages) {
   const length = messages
     .flatMap((message) => message.parts)
     .reduce((sum, [, text]) => sum + text.length, 0);
@@ -133,9 +133,9 @@ function role(name) {
 }
 
 function drawPart([kind, text]) {
-  if (kind === "new") return h("ins", null, spoken("new: "), text);
-  if (kind === "gone") return h("del", null, spoken("no longer sent: "), text);
-  if (text.length <= LONG) return h("span", { class: "same" }, text);
+  if (kind === "added") return h("ins", null, spoken("added: "), text);
+  if (kind === "removed") return h("del", null, spoken("removed: "), text);
+  if (text.length <= MAX_UNFOLDED) return h("span", { class: "same" }, text);
   return fold({ class: "same-long" }, `… ${plural(text.length, "character")} as before`, () =>
     h("span", { class: "same" }, text),
   );
@@ -151,7 +151,7 @@ function drawText(title, text, kind) {
   );
 }
 
-// The log-probabilities of the answer's tokens: a bar each, the longer the less likely.
+// The log-probability of each token of the answer as a bar: a longer bar is less likely.
 function drawTokens(tokens) {
   if (!tokens.length) return null;
   const lowest = Math.min(...tokens.map((token) => token.logprob));
@@ -167,7 +167,7 @@ function drawTokens(tokens) {
       "p",
       { class: "message-head" },
       h("span", { class: "role" }, "Tokens"),
-      h("span", { class: "again" }, ` ${text}`),
+      h("span", { class: "detail" }, ` ${text}`),
     ),
     drawStrip(tokens, lowest),
     fold({ class: "token-list" }, "Each token's log-probability", () =>
@@ -179,7 +179,7 @@ function drawTokens(tokens) {
             "li",
             null,
             number(token.logprob, 4),
-            token.id === null ? null : h("span", { class: "again" }, ` id ${token.id}`),
+            token.id === null ? null : h("span", { class: "detail" }, ` id ${token.id}`),
           ),
         ),
       ),

@@ -1,5 +1,5 @@
-// Each seat's uncertainty over the game, in bits. A seat's own perspective holds nothing of what
-// comes later; where everything is open, the rest of the game is drawn faintly.
+// Entropy of each seat's posterior over the game, in bits. A seat's perspective shows nothing after
+// the current position; with everything open, the rest of the game is drawn faintly.
 
 import { fill, fold, h, s } from "./dom.js";
 import { number } from "./format.js";
@@ -15,7 +15,7 @@ const BOTTOM = 22;
 export class Chart {
   constructor(page) {
     this.page = page;
-    this.known = new Map();
+    this.posteriors = new Map();
     this.picture = s("svg", {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       class: "chart",
@@ -36,7 +36,7 @@ export class Chart {
       h(
         "div",
         { class: "panel-head" },
-        h("h2", { id: "chart-title" }, "Uncertainty in bits"),
+        h("h2", { id: "chart-title" }, "Entropy in bits"),
         this.legend,
       ),
       this.picture,
@@ -44,8 +44,8 @@ export class Chart {
     );
   }
 
-  know(knowledge) {
-    this.known.set(knowledge.of, knowledge);
+  setPosterior(posterior) {
+    this.posteriors.set(posterior.player, posterior);
     this.draw();
   }
 
@@ -54,11 +54,11 @@ export class Chart {
   }
 
   get seats() {
-    return [...this.known.keys()].sort((a, b) => a - b);
+    return [...this.posteriors.keys()].sort((a, b) => a - b);
   }
 
   x(position) {
-    return LEFT + ((WIDTH - LEFT - RIGHT) * position) / Math.max(1, this.page.record.last);
+    return LEFT + ((WIDTH - LEFT - RIGHT) * position) / Math.max(1, this.page.timeline.last);
   }
 
   y(bits) {
@@ -66,18 +66,17 @@ export class Chart {
   }
 
   draw() {
-    const { position, record, seat } = this.page;
-    // The scale of a seat's perspective must not tell what comes later: uncertainty never grows
-    // beyond what there is at the deal, and where it does, the scale grows with it.
-    const shown = seat === null ? record.last : position;
-    const bits = this.seats.flatMap((of) => this.entries(of, shown).map((entry) => entry.bits));
+    const { position, timeline, seat } = this.page;
+    // The scale of a seat's perspective depends only on the past: it must not reveal later values.
+    const shown = seat === null ? timeline.last : position;
+    const bits = this.seats.flatMap((player) => this.entries(player, shown).map((entry) => entry.bits));
     this.top = Math.max(1, Math.ceil(Math.max(0, ...bits)));
     fill(
       this.picture,
       this.axes(),
-      seat === null ? this.seats.map((of) => this.line(of, record.last, "ahead")) : null,
-      this.seats.map((of) =>
-        this.line(of, position, of === this.page.of ? "passed main" : "passed"),
+      seat === null ? this.seats.map((player) => this.line(player, timeline.last, "ahead")) : null,
+      this.seats.map((player) =>
+        this.line(player, position, player === this.page.focus ? "passed main" : "passed"),
       ),
       s("line", {
         class: "now",
@@ -86,22 +85,22 @@ export class Chart {
         y1: TOP,
         y2: HEIGHT - BOTTOM,
       }),
-      this.seats.map((of) => this.head(of, position)),
+      this.seats.map((player) => this.head(player, position)),
     );
     fill(
       this.legend,
-      this.seats.map((of) => this.key(of, position)),
+      this.seats.map((player) => this.key(player, position)),
     );
     this.table();
   }
 
-  entries(of, until) {
-    return this.known.get(of).known.filter((entry) => entry.position <= until);
+  entries(player, until) {
+    return this.posteriors.get(player).entries.filter((entry) => entry.position <= until);
   }
 
-  // What was known holds until the next change, so the line goes in steps.
-  line(of, until, kind) {
-    const entries = this.entries(of, until);
+  // A value is valid until the next change, so the line is a step function.
+  line(player, until, kind) {
+    const entries = this.entries(player, until);
     if (!entries.length) return null;
     const parts = [`M${this.x(entries[0].position)} ${this.y(entries[0].bits).toFixed(1)}`];
     for (const entry of entries.slice(1)) {
@@ -109,22 +108,22 @@ export class Chart {
     }
     parts.push(`H${this.x(until).toFixed(1)}`);
     return s("path", {
-      class: `line ${kind} ${seatClass(of)}`,
+      class: `line ${kind} ${seatClass(player)}`,
       d: parts.join(""),
-      "stroke-dasharray": seatDashes(of) || "none",
+      "stroke-dasharray": seatDashes(player) || "none",
     });
   }
 
-  head(of, position) {
-    const entry = this.entries(of, position).at(-1);
+  head(player, position) {
+    const entry = this.entries(player, position).at(-1);
     if (!entry) return null;
     return s(
       "g",
       {
-        class: `head ${seatClass(of)}`,
+        class: `head ${seatClass(player)}`,
         transform: `translate(${this.x(position) - 6} ${this.y(entry.bits) - 6})`,
       },
-      s("path", { d: seatShape(of) }),
+      s("path", { d: seatShape(player) }),
     );
   }
 
@@ -136,30 +135,30 @@ export class Chart {
       parts.push(s("line", { class: "rule", x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y }));
       parts.push(s("text", { x: LEFT - 7, y: y + 4, "text-anchor": "end" }, bits));
     }
-    const { last } = this.page.record;
-    const wide =
-      [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].find((each) => last / each <= 12) ??
+    const { last } = this.page.timeline;
+    const interval =
+      [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].find((step) => last / step <= 12) ??
       10000;
-    for (let at = 0; at <= last; at += wide) {
+    for (let at = 0; at <= last; at += interval) {
       parts.push(s("text", { x: this.x(at), y: HEIGHT - 6, "text-anchor": "middle" }, at));
     }
     return parts;
   }
 
-  key(of, position) {
-    const { game } = this.page.record;
-    const entry = this.entries(of, position).at(-1);
+  key(player, position) {
+    const { game } = this.page.timeline;
+    const entry = this.entries(player, position).at(-1);
     const dash = s(
       "svg",
-      { class: `dash ${seatClass(of)}`, viewBox: "0 0 28 12", "aria-hidden": "true" },
-      s("path", { d: "M0 6H28", "stroke-dasharray": seatDashes(of) || "none" }),
+      { class: `dash ${seatClass(player)}`, viewBox: "0 0 28 12", "aria-hidden": "true" },
+      s("path", { d: "M0 6H28", "stroke-dasharray": seatDashes(player) || "none" }),
     );
     return h(
       "li",
       null,
       dash,
-      seatMark(of),
-      h("bdi", null, seatName(game, of)),
+      seatMark(player),
+      h("bdi", null, seatName(game, player)),
       " ",
       h("strong", null, entry ? number(entry.bits) : "–"),
     );
@@ -167,9 +166,9 @@ export class Chart {
 
   table() {
     if (!this.figures.open || !this.body) return;
-    const { position, record } = this.page;
+    const { position, timeline } = this.page;
     const changes = new Set(
-      this.seats.flatMap((of) => this.entries(of, position).map((entry) => entry.position)),
+      this.seats.flatMap((player) => this.entries(player, position).map((entry) => entry.position)),
     );
     const rows = [...changes]
       .sort((a, b) => a - b)
@@ -178,7 +177,7 @@ export class Chart {
           "tr",
           null,
           h("th", { scope: "row" }, at),
-          this.seats.map((of) => h("td", null, bitsAt(this.entries(of, at)))),
+          this.seats.map((player) => h("td", null, bitsAt(this.entries(player, at)))),
         ),
       );
     fill(
@@ -186,7 +185,7 @@ export class Chart {
       h(
         "table",
         { class: "plain-table" },
-        h("caption", { class: "sr" }, "Uncertainty in bits at each position where it changed"),
+        h("caption", { class: "sr" }, "Entropy in bits at each position where it changed"),
         h(
           "thead",
           null,
@@ -194,7 +193,7 @@ export class Chart {
             "tr",
             null,
             h("th", { scope: "col" }, "Position"),
-            this.seats.map((of) => h("th", { scope: "col" }, seatLabel(record.game, of))),
+            this.seats.map((player) => h("th", { scope: "col" }, seatLabel(timeline.game, player))),
           ),
         ),
         h("tbody", null, rows),
@@ -205,8 +204,8 @@ export class Chart {
   press(event) {
     const { left, width } = this.picture.getBoundingClientRect();
     const x = ((event.clientX - left) / width) * WIDTH;
-    const share = (x - LEFT) / (WIDTH - LEFT - RIGHT);
-    this.page.show(Math.round(share * this.page.record.last));
+    const fraction = (x - LEFT) / (WIDTH - LEFT - RIGHT);
+    this.page.show(Math.round(fraction * this.page.timeline.last));
   }
 }
 

@@ -1,4 +1,4 @@
-// How the last move came about: what was asked, what was answered, what was believed.
+// The last decision: prompts, answers, legal actions and stated beliefs.
 
 import { fill, fold, h } from "./dom.js";
 import { duration, plural } from "./format.js";
@@ -6,8 +6,8 @@ import { drawAttempt } from "./attempt.js";
 import { icon } from "./icons.js";
 import { seatLabel } from "./seats.js";
 
-// Quick steps are waited out: nobody reads what passes.
-const PAUSE = 120;
+// Milliseconds: a decision is not loaded if the user moves on faster than this.
+const DELAY = 120;
 
 export class DecisionPanel {
   constructor(page) {
@@ -24,32 +24,32 @@ export class DecisionPanel {
 
   show(position) {
     this.close();
-    const { record } = this.page;
-    const ply = record.plyAt(position);
+    const { timeline } = this.page;
+    const ply = timeline.plyAt(position);
     fill(this.title, ply ? this.describe(ply) : "");
-    const silence = this.silence(ply);
-    if (silence) {
-      fill(this.body, h("p", { class: "none" }, silence));
+    const emptyText = this.emptyText(ply);
+    if (emptyText) {
+      fill(this.body, h("p", { class: "none" }, emptyText));
       return;
     }
     this.element.setAttribute("aria-busy", "true");
     this.stop = new AbortController();
-    this.timer = setTimeout(() => this.ask(ply, this.stop.signal), this.asked ? PAUSE : 0);
-    this.asked = true;
+    const delay = this.loadedOnce ? DELAY : 0;
+    this.timer = setTimeout(() => this.load(ply, this.stop.signal), delay);
+    this.loadedOnce = true;
   }
 
-  silence(ply) {
-    if (!ply) return "The game has not begun.";
-    if (ply.player === -1) return "Chance moved here: nobody was asked.";
-    if (ply.player === null) return "This seat could not know who moved here.";
+  // The reason why this position has no decision, or "".
+  emptyText(ply) {
+    if (!ply) return "The game has not started.";
+    if (ply.player === -1) return "A chance move: no player decided.";
+    if (ply.player === null) return "This seat cannot know who moved here.";
     const hidden = this.page.seat !== null && ply.player !== this.page.seat;
-    return hidden
-      ? "What another seat was asked, and how it thought, this seat could not know."
-      : "";
+    return hidden ? "Prompts and answers of other seats are hidden from this seat." : "";
   }
 
   describe(ply) {
-    const { game } = this.page.record;
+    const { game } = this.page.timeline;
     if (ply.player === null || ply.player < 0) return `ply ${ply.ply + 1}`;
     return [
       seatLabel(game, ply.player),
@@ -58,14 +58,14 @@ export class DecisionPanel {
     ];
   }
 
-  async ask(ply, signal) {
+  async load(ply, signal) {
     const { source, file, seat } = this.page;
     try {
       const decision = await source.decision(file, ply.ply, seat, signal);
       if (signal.aborted) return;
       fill(
         this.body,
-        decision ? this.draw(decision) : h("p", { class: "none" }, "Nothing was asked here."),
+        decision ? this.draw(decision) : h("p", { class: "none" }, "No decision is recorded here."),
       );
     } catch (error) {
       if (!signal.aborted)
@@ -76,9 +76,9 @@ export class DecisionPanel {
 
   draw(decision) {
     const { attempts } = decision;
-    const asked = attempts.length
+    const drawnAttempts = attempts.length
       ? attempts.map((attempt, at) => drawAttempt(attempt, at, attempts.length))
-      : h("p", { class: "none" }, "No model was asked: a bot or a person decided.");
+      : h("p", { class: "none" }, "No request to a model: a bot or a person decided.");
     return [
       h("p", { class: "played" }, "Played ", h("code", null, decision.action)),
       decision.failure
@@ -86,9 +86,9 @@ export class DecisionPanel {
         : null,
       drawLegal(decision),
       drawBeliefs(decision.beliefs),
-      asked,
+      drawnAttempts,
       decision.more_attempts
-        ? h("p", { class: "none" }, `and ${plural(decision.more_attempts, "further attempt")}`)
+        ? h("p", { class: "none" }, `and ${plural(decision.more_attempts, "more attempt")}`)
         : null,
       drawOther(decision.other),
     ];
@@ -130,7 +130,7 @@ function drawBeliefs(beliefs) {
   return h(
     "details",
     { class: "beliefs", open: beliefs.length <= 30 },
-    h("summary", null, `Beliefs: ${plural(beliefs.length, "statement")} beside what is exactly so`),
+    h("summary", null, `Beliefs: ${plural(beliefs.length, "statement")} compared with the exact posterior`),
     h(
       "div",
       { class: "scroller-x" },
@@ -153,13 +153,13 @@ function drawBeliefs(beliefs) {
 }
 
 function drawOther(other) {
-  const notes = Object.entries(other ?? {});
-  if (!notes.length) return null;
-  return fold({ class: "other" }, `Other notes of the agent (${notes.length})`, () =>
+  const details = Object.entries(other ?? {});
+  if (!details.length) return null;
+  return fold({ class: "other" }, `Other details from the agent (${details.length})`, () =>
     h(
       "dl",
       { class: "pairs" },
-      notes.map(([name, value]) => [
+      details.map(([name, value]) => [
         h("dt", null, name),
         h(
           "dd",

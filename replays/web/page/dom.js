@@ -1,17 +1,18 @@
-// Makes elements. Strings become text, never markup: what is shown was written by models and by
-// strangers. Styles go through the CSSOM, because the page's policy refuses style attributes.
+// Creation of elements. Strings become text, never markup, because replays contain text from models
+// and other untrusted sources. Styles are set by the CSSOM: the page's policy forbids style
+// attributes.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 export function h(tag, attributes, ...children) {
-  return furnish(document.createElement(tag), attributes, children);
+  return build(document.createElement(tag), attributes, children);
 }
 
 export function s(tag, attributes, ...children) {
-  return furnish(document.createElementNS(SVG, tag), attributes, children);
+  return build(document.createElementNS(SVG, tag), attributes, children);
 }
 
-function furnish(element, attributes, children) {
+function build(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value !== null && value !== undefined && value !== false) set(element, name, value);
   }
@@ -21,9 +22,9 @@ function furnish(element, attributes, children) {
 
 function set(element, name, value) {
   if (typeof value === "function") element.addEventListener(name.replace(/^on/, ""), value);
-  else if (/^on/i.test(name)) throw new Error(`${name}: a listener is a function`);
+  else if (/^on/i.test(name)) throw new Error(`${name}: a listener must be a function`);
   else if (/href$/i.test(name) && !String(value).startsWith("#")) {
-    throw new Error(`${name}: nothing leads out of this page`);
+    throw new Error(`${name}: links to other pages are not allowed`);
   } else if (name === "style") style(element, value);
   else element.setAttribute(name, value === true ? "" : String(value));
 }
@@ -45,12 +46,12 @@ export function fill(element, ...children) {
   return element;
 }
 
-// Text for those who hear the page only.
+// Text for screen readers only.
 export function spoken(text) {
   return h("span", { class: "sr" }, text);
 }
 
-// A part that opens; what is in it is made when it is opened for the first time.
+// A section that can be opened; its content is created when it is opened for the first time.
 export function fold(attributes, summary, make) {
   const element = h("details", attributes, h("summary", null, summary));
   const open = () => {

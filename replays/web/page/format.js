@@ -1,4 +1,4 @@
-// Figures and dates as text.
+// Numbers and dates as text.
 
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
@@ -21,7 +21,7 @@ export function percent(share) {
   return String(Math.round(share * 100));
 }
 
-// A whole number that may be too large for a float.
+// Formats a decimal number that may be too large for a float.
 export function large(digits) {
   if (!/^\d+$/.test(digits)) return digits;
   if (digits.length <= 9) return Number(digits).toLocaleString("en");

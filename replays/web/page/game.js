@@ -1,16 +1,16 @@
-// One game: what is looked at (position, perspective), and the panels that show it.
+// One game: its position and perspective, and the panels that show it.
 //
-// A perspective has documents of its own. When it changes, everything of the one before is
-// dropped, from the memory and from the page: what a seat could not know is not there.
+// Each perspective has its own documents. When the perspective changes, everything of the previous
+// one is removed from memory and from the page: facts that a seat could not know are not there.
 
-import { fill, h } from "./dom.js";
+import { fill } from "./dom.js";
 import { writeAddress } from "./address.js";
-import { Commentary } from "./commentary.js";
-import { Record } from "./record.js";
+import { CommentStore } from "./comment_store.js";
+import { Timeline } from "./timeline.js";
 import { Layout } from "./layout.js";
-import { Watch } from "./watch.js";
+import { Loader } from "./loader.js";
 import { loadScene } from "./scenes.js";
-import { drawFault } from "./fault.js";
+import { drawErrorPage } from "./error_page.js";
 import { seatName } from "./seats.js";
 
 export class GamePage {
@@ -20,16 +20,16 @@ export class GamePage {
     this.path = place.path ?? null;
     this.fileKey = place.game ?? null;
     this.single = place.single ?? false;
-    this.said = document.getElementById("said");
+    this.announcements = document.getElementById("announcements");
     this.opened = this.open(place);
   }
 
-  // Shows a perspective, at the position asked for.
+  // Opens a perspective at the given position.
   async open(place) {
-    // By keyboard: who has pressed a choice with a mouse goes on with the keys of the page.
-    const held = document.activeElement?.matches("[name=perspective]:focus-visible");
-    this.drop();
-    // Until the other perspective is there, what is left of this one cannot be used.
+    // Keyboard users keep the focus on the choice; after a mouse click, keys control the game.
+    const keepFocus = document.activeElement?.matches("[name=perspective]:focus-visible");
+    this.reset();
+    // The old panels cannot be used until the new perspective is loaded.
     this.main.inert = true;
     const stop = (this.stop = new AbortController());
     try {
@@ -37,37 +37,37 @@ export class GamePage {
     } finally {
       if (this.stop === stop) this.main.inert = false;
     }
-    if (held && this.stop === stop) this.main.querySelector(".choice :checked")?.focus();
+    if (keepFocus && this.stop === stop) this.main.querySelector(".choice :checked")?.focus();
   }
 
   async build(place, stop) {
-    const seat = (this.asked = place.seat ?? this.firstOffered());
-    // Whatever goes wrong is said. Nothing else is opened instead: a page for one seat must not
-    // turn into one with everything open because a request has failed.
-    const story = await this.source.story(this.file, seat, 0, stop.signal);
+    const seat = (this.requestedSeat = place.seat ?? this.firstOffered());
+    // After an error nothing else is opened: a page for one seat must not turn into a page with
+    // everything open because a request has failed.
+    const timeline = await this.source.timeline(this.file, seat, 0, stop.signal);
     if (stop.signal.aborted) return;
-    this.path = story.path ?? this.path;
-    this.fileKey = story.key ?? this.fileKey;
-    this.record = new Record(story);
-    this.commentary = new Commentary();
-    this.seat = this.record.seat;
-    this.of = this.seat ?? this.clampSeat(place.of);
+    this.path = timeline.path ?? this.path;
+    this.fileKey = timeline.key ?? this.fileKey;
+    this.timeline = new Timeline(timeline);
+    this.comments = new CommentStore();
+    this.seat = this.timeline.seat;
+    this.focus = this.seat ?? this.clampSeat(place.focus);
     this.position = this.clamp(place.at ?? 0);
-    document.title = `${this.record.game.title} · arena`;
+    document.title = `${this.timeline.game.title} · arena`;
     this.layout = new Layout(this);
     fill(this.main, this.layout.element);
-    this.layout.begin();
+    this.layout.start();
     this.show(this.position, true);
     this.load(stop.signal);
   }
 
-  // What the source knows the file by.
+  // The file as the source identifies it.
   get file() {
     return this.path === null ? { key: this.fileKey } : { path: this.path };
   }
 
-  // Whether the address names this game.
-  is(place) {
+  // Whether an address refers to this game.
+  matches(place) {
     if (this.single) return true;
     if (place.path !== null) return place.path === this.path;
     return place.game !== null && place.game === this.fileKey;
@@ -78,40 +78,41 @@ export class GamePage {
     return [...Array(64).keys()].find((seat) => this.source.offers(seat)) ?? null;
   }
 
-  drop() {
+  reset() {
     this.stop?.abort();
     this.layout?.close();
-    this.record = this.commentary = this.layout = null;
+    this.timeline = this.comments = this.layout = null;
   }
 
-  // What comes after the story: the table's picture, the judgements, what was known.
+  // Loads everything that comes after the timeline: scene module, comments, posteriors.
   load(signal) {
-    const { game } = this.record;
+    const { game } = this.timeline;
     if (game.scene)
-      this.ask(loadScene(game.scene), signal, (module) => this.layout.use(module));
-    this.watch = new Watch(this, signal);
-    this.watch.begin();
+      this.receive(loadScene(game.scene), signal, (module) => this.layout.setSceneModule(module));
+    this.loader = new Loader(this, signal);
+    this.loader.start();
   }
 
-  // Does something with an answer, unless the perspective has changed since; says what went wrong.
-  async ask(answer, signal, use) {
+  // Handles an answer unless the perspective has changed since; shows an error.
+  async receive(answer, signal, handle) {
     try {
       const value = await answer;
-      if (!signal.aborted) use(value);
+      if (!signal.aborted) handle(value);
     } catch (error) {
-      if (!signal.aborted && error.name !== "AbortError") this.layout.complain(error.message);
+      if (!signal.aborted && error.name !== "AbortError") this.layout.showError(error.message);
     }
   }
 
   clamp(position) {
-    return Math.min(Math.max(position, 0), this.record.last);
+    return Math.min(Math.max(position, 0), this.timeline.last);
   }
 
+  // The given seat, else the first seat that a model plays, else seat 0.
   clampSeat(seat) {
-    const { seats, specs } = this.record.game;
+    const { seats, specs } = this.timeline.game;
     if (seat !== null && seat < seats.length) return seat;
-    const asked = this.record.plies.find((ply) => ply.asked && ply.player >= 0);
-    return Math.min(asked?.player ?? 0, specs.length - 1);
+    const ply = this.timeline.plies.find((each) => each.has_requests && each.player >= 0);
+    return Math.min(ply?.player ?? 0, specs.length - 1);
   }
 
   show(position, force = false) {
@@ -119,17 +120,22 @@ export class GamePage {
     this.position = this.clamp(position);
     if (this.position === before && !force) return;
     this.layout.show(this.position, before);
-    this.said.textContent = this.describe();
+    this.announce(this.describe());
     this.writeAddress();
   }
 
-  writeAddress() {
-    const { position: at, seat, of } = this;
-    writeAddress({ ...this.named(seat), at, seat, of: seat === null ? of : null });
+  // A text for screen readers.
+  announce(text) {
+    this.announcements.textContent = text;
   }
 
-  // As the address calls the file, for a perspective; the only one there is needs no name.
-  named(seat) {
+  writeAddress() {
+    const { position: at, seat, focus } = this;
+    writeAddress({ ...this.fileAddress(seat), at, seat, focus: seat === null ? focus : null });
+  }
+
+  // Fields of the address that name the file in a perspective; a single file needs no name.
+  fileAddress(seat) {
     if (this.single) return {};
     const { path, fileKey } = this;
     const byKey = fileKey !== null && (seat !== null || path === null);
@@ -137,53 +143,54 @@ export class GamePage {
   }
 
   describe() {
-    const { record, position } = this;
-    const ply = record.plyAt(position);
-    if (!ply) return `Position 0 of ${record.last}: the beginning`;
-    const who = ply.player === null ? "hidden move" : seatName(record.game, ply.player);
-    const what = ply.action === null ? "" : `: ${ply.action}`;
-    return `Position ${position} of ${record.last}, turn ${ply.turn}, ${who}${what}`;
+    const { timeline, position } = this;
+    const ply = timeline.plyAt(position);
+    if (!ply) return `Position 0 of ${timeline.last}: the beginning`;
+    const player = ply.player === null ? "hidden move" : seatName(timeline.game, ply.player);
+    const action = ply.action === null ? "" : `: ${ply.action}`;
+    return `Position ${position} of ${timeline.last}, turn ${ply.turn}, ${player}${action}`;
   }
 
-  // The address has changed by hand, by a link or by going back.
-  follow(place) {
+  // Follows a change of the address by hand, by a link or by the back button.
+  navigate(place) {
     const seat = place.seat ?? null;
-    if (!this.record || seat !== this.seat) return this.open(place);
-    if (this.seat === null && place.of !== null) this.choose(this.clampSeat(place.of));
+    if (!this.timeline || seat !== this.seat) return this.open(place);
+    if (this.seat === null && place.focus !== null) this.setFocus(this.clampSeat(place.focus));
     this.show(place.at ?? 0);
     return this.opened;
   }
 
-  look(seat) {
+  setPerspective(seat) {
     if (seat === this.seat || !this.source.offers(seat)) return;
-    this.open({ at: this.position, seat, of: this.of }).catch((error) => this.fail(error));
+    const place = { at: this.position, seat, focus: this.focus };
+    this.open(place).catch((error) => this.fail(error));
   }
 
   fail(error) {
     if (error.name === "AbortError") return;
-    fill(this.main, drawFault(error, this));
+    fill(this.main, drawErrorPage(error, this));
   }
 
-  // Whose knowledge is shown, where everything is open.
-  choose(of) {
-    if (of === this.of) return;
-    this.of = of;
-    this.layout.choose(of);
+  // Chooses the seat whose posterior is shown while everything is open.
+  setFocus(seat) {
+    if (seat === this.focus) return;
+    this.focus = seat;
+    this.layout.setFocus(seat);
     this.writeAddress();
   }
 
   key(key) {
     if (!this.layout) return false;
-    if (key === "o") this.look(null);
-    else if (/^[0-9]$/.test(key) && Number(key) < this.record.game.seats.length)
-      this.look(Number(key));
+    if (key === "o") this.setPerspective(null);
+    else if (/^[0-9]$/.test(key) && Number(key) < this.timeline.game.seats.length)
+      this.setPerspective(Number(key));
     else return this.layout.transport.key(key);
     return true;
   }
 
   close() {
-    this.drop();
+    this.reset();
     this.main.inert = false;
-    this.said.textContent = "";
+    this.announce("");
   }
 }

@@ -1,4 +1,4 @@
-// What a seat could know: a table of things and places, with exact probabilities as shades and
+// The exact posterior of a seat: a table of things and places, with probabilities as shades and
 // percentages, and certainty as marks.
 
 import { fill, h, spoken } from "./dom.js";
@@ -6,70 +6,66 @@ import { large, number, percent } from "./format.js";
 import { seatMark, seatName } from "./seats.js";
 
 const CERTAIN = 1e-9;
-const A_LOT = 0.1;
+const LARGE_CHANGE = 0.1;
 
 export class Grid {
   constructor(page) {
     this.page = page;
-    this.known = new Map();
+    this.posteriors = new Map();
     this.cells = [];
-    this.of = page.of;
+    this.focus = page.focus;
     this.line = h("p", { class: "status" });
-    this.body = h("div", { class: "scroller-x" }, h("p", { class: "none" }, "Being worked out…"));
+    this.body = h("div", { class: "scroller-x" }, h("p", { class: "none" }, "Computing…"));
     this.element = h(
       "section",
-      { class: "panel knowledge", "aria-labelledby": "grid-title" },
+      { class: "panel posterior", "aria-labelledby": "grid-title" },
       h("div", { class: "panel-head" }, this.heading(), this.line),
       this.body,
     );
   }
 
   heading() {
-    const { game, seat } = this.page.record;
+    const { game, seat } = this.page.timeline;
     if (seat !== null)
-      return h("h2", { id: "grid-title" }, `What ${seatName(game, seat)} could know`);
+      return h("h2", { id: "grid-title" }, `Posterior of ${seatName(game, seat)}`);
     const names = game.seats.map((name, at) =>
-      h("option", { value: at, selected: at === this.of }, name),
+      h("option", { value: at, selected: at === this.focus }, name),
     );
     this.select = h(
       "select",
       {
-        "aria-label": "Whose knowledge",
-        onchange: (event) => this.page.choose(Number(event.target.value)),
+        "aria-label": "Posterior of seat",
+        onchange: (event) => this.page.setFocus(Number(event.target.value)),
       },
       names,
     );
-    return [
-      h("h2", { id: "grid-title" }, "What ", spoken("a seat could know")),
-      this.select,
-      h("span", { class: "after", "aria-hidden": "true" }, "could know"),
-    ];
+    return [h("h2", { id: "grid-title" }, "Posterior of ", spoken("a seat")), this.select];
   }
 
-  know(knowledge) {
-    this.known.set(knowledge.of, knowledge);
-    if (knowledge.of === this.of) this.build();
+  setPosterior(posterior) {
+    this.posteriors.set(posterior.player, posterior);
+    if (posterior.player === this.focus) this.build();
   }
 
-  choose(of) {
-    this.of = of;
-    if (this.select) this.select.value = of;
+  setFocus(seat) {
+    this.focus = seat;
+    if (this.select) this.select.value = seat;
     this.build();
   }
 
   build() {
-    const knowledge = this.known.get(this.of);
+    const posterior = this.posteriors.get(this.focus);
     this.cells = [];
     this.shown = null;
-    if (!knowledge) fill(this.body, h("p", { class: "none" }, "Being worked out…"));
-    else if (!knowledge.things.length) fill(this.body);
-    else fill(this.body, this.table(knowledge));
+    if (!posterior) fill(this.body, h("p", { class: "none" }, "Computing…"));
+    else if (!posterior.things.length) fill(this.body);
+    else fill(this.body, this.table(posterior));
     this.show(this.page.position);
   }
 
-  table(knowledge) {
-    const { game } = this.page.record;
-    const { things, kinds, places } = knowledge;
+  table(posterior) {
+    const { game } = this.page.timeline;
+    const { things, kinds, places } = posterior;
     const heads = places.map((place) =>
       h("th", { scope: "col", title: place }, this.place(game, place)),
     );
@@ -86,7 +82,7 @@ export class Grid {
     return h(
       "table",
       { class: places.length > 5 ? "grid many" : "grid" },
-      h("caption", { class: "sr" }, "Probability in percent that a card is in a place"),
+      h("caption", { class: "sr" }, "Probability of each place in percent"),
       h("thead", null, h("tr", null, h("td", null), heads)),
       bodies,
     );
@@ -97,7 +93,7 @@ export class Grid {
     if (seat < 0) return h("bdi", null, place);
     return [
       seatMark(seat),
-      h("bdi", { class: seat === this.of ? "self" : null }, short(game, place)),
+      h("bdi", { class: seat === this.focus ? "self" : null }, short(game, place)),
     ];
   }
 
@@ -113,9 +109,9 @@ export class Grid {
     return row;
   }
 
-  // The entry that holds from the latest change on.
+  // The entry that is valid at a position, and the one before it.
   at(position) {
-    const entries = this.known.get(this.of)?.known ?? [];
+    const entries = this.posteriors.get(this.focus)?.entries ?? [];
     let low = 0;
     let high = entries.length;
     while (low < high) {
@@ -133,24 +129,28 @@ export class Grid {
       for (const { cells } of this.cells) for (const each of cells) write(each, null);
       return;
     }
-    const fresh = entry.position === position && before !== null;
+    const isNew = entry.position === position && before !== null;
     this.cells.forEach(({ row, cells }, at) => {
-      const shares = entry.grid?.[at] ?? [];
-      row.classList.toggle("open", shares.length > 0 && shares.every((share) => share < CERTAIN));
+      const probabilities = entry.grid?.[at] ?? [];
+      // A row of zeros: the thing lies open for all.
+      const open = probabilities.length > 0 && probabilities.every((each) => each < CERTAIN);
+      row.classList.toggle("open", open);
       cells.forEach((each, place) => {
-        write(each, shares[place] ?? null);
-        const changed = fresh && hasMoved(before.grid?.[at]?.[place] ?? 0, shares[place]);
+        write(each, probabilities[place] ?? null);
+        const previous = before?.grid?.[at]?.[place] ?? 0;
+        const changed = isNew && isNotable(previous, probabilities[place]);
         each.cell.classList.toggle("changed", changed);
       });
     });
   }
 }
 
-// A little moves at every step; what is marked is what has become certain, or moved by a lot.
-function hasMoved(before, now) {
+// Most probabilities change a little at every step. Marked are only large changes, and cells that
+// have become certain or impossible.
+function isNotable(before, now) {
   const settled = now > 1 - CERTAIN || now < CERTAIN;
   const difference = Math.abs(before - now);
-  return difference > A_LOT || (settled && difference > CERTAIN);
+  return difference > LARGE_CHANGE || (settled && difference > CERTAIN);
 }
 
 function describe(entry) {
@@ -161,22 +161,23 @@ function describe(entry) {
   ];
 }
 
-function write(each, share) {
-  if (each.value === share) return;
-  each.value = share;
+// Updates a cell only if its value has changed.
+function write(each, probability) {
+  if (each.value === probability) return;
+  each.value = probability;
   const { cell } = each;
-  const sure = share !== null && share > 1 - CERTAIN;
-  const never = share !== null && share < CERTAIN;
-  cell.className = sure ? "sure" : never ? "never" : "maybe";
-  cell.style.setProperty("--share", share ?? 0);
-  if (share === null) fill(cell);
-  else if (sure) fill(cell, h("span", { "aria-hidden": "true" }, "✓"), spoken("certain"));
-  else if (never) fill(cell, h("span", { "aria-hidden": "true" }, "–"), spoken("impossible"));
-  else fill(cell, percent(share));
-  cell.title = share === null ? "" : `${number(share * 100, 3)} %`;
+  const certain = probability !== null && probability > 1 - CERTAIN;
+  const impossible = probability !== null && probability < CERTAIN;
+  cell.className = certain ? "sure" : impossible ? "never" : "maybe";
+  cell.style.setProperty("--share", probability ?? 0);
+  if (probability === null) fill(cell);
+  else if (certain) fill(cell, h("span", { "aria-hidden": "true" }, "✓"), spoken("certain"));
+  else if (impossible) fill(cell, h("span", { "aria-hidden": "true" }, "–"), spoken("impossible"));
+  else fill(cell, percent(probability));
+  cell.title = probability === null ? "" : `${number(probability * 100, 3)} %`;
 }
 
-// "Player 3" under its mark is told well enough by "3".
+// "Player 3" is shortened to "3", since the mark of the seat is above it.
 function short(game, name) {
   const end = name.match(/^Player (\d+)$/);
   return end && game.seats.every((each) => /^Player \d+$/.test(each))

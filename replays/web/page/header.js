@@ -1,4 +1,4 @@
-// Above the game: what was played, who sat where, and the choice of the perspective.
+// Header of a game: title, players, and the choice of the perspective.
 
 import { h, spoken } from "./dom.js";
 import { addressOf } from "./address.js";
@@ -7,7 +7,7 @@ import { icon } from "./icons.js";
 import { formerPlayers, seatClass, seatMark } from "./seats.js";
 
 export function drawHeader(page) {
-  const { game, notice } = page.record;
+  const { game, notice } = page.timeline;
   return h(
     "header",
     { class: "game-head" },
@@ -32,11 +32,11 @@ function facts(game) {
   return [date(game.created), `text level: ${game.text_level}`, seed].filter(Boolean);
 }
 
-// The name of the other file often has the seed in it, which gives the deal away: only a page with
-// everything open says it, and links it where it is served as well.
+// The name of the other file often contains the seed, which determines the deal. Only a page with
+// everything open shows it, with a link if that file is served as well.
 function drawBranch(page, branch) {
-  const notice = (...words) => h("p", { class: "notice" }, icon("branch"), " ", ...words);
-  if (page.seat !== null) return notice(`This game left another one at position ${branch.ply}.`);
+  const notice = (...parts) => h("p", { class: "notice" }, icon("branch"), " ", ...parts);
+  if (page.seat !== null) return notice(`Branched off another game at position ${branch.ply}.`);
   const name = h("bdi", null, branch.parent);
   const place = { path: branch.path, at: branch.ply };
   const link = branch.path ? h("a", { href: addressOf(place) }, name) : name;
@@ -44,7 +44,7 @@ function drawBranch(page, branch) {
 }
 
 function drawPerspectives(page) {
-  const { game } = page.record;
+  const { game } = page.timeline;
   const seats = game.seats.map((name, seat) =>
     choice(page, seat, [seatMark(seat), h("bdi", null, name)], game.specs[seat]),
   );
@@ -53,23 +53,23 @@ function drawPerspectives(page) {
     { class: "perspectives" },
     h("legend", { class: "sr" }, "Perspective"),
     page.source.offers(null)
-      ? choice(page, null, ["Everything open"], "all hands, all thoughts")
+      ? choice(page, null, ["Everything open"], "all hidden information")
       : null,
     seats,
   );
 }
 
-function choice(page, seat, name, under) {
+function choice(page, seat, name, detail) {
   const offered = page.source.offers(seat);
   const id = `view-${seat ?? "open"}`;
-  const former = seat === null ? [] : formerPlayers(page.record.game, seat);
+  const former = seat === null ? [] : formerPlayers(page.timeline.game, seat);
   const input = h("input", {
     type: "radio",
     name: "perspective",
     id,
     checked: seat === page.seat,
     disabled: !offered,
-    onchange: () => page.look(seat),
+    onchange: () => page.setPerspective(seat),
   });
   return h(
     "label",
@@ -78,10 +78,10 @@ function choice(page, seat, name, under) {
     h(
       "span",
       { class: "who" },
-      seat === null ? null : spoken("Only what could be known by "),
+      seat === null ? null : spoken("View of "),
       name,
     ),
-    h("span", { class: "spec" }, h("bdi", null, under)),
+    h("span", { class: "spec" }, h("bdi", null, detail)),
     former.map(({ spec, ply }) =>
       h("span", { class: "spec" }, "was ", h("bdi", null, spec), ` until ply ${ply}`),
     ),

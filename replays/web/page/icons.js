@@ -1,4 +1,4 @@
-// Small pictures; each stands beside a word or in a button that has a name.
+// Icons; each is next to a word, or in a button that has a name.
 
 import { s } from "./dom.js";
 

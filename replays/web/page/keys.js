@@ -1,19 +1,19 @@
-// The keys of the game page, and the dialog that names them.
+// Keys of the game page, and the dialog that lists them.
 
 import { h } from "./dom.js";
 import { MISTAKE } from "./mistake.js";
 
 const KEYS = [
-  ["←  →", "one ply back, one forward"],
-  ["Home  End", "the beginning, the end"],
+  ["←  →", "previous, next ply"],
+  ["Home  End", "first, last position"],
   ["Space", "play, pause"],
   ["[  ]", "previous, next move of the chosen seat"],
   ["M  m", "previous, next mistake"],
-  ["A  a", "previous, next accusation"],
+  ["A  a", "previous, next event of the chosen kind"],
   ["o", "everything open"],
-  ["0 … 9", "only what this seat could know"],
-  ["↑  ↓", "in the table talk and the list of games: the entry before, after"],
-  ["?", "this list; Esc closes it"],
+  ["0 … 9", "view of this seat"],
+  ["↑  ↓", "previous, next entry in the events and the list of games"],
+  ["?", "this help; Esc closes it"],
 ];
 
 export function prepareKeys(button, view) {
@@ -22,7 +22,7 @@ export function prepareKeys(button, view) {
   button.addEventListener("click", () => dialog.showModal());
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
-    if (isTyped(event.target)) return;
+    if (isInput(event.target)) return;
     if (event.key === "?") dialog.showModal();
     else if (!view()?.key || !isFree(event) || !view().key(event.key)) return;
     event.preventDefault();
@@ -52,13 +52,13 @@ function keycaps(keys) {
   return keys.split("  ").map((key) => [h("kbd", null, key), " "]);
 }
 
-// Whether the key belongs to a field in which one types or chooses.
-function isTyped(target) {
+// Whether the key belongs to a text field or a selection.
+function isInput(target) {
   if (target.isContentEditable || target.matches("select, textarea")) return true;
   return target.matches("input:not([type=range], [type=radio])");
 }
 
-// A button presses itself on space; a slider, a set of radio buttons and a text move on arrows.
+// Whether the focused element does not use the key itself: buttons use space, inputs use arrows.
 function isFree(event) {
   const { key, target } = event;
   if (key === " ") return !target.matches("button, summary, a, input[type=radio]");

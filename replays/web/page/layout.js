@@ -1,36 +1,36 @@
-// The panels of a game's page, and where they stand.
+// The panels of a game's page and their arrangement.
 
 import { h } from "./dom.js";
 import { drawHeader } from "./header.js";
 import { ScenePanel } from "./scene.js";
-import { Talk } from "./talk.js";
-import { Notes } from "./notes.js";
+import { EventPanel } from "./events.js";
+import { CommentPanel } from "./comments.js";
 import { Grid } from "./grid.js";
 import { Chart } from "./chart.js";
 import { DecisionPanel } from "./decision.js";
 import { Summary } from "./summary.js";
 import { Transport } from "./transport.js";
-import { Below } from "./below.js";
+import { PanelLinks } from "./panel_links.js";
 
 export class Layout {
   constructor(page) {
     this.page = page;
-    const { game } = page.record;
+    const { game } = page.timeline;
     this.header = drawHeader(page);
     this.scene = new ScenePanel(page);
-    this.talk = new Talk(page);
-    this.notes = new Notes(page);
-    this.grid = game.knowledge ? new Grid(page) : null;
-    this.chart = game.knowledge ? new Chart(page) : null;
+    this.events = new EventPanel(page);
+    this.comments = new CommentPanel(page);
+    this.grid = game.has_posterior ? new Grid(page) : null;
+    this.chart = game.has_posterior ? new Chart(page) : null;
     this.decision = new DecisionPanel(page);
     this.summary = new Summary(page);
     this.transport = new Transport(page);
-    this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
-    this.below = this.drawWork();
+    this.error = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.links = this.drawColumn();
     this.panels = [
       this.scene,
-      this.talk,
-      this.notes,
+      this.events,
+      this.comments,
       this.grid,
       this.chart,
       this.decision,
@@ -40,82 +40,83 @@ export class Layout {
     this.element = this.draw(game);
   }
 
-  drawWork() {
+  // The main column, which scrolls.
+  drawColumn() {
     const { scene, grid, chart, decision, summary } = this;
     const named = [
-      [scene, "The table"],
-      [grid, "What a seat could know"],
-      [chart, "Uncertainty"],
+      [scene, "Table"],
+      [grid, "Posterior"],
+      [chart, "Entropy"],
       [decision, "Decision"],
       [summary, "Summary"],
     ].filter(([panel]) => panel);
     const panels = named.map(([panel, name]) => ({ element: panel.element, name }));
-    const work = h(
+    const column = h(
       "div",
       { class: "work" },
       panels.map((panel) => panel.element),
     );
-    return new Below(work, panels);
+    return new PanelLinks(column, panels);
   }
 
   draw(game) {
-    const side = h("div", { class: "side" }, this.talk.element, this.notes.element);
+    const side = h("div", { class: "side" }, this.events.element, this.comments.element);
     return h(
       "div",
-      { class: game.knowledge ? "game" : "game plain" },
+      { class: game.has_posterior ? "game" : "game plain" },
       this.header,
-      this.trouble,
-      h("div", { class: "desk" }, this.below.element, side),
+      this.error,
+      h("div", { class: "desk" }, this.links.element, side),
       this.transport.element,
     );
   }
 
-  begin() {
-    for (const panel of this.panels) panel.begin?.();
-    this.below.begin();
+  start() {
+    for (const panel of this.panels) panel.start?.();
+    this.links.start();
   }
 
-  // The game's own module is there.
-  use(module) {
-    this.scene.use(module);
-    this.notes.explain(module?.MISTAKE);
+  // Takes the game's own module when it is loaded.
+  setSceneModule(module) {
+    this.scene.setModule(module);
+    this.comments.defineMistake(module?.MISTAKE);
   }
 
   show(position, before) {
     for (const panel of this.panels) panel.show(position, before);
   }
 
-  // The game has gone on.
-  grow() {
-    this.transport.grow();
+  // Redraws after new plies of a running game.
+  extend() {
+    this.transport.extend();
     this.chart?.draw();
-    this.notes.draw();
+    this.comments.draw();
     this.scene.show(this.page.position);
   }
 
-  know(known) {
-    this.grid?.know(known);
-    this.chart?.know(known);
+  setPosterior(posterior) {
+    this.grid?.setPosterior(posterior);
+    this.chart?.setPosterior(posterior);
   }
 
-  choose(of) {
-    this.grid?.choose(of);
+  setFocus(seat) {
+    this.grid?.setFocus(seat);
     this.chart?.draw();
   }
 
-  comment() {
-    this.notes.draw();
-    this.talk.mark();
-    this.transport.mark();
+  drawComments() {
+    this.comments.draw();
+    this.events.markMistakes();
+    this.transport.markMistakes();
   }
 
-  complain(text) {
-    this.trouble.hidden = text === "";
-    this.trouble.textContent = text;
+  showError(text) {
+    this.error.hidden = text === "";
+    this.error.textContent = text;
   }
 
   close() {
     for (const panel of this.panels) panel.close?.();
-    this.below.close();
+    this.links.close();
   }
 }

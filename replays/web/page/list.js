@@ -1,35 +1,35 @@
-// The list of games: search, filters, order; it looks for new games every few seconds.
+// The list of games with search, filters and sorting. It is updated every few seconds.
 
 import { fill, h, spoken } from "./dom.js";
 import { addressOf } from "./address.js";
 import { bytes, date, plural } from "./format.js";
-import { COLUMNS, RESULTS, noFilter, playersOf, select } from "./listed.js";
-import { Rows } from "./rows.js";
+import { COLUMNS, RESULTS, noFilter, playersOf, select } from "./list_filter.js";
+import { VirtualRows } from "./virtual_rows.js";
 import { icon } from "./icons.js";
 
-const EVERY = 4000;
+const UPDATE_INTERVAL = 4000;
 
-// What was looked for is kept while a game is open.
-const kept = { filter: noFilter(), sort: { key: "created", descending: true }, scroll: 0 };
+// Filters and scroll position are kept while a game is open.
+const settings = { filter: noFilter(), sort: { key: "created", descending: true }, scroll: 0 };
 
 export class GameList {
   constructor(source, main, list) {
     this.source = source;
     this.list = list;
     this.stop = new AbortController();
-    this.rows = new Rows("Games", (row, at) => drawRow(row, at));
+    this.rows = new VirtualRows("Games", (row, at) => drawRow(row, at));
     this.rows.element.addEventListener("scroll", () => {
-      kept.scroll = this.rows.element.scrollTop;
+      settings.scroll = this.rows.element.scrollTop;
     });
     this.build(main);
     this.refresh();
-    this.rows.element.scrollTop = kept.scroll;
-    this.timer = setInterval(() => this.look(), EVERY);
+    this.rows.element.scrollTop = settings.scroll;
+    this.timer = setInterval(() => this.update(), UPDATE_INTERVAL);
   }
 
   build(main) {
     this.count = h("p", { class: "count", role: "status" });
-    this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.error = h("p", { class: "trouble", role: "alert", hidden: true });
     this.heads = h("div", { class: "row head", role: "row", "aria-rowindex": "1" });
     this.empty = h("div", { class: "empty" });
     this.table = h(
@@ -45,7 +45,7 @@ export class GameList {
         { class: "list" },
         h("div", { class: "list-head" }, h("h1", null, "Games"), this.count),
         this.form(),
-        this.trouble,
+        this.error,
         this.table,
         this.empty,
       ),
@@ -60,9 +60,9 @@ export class GameList {
       RESULTS.map(([value, text]) => option(value, text)),
     );
     const field = (label, name, input) => {
-      input.value = kept.filter[name];
+      input.value = settings.filter[name];
       input.addEventListener("input", () => {
-        kept.filter[name] = input.value;
+        settings.filter[name] = input.value;
         this.rows.element.scrollTop = 0;
         this.refresh();
       });
@@ -84,26 +84,26 @@ export class GameList {
   }
 
   clear(form) {
-    kept.filter = noFilter();
+    settings.filter = noFilter();
     for (const input of form.querySelectorAll("input, select")) input.value = "";
     this.refresh();
   }
 
-  async look() {
-    if (document.hidden || this.looking) return;
-    this.looking = true;
+  async update() {
+    if (document.hidden || this.updating) return;
+    this.updating = true;
     try {
       const list = await this.source.games(this.stop.signal);
       const changed = JSON.stringify(list) !== JSON.stringify(this.list);
       this.list = list;
-      this.trouble.hidden = true;
+      this.error.hidden = true;
       if (changed) this.refresh();
     } catch (error) {
       if (error.name === "AbortError") return;
-      this.trouble.hidden = false;
-      this.trouble.textContent = error.message;
+      this.error.hidden = false;
+      this.error.textContent = error.message;
     } finally {
-      this.looking = false;
+      this.updating = false;
     }
   }
 
@@ -111,7 +111,7 @@ export class GameList {
     const { games, more } = this.list;
     this.offerPlayers(playersOf(games));
     this.drawHeads();
-    const shown = select(games, kept.filter, kept.sort);
+    const shown = select(games, settings.filter, settings.sort);
     this.table.setAttribute("aria-rowcount", shown.length + 1);
     this.table.hidden = shown.length === 0;
     this.rows.show(shown);
@@ -120,7 +120,7 @@ export class GameList {
       (shown.length === games.length
         ? plural(games.length, "game")
         : `${shown.length.toLocaleString("en")} of ${plural(games.length, "game")}`) +
-      (more ? `; ${all.toLocaleString("en")} in the folder, the newest are listed` : "");
+      (more ? `; ${all.toLocaleString("en")} in the folder, only the newest are listed` : "");
     this.drawEmpty(games.length, shown.length);
   }
 
@@ -132,8 +132,8 @@ export class GameList {
       option("", "Any player"),
       specs.map((spec) => option(spec, spec)),
     );
-    this.players.value = specs.includes(kept.filter.player) ? kept.filter.player : "";
-    kept.filter.player = this.players.value;
+    this.players.value = specs.includes(settings.filter.player) ? settings.filter.player : "";
+    settings.filter.player = this.players.value;
   }
 
   drawHeads() {
@@ -146,17 +146,17 @@ export class GameList {
   }
 
   head(column) {
-    const sorted = kept.sort.key === column.key;
-    const way = kept.sort.descending ? "descending" : "ascending";
-    const arrow = kept.sort.descending ? " ↓" : " ↑";
+    const sorted = settings.sort.key === column.key;
+    const direction = settings.sort.descending ? "descending" : "ascending";
+    const arrow = settings.sort.descending ? " ↓" : " ↑";
     const press = () => {
       const first = column.key === "created" || column.key === "turns";
-      kept.sort = { key: column.key, descending: sorted ? !kept.sort.descending : first };
+      settings.sort = { key: column.key, descending: sorted ? !settings.sort.descending : first };
       this.refresh();
     };
     return h(
       "div",
-      { role: "columnheader", class: `c-${column.key}`, "aria-sort": sorted ? way : "none" },
+      { role: "columnheader", class: `c-${column.key}`, "aria-sort": sorted ? direction : "none" },
       h(
         "button",
         { type: "button", "data-sort": column.key, onclick: press },
@@ -170,15 +170,15 @@ export class GameList {
     this.empty.hidden = shown > 0;
     if (shown > 0) return;
     if (all > 0) {
-      fill(this.empty, h("p", null, "No game fits. Loosen a filter, or clear them all."));
+      fill(this.empty, h("p", null, "No game matches. Change a filter, or clear all filters."));
       return;
     }
     fill(
       this.empty,
       h("h2", null, "No games here yet"),
-      h("p", null, "Nothing in ", h("code", null, this.list.root), " is a replay. Play one:"),
+      h("p", null, "There are no replays in ", h("code", null, this.list.root), ". Play a game:"),
       h("pre", null, h("code", null, exampleOf(this.list.folder))),
-      h("p", null, "It appears here while it is played."),
+      h("p", null, "The game appears here while it is running."),
     );
   }
 
@@ -189,7 +189,7 @@ export class GameList {
   }
 }
 
-// Typed in the folder in which the viewer was started, as that one's path was.
+// A command for the folder in which the viewer was started; `folder` is relative to it.
 function exampleOf(folder) {
   const seats = ["detective", "detective", "novice"].map((bot, seat) => `--seat ${seat}=bot:${bot}`);
   return ["arena play cluedo", "--players 3", ...seats, "--no-watch", `--out ${folder}`].join(" ");
@@ -238,7 +238,7 @@ function drawPlayers(row) {
 }
 
 function drawResult(row) {
-  const words = {
+  const labels = {
     terminated: "Finished",
     truncated: "Cut off",
     running: "Running",
@@ -247,7 +247,7 @@ function drawResult(row) {
   };
   const detail = row.status === "unreadable" ? row.error : row.reason;
   return [
-    h("span", { class: "status" }, words[row.status] ?? row.status),
+    h("span", { class: "status" }, labels[row.status] ?? row.status),
     detail ? h("span", { class: "path", title: detail }, detail) : null,
     row.branch
       ? h(

@@ -1,50 +1,52 @@
-// The page begins here: it shows the list or a game, as the address says.
+// Entry point: shows the list of games or one game, depending on the address.
 
 import { fill, h } from "./dom.js";
-import { keepAddress, readAddress } from "./address.js";
+import { cancelAddressWrite, readAddress } from "./address.js";
 import { openSource } from "./source.js";
 import { prepareTheme } from "./theme.js";
 import { GameList } from "./list.js";
 import { GamePage } from "./game.js";
 import { prepareKeys } from "./keys.js";
-import { drawFault } from "./fault.js";
+import { drawErrorPage } from "./error_page.js";
 
 const main = document.getElementById("main");
 const home = document.getElementById("home");
 let view = null;
-let only = null;
-let asked = 0;
+let singlePath = null;
+let requests = 0;
 
 function show(next) {
   view?.close();
-  keepAddress();
+  cancelAddressWrite();
   view = next;
 }
 
-async function follow(source) {
+async function followAddress(source) {
   const place = readAddress();
-  const single = only !== null;
-  const turn = (asked += 1);
-  if (view instanceof GamePage && view.is(place)) return view.follow(place);
+  const single = singlePath !== null;
+  const request = (requests += 1);
+  if (view instanceof GamePage && view.matches(place)) return view.navigate(place);
   show(null);
   fill(main, h("p", { class: "wait" }, "Loading…"));
   if (single || place.path !== null || place.game !== null) {
-    show(new GamePage(source, main, single ? { ...place, path: only, single } : place));
+    show(new GamePage(source, main, single ? { ...place, path: singlePath, single } : place));
     return view.opened;
   }
   const list = await source.games();
-  if (turn !== asked) return null;
-  if (list.single) only = list.games[0].path;
-  if (list.single) return follow(source);
+  if (request !== requests) return null; // The address has changed in the meantime.
+  if (list.single) {
+    singlePath = list.games[0].path;
+    return followAddress(source);
+  }
   document.title = "Replays · arena";
   show(new GameList(source, main, list));
 }
 
-function complain(error) {
+function showError(error) {
   if (error.name === "AbortError") return;
   const page = view instanceof GamePage ? view : null;
   show(null);
-  fill(main, drawFault(error, page));
+  fill(main, drawErrorPage(error, page));
 }
 
 async function start() {
@@ -55,15 +57,15 @@ async function start() {
     main.focus();
   });
   const source = openSource();
-  const go = () => follow(source).catch(complain);
-  addEventListener("hashchange", go);
+  const follow = () => followAddress(source).catch(showError);
+  addEventListener("hashchange", follow);
   home.addEventListener("click", (event) => {
     event.preventDefault();
-    if (only !== null || location.hash === "") return;
+    if (singlePath !== null || location.hash === "") return;
     history.pushState(null, "", location.pathname);
-    go();
+    follow();
   });
-  await go();
+  await follow();
 }
 
 start();

@@ -1,4 +1,4 @@
-// The modules with which games draw their tables. An exported file has its own one of these.
+// Loader of the modules that draw the games' tables. An exported file contains a replacement.
 
 export async function loadScene(name) {
   return import("/scene/" + encodeURIComponent(name) + ".js");

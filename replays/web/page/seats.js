@@ -1,5 +1,5 @@
-// Seats are told apart by colour and, for who cannot see colours, by the shape of their mark and
-// the dashes of their line.
+// Marks of the seats. Seats differ by colour and also, for colour-blind users, by the shape of their
+// mark and the dashes of their line.
 
 import { h, s } from "./dom.js";
 
@@ -43,6 +43,7 @@ export function seatLabel(game, seat) {
   return h("span", { class: "seat" }, seatMark(seat), h("bdi", null, seatName(game, seat)));
 }
 
+// The SPEC of a seat at the time a ply was played.
 function playerAt(game, seat, ply) {
   let spec = game.specs[seat];
   for (const branch of [...game.branches].reverse()) {
@@ -52,15 +53,15 @@ function playerAt(game, seat, ply) {
   return spec;
 }
 
-// Who sat there before a branch, the last one first; each with the ply until which that was so.
+// Earlier players of a seat, the latest first, each with the ply from which it was replaced.
 export function formerPlayers(game, seat) {
-  const found = [];
+  const former = [];
   let spec = game.specs[seat];
-  const begins = new Set(game.branches.map((branch) => branch.ply));
-  for (const ply of [...begins].sort((a, b) => b - a)) {
+  const branchPlies = new Set(game.branches.map((branch) => branch.ply));
+  for (const ply of [...branchPlies].sort((a, b) => b - a)) {
     const before = playerAt(game, seat, ply - 1);
-    if (ply > 0 && before !== spec) found.push({ spec: before, ply });
+    if (ply > 0 && before !== spec) former.push({ spec: before, ply });
     spec = before;
   }
-  return found;
+  return former;
 }

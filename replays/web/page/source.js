@@ -1,8 +1,8 @@
-// Where the documents come from: a server, or the page itself if it was written to a file.
-// Both have the same methods. Nothing of one perspective is kept here for another one.
+// Sources of the documents: a server, or the data in an exported file. Both have the same methods.
+// Documents of one perspective are not cached for another one.
 
-// What is not told; `seats` says how many there are if the seat asked for is none.
-class Refusal extends Error {
+// An error answer; `seats` is the number of seats if the requested seat does not exist.
+class SourceError extends Error {
   constructor(message, seats = null) {
     super(message);
     this.seats = seats;
@@ -18,49 +18,49 @@ class ServerSource {
   live = true;
 
   games(signal) {
-    return ask("/api/games", {}, signal);
+    return requestJson("/api/games", {}, signal);
   }
 
-  // All perspectives can be had.
+  // Whether a perspective is available.
   offers() {
     return true;
   }
 
   // A file is { path } or { key }.
-  story(file, seat, first, signal) {
-    return ask("/api/story", { ...file, seat, first }, signal);
+  timeline(file, seat, first, signal) {
+    return requestJson("/api/timeline", { ...file, seat, first }, signal);
   }
 
-  knowledge(file, of, seat, signal) {
-    return ask("/api/knowledge", { ...file, of, seat }, signal);
+  posterior(file, player, seat, signal) {
+    return requestJson("/api/posterior", { ...file, player, seat }, signal);
   }
 
   summaries(file, seat, signal) {
-    return ask("/api/summaries", { ...file, seat }, signal);
+    return requestJson("/api/summaries", { ...file, seat }, signal);
   }
 
   decision(file, ply, seat, signal) {
-    return ask("/api/decision", { ...file, ply, seat }, signal);
+    return requestJson("/api/decision", { ...file, ply, seat }, signal);
   }
 
-  // Calls `each` with every comment as it comes.
-  async comments(file, seat, signal, each) {
+  // Calls `add` with every comment as it arrives.
+  async comments(file, seat, signal, add) {
     const answer = await request("/api/comments", { ...file, seat }, signal);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
+    let incomplete = "";
     for (;;) {
       const { value, done } = await reader.read();
-      const lines = (rest + (value ?? "")).split("\n");
-      rest = done ? "" : lines.pop();
-      for (const line of lines.filter((text) => text.trim())) tell(JSON.parse(line), each);
+      const lines = (incomplete + (value ?? "")).split("\n");
+      incomplete = done ? "" : lines.pop();
+      for (const line of lines.filter((text) => text.trim())) handleLine(JSON.parse(line), add);
       if (done) return;
     }
   }
 }
 
-function tell(line, each) {
+function handleLine(line, add) {
   if (line.error) throw new Error(line.error);
-  if (!line.done) each(line);
+  if (!line.done) add(line);
 }
 
 class FileSource {
@@ -75,26 +75,26 @@ class FileSource {
   }
 
   offers(seat) {
-    return Object.hasOwn(this.data.stories, name(seat));
+    return Object.hasOwn(this.data.timelines, viewKey(seat));
   }
 
   get seats() {
-    return Object.values(this.data.stories)[0].game.seats.length;
+    return Object.values(this.data.timelines)[0].game.seats.length;
   }
 
-  async story(file, seat) {
-    const story = this.data.stories[name(seat)];
-    if (!story) throw new Refusal("This file does not hold that perspective.", this.seats);
-    return story;
+  async timeline(file, seat) {
+    const timeline = this.data.timelines[viewKey(seat)];
+    if (!timeline) throw new SourceError("This file does not contain this perspective.", this.seats);
+    return timeline;
   }
 
-  async knowledge(file, of, seat) {
-    if (seat !== null && seat !== of) return null;
-    return this.data.knowledge?.[String(of)] ?? null;
+  async posterior(file, player, seat) {
+    if (seat !== null && seat !== player) return null;
+    return this.data.posteriors?.[String(player)] ?? null;
   }
 
   async summaries(file, seat) {
-    return this.data.summaries?.[name(seat)] ?? [];
+    return this.data.summaries?.[viewKey(seat)] ?? [];
   }
 
   async decision(file, ply, seat) {
@@ -102,34 +102,34 @@ class FileSource {
     return decision && (seat === null || decision.player === seat) ? decision : null;
   }
 
-  async comments(file, seat, signal, each) {
-    (this.data.comments?.[name(seat)] ?? []).forEach(each);
+  async comments(file, seat, signal, add) {
+    (this.data.comments?.[viewKey(seat)] ?? []).forEach(add);
   }
 }
 
-function name(seat) {
+function viewKey(seat) {
   return seat === null ? "open" : String(seat);
 }
 
-async function ask(address, fields, signal) {
+async function requestJson(address, fields, signal) {
   return (await request(address, fields, signal)).json();
 }
 
 async function request(address, fields, signal) {
-  const given = Object.entries(fields).filter(([, value]) => value !== null);
-  const query = new URLSearchParams(given);
+  const present = Object.entries(fields).filter(([, value]) => value !== null);
+  const query = new URLSearchParams(present);
   let answer;
   try {
-    answer = await fetch(given.length ? `${address}?${query}` : address, { signal });
+    answer = await fetch(present.length ? `${address}?${query}` : address, { signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer. Is `arena replay --web` still running?");
+    throw new Error("The server does not answer. Check that `arena replay --web` is still running.");
   }
-  if (!answer.ok) throw await refusal(answer);
+  if (!answer.ok) throw await errorOf(answer);
   return answer;
 }
 
-async function refusal(answer) {
+async function errorOf(answer) {
   const body = await answer.json().catch(() => null);
-  return new Refusal(body?.error ?? `${answer.status} ${answer.statusText}`, body?.seats);
+  return new SourceError(body?.error ?? `${answer.status} ${answer.statusText}`, body?.seats);
 }

@@ -1,4 +1,4 @@
-// Each seat over the whole game, at the last position.
+// Summary of each seat over the whole game, shown at the last position.
 
 import { fill, h, spoken } from "./dom.js";
 import { number, signed } from "./format.js";
@@ -18,26 +18,26 @@ export class Summary {
     );
   }
 
-  // What was played before a branch is others' play.
+  // Plies before a branch were played by other players and are not counted.
   scope() {
-    const first = this.page.record.game.branches.at(-1)?.ply ?? 0;
+    const first = this.page.timeline.game.branches.at(-1)?.ply ?? 0;
     return first > 0 ? h("p", { class: "status" }, `from ply ${first + 1} on`) : null;
   }
 
-  take(summaries) {
+  setSummaries(summaries) {
     this.summaries = summaries;
     this.show(this.page.position);
   }
 
   show(position) {
-    const { record } = this.page;
-    const due = record.outcome !== null && record.isLast(position);
-    this.element.hidden = !due;
-    fill(this.body, due ? this.table() : null);
+    const { timeline } = this.page;
+    const visible = timeline.outcome !== null && timeline.isLast(position);
+    this.element.hidden = !visible;
+    fill(this.body, visible ? this.table() : null);
   }
 
   table() {
-    const { game } = this.page.record;
+    const { game } = this.page.timeline;
     const heads = this.seats.map((seat) => h("th", { scope: "col" }, seatLabel(game, seat)));
     const titles = new Map();
     for (const each of this.summaries) {
@@ -58,16 +58,16 @@ export class Summary {
     );
   }
 
-  // Whom there is something to say of; returns are known to everybody.
+  // The seats with a summary; returns are public, so without summaries all seats are listed.
   get seats() {
-    const { game } = this.page.record;
+    const { game } = this.page.timeline;
     return this.summaries.length
       ? this.summaries.map((each) => each.player)
       : [...game.seats.keys()];
   }
 
   returns() {
-    const { outcome } = this.page.record;
+    const { outcome } = this.page.timeline;
     const values = this.seats.map((seat) => h("td", null, signed(outcome.returns[seat] ?? 0)));
     return h("tr", null, h("th", { scope: "row" }, "return"), values);
   }
@@ -80,8 +80,8 @@ export class Summary {
   }
 
   row(measure) {
-    const found = this.summaries.map((each) => measureOf(each, measure.title));
-    const values = found.map((each) => each?.value ?? null);
+    const measures = this.summaries.map((each) => measureOf(each, measure.title));
+    const values = measures.map((each) => each?.value ?? null);
     const best = bestOf(measure, values);
     return h(
       "tr",
@@ -103,9 +103,9 @@ function measureOf(summary, title) {
   return summary.measures.find((measure) => measure.title === title);
 }
 
-// The best value of the table, where one way is better and not all are the same.
+// The best value of a row; undefined if no direction is better or all values are equal.
 function bestOf(measure, values) {
-  const given = values.filter((value) => value !== null);
-  if (measure.better === null || new Set(given).size < 2) return undefined;
-  return measure.better === "higher" ? Math.max(...given) : Math.min(...given);
+  const present = values.filter((value) => value !== null);
+  if (measure.better === null || new Set(present).size < 2) return undefined;
+  return measure.better === "higher" ? Math.max(...present) : Math.min(...present);
 }

@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, until somebody chooses.
+// Light or dark theme: the setting of the system, unless the user chooses another.
 
 const CHOICES = ["auto", "light", "dark"];
 
@@ -16,7 +16,7 @@ export function prepareTheme(button) {
   show();
 }
 
-// A page that was opened from a disk may have no store.
+// A page that was opened from disk may have no storage.
 function stored() {
   try {
     return localStorage.getItem("arena-theme");
@@ -29,6 +29,6 @@ function store(choice) {
   try {
     localStorage.setItem("arena-theme", choice);
   } catch {
-    // Then it lasts as long as the page.
+    // Without storage, the choice lasts as long as the page.
   }
 }

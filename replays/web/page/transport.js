@@ -1,8 +1,9 @@
-// Moving through the game: the slider, the buttons, the jumps and playing by itself.
+// Controls: slider, step buttons, jumps and automatic playback.
 
 import { fill, h, spoken } from "./dom.js";
 import { icon } from "./icons.js";
 
+// Plies per second.
 const SPEEDS = [0.5, 1, 2, 4, 8];
 
 export class Transport {
@@ -13,7 +14,7 @@ export class Transport {
     this.slider = h("input", {
       type: "range",
       min: "0",
-      max: page.record.last,
+      max: page.timeline.last,
       step: "1",
       "aria-label": "Position",
       oninput: () => this.go(Number(this.slider.value)),
@@ -38,10 +39,10 @@ export class Transport {
     this.back = button("back", "One ply back", () => this.step(-1));
     this.play = button("play", "Play", () => this.toggle());
     this.next = button("next", "One ply forward", () => this.step(1));
-    this.end = button("last", "To the last position", () => this.go(this.page.record.last));
+    this.end = button("last", "To the last position", () => this.go(this.page.timeline.last));
     return h(
       "section",
-      { class: "transport", "aria-label": "Moving through the game" },
+      { class: "transport", "aria-label": "Controls" },
       h("div", { class: "track" }, this.ticks, this.slider),
       h(
         "div",
@@ -63,17 +64,18 @@ export class Transport {
   }
 
   jumps() {
-    const { game, seat } = this.page.record;
+    const { game, seat } = this.page.timeline;
     this.mover = h(
       "select",
-      { "aria-label": "Whose moves" },
+      { "aria-label": "Moves of seat" },
       game.seats.map((name, at) =>
-        h("option", { value: at, selected: at === (seat ?? this.page.of) }, name),
+        h("option", { value: at, selected: at === (seat ?? this.page.focus) }, name),
       ),
     );
+    this.kinds = h("select", { "aria-label": "Kind of event" });
     this.buttons = [];
-    const pair = (name, what, wanted) => {
-      const press = (step) => () => this.jump(wanted, step);
+    const pair = (name, what, target) => {
+      const press = (step) => () => this.jump(target, step);
       const one = (step, label, sign) =>
         h(
           "button",
@@ -83,39 +85,53 @@ export class Transport {
         );
       const back = one(-1, `Previous ${what}`, "‹");
       const forth = one(1, `Next ${what}`, "›");
-      this.buttons.push({ wanted, back, forth });
+      this.buttons.push({ target, back, forth });
       return h("span", { class: "jump" }, back, h("span", { class: "jump-name" }, name), forth);
     };
     const jumps = [pair(this.mover, "move of this seat", "move")];
-    if (game.knowledge) jumps.push(pair("mistake", "mistake", "mistake"));
-    if (game.knowledge) jumps.push(pair("accusation", "accusation", "accusation"));
+    if (game.has_posterior) jumps.push(pair("mistake", "mistake", "mistake"));
+    jumps.push(pair(this.kinds, "event of this kind", "event"));
     return h("div", { class: "jumps" }, jumps);
   }
 
-  begin() {
-    this.mover.addEventListener("change", () => this.show(this.page.position));
-  }
-
-  // Where a jump leads to, or null.
-  find(wanted, step) {
-    const { record, commentary, position } = this.page;
-    if (wanted === "move") {
-      const seat = Number(this.mover.value);
-      return record.find(position, step, (ply) => ply.player === seat);
+  start() {
+    for (const select of [this.mover, this.kinds]) {
+      select.addEventListener("change", () => this.show(this.page.position));
     }
-    if (wanted === "mistake") return commentary.find(position, step, (comment) => comment.mistake);
-    const places = [
-      commentary.find(position, step, (comment) => comment.kind.includes("accusation")),
-      record.find(position, step, (ply) => ply.events.some((event) => /^accus/i.test(event.kind))),
-    ].filter((place) => place !== null);
-    if (!places.length) return null;
-    return step > 0 ? Math.min(...places) : Math.max(...places);
   }
 
-  jump(wanted, step) {
-    const place = this.find(wanted, step);
+  // Offers the kinds of events. A seat's perspective offers only those that have occurred until the
+  // furthest position that was shown.
+  offerKinds() {
+    const { timeline, seat, position } = this.page;
+    const until = seat === null ? timeline.last : Math.max(position, this.kindsUntil ?? 0);
+    if (until === this.kindsUntil) return;
+    this.kindsUntil = until;
+    const chosen = this.kinds.value;
+    const kinds = timeline.eventKinds(until);
+    fill(
+      this.kinds,
+      kinds.map((kind) => h("option", { value: kind }, words(kind))),
+    );
+    if (kinds.includes(chosen)) this.kinds.value = chosen;
+  }
+
+  // The position to which a jump leads, or null.
+  find(target, step) {
+    const { timeline, comments, position } = this.page;
+    if (target === "mistake") return comments.find(position, step, (comment) => comment.mistake);
+    if (target === "move") {
+      const seat = Number(this.mover.value);
+      return timeline.find(position, step, (ply) => ply.player === seat);
+    }
+    const kind = this.kinds.value;
+    return timeline.find(position, step, (ply) => ply.events.some((event) => event.kind === kind));
+  }
+
+  jump(target, step) {
+    const place = this.find(target, step);
     if (place !== null) return this.go(place);
-    this.page.said.textContent = `There is none ${step > 0 ? "ahead" : "before"}.`;
+    this.page.announce(`No ${step > 0 ? "later" : "earlier"} ${target}.`);
     return true;
   }
 
@@ -134,32 +150,32 @@ export class Transport {
       ArrowLeft: () => this.step(-1),
       ArrowRight: () => this.step(1),
       Home: () => this.go(0),
-      End: () => this.go(this.page.record.last),
+      End: () => this.go(this.page.timeline.last),
       " ": () => this.toggle(),
       "[": () => this.jump("move", -1),
       "]": () => this.jump("move", 1),
       m: () => this.jump("mistake", 1),
       M: () => this.jump("mistake", -1),
-      a: () => this.jump("accusation", 1),
-      A: () => this.jump("accusation", -1),
+      a: () => this.jump("event", 1),
+      A: () => this.jump("event", -1),
     };
     return Object.hasOwn(presses, key) ? presses[key]() : false;
   }
 
   toggle() {
     if (this.timer !== null) return this.pause();
-    if (this.page.record.isLast(this.page.position)) this.page.show(0);
-    this.plan();
+    if (this.page.timeline.isLast(this.page.position)) this.page.show(0);
+    this.scheduleStep();
     this.drawPlay();
     return true;
   }
 
-  plan() {
+  scheduleStep() {
     this.timer = setTimeout(
       () => {
         this.page.show(this.page.position + 1);
-        if (this.page.record.isLast(this.page.position)) this.pause();
-        else this.plan();
+        if (this.page.timeline.isLast(this.page.position)) this.pause();
+        else this.scheduleStep();
       },
       1000 / Number(this.speed.value),
     );
@@ -182,44 +198,45 @@ export class Transport {
   }
 
   show(position) {
-    const { record } = this.page;
+    const { timeline } = this.page;
     this.slider.value = position;
     this.slider.setAttribute("aria-valuetext", this.page.describe());
-    this.element.style.setProperty("--done", record.last ? position / record.last : 0);
-    fill(this.text, h("strong", null, position), ` / ${record.last}`, this.action(position));
+    this.element.style.setProperty("--done", timeline.last ? position / timeline.last : 0);
+    fill(this.text, h("strong", null, position), ` / ${timeline.last}`, this.action(position));
     for (const button of [this.first, this.back]) disable(button, position === 0);
-    for (const button of [this.next, this.end]) disable(button, record.isLast(position));
-    this.mark();
+    for (const button of [this.next, this.end]) disable(button, timeline.isLast(position));
+    this.offerKinds();
+    this.markMistakes();
   }
 
   action(position) {
-    const ply = this.page.record.plyAt(position);
+    const ply = this.page.timeline.plyAt(position);
     return ply?.action ? h("span", { class: "action" }, ply.action) : null;
   }
 
-  // Mistakes on the slider; in a seat's perspective only those that have been found by now.
-  mark() {
-    const { commentary, record, seat, position } = this.page;
-    for (const { wanted, back, forth } of this.buttons) {
-      disable(back, this.find(wanted, -1) === null);
-      // Whether there is one ahead, a seat's perspective does not tell beforehand.
-      disable(forth, seat === null && this.find(wanted, 1) === null);
+  // Marks mistakes on the slider; in a seat's perspective only those that are visible by now.
+  markMistakes() {
+    const { comments, timeline, seat, position } = this.page;
+    for (const { target, back, forth } of this.buttons) {
+      disable(back, this.find(target, -1) === null);
+      // A seat's perspective must not reveal whether there is a later one.
+      disable(forth, seat === null && this.find(target, 1) === null);
     }
-    const shown = commentary.all.filter(
-      (each) => each.mistake && (seat === null || each.found <= position),
+    const shown = comments.all.filter(
+      (each) => each.mistake && (seat === null || each.visible_from <= position),
     );
-    const key = `${record.last} ${shown.map((each) => each.found).join(" ")}`;
-    if (key === this.marked) return;
-    this.marked = key;
-    const places = new Set(shown.map((each) => each.found));
+    const key = `${timeline.last} ${shown.map((each) => each.visible_from).join(" ")}`;
+    if (key === this.drawnMarks) return;
+    this.drawnMarks = key;
+    const places = new Set(shown.map((each) => each.visible_from));
     fill(
       this.ticks,
-      [...places].map((at) => h("span", { style: { "--at": at / Math.max(1, record.last) } })),
+      [...places].map((at) => h("span", { style: { "--at": at / Math.max(1, timeline.last) } })),
     );
   }
 
-  grow() {
-    this.slider.max = this.page.record.last;
+  extend() {
+    this.slider.max = this.page.timeline.last;
     this.show(this.page.position);
   }
 
@@ -228,7 +245,12 @@ export class Transport {
   }
 }
 
-// A button that has nothing to do now keeps the focus.
+// Disables a button in a way that keeps its focus.
 function disable(button, off) {
   button.setAttribute("aria-disabled", off);
+}
+
+// "CardShown" as "card shown".
+function words(name) {
+  return name.replace(/(?<=[a-z0-9])(?=[A-Z])/g, " ").toLowerCase();
 }

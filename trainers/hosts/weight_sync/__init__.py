@@ -1,1 +1,1 @@
-"""Updates of the weights of a server that answers the rollouts."""
+"""Transfer of new weights to a server that answers the rollouts, and proof of the transfer."""

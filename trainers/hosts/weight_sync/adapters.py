@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+from pydantic import JsonValue
 
 from arena.core.errors import BackendError
-from arena.core.json import Json
-from backends.openai_wire import failure, one_line, said_in, shortened, without
+from backends.provider_errors import extract_message, safe_excerpt, status_error
 
 TIMEOUT = httpx.Timeout(120.0, connect=10.0)
 """Seconds; merging an adapter into a large model takes some."""
@@ -24,53 +24,59 @@ class RemoteAdapters:
         self._key = key
 
     async def load(self, name: str, folder: Path) -> None:
-        """Answer requests for `name` with the adapter in `folder`, instead of any older one.
+        """Answer requests for `name` with the adapter in `folder`, instead of an older one.
 
-        The folder, in PEFT's format, must lie where the server sees it under the same path.
-        Raises BackendError.
+        The folder, in PEFT's format, must exist on the server under the same path. Raises
+        BackendError.
         """
-        body: dict[str, Json] = {"lora_name": name, "lora_path": f"{folder}", "load_inplace": True}
+        body: dict[str, JsonValue] = {
+            "lora_name": name,
+            "lora_path": f"{folder}",
+            "load_inplace": True,
+        }
         await self._post("load_lora_adapter", body)
 
     async def unload(self, name: str) -> None:
-        """Forget an adapter; the server may have done so already. Raises BackendError."""
-        await self._post("unload_lora_adapter", {"lora_name": name}, gone=404)
+        """Remove an adapter, if the server still has it. Raises BackendError."""
+        await self._post("unload_lora_adapter", {"lora_name": name}, allowed_status=404)
 
-    async def _post(self, what: str, body: dict[str, Json], gone: int = 200) -> None:
-        fault = await self._fault(f"{self._url}/{what}", body, gone)
-        if fault is not None:
-            raise fault
-
-    async def _fault(self, url: str, body: dict[str, Json], gone: int) -> BackendError | None:
-        answer = await asyncio.to_thread(ask, "POST", url, self._key, body)
-        if isinstance(answer, Silence):
-            message = f"{url} for {body['lora_name']} failed ({answer.why})"
-            return BackendError(message, "connection", retryable=True)
-        if answer.status in {200, gone}:
-            return None
-        return failure(answer.status, said_in(answer.text), url, key=self._key)
+    async def _post(self, path: str, body: dict[str, JsonValue], allowed_status: int = 200) -> None:
+        url = f"{self._url}/{path}"
+        reply = await asyncio.to_thread(send_request, "POST", url, self._key, body)
+        if isinstance(reply, ConnectionFailure):
+            message = f"{url} for {body['lora_name']} failed ({reply.cause})"
+            raise BackendError(message, "connection", retryable=True)
+        if reply.status not in {200, allowed_status}:
+            raise status_error(reply.status, extract_message(reply.text), url, key=self._key)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a server said, and with which HTTP status."""
+class HttpReply:
+    """HTTP status and body of a server's reply."""
 
     status: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
-    """There was no answer, and why, without the key."""
+class ConnectionFailure:
+    """A request without a reply."""
 
-    why: str
+    cause: str
+    """One line, without the API key."""
 
 
-def ask(method: str, url: str, key: str, body: object = None) -> Answer | Silence:
-    """One HTTP request; blocks. What failed is not raised: httpx's error holds the key."""
+def send_request(
+    method: str, url: str, key: str, body: JsonValue = None
+) -> HttpReply | ConnectionFailure:
+    """Send one HTTP request, and block until the reply.
+
+    A failure is returned and not raised: httpx's exception holds the request with the API key.
+    """
     headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
-        answer = httpx.request(method, url, json=body, headers=headers, timeout=TIMEOUT)
-        return Answer(answer.status_code, answer.text)
+        reply = httpx.request(method, url, json=body, headers=headers, timeout=TIMEOUT)
+        return HttpReply(reply.status_code, reply.text)
     except httpx.HTTPError as error:
-        return Silence(shortened(without(one_line(f"{error}"), key)) or type(error).__name__)
+        cause = safe_excerpt(f"{error}", key) or type(error).__name__
+        return ConnectionFailure(cause)

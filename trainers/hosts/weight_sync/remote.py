@@ -1,8 +1,8 @@
-"""Training here while another process answers: the two-terminal set-up of `--server URL`.
+"""Training in this process while another process answers: the set-up of `--server URL`.
 
-After each step the new adapter is loaded into the server, and its first reply must have the
-log-probabilities that the new weights give it here. If it has not, training stops: games of other
-weights than those that learn would teach nothing.
+After each step the new adapter is loaded into the server. The first reply of the server must have
+the log-probabilities that the new weights give it here. If not, training stops, because it would
+learn from games that other weights have played.
 """
 
 from __future__ import annotations
@@ -30,42 +30,45 @@ from trainers.algorithms.lora import Lora
 from trainers.hosts.art import Choice, TrainResult, TrajectoryGroup
 from trainers.hosts.embedded_backend import AnyModel, EmbeddedArtBackend
 from trainers.hosts.host import HostRequest
-from trainers.hosts.policy import HostedPolicy, Served
+from trainers.hosts.policy import HostedPolicy, ServedWeights
 from trainers.hosts.weight_sync.adapter_server import (
     AdapterServer,
     adapter_server,
     adapters_folder,
-    lora_rank,
 )
-from trainers.hosts.weight_sync.probing import PROBE, Chat, Prober, Reply
+from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply, WeightProbe
 
 EXACT = 1e-4
 """Nats; two programs that compute in float32 differ by less."""
 ROUNDING = 4.0
-"""A server may differ by so many times what it differs by under the base model: in half precision
-it rounds more than we do."""
+"""Factor on the difference under the base model: a server in half precision rounds more than
+float32, by an amount that depends on the model."""
 ANOTHER_MODEL = 0.1
-"""Nats; no rounding of the same weights differs by more."""
+"""Nats; rounding of the same weights never differs by more."""
 REHEARSAL = 999_999_999
-"""The step under whose name the rehearsal's adapter is loaded: no run is that long."""
+"""Step number of the rehearsal's adapter; longer than any run."""
 
 
-def remote_backend(request: HostRequest, **more: Any) -> RemoteBackend:
-    """The backend for the server that --server names; `more` is `EmbeddedArtBackend`'s."""
+def remote_backend(request: HostRequest, first_step: int) -> RemoteBackend:
+    """Return the backend for the server that --server names."""
     config = request.config
     return RemoteBackend(
         adapter_server(request),
         adapters_folder(request),
         request.folder / "art",
         find_checkpoint(config.base_model),
-        lora=Lora(lora_rank(config), config.lora_alpha, config.seed),
+        # An HTTP server takes adapters, not all weights: rank 0 means the default rank here.
+        lora=Lora(config.trained_rank, config.lora_alpha, config.seed),
         patience=request.settings.service.limits("embedded").patience,
-        **more,
+        device=config.device,
+        context_length=config.max_context_tokens or None,
+        seed=config.seed,
+        first_step=first_step,
     )
 
 
 class RemoteBackend(EmbeddedArtBackend):
-    """Trains a LoRA adapter here and has a server answer with it."""
+    """Trains a LoRA adapter here, and lets a server answer with it."""
 
     def __init__(
         self,
@@ -76,23 +79,46 @@ class RemoteBackend(EmbeddedArtBackend):
         *,
         lora: Lora,
         patience: float,
-        **more: Any,
+        device: str = "auto",
+        context_length: int | None = None,
+        seed: int = 0,
+        first_step: int | None = None,
     ) -> None:
-        """`adapters` is where the server finds them; `patience` seconds are waited for a server
-        that does not answer; the rest is `EmbeddedArtBackend`'s."""
-        super().__init__(folder, base_model, lora=lora, **more)
+        """Load the base model.
+
+        Args:
+            server: the server that answers.
+            adapters: the folder in which the server finds adapters.
+            folder: as in `EmbeddedArtBackend`, like the remaining arguments.
+            base_model: a folder with a Qwen3 checkpoint.
+            lora: the adapter to train.
+            patience: seconds to wait for a server that does not answer.
+            device: auto, cpu, cuda or cuda:NUMBER.
+            context_length: tokens of the longest chat; None: the model's own.
+            seed: decides everything that is shuffled.
+            first_step: continue from this checkpoint.
+        """
+        super().__init__(
+            folder,
+            base_model,
+            lora=lora,
+            device=device,
+            context_length=context_length,
+            seed=seed,
+            first_step=first_step,
+        )
         self._server = server
         self._adapters = adapters
         self._patience = patience
-        self._lora = lora
         self._tolerance = EXACT
         self._base_name = ""
         self._loaded: set[int] = set()
-        self._changing = asyncio.Lock()
-        self._connected: Prober | None = None
+        """Steps whose adapter the server has."""
+        self._loading = asyncio.Lock()
+        self._connected: WeightProbe | None = None
         self.context_length = self.sampler.context_length
 
-    # What ART calls
+    # Methods that ART calls
 
     async def _prepare_backend_for_training(
         self, model: AnyModel, config: object = None
@@ -100,20 +126,21 @@ class RemoteBackend(EmbeddedArtBackend):
         return self._server.url, self._server.key or "unused"
 
     def _model_inference_name(self, model: AnyModel, step: int | None = None) -> str:
-        """The server's own model is step 0; adapters are loaded when they are asked."""
-        wanted = self._step if step is None else step
-        return f"{model.name}@{wanted}" if wanted else self._base_name
+        """Return the name of a step at the server; step 0 is the server's base model."""
+        step = self._step if step is None else step
+        return f"{model.name}@{step}" if step else self._base_name
 
     async def train(
         self, model: AnyModel, trajectory_groups: Iterable[TrajectoryGroup], **arguments: Any
     ) -> TrainResult:
-        """One training step; it is finished when the server has answered with its weights."""
+        """Do one training step; it is finished when the server has answered with its weights."""
         groups = list(trajectory_groups)
         result = await super().train(model, groups, **arguments)
         started = time.perf_counter()
+        # Probe with a chat from the games: it is where the new weights matter.
         chat = next(_first_chats(groups), PROBE)
-        async with self._changing:
-            metrics = await self._patiently(lambda: self._swap(result.step, chat))
+        async with self._loading:
+            metrics = await self._retry(lambda: self._swap(result.step, chat))
         metrics["seconds_swapping"] = time.perf_counter() - started
         return TrainResult(result.step, {**result.metrics, **metrics})
 
@@ -123,26 +150,28 @@ class RemoteBackend(EmbeddedArtBackend):
         await super().close()
 
     def _serve(self, step: int, state: Mapping[str, Tensor]) -> None:
-        """Nobody is answered from this process."""
+        """Do nothing: this process answers no requests."""
 
     def _client(self) -> None:
-        """ART makes one, for the server."""
+        """Return None: ART makes a client for the server."""
 
     # Beyond the protocol
 
     async def connect(self, http: HTTPBackend) -> None:
-        """Find out whether the server can be used, before anything is played with it.
+        """Test the server before the first game.
 
-        Raises StopPlaying if it holds another model, or does not answer with an adapter that it
-        was given.
+        Raises:
+            StopPlaying: the server holds another model, or does not answer with a loaded adapter.
         """
-        learner, hint = self._learner, self._server.how_to_start
-        self._connected = Prober(http, self.sampler.encode, learner.shape, learner.device, hint)
-        card = await asyncio.to_thread(self._server.base)
-        self._base_name = card.id
-        self.context_length = min(self.context_length, card.max_model_len or self.context_length)
+        learner, hint = self._learner, self._server.start_hint
+        self._connected = WeightProbe(
+            http, self.sampler.encode, learner.shape, learner.device, hint
+        )
+        listed = await asyncio.to_thread(self._server.base_model)
+        self._base_name = listed.id
+        self.context_length = min(self.context_length, listed.max_model_len or self.context_length)
         for name in await asyncio.to_thread(self._server.names):
-            if name.startswith(f"{self._named}@"):  # Of an earlier life of this run.
+            if name.startswith(f"{self._model_name}@"):  # From an earlier start of this run.
                 await asyncio.to_thread(self._server.unload, name)
         shutil.rmtree(self._adapters, ignore_errors=True)
         await self._compare_base()
@@ -152,108 +181,114 @@ class RemoteBackend(EmbeddedArtBackend):
             await self._rehearse()
 
     def policy(self, step: int | None) -> RemotePolicy:
-        """Answers with the weights of a step. Raises UsageError for one that is not kept."""
+        """Return a backend for the weights of a step. Raises UsageError if it is not kept."""
+        # Step 0 is the server's base model, and needs no checkpoint here.
         if step and step not in self.steps():
-            raise UsageError(f"the checkpoint of step {step} is not kept; there are {self.steps()}")
+            raise UsageError(f"the checkpoint of step {step} is not kept; found {self.steps()}")
         return RemotePolicy(
-            self._prober.http,
-            self._served,
+            self._probe.http,
+            self._make_available,
             step,
             reload=self._reload,
-            model=self._named,
+            model=self._model_name,
             context_length=self.context_length,
         )
 
     async def _delete_checkpoint_files(self, model: AnyModel, steps_to_keep: list[int]) -> None:
         await super()._delete_checkpoint_files(model, steps_to_keep)
-        async with self._changing:
+        async with self._loading:
             await self._unload(self._loaded - set(self.steps()))
 
-    async def _served(self, step: int | None) -> Served:
-        wanted = self._step if step is None else step
-        if wanted and wanted not in self._loaded:
-            async with self._changing:
-                if wanted not in self._loaded:
-                    await self._load(wanted, PROBE)
-        return Served(self._name(wanted), wanted)
+    async def _make_available(self, step: int | None) -> ServedWeights:
+        step = self._step if step is None else step
+        # Tested twice: without the lock, so that games do not wait for each other, and with it,
+        # since another game may have loaded the step meanwhile.
+        if step and step not in self._loaded:
+            async with self._loading:
+                if step not in self._loaded:
+                    await self._load(step, PROBE)
+        return ServedWeights(self._name_at_server(step), step)
 
     async def _reload(self, step: int | None) -> None:
-        """Load a step's adapter anew if the server does not know it any more."""
-        wanted = self._step if step is None else step
-        async with self._changing:
+        """Load a step's adapter again if the server has lost it."""
+        step = self._step if step is None else step
+        async with self._loading:
             known = await asyncio.to_thread(self._server.names)
-            self._loaded = {each for each in self._loaded if self._name(each) in known}
-            if wanted and wanted not in self._loaded:
-                await self._load(wanted, PROBE)
+            # After a restart the server knows only its base model.
+            self._loaded = {each for each in self._loaded if self._name_at_server(each) in known}
+            if step and step not in self._loaded:
+                await self._load(step, PROBE)
 
     # The swap
 
     async def _swap(self, step: int, chat: Chat) -> dict[str, float]:
-        """Have the server answer with a new step in place of all earlier ones; what is logged."""
+        """Replace the adapters of all earlier steps by a new step's; return metrics in nats."""
+        # Load first, then unload: there is always an adapter that answers.
         reply = await self._load(step, chat)
         await self._unload(self._loaded - {step})
+        # Read late and in a thread: each is a file of the size of the model.
         new, old = partial(self._weights, step), partial(self._weights, step - 1)
         return {
-            "swap_difference": await self._prober.difference(reply, new),
-            "swap_moved": await self._prober.distance(reply, new, old),
+            "swap_difference": await self._probe.difference(reply, new),
+            "swap_moved": await self._probe.distance(reply, new, old),
         }
 
-    async def _load(self, step: int, chat: Chat) -> Reply:
-        """Load the adapter of a step, and demand that the server's first reply is of it."""
+    async def _load(self, step: int, chat: Chat) -> ProbeReply:
+        """Load the adapter of a step. Raises StopPlaying unless the server answers with it."""
         folder = self._publish(self.checkpoint(step) / ADAPTER, step)
-        await asyncio.to_thread(self._server.load, self._name(step), folder)
-        reply = await self._prober.ask(self._name(step), chat)
-        difference = await self._prober.difference(reply, partial(self._weights, step))
+        await asyncio.to_thread(self._server.load, self._name_at_server(step), folder)
+        reply = await self._probe.request(self._name_at_server(step), chat)
+        difference = await self._probe.difference(reply, partial(self._weights, step))
         if difference > self._tolerance:
             raise StopPlaying(
                 f"{self._server.url} still answers with other weights than those of step {step}: "
                 f"the log-probabilities of its first reply differ by {difference:.2g} nats"
-                f"{await self._resembled(reply, step)}. Restart the server and give the same "
-                "command again, which goes on from the last finished step"
+                f"{await self._matching_step(reply, step)}. Restart the server and give the same "
+                "command again; it continues from the last finished step"
             )
         self._loaded.add(step)
         return reply
 
-    async def _resembled(self, reply: Reply, step: int) -> str:
-        """Whose weights answered, if that can be told."""
-        for each in sorted({step - 1, 0} & {0, *self.steps()}, reverse=True):
-            gap = await self._prober.difference(reply, partial(self._weights, each))
+    async def _matching_step(self, reply: ProbeReply, step: int) -> str:
+        """Return which earlier weights the reply matches, for the error message, or ""."""
+        for earlier in sorted({step - 1, 0} & {0, *self.steps()}, reverse=True):
+            gap = await self._probe.difference(reply, partial(self._weights, earlier))
             if gap <= self._tolerance:
-                return f", and are those of {f'step {each}' if each else 'the base model'}"
+                return f", and are those of {f'step {earlier}' if earlier else 'the base model'}"
         return ""
 
     async def _unload(self, steps: set[int]) -> None:
         for step in sorted(steps):
-            await asyncio.to_thread(self._server.unload, self._name(step))
+            await asyncio.to_thread(self._server.unload, self._name_at_server(step))
             self._loaded.discard(step)
             for folder in self._adapters.glob(f"{step:04d}-*"):
                 shutil.rmtree(folder)
 
     def _publish(self, source: Path, step: int) -> Path:
-        """Copy an adapter to where the server reads it.
-
-        The folder's name depends on the weights: vLLM takes equal names and paths for equal
-        weights, and would go on to use what it has computed with those of a step done twice.
-        """
+        """Copy an adapter to the folder from which the server reads it; return the copy."""
+        # The name depends on the weights. vLLM takes equal names and paths for equal weights, and
+        # would reuse its cached results when a step is repeated with other weights.
         content = b"".join(path.read_bytes() for path in sorted(source.iterdir()))
         folder = self._adapters / f"{step:04d}-{hashlib.sha256(content).hexdigest()[:12]}"
         shutil.copytree(source, folder, dirs_exist_ok=True)
         return folder
 
     async def _compare_base(self) -> None:
-        """Find out how exactly the server computes, and whether it holds the base model."""
-        reply = await self._prober.ask(self._base_name)
-        difference = await self._prober.difference(reply, partial(self._weights, 0))
+        """Set the tolerance by the server's rounding. Raises StopPlaying for another base model."""
+        reply = await self._probe.request(self._base_name)
+        difference = await self._probe.difference(reply, partial(self._weights, 0))
         if difference > ANOTHER_MODEL:
             raise StopPlaying(
                 f"{self._server.url} answers with another model ({self._base_name}) than "
                 f"--base-model {self._base_model}: the log-probabilities of its reply differ by "
-                f"{difference:.2g} nats; {self._server.how_to_start}"
+                f"{difference:.2g} nats; {self._server.start_hint}"
             )
+        # The weights are equal here, so the difference is rounding alone.
         self._tolerance = max(EXACT, ROUNDING * difference)
 
     async def _rehearse(self) -> None:
-        """Swap in an adapter that changes much: whatever may fail fails before the first game."""
+        """Swap in a test adapter, so that problems show before the first game."""
+        # Normal noise in B changes the log-probabilities much: the base model cannot pass for it.
         learner = Learner(self._base_model, "cpu", self._lora)
         generator = torch.Generator().manual_seed(0)
         with torch.no_grad():
@@ -263,22 +298,21 @@ class RemoteBackend(EmbeddedArtBackend):
         with TemporaryDirectory() as draft:
             learner.save_adapter(Path(draft))
             folder = self._publish(Path(draft), 0)
-        name = f"{self._named}@{REHEARSAL}"
+        name = f"{self._model_name}@{REHEARSAL}"
         await asyncio.to_thread(self._server.load, name, folder)
-        reply = await self._prober.ask(name)
+        reply = await self._probe.request(name)
         await asyncio.to_thread(self._server.unload, name)
         shutil.rmtree(folder)
-        difference = await self._prober.difference(reply, learner.state)
-        # What changes much is also rounded more.
+        difference = await self._probe.difference(reply, learner.state)
+        # A large change is also rounded more, so the tolerance is wider here.
         if difference > max(self._tolerance, ANOTHER_MODEL):
             raise StopPlaying(
-                f"{self._server.url} has loaded an adapter for a test, and does not answer with "
-                f"it: log-probabilities differ by {difference:.2g} nats; "
-                f"{self._server.how_to_start}"
+                f"{self._server.url} has loaded a test adapter, but does not answer with it: "
+                f"log-probabilities differ by {difference:.2g} nats; {self._server.start_hint}"
             )
 
-    async def _patiently(self, do: Callable[[], Awaitable[dict[str, float]]]) -> dict[str, float]:
-        """Wait for a server that is being restarted, but not for ever."""
+    async def _retry(self, do: Callable[[], Awaitable[dict[str, float]]]) -> dict[str, float]:
+        """Repeat while the server is being restarted, for at most `patience` seconds."""
         async for attempt in AsyncRetrying(
             retry=retry_if_exception(lambda error: getattr(error, "retryable", False)),
             stop=stop_after_delay(self._patience),
@@ -287,30 +321,30 @@ class RemoteBackend(EmbeddedArtBackend):
         ):
             with attempt:
                 return await do()
-        raise AssertionError("tenacity raises what the last attempt raised")
+        raise AssertionError("tenacity raises the error of the last attempt")
 
-    def _name(self, step: int) -> str:
-        assert self._model is not None
+    def _name_at_server(self, step: int) -> str:
+        assert self._model is not None, "register a model first"
         return self._model_inference_name(self._model, step)
 
     @property
-    def _prober(self) -> Prober:
+    def _probe(self) -> WeightProbe:
         assert self._connected is not None, "connect it first"
         return self._connected
 
     @property
-    def _named(self) -> str:
+    def _model_name(self) -> str:
         assert self._model is not None, "register a model first"
         return self._model.name
 
 
 class RemotePolicy(HostedPolicy):
-    """Answers from the server; an adapter that a restart has lost is loaded again, once a call."""
+    """Answers from the server; loads an adapter again, once per call, if a restart lost it."""
 
     def __init__(
         self,
         server: HTTPBackend,
-        serve: Callable[[int | None], Awaitable[Served]],
+        serve: Callable[[int | None], Awaitable[ServedWeights]],
         step: int | None,
         *,
         reload: Callable[[int | None], Awaitable[None]],
@@ -324,15 +358,15 @@ class RemotePolicy(HostedPolicy):
         try:
             return await super().complete(request)
         except BackendError as error:
+            # A server rejects an unknown model as any bad request; its list of models decides.
             if error.cause != "bad_request":
                 raise
-        # A model that does not exist is a bad request like others; the list of models tells.
         await self._reload(self._step if request.policy_version is None else request.policy_version)
         return await super().complete(request)
 
 
 def _first_chats(groups: Iterable[TrajectoryGroup]) -> Iterator[Chat]:
-    """What was served for the first answer of each trajectory."""
+    """Yield for each trajectory the chat before its first answer."""
     for trajectory in (each for group in groups for each in group):
         chat: list[Message] = []
         for item in trajectory.messages_and_choices:

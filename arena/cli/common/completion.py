@@ -1,0 +1,37 @@
+"""Shell completion of games, SPECs and seats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+
+def complete_game(incomplete: str) -> list[str]:
+    """Return the games whose names start like this."""
+    from arena.plugins.loader import catalog
+
+    return _starting(catalog().names("game"), incomplete)
+
+
+def complete_spec(incomplete: str) -> list[str]:
+    """Return bots, agents and the prefixes of backends that start like this."""
+    return _starting(_specs(), incomplete)
+
+
+def complete_seat(incomplete: str) -> list[str]:
+    """Return completions of `I=SPEC`; of a bare seat number there is nothing to complete."""
+    seat, equals, spec = incomplete.partition("=")
+    return [f"{seat}={each}" for each in complete_spec(spec)] if equals else []
+
+
+def _specs() -> Iterator[str]:
+    from arena.plugins.loader import catalog
+
+    bots = {name.partition("/")[2]: None for name in catalog().names("bot")}
+    yield from (f"bot:{bot}" for bot in bots)
+    yield from (name for name in catalog().names("agent") if name != "bot")
+    yield "embedded:clue-tiny"
+    yield from (f"{name}:" for name in catalog().names("backend"))
+
+
+def _starting(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]

@@ -1,0 +1,114 @@
+"""The files of an evaluation or a tournament: a new folder, or the run that is to be resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.core.errors import ArenaError, UsageError
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from arena.core.game import Game
+    from arena.evaluation.store.results import Results
+    from arena.evaluation.store.rows import Experiment
+    from arena.evaluation.store.schema import Kind
+
+RESULTS = "results.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentFiles:
+    """The results files of one kind of experiment with one set-up."""
+
+    kind: Kind
+    game: Game
+    settings: Mapping[str, JsonValue]
+    """Settings that must be equal for a run to be resumed, without the seed."""
+    out: Path | None
+    """Folder that the user names; None for one in `runs/`."""
+
+    def create(self, seed: int) -> Results:
+        """Create a results file in `out`, or in a new folder."""
+        from arena.evaluation.store.results import Results
+
+        options = self.game.options.model_dump(mode="json")
+        path = (self.out or self._new_folder(seed)) / RESULTS
+        return Results.create(
+            path, self.kind, self.game.name, options, {"seed": seed, **self.settings}
+        )
+
+    def resume(self, seed: int | None) -> Results:
+        """Open the file of `out`, or the last one with these settings, to add games to it.
+
+        Raises UsageError if there is none, or if its settings differ.
+        """
+        from arena.evaluation.store.results import Results
+
+        path = self._last_file(seed) if self.out is None else self.out / RESULTS
+        results = Results.open(path)
+        try:
+            self._check_same(path, results.experiment, seed)
+        except UsageError:
+            results.close()
+            raise
+        stored = results.experiment.settings
+        # A tournament of bots may be joined by a model; from then on its options are fixed.
+        if self.settings["models"] and not stored["models"]:
+            results.set_settings({**stored, "models": self.settings["models"]})
+        return results
+
+    @property
+    def _home(self) -> Path:
+        return Path("runs") / self.kind
+
+    def _new_folder(self, seed: int) -> Path:
+        variant = getattr(self.game.options, "variant", None)
+        parts = [self.game.name, variant, f"{self.game.num_players}p", f"seed{seed}"]
+        stem = "-".join(part for part in parts if part)
+        names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+        return next(p for p in map(self._home.joinpath, names) if not p.exists())
+
+    def _last_file(self, seed: int | None) -> Path:
+        """Return the file with these settings that was written to last."""
+        from arena.evaluation.store.results import Results
+
+        paths = sorted(self._home.glob(f"*/{RESULTS}"), key=lambda path: -path.stat().st_mtime)
+        for path in paths:
+            # A file that cannot be read is not the one that is looked for.
+            with suppress(ArenaError), Results.read(path) as results:
+                if not self._differences(results.experiment, seed):
+                    return path
+        raise UsageError(
+            f"--resume: no run in {self._home} had these flags; name its folder with --out"
+        )
+
+    def _check_same(self, path: Path, experiment: Experiment, seed: int | None) -> None:
+        differences = self._differences(experiment, seed)
+        if differences:
+            name, stored = next(iter(differences.items()))
+            raise UsageError(
+                f"--resume: {path} was made with {name} = {stored}; use the same flags, or another "
+                "--out without --resume"
+            )
+
+    def _differences(self, experiment: Experiment, seed: int | None) -> dict[str, JsonValue]:
+        """Return the stored values that differ from the present ones, by name.
+
+        A seed that the user does not give makes no difference; nor do the options of models if
+        only bots have played, or only bots play now.
+        """
+        present: dict[str, JsonValue] = {"kind": self.kind, "game": self.game.name, "seed": seed}
+        present |= {**self.game.options.model_dump(mode="json"), **self.settings}
+        stored: dict[str, JsonValue] = {"kind": experiment.kind, "game": experiment.game}
+        stored |= {**experiment.options, **experiment.settings}
+        if seed is None:
+            present["seed"] = stored.get("seed")
+        if None in (present["models"], stored.get("models")):
+            stored["models"] = present["models"]
+        return {name: value for name, value in stored.items() if present.get(name) != value}

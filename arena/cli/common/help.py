@@ -1,0 +1,156 @@
+"""Help of the commands: `--help` shows basic flags and two examples, `--help-all` all flags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from typer.core import TyperArgument, TyperCommand, TyperOption
+
+from arena.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
+
+
+class Basics(NamedTuple):
+    """The part of a command that its short help shows."""
+
+    flags: str
+    """Names of at most a dozen parameters, in the order of the help."""
+    examples: tuple[str, ...]
+
+
+BASICS = {
+    "play": Basics(
+        "seat backend players variant option text_level games seed out temperature max_cost "
+        "as_json",
+        (
+            "arena play cluedo --seat 0=human",
+            "arena play cluedo --seat 0=embedded:clue-tiny --text-level deductions",
+        ),
+    ),
+    "replay": Basics(
+        "position seat verify web html branch games ask export out as_json",
+        (
+            "arena replay runs/play --web",
+            "arena replay FILE --branch 20 --seat 0=bot:oracle --games 10",
+        ),
+    ),
+    "eval": Basics(
+        "player against baseline players text_level games until_ci seed out resume max_cost html",
+        (
+            "arena eval cluedo --player bot:oracle --baseline bot:detective --games 200",
+            "arena eval cluedo --player openai:gpt-4o-mini --games 20 --max-cost 2",
+        ),
+    ),
+    "tournament": Basics(
+        "player players text_level games tables seed out resume max_cost markdown html as_json",
+        (
+            "arena tournament cluedo --player bot:novice --player bot:detective --games 100",
+            "arena tournament kuhn_poker --player bot:random --player embedded:FOLDER",
+        ),
+    ),
+    "analyze": Basics(
+        "csv score markdown html as_json explain",
+        ("arena analyze runs/eval/RUN --html report.html", "arena analyze runs/play --csv out.csv"),
+    ),
+    "serve": Basics(
+        "host port lora_root context slots device",
+        ("arena serve clue-tiny --port 5001", "arena serve FOLDER --lora-root adapters"),
+    ),
+    "pretrain": Basics(
+        "out games epochs seed as_json",
+        ("arena pretrain kuhn_poker --out models/kuhn", "arena pretrain cluedo --out models/clue"),
+    ),
+    "train": Basics(
+        "backend preset steps base_model text_level opponents reward learning_rate server wandb "
+        "resume dry_run",
+        (
+            "arena train cluedo --backend art --preset demo",
+            "arena train kuhn_poker --steps 50 --dry-run",
+        ),
+    ),
+}
+"""By command; a command that is not listed shows all its flags."""
+
+HELP_ALL = "--help-all"
+RENAMED = {
+    "--answer-tokens": "--max-tokens",
+    "--at-once": "--max-concurrent",
+    "--concurrency": "--max-concurrent",
+    "--ply": "--position",
+    "--stop-legality": "--stop-legal-rate",
+}
+"""Flags of earlier versions and their present names."""
+TYPE_NAMES = {"str": "TEXT", "int": "INT", "float": "FLOAT", "Path": "PATH"}
+
+
+class ArenaCommand(TyperCommand):
+    """Command with a short and a complete help, both at most 80 columns wide."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Parse the command line. Raises UsageError for a flag that has a new name."""
+        known = {name for each in self.get_params(ctx) for name in each.opts}
+        for argument in args:
+            flag = argument.partition("=")[0]
+            if flag in RENAMED and flag not in known:
+                raise UsageError(f"{flag} is called {RENAMED[flag]} now")
+        if HELP_ALL in args:
+            ctx.ensure_object(dict)[HELP_ALL] = True
+            args = ["--help"]
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write usage, summary, examples and flags."""
+        basics = BASICS.get(self.name or "")
+        complete = basics is None or bool(ctx.obj and ctx.obj.get(HELP_ALL))
+        formatter.width = min(formatter.width, 80)
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        if basics:
+            formatter.write("\nExamples:\n" + "".join(f"  {e}\n" for e in basics.examples))
+        params = [each for each in self.get_params(ctx) if not getattr(each, "hidden", False)]
+        self._write(formatter, "Arguments", [p for p in params if isinstance(p, TyperArgument)])
+        options = {p.name or "": p for p in params if isinstance(p, TyperOption)}
+        if complete:
+            groups: dict[str, list[TyperOption]] = {}
+            for option in options.values():
+                groups.setdefault(option.rich_help_panel or "Options", []).append(option)
+            for title, group in groups.items():
+                self._write(formatter, title, group)
+        else:
+            assert basics is not None
+            self._write(formatter, "Options", [options[name] for name in basics.flags.split()])
+            formatter.write(f"\nAll flags: arena {self.name} {HELP_ALL}\n")
+
+    def _write(
+        self, formatter: HelpFormatter, title: str, params: list[TyperArgument] | list[TyperOption]
+    ) -> None:
+        rows = [(_spelling(each), _help(each)) for each in params]
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=28)
+
+
+def _spelling(param: TyperArgument | TyperOption) -> str:
+    """Return the name as it is typed, with the type of its value: `--games INT`."""
+    if isinstance(param, TyperArgument):
+        return (param.metavar or param.display_name_raw).upper()
+    spelling = ", ".join(sorted(param.opts, key=len))
+    if param.secondary_opts:
+        spelling += "/" + "/".join(param.secondary_opts)
+    if param.is_flag:
+        return spelling
+    bare = param.bare_type().removeprefix("list[").removesuffix("]")
+    return f"{spelling} {param.metavar or TYPE_NAMES.get(bare, bare.upper())}"
+
+
+def _help(param: TyperArgument | TyperOption) -> str:
+    """Return the description, with the default value if it is worth showing."""
+    text = param.help or ""
+    default = param.default
+    if not isinstance(param, TyperOption) or param.show_default is False or param.is_flag:
+        return text
+    if callable(default) or default in (None, "", [], ()):
+        return text
+    return text if "Default:" in text else f"{text} Default: {default}."

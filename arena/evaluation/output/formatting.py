@@ -1,0 +1,144 @@
+"""Numbers, intervals and options as text, for all reports."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Protocol
+
+from pydantic import JsonValue
+
+MINUS, UNKNOWN = "−", "–"
+SHARES = ("share", "probability", "rate")
+"""Units whose values are shown in per cent."""
+NO_DECIMALS_FROM, COMMAS_FROM = 100, 10_000
+"""Sizes of a number from which intervals have no decimals, and from which thousands have commas."""
+
+
+class IntervalLike(Protocol):
+    """A value and its interval; None where it is unknown."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+    @property
+    def n(self) -> int: ...
+
+
+def decimal(value: float | None, digits: int = 2, signed: bool = False) -> str:
+    """Return `12,345.6`, `−0.50` or `–`; 0 never has a sign."""
+    if value is None:
+        return UNKNOWN
+    if not round(value, digits):
+        return f"{0:.{digits}f}"
+    comma = "," if abs(value) >= COMMAS_FROM else ""
+    return f"{value:{'+' if signed else ''}{comma}.{digits}f}".replace("-", MINUS)
+
+
+def number(interval: IntervalLike, digits: int = 2, signed: bool = False) -> str:
+    """Return `0.81 [0.78, 0.84]`; an unknown end is a dash."""
+    if interval.value is not None and abs(interval.value) >= NO_DECIMALS_FROM:
+        digits = 0
+    return _with_ends(interval, 1, digits, signed, "")
+
+
+def percent(interval: IntervalLike, signed: bool = False) -> str:
+    """Return `54 % [48, 60]`, or for a difference of shares `+12 points [+3, +21]`."""
+    digits = 1 if interval.n >= 1000 else 0
+    return _with_ends(interval, 100, digits, signed, " points" if signed else " %")
+
+
+def _with_ends(interval: IntervalLike, scale: int, digits: int, signed: bool, unit: str) -> str:
+    """Return the value, and its ends if it and at least one of them are known."""
+
+    def text(end: float | None) -> str:
+        return decimal(None if end is None else scale * end, digits, signed)
+
+    if interval.value is None:
+        return UNKNOWN
+    value = f"{text(interval.value)}{unit}"
+    if interval.low is None and interval.high is None:
+        return value
+    return f"{value} [{text(interval.low)}, {text(interval.high)}]"
+
+
+def in_unit(unit: str, interval: IntervalLike, digits: int = 2, signed: bool = False) -> str:
+    """Return the interval of a measure that has this unit."""
+    if unit == "share":
+        return percent(interval, signed)
+    return number(interval, digits, signed)
+
+
+def value_text(interval: IntervalLike, unit: str = "", percent_sign: str = "%") -> str:
+    """Return the value alone, with the decimals that its interval supports.
+
+    `percent_sign` is shown behind a share; the difference of two shares has `points`.
+    """
+    behind = f" {percent_sign}" if unit in SHARES and interval.value is not None else ""
+    return decimal(_scaled(interval.value, unit), _decimals(interval, unit)) + behind
+
+
+def interval_text(interval: IntervalLike, unit: str = "") -> str:
+    """Return `48 to 60`; nothing if an end is unknown."""
+    if interval.low is None or interval.high is None:
+        return ""
+    digits = _decimals(interval, unit)
+    low, high = (decimal(_scaled(end, unit), digits) for end in (interval.low, interval.high))
+    return f"{low} to {high}"
+
+
+def points_text(difference: IntervalLike) -> str:
+    """Return the value of a difference of shares in percentage points, with its sign."""
+    digits = _decimals(difference, "share")
+    return decimal(_scaled(difference.value, "share"), digits, signed=True)
+
+
+def rank_text(rank: IntervalLike) -> str:
+    """Return `2`, or `1–3` if the interval contains several ranks."""
+    if rank.low is None or rank.high is None:
+        return decimal(rank.value, 0)
+    low, high = decimal(rank.low, 0), decimal(rank.high, 0)
+    return low if low == high else f"{low}–{high}"
+
+
+def _scaled(value: float | None, unit: str) -> float | None:
+    return 100 * value if value is not None and unit in SHARES else value
+
+
+def _decimals(interval: IntervalLike, unit: str) -> int:
+    """Two significant digits of the half width, at most 3 decimals (1 in per cent)."""
+    most = 1 if unit in SHARES else 3
+    if interval.low is None or interval.high is None or interval.high <= interval.low:
+        return min(2, most)
+    half = (interval.high - interval.low) / 2 * (100 if unit in SHARES else 1)
+    # Rounded first: a difference of floats may give 0.09999999 for 0.1.
+    return min(most, max(0, 1 - math.floor(math.log10(float(f"{half:.6g}")))))
+
+
+def options_in_words(options: Mapping[str, JsonValue]) -> list[str]:
+    """Return `4 players`, `no board`, `cards` for num_players=4, board=False, variant="cards"."""
+    return [_option(name, value) for name, value in options.items() if value is not None]
+
+
+def _option(name: str, value: JsonValue) -> str:
+    words = name.replace("_", " ")
+    match value:
+        case bool():
+            return words if value else f"no {words}"
+        case int() | float() if words.startswith("num "):
+            return f"{value} {words[4:]}"
+        case int() if words == "players":
+            return f"{value} players"
+        case str() if name in {"variant", "rules"}:
+            return value
+        case _:
+            return f"{words} {json_text(value)}"
+
+
+def json_text(value: JsonValue) -> str:
+    """Return text unchanged and any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,330 @@
+"""The report of an evaluation, a tournament or an analysis: one typed model.
+
+`aggregation` produces it. Tables, Markdown, sentences, HTML and `--json` are functions of it.
+A report that is read may lack any part except its kind, its game and its players: then, and for
+null, the part has its default. Names of fields that earlier versions wrote are understood.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
+
+from arena.core.assessment import Measure
+from arena.core.errors import ArenaError
+from arena.evaluation.records import FORMER_MEASURES, Estimate
+
+LARGEST = 1e15
+"""No rate, rating or sum is larger. A larger value is damaged and cannot be drawn."""
+
+
+def _finite(value: object) -> object:
+    """Turn NaN, infinity and numbers above `LARGEST` into None; pydantic judges other types."""
+    return None if isinstance(value, int | float) and not abs(value) <= LARGEST else value
+
+
+Number = Annotated[float | None, BeforeValidator(_finite)]
+"""A finite number, or None where it is unknown."""
+
+
+class ReportPart(BaseModel):
+    """A part of a report. Null means the default; unknown fields are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        nullable = {name for name, field in cls.model_fields.items() if field.default is None}
+        return {key: part for key, part in value.items() if part is not None or key in nullable}
+
+
+class Interval(ReportPart):
+    """A value and its 95 % interval; None where it is unknown or unbounded."""
+
+    value: Number = None
+    low: Number = None
+    high: Number = None
+    n: int = 0
+    """Independent units (deals) that it is computed from."""
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> Self:
+        """Return the interval of an estimate, with six decimals; infinite ends become None."""
+        value, low, high = (round(x, 6) for x in (estimate.value, estimate.low, estimate.high))
+        return cls(value=value, low=low, high=high, n=estimate.n)
+
+    @property
+    def excludes_zero(self) -> bool:
+        """True if the interval is known and on one side of 0."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+    def complement(self) -> Self:
+        """Return the interval of 1 - value: a share, counted for the other side."""
+        value, low, high = (None if x is None else 1 - x for x in (self.value, self.high, self.low))
+        return type(self)(value=value, low=low, high=high, n=self.n)
+
+
+def _present_names(measures: object) -> object:
+    """Give the measures of earlier versions their present names; leave out null."""
+    if not isinstance(measures, dict):
+        return measures
+    known = {name: value for name, value in measures.items() if value is not None}
+    return {FORMER_MEASURES.get(name, name): value for name, value in known.items()}
+
+
+def _present_name(measure: object) -> object:
+    if isinstance(measure, dict) and measure.get("name") in FORMER_MEASURES:
+        return {**measure, "name": FORMER_MEASURES[measure["name"]]}
+    return measure
+
+
+IntervalsByMeasure = Annotated[dict[str, Interval], BeforeValidator(_present_names)]
+ReportedMeasure = Annotated[Measure, BeforeValidator(_present_name)]
+
+
+class CalibrationBin(ReportPart):
+    """Claims of similar stated probability: the means of stated and exact probability."""
+
+    stated: Number = None
+    posterior: Number = None
+    count: int = 0
+
+
+class NoFallback(ReportPart):
+    """Results of one player in games in which no move of any player was a fallback."""
+
+    seats: int = 0
+    win_rate: Interval = Interval()
+
+
+class ReplyCounts(ReportPart):
+    """Replies of a model."""
+
+    attempts: int = 0
+    legal: int = 0
+    failures: dict[str, int] = {}
+    """Replies without a legal action, by class of failure."""
+    fallbacks: int = 0
+
+
+class ModelUsage(ReportPart):
+    """Tokens, cost and time of a model's replies."""
+
+    prompt_tokens: Number = None
+    """Per game."""
+    completion_tokens: Number = None
+    """Per game."""
+    cost: Number = None
+    """US dollars per game; None where the price is unknown."""
+    seconds_per_reply: Number = None
+
+
+TurnSeries = dict[int, Interval]
+"""A measure by the number of the player's own turn."""
+
+
+class PlayerReport(ReportPart):
+    """All results of one player."""
+
+    player: str
+    """Its SPEC, without secrets."""
+    games: int = 0
+    seats: int = 0
+    """Seats that it held; more than games if it held several seats at a table."""
+    wins: int | None = None
+    win_rate: Interval = Interval()
+    mean_return: Interval = Interval()
+    no_fallback: NoFallback = Field(
+        default=NoFallback(), validation_alias=AliasChoices("no_fallback", "clean")
+    )
+    measures: IntervalsByMeasure = {}
+    series: dict[str, TurnSeries | list[CalibrationBin]] = {}
+    calibration_error: Number = None
+    replies: ReplyCounts = ReplyCounts()
+    usage: ModelUsage = ModelUsage()
+    rating: Interval = Interval()
+    """Elo points; tournaments only, as are the next two."""
+    rank: Interval = Interval()
+    no_fallback_rating: Interval = Field(
+        default=Interval(), validation_alias=AliasChoices("no_fallback_rating", "clean_rating")
+    )
+
+    @property
+    def has_fallbacks(self) -> bool:
+        """True if some of its seats were in games with a fallback move."""
+        return self.no_fallback.seats < self.seats
+
+    def line(self, name: str) -> TurnSeries:
+        """Return the points of a series that have a value, by rising turn."""
+        series = self.series.get(name)
+        points = series if isinstance(series, dict) else {}
+        return {turn: points[turn] for turn in sorted(points) if points[turn].value is not None}
+
+    @property
+    def calibration(self) -> list[CalibrationBin]:
+        """The known bins of the calibration series, by rising stated probability."""
+        series = self.series.get("calibration")
+        bins = series if isinstance(series, list) else []
+        known = [b for b in bins if b.stated is not None and b.posterior is not None]
+        return sorted(known, key=lambda b: b.stated or 0.0)
+
+
+class SeatEffect(ReportPart):
+    """Value of a seat in Elo points; the effects of all seats add up to 0."""
+
+    seat: int
+    effect: Interval = Interval()
+
+
+class PairResult(ReportPart):
+    """Share of common games in which `first` finished ahead of `second`; ties count half."""
+
+    first: str
+    second: str
+    games: int = 0
+    ahead: Interval = Interval()
+
+
+class CountRange(NamedTuple):
+    """The least and the greatest of some counts; a list of two numbers in JSON."""
+
+    low: int = 0
+    high: int = 0
+
+    def __str__(self) -> str:
+        return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
+
+
+class ScheduleBalance(ReportPart):
+    """Evenness of a schedule: its counts of games, meetings and seats."""
+
+    games: CountRange = CountRange()
+    """Games of a player."""
+    meetings: CountRange = CountRange()
+    """Games in which both of a pair sit."""
+    held: CountRange = CountRange()
+    """Games of a player in one seat."""
+
+    def __str__(self) -> str:
+        return (
+            f"each player sits in {self.games} games, each pair meets in {self.meetings}, "
+            f"each seat is held {self.held} times by each player"
+        )
+
+
+class PairedComparison(ReportPart):
+    """Player minus baseline, on the same deals in the same seats."""
+
+    player: str
+    baseline: str
+    deals: int | None = None
+    difference: Interval = Interval()
+    """Of the shares of games won."""
+    games_needed: int | None = None
+    """Pairs of games that show this difference with 80 % power; None if no number does."""
+    games_needed_unpaired: int | None = None
+    """The same for games on independent deals, per player."""
+    no_fallback_difference: Interval = Field(
+        default=Interval(),
+        validation_alias=AliasChoices("no_fallback_difference", "clean_difference"),
+    )
+    measures: IntervalsByMeasure = {}
+
+
+class LuckAdjusted(ReportPart):
+    """The win rate with luck removed by a control variate."""
+
+    estimate: Interval = Interval()
+    plain: Interval = Interval()
+    """Without the adjustment, by the same kind of interval."""
+    variance_ratio: Number = Field(
+        default=None, validation_alias=AliasChoices("variance_ratio", "gain")
+    )
+    """Variance without over variance with the adjustment: 1.5 saves a third of the games."""
+    possible_bias: Number = None
+    valid: bool = True
+    luck: list[Interval] = []
+    """Mean luck of the player, of its opponents, and their difference, in bits per game."""
+
+
+class SequentialResult(ReportPart):
+    """An interval that is valid at every game at which the run may stop."""
+
+    of: Literal["win rate", "difference"] = "win rate"
+    estimate: Interval = Interval()
+    target: Number = None
+    """Half width at which the run stops."""
+    reached: bool | None = None
+
+
+class Report(ReportPart):
+    """Results of an evaluation (`eval`), a tournament or an analysis."""
+
+    kind: Literal["tournament", "eval", "analysis"]
+    game: str
+    options: dict[str, JsonValue] = {}
+    games: int | None = None
+    scored: int = 0
+    """Games that were scored by the exact posterior."""
+    measures: list[ReportedMeasure] = []
+    notes: list[str] = []
+    players: list[PlayerReport]
+    against: list[str] = []
+    """SPECs of the opponents of an evaluation."""
+    design: str = ""
+    """How the deals and seats were chosen, in words."""
+    comparison: PairedComparison | None = None
+    controlled: LuckAdjusted | None = None
+    sequential: SequentialResult | None = None
+    seats: list[SeatEffect] = []
+    pairs: list[PairResult] = []
+    balance: ScheduleBalance = ScheduleBalance()
+    seed: int | None = None
+    settings: dict[str, JsonValue] = {}
+    results: str | None = None
+    """Path of the results file."""
+
+    @property
+    def ranked(self) -> list[PlayerReport]:
+        """Players by falling rating, or win rate without ratings; unknown ones come last."""
+
+        def key(player: PlayerReport) -> tuple[bool, float]:
+            best = player.rating if player.rating.value is not None else player.win_rate
+            return best.value is None, -(best.value or 0.0)
+
+        return sorted(self.players, key=key)
+
+    @property
+    def listed_measures(self) -> list[Measure]:
+        """The measures that some player has; one without a definition has only its name."""
+        measured = {name for player in self.players for name in player.measures}
+        unknown = measured - {measure.name for measure in self.measures}
+        listed = [measure for measure in self.measures if measure.name in measured]
+        return [*listed, *(Measure(name, name, "", None, "") for name in sorted(unknown))]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return JSON values of the fields that were set: each kind of report has its own."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+def read_report(value: JsonValue) -> Report:
+    """Read a report from JSON. Raises ArenaError, which names the place of the first fault."""
+    try:
+        return Report.model_validate(value)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = ".".join(map(str, fault["loc"])) or "the whole"
+        raise ArenaError(f"cannot read the report: {place}: {fault['msg']}") from error

@@ -1,0 +1,66 @@
+"""Positions of random play, on which the checks work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from arena.agents.agent import Seat, act_now
+from arena.agents.random_bot import RandomBot
+from arena.agents.seating import bot_names, make_agent
+from arena.core.action import CHANCE, Step
+from arena.core.game import Game, State
+from arena.core.seeds import stream
+
+LONGEST = 20_000
+"""Plies after which random play counts as endless."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPosition:
+    """A state of random play, and the moves that led to it."""
+
+    state: State
+    history: tuple[Step, ...]
+
+
+def random_positions(game: Game, seed: int) -> Iterator[SampledPosition]:
+    """Yield the positions of a random game, first to last. The state changes after each `yield`.
+
+    On odd seeds all legal actions are equally likely. On even seeds the seats are played by the
+    first of the game's own bots, if it has any: uniform play may end before the interesting moves
+    (in Cluedo half of the legal actions are accusations).
+    """
+    rng = stream(seed, "conformance")
+    seats = [Seat(game, player, rng) for player in range(game.num_players)]
+    bot = f"bot:{bot_names(game.name)[0]}"
+    agents = [RandomBot(seat) if seed % 2 else make_agent(bot, seat) for seat in seats]
+    state, history = game.initial_state(), list[Step]()
+    yield SampledPosition(state, ())
+    while state.to_act and (seed % 2 or state.turn <= (game.default_max_turns or LONGEST)):
+        # Of simultaneous moves, any order of commitment must be right.
+        player = rng.choice(state.to_act)
+        if player == CHANCE:
+            action = state.sample_chance(rng)
+        else:
+            action = act_now(agents[player], state.observe(player)).action
+        state.apply(player, action)
+        history.append(Step(player, action))
+        assert len(history) < LONGEST, f"seed {seed}: random play does not end"
+        yield SampledPosition(state, tuple(history))
+
+
+def sampled_positions(game: Game, seed: int, samples: int = 10) -> list[SampledPosition]:
+    """Return some positions of a random game, in order, each with a state of its own."""
+    positions = [SampledPosition(p.state.clone(), p.history) for p in random_positions(game, seed)]
+    chosen = stream(seed, "positions").sample(range(len(positions)), min(samples, len(positions)))
+    # The second position is always included: after the deal everything is still hidden.
+    return [positions[number] for number in sorted({1, *chosen})]
+
+
+def replay_history(game: Game, history: Sequence[Step]) -> State:
+    """Return the state after these moves."""
+    state = game.initial_state()
+    for move in history:
+        state.apply(move.player, move.action)
+    return state

@@ -1,0 +1,110 @@
+"""Checks of the rules: actions, chance, returns, clones and pickles."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import random
+
+from arena.core.action import CHANCE
+from arena.core.game import Game, State
+from arena.core.seeds import stream
+from arena.episodes.runner import act_out
+from arena.testing.fingerprints import fingerprint, snapshot
+from arena.testing.positions import random_positions, sampled_positions
+
+
+def check_hashing(game: Game) -> None:
+    """Check that equal options make equal games, with equal hashes."""
+    twin = type(game)(**game.options.model_dump())
+    assert twin == game and hash(twin) == hash(game), "a game made again is not equal to itself"
+    assert pickle.loads(pickle.dumps(game)) == game, "a game does not survive pickling"
+
+
+def check_codec(game: Game) -> None:
+    """Check that `str(action)` names this action and no other."""
+    for action in game.actions:
+        assert game.actions.parse(str(action)) == action, f"'{action}' does not parse back"
+    assert len(game.actions.index) == len(game.actions), "the table contains an action twice"
+
+
+def check_random_play(game: Game, seed: int) -> None:
+    """Check legal actions, chance and returns at every position, and that the game ends."""
+    for position in random_positions(game, seed):
+        state = position.state
+        _check_returns(state, seed)
+        if state.to_act == (CHANCE,):
+            _check_chance(state, seed)
+            continue
+        for player in state.to_act:
+            legal = state.legal_actions(player)
+            assert legal, f"seed {seed}: player {player} must act and has no legal action"
+            fallbacks = game.fallback_actions(state.observe(player))
+            assert fallbacks and set(fallbacks) <= set(legal), f"seed {seed}: a fallback is illegal"
+            # Five of them: some positions have hundreds of actions.
+            for action in random.Random(seed).sample(legal, min(5, len(legal))):
+                assert state.parse(str(action)) == action, f"seed {seed}: '{action}' is not parsed"
+        for player in set(range(game.num_players)) - set(state.to_act):
+            assert not state.legal_actions(player), f"seed {seed}: {player} acts out of turn"
+    assert state.to_act or state.reason(), "a finished game needs a reason"
+
+
+def _check_returns(state: State, seed: int) -> None:
+    returns = state.returns()
+    assert len(returns) == state.game.num_players, "returns need one entry per player"
+    assert all(map(math.isfinite, returns)), f"seed {seed}: returns are not finite: {returns}"
+
+
+def _check_chance(state: State, seed: int) -> None:
+    """Check the result of `sample_chance`, and the probabilities if the game lists them."""
+    drawn = state.sample_chance(stream(seed, "draw"))
+    assert state.parse(str(drawn)) == drawn, f"seed {seed}: '{drawn}' does not parse back"
+    try:
+        outcomes = state.chance_outcomes()
+    except NotImplementedError:
+        return  # Too many outcomes to list them.
+    probabilities = [outcome.probability for outcome in outcomes]
+    # A comparison with NaN is false, so NaN fails too.
+    assert all(0 <= p <= 1 for p in probabilities), (
+        f"seed {seed}: a probability of chance is not between 0 and 1: {probabilities}"
+    )
+    total = math.fsum(probabilities)
+    assert math.isclose(total, 1, abs_tol=1e-9), (
+        f"seed {seed}: the probabilities of chance add up to {total}, not 1"
+    )
+    actions = [outcome.action for outcome in outcomes]
+    assert len(set(actions)) == len(actions), f"seed {seed}: a result of chance is listed twice"
+    assert drawn in actions, f"seed {seed}: '{drawn}' is drawn but not listed"
+
+
+def check_clone(game: Game, seed: int) -> None:
+    """Check that moves on a clone do not change its original."""
+    for position in sampled_positions(game, seed):
+        state = position.state
+        # The snapshot comes first: a clone that shares values would change both.
+        before, twin = snapshot(state), state.clone()
+        assert snapshot(twin) == before, f"seed {seed}: a clone differs from its original"
+        act_out(twin, stream(seed, "clone"), plies=5)
+        assert snapshot(state) == before, f"seed {seed}: playing a clone changed its original"
+
+
+def check_pickle(game: Game, seed: int) -> None:
+    """Check that states and observations survive pickling, and that use does not change the bytes.
+
+    Bytes that depend on use would show, in a worker or a replay, what other players have done.
+    """
+    for position in sampled_positions(game, seed):
+        twin = pickle.loads(pickle.dumps(position.state))
+        assert snapshot(twin) == snapshot(position.state), f"seed {seed}: a state pickles wrongly"
+        for player in range(game.num_players):
+            observation = position.state.observe(player)
+            before = pickle.dumps(observation)
+            visible = fingerprint(observation)
+            again = pickle.loads(before)
+            assert fingerprint(again) == visible, f"seed {seed}: an observation pickles wrongly"
+            # Fills the caches, which must not enter the pickle.
+            for use in ("mask", "__hash__"):
+                getattr(observation.legal_actions, use)
+            assert pickle.dumps(observation) == before, (
+                f"seed {seed}: the pickle of an observation changes when it is used"
+            )

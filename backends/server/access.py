@@ -1,0 +1,206 @@
+"""API errors, and the checks of a request before its route runs: key, origin, size of the body."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+OPEN_ROUTES = ("/health",)
+"""Routes that never need a key."""
+BODY_SECONDS = 30.0
+"""Time limit for the body of a request."""
+RETRY_AFTER = "1"
+"""Seconds; the queue of a small model is short."""
+
+_ERROR_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+class ApiError(Exception):
+    """A request that is refused; `str(error)` is the message for the client.
+
+    Args:
+        status: HTTP status code.
+        message: Explanation of the error.
+        param: Name of the field with the fault.
+        code: Machine-readable code, as in OpenAI's API.
+        headers: Further headers of the response.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.param = param
+        self.code = code
+        self.headers = headers
+
+    @property
+    def body(self) -> dict[str, JsonValue]:
+        """Return the error in OpenAI's format."""
+        default_type = "invalid_request_error" if self.status < 500 else "server_error"
+        return {
+            "error": {
+                "message": str(self),
+                "type": _ERROR_TYPES.get(self.status, default_type),
+                "param": self.param,
+                "code": self.code,
+            }
+        }
+
+    @property
+    def response(self) -> Response:
+        return JSONResponse(self.body, self.status, self.headers)
+
+
+def invalid_value(param: str, message: str) -> ApiError:
+    """Return the error for a field whose value cannot be used."""
+    return ApiError(400, message, param=param, code="invalid_value")
+
+
+def validation_error(error: ValidationError) -> ApiError:
+    """Return the first fault of a body, with the name of its field."""
+    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    if fault["type"] == "json_invalid":
+        return ApiError(400, f"the body is not JSON: {fault['msg']}", code="invalid_json")
+    param = ".".join(map(str, fault["loc"])) or None
+    reason = fault["msg"].removeprefix("Value error, ")
+    message = f"{param}: {reason}" if param else reason
+    return ApiError(400, message, param=param, code="invalid_value")
+
+
+async def handle_api_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return error.response
+
+
+async def handle_http_error(_request: Request, error: Exception) -> Response:
+    """Answer the errors that starlette raises: unknown routes and wrong methods."""
+    assert isinstance(error, HTTPException)
+    return ApiError(error.status_code, error.detail, headers=error.headers).response
+
+
+async def handle_internal_error(_request: Request, _error: Exception) -> Response:
+    """Answer an unexpected error without details; the log has the traceback."""
+    return ApiError(500, "the server failed on this request; see its log").response
+
+
+class AccessControl:
+    """ASGI middleware that refuses requests before any of their body is read.
+
+    With a key, every route except /health requires it. Without a key the server listens on
+    loopback only. Then the risk is a web page in a browser on this machine: its requests have a
+    foreign Origin or, after DNS rebinding of its name to 127.0.0.1, a foreign Host.
+    """
+
+    def __init__(self, app: ASGIApp, key: SecretStr | None) -> None:
+        self.app = app
+        self.key = key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.app
+        if scope["type"] == "http":
+            error = next(self._errors(Request(scope)), None)
+            app = error.response if error else app
+        await app(scope, receive, send)
+
+    def _errors(self, request: Request) -> Iterator[ApiError]:
+        host = request.headers.get("host", "").lower()
+        if self.key is None and not is_loopback_host(host):
+            yield ApiError(
+                403, f"Host {host!r}: without an API key only loopback names are allowed"
+            )
+        origin = request.headers.get("origin")
+        if origin is not None and not is_own_origin(origin, host):
+            yield ApiError(403, "requests from other web pages are not allowed")
+        if self.key is not None and request.url.path not in OPEN_ROUTES:
+            yield from self._key_errors(request, self.key.get_secret_value())
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        # A web page can send a form or plain text to a foreign server without asking it first
+        # (CORS preflight), but not application/json.
+        if request.method == "POST" and content_type != "application/json":
+            yield ApiError(415, f"Content-Type {content_type!r}: send application/json")
+
+    @staticmethod
+    def _key_errors(request: Request, key: str) -> Iterator[ApiError]:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        # Comparison in constant time: the duration must not depend on the matching characters.
+        is_equal = secrets.compare_digest(token.strip().encode("latin-1"), key.encode())
+        if scheme.lower() != "bearer" or not is_equal:
+            message = "send the API key of the server: 'Authorization: Bearer KEY'"
+            headers = {"WWW-Authenticate": "Bearer"}
+            yield ApiError(401, message, code="invalid_api_key", headers=headers)
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Return the whole body.
+
+    Raises ApiError: 413 if it has more than `limit` bytes, 408 if it is not complete in time.
+    """
+    too_large = ApiError(413, f"the body is larger than {limit} bytes", code="request_too_large")
+    declared = request.headers.get("content-length", "0")
+    # Refused early if the size is declared; a chunked body declares none.
+    if declared.isdecimal() and int(declared) > limit:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limit:
+                    raise too_large
+    except TimeoutError:
+        raise ApiError(408, f"the body was not complete within {BODY_SECONDS:g} s") from None
+    except ClientDisconnect:
+        raise ApiError(400, "the client has disconnected") from None
+    return bytes(body)
+
+
+def is_loopback_name(name: str) -> bool:
+    """Check whether a host name refers to this machine, without a DNS query."""
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
+def is_loopback_host(header: str) -> bool:
+    """Check whether a Host header, with or without a port, refers to this machine."""
+    try:
+        return is_loopback_name(urlsplit(f"//{header.lower()}").hostname or "")
+    except ValueError:  # For example, brackets that do not match.
+        return False
+
+
+def is_own_origin(origin: str, host: str) -> bool:
+    """Check whether the page that sent a request came from this server.
+
+    Args:
+        origin: The Origin header.
+        host: The Host header.
+    """
+    return origin.lower() in {f"http://{host.lower()}", f"https://{host.lower()}"}

@@ -1,0 +1,194 @@
+"""uvicorn with a bound socket, a limit for slow clients, and draining after a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from ipaddress import ip_address
+from math import ceil
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from arena.core.errors import ArenaError, UsageError
+from backends.server.access import RETRY_AFTER, ApiError
+
+HEAD_SECONDS = 15.0
+"""Time limit for the head of the first request of a connection."""
+KEEP_ALIVE_SECONDS = 75
+"""Longer than clients keep idle connections (httpx: 5 s, browsers and proxies: about 60 s)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An IP address to listen on."""
+
+    family: socket.AddressFamily
+    host: str
+
+    @property
+    def is_loopback(self) -> bool:
+        # "%" starts the zone of a link-local IPv6 address.
+        return ip_address(self.host.partition("%")[0]).is_loopback
+
+
+def resolve_address(host: str) -> Address:
+    """Return the first address of a host name. Raises UsageError if it has none.
+
+    Only one address is used: with several sockets, port 0 would give several port numbers.
+    """
+    try:
+        addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"--host {host}: {error}") from None
+    family, _, _, _, socket_address = addresses[0]
+    return Address(family, str(socket_address[0]))
+
+
+def bind_socket(address: Address, port: int) -> socket.socket:
+    """Return a socket that is bound but does not listen yet. Raises ArenaError.
+
+    The protocol number is passed explicitly: asyncio disables Nagle's algorithm only for sockets
+    with IPPROTO_TCP. With Nagle's algorithm each response on a kept connection could wait 40 ms.
+    """
+    listener = socket.socket(address.family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":  # On Windows this option would let two servers share a port.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address.host, port))
+    except OSError as error:
+        listener.close()
+        raise bind_error(address, port, error) from None
+    return listener
+
+
+def bind_error(address: Address, port: int, error: OSError) -> ArenaError:
+    """Return the error that explains why an address cannot be used."""
+    if error.errno == errno.EADDRINUSE:
+        return ArenaError(
+            f"port {port} of {address.host} is in use: stop the program that uses it, or choose "
+            "another with --port (0 selects a free one)"
+        )
+    return ArenaError(f"cannot serve on {address.host}, --port {port}: {error.strerror}")
+
+
+class HeadTimeoutProtocol(H11Protocol):
+    """HTTP/1.1 protocol that closes a connection without a complete request head in time.
+
+    uvicorn itself would wait for ever. Naming a protocol class also makes the behaviour
+    independent of the HTTP parsers that are installed beside uvicorn.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._timeout = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None:  # The head is complete.
+            self._timeout.cancel()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timeout.cancel()
+        super().connection_lost(exc)
+
+
+class DrainingServer(uvicorn.Server):
+    """Server that prints a greeting, and drains after the first signal with exit code 0.
+
+    A second signal ends the process immediately. uvicorn itself would raise the signal again after
+    draining and end with the exit code of that signal.
+    """
+
+    def __init__(self, config: uvicorn.Config, greeting: str, *, announce_drain: bool) -> None:
+        super().__init__(config)
+        self._greeting = greeting
+        self._announce_drain = announce_drain
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        print(self._greeting, flush=True)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            sys.stderr.flush()
+            # 128 + signal number is the shell's exit code for a signal; no clean-up can block this
+            # way.
+            os._exit(128 + sig)
+        self.should_exit = True
+        count = len(self.server_state.tasks)
+        if count and self._announce_drain:
+            name = signal.Signals(sig).name
+            notice = f"{name}: finishing {count} running requests; a second signal stops them\n"
+            # os.write is safe even if the signal interrupted a write to the buffered stream.
+            os.write(sys.stderr.fileno(), notice.encode())
+
+
+class ShutdownResponder:
+    """ASGI middleware that answers 503 to requests that outlast the drain time.
+
+    Only uvicorn cancels a whole request, and only at the end of the drain time. A response that
+    has already started is cut off; its client notices the incomplete body.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response_started = False
+
+        async def watched_send(message: Message) -> None:
+            nonlocal response_started
+            response_started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watched_send)
+        except asyncio.CancelledError:
+            if not response_started:
+                headers = {"Retry-After": RETRY_AFTER}
+                error = ApiError(503, "the server is shutting down", headers=headers)
+                await error.response(scope, receive, send)
+
+
+async def run_server(
+    app: ASGIApp,
+    listener: socket.socket,
+    greeting: str,
+    *,
+    drain_seconds: float,
+    announce_drain: bool = True,
+    verbose: bool = False,
+) -> None:
+    """Serve an ASGI application on a bound socket until SIGINT or SIGTERM.
+
+    Args:
+        app: The application.
+        listener: A bound socket; the caller closes it.
+        greeting: A line for standard output, printed when the server accepts connections.
+        drain_seconds: Time limit for running requests after the first signal.
+        announce_drain: Report on standard error how many requests are still running.
+        verbose: Log at level "info" instead of "warning".
+    """
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=HeadTimeoutProtocol,
+        ws="none",
+        lifespan="off",
+        log_level="info" if verbose else "warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=ceil(drain_seconds),
+    )
+    server = DrainingServer(config, greeting, announce_drain=announce_drain)
+    await server.serve(sockets=[listener])

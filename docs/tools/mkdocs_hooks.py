@@ -1,0 +1,189 @@
+"""Hooks of MkDocs: pages that are generated from the code when the site is built.
+
+The Python reference has one page per layer, with every module that has public names. The reference
+of the command line is made from the commands themselves, so that no flag can be missing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+from arena.cli import app
+from arena.cli.common.help import BASICS
+from arena.cli.training.flags import default_texts
+
+ROOT = Path(__file__).parents[2]
+LAYERS = {
+    "arena.core": "Rules, values and errors that everything else builds on. No I/O.",
+    "arena.plugins": "The catalog of games, bots, backends and other plugins, and their loader.",
+    "arena.llm": "Requests to language models: retries, limits, budget, cache, ledger.",
+    "arena.agents": "Players: the protocol, bots, people and language models.",
+    "arena.episodes": "Playing games, recording them, reading and verifying the records.",
+    "arena.envs": "The games behind the interfaces of other libraries.",
+    "arena.evaluation": "Schedules, metrics, statistics and reports.",
+    "arena.testing": "The conformance kit for games.",
+    "games": "The bundled games.",
+    "backends": "Services that answer chat requests, and the server of `arena serve`.",
+    "trainers": "Training by GRPO: the loop, rewards, hosts, runs and exports.",
+    "replays": "Viewers of replays and of training runs.",
+}
+"""The pages of the Python reference, from the lowest layer to the highest."""
+COPIED = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+"""Pages that are files of the repository's root, with links relative to it."""
+REMOTE = re.compile(
+    r"""<(?:script|img|iframe)\b[^>]*\bsrc=["']https?://|<link\b[^>]*\brel=["']?"""
+    r"""(?:stylesheet|preload|preconnect)\b[^>]*\bhref=["']https?://"""
+)
+"""An element that would make the browser load something from another host."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    files.append(File.generated(config, "reference/arena.md", content=public_page()))
+    for package, purpose in LAYERS.items():
+        page = f"reference/{package}.md"
+        files.append(File.generated(config, page, content=api_page(package, purpose)))
+    files.append(File.generated(config, "reference/cli.md", content=cli_page()))
+    for page, source in COPIED.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=text.replace("](docs/", "](")))
+    return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Raise PluginError if a page loads something from another host."""
+    for page in sorted(Path(config.site_dir).rglob("*.html")):
+        if found := REMOTE.search(page.read_text(encoding="utf-8")):
+            raise PluginError(f"{page}: the site must work offline, but has {found[0]}")
+
+
+def public_page() -> str:
+    """Return the page of the public import: every name of `arena` and where it is defined."""
+    tree = ast.parse((ROOT / "arena" / "__init__.py").read_text(encoding="utf-8"))
+    homes = {
+        alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+        if alias.asname == alias.name  # `from x import Name as Name` publishes the name.
+    }
+    lines = ["# `arena`", "", "The public import. Each name is loaded when it is first used.", ""]
+    lines += ["| Name | Defined as |", "| --- | --- |"]
+    lines += [f"| `arena.{name}` | [{home}][] |" for name, home in sorted(homes.items())]
+    return "\n".join(lines)
+
+
+def api_page(package: str, purpose: str) -> str:
+    """Return the page of one layer: a directive for each of its modules."""
+    lines = [f"# `{package}`", "", purpose, ""]
+    for module in modules(package):
+        lines += [f"::: {module}", ""]
+    return "\n".join(lines)
+
+
+def modules(package: str) -> Iterator[str]:
+    """Yield the dotted names of the modules of a package; private ones are left out."""
+    folder = ROOT / Path(*package.split("."))
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts).removesuffix(".__init__")
+        public = not any(part.startswith("_") for part in name.split("."))
+        if public and name != package:  # The page itself describes the package.
+            yield name
+
+
+def cli_page() -> str:
+    """Return the reference of the command line: each command with all its flags."""
+    root: Any = typer.main.get_command(app)
+    lines = ["# Command line", ""]
+    for name, command in commands(root, "arena"):
+        lines += [f"## `{name}`", "", *command_section(name, command), ""]
+    return "\n".join(lines)
+
+
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield a command and, below it, its subcommands, with their full names."""
+    yield name, command
+    for word, child in getattr(command, "commands", {}).items():
+        yield from commands(child, f"{name} {word}")
+
+
+def command_section(name: str, command: Any) -> Iterator[str]:
+    """Yield the lines of one command: description, arguments, flags by group."""
+    with command.make_context(name, [], resilient_parsing=True) as ctx:
+        yield from paragraphs(command.help or "")
+        if basics := BASICS.get(command.name or ""):
+            yield from ["", "```shell", *basics.examples, "```"]
+        # The defaults of `arena train` come from presets; its help adds them when it is shown.
+        defaults = default_texts() if command.name == "train" else {}
+        panels: dict[str, list[str]] = {}
+        for param in command.get_params(ctx):
+            if param.hidden:
+                continue
+            if param.param_type_name == "argument":
+                panel, row = "Arguments", argument_row(param)
+            else:
+                panel = getattr(param, "rich_help_panel", None) or "Options"
+                row = option_row(param, ctx, defaults.get(param.name, ""))
+            panels.setdefault(panel, []).append(row)
+    for panel, rows in panels.items():
+        first = "Argument" if panel == "Arguments" else "Flag"
+        yield from ["", f"**{panel}**", "", f"| {first} | Meaning |", "| --- | --- |", *rows]
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a help text; its marks for line breaks are dropped."""
+    yield from (escaped(line.strip()) for line in text.replace("\b", "").splitlines())
+
+
+def argument_row(param: Any) -> str:
+    """Return the row of a positional argument."""
+    return (
+        f"| `{(param.metavar or param.name).strip('{}').upper()}` | {escaped(param.help or '')} |"
+    )
+
+
+def option_row(param: Any, ctx: Any, default_text: str = "") -> str:
+    """Return the row of a flag: its spellings, help text and default."""
+    names = ", ".join(f"`{name}`" for name in [*param.opts, *param.secondary_opts])
+    value = "" if param.is_flag else f" {metavar(param, ctx)}"
+    text = escaped(" ".join(f"{param.help or ''} {default_text}".split()))
+    if default := shown_default(param):
+        text = f"{text} Default: {default}."
+    return f"| {names}{value} | {text} |"
+
+
+PLACEHOLDERS = {"int": "INT", "float": "FLOAT", "path": "PATH", "N": "INT", "X": "FLOAT"}
+
+
+def metavar(param: Any, ctx: Any) -> str:
+    """Return the placeholder of a flag's value: INT, FLOAT, PATH or TEXT."""
+    words = re.findall(r"\w+", param.metavar or param.display_type(ctx))
+    return f"*{PLACEHOLDERS.get(words[0] if words else '', 'TEXT')}*"
+
+
+def shown_default(param: Any) -> str:
+    """Return the default of a flag, or an empty string if there is none worth showing."""
+    value = param.default
+    if (
+        param.is_flag
+        or callable(value)
+        or value in (None, "", [], ())
+        or "Default:" in (param.help or "")
+    ):
+        return ""
+    return f"`{value}`"
+
+
+def escaped(text: str) -> str:
+    """Return text that Markdown shows literally inside a table."""
+    return re.sub(r"([|<>*_\[\]])", r"\\\1", text)

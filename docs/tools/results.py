@@ -1,0 +1,212 @@
+"""Store measured results and write their tables into the documentation.
+
+    python docs/tools/results.py store NAME -- COMMAND …   # run a command that takes --json
+    python docs/tools/results.py render                    # rewrite the tables in README and docs
+    python docs/tools/results.py check                     # fail if a table is out of date
+
+A result is one file `results/NAME.json`: the commit, the command, the date, the machine and the
+report that the command printed. In Markdown a table is enclosed by two comments:
+
+    <!-- results: ladder -->
+    …
+    <!-- /results -->
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+MARKED = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- /results -->)", flags=re.S)
+PLAYERS = (3, 4, 6)
+"""Table sizes of the ladder."""
+LEVELS = ("deductions", "notes", "events")
+"""Text levels, from most help to least."""
+
+
+def store(name: str, command: Sequence[str], root: Path = ROOT) -> Path:
+    """Run `command`, wrap the JSON object in its last line of output and write it to `results/`.
+
+    Raises CalledProcessError if the command fails; the stored file then stays as it was.
+    """
+    run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=root)
+    report = json.loads(run.stdout.splitlines()[-1])
+    for key in ("results", "measures"):  # A path of that machine; definitions, which the site has.
+        report.pop(key, None)
+    python = platform.python_version()
+    document = {
+        "commit": _commit(root),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": " ".join(["arena", *command[1:]]),
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Python {python}",
+        "report": report,
+    }
+    path = root / "results" / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def _commit(root: Path) -> str:
+    """Return the short hash of HEAD, with `+changes` if product code differs from it."""
+
+    def git(*words: str) -> str:
+        run = subprocess.run(["git", *words], check=True, capture_output=True, text=True, cwd=root)
+        return run.stdout.strip()
+
+    code = ("arena", "backends", "games", "replays", "trainers")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *code)
+    return git("rev-parse", "--short=7", "HEAD") + ("+changes" if changed else "")
+
+
+def load(name: str) -> dict[str, Any]:
+    """Return one stored result."""
+    document = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    assert isinstance(document, dict)
+    return document
+
+
+def documents() -> Iterator[Path]:
+    """Yield the Markdown files that may hold tables of results."""
+    yield ROOT / "README.md"
+    yield from sorted((ROOT / "docs").rglob("*.md"))
+
+
+def rendered(text: str) -> str:
+    """Return `text` with the table between each pair of comments replaced."""
+    return MARKED.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}{match[3]}", text)
+
+
+def outdated() -> list[Path]:
+    """Return the documents whose tables differ from the stored results."""
+    return [path for path in documents() if rendered(_read(path)) != _read(path)]
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table; the first column is left-aligned, all others are right-aligned."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _measured(entry: Mapping[str, Any]) -> str:
+    """Return the command, the commit and the date of a stored report or row."""
+    # Older figures name the commit that published them; the measuring commit was not recorded.
+    place = f"commit `{entry['commit']}`" if "commit" in entry else ""
+    place = place or f"published in commit `{entry['published_in']}`"
+    return f"`{entry['command']}`, {place}, {entry['date']}"
+
+
+def _origins(lines: Iterable[str]) -> str:
+    """Return the list below a table that names where its figures are from."""
+    return "\nMeasured by:\n\n" + "".join(f"- {line}\n" for line in lines)
+
+
+def _percent(estimate: Mapping[str, float]) -> str:
+    """Return a share and its 95 % interval in percent."""
+    value, low, high = (f"{100 * estimate[key]:.0f}" for key in ("value", "low", "high"))
+    return f"{value} % [{low}, {high}]".replace("-", "−")
+
+
+def _rating(estimate: Mapping[str, float]) -> str:
+    """Return a rating and its 95 % interval."""
+    value, low, high = (f"{estimate[key]:.0f}" for key in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]".replace("-", "−")
+
+
+def ladder() -> str:
+    """Return the ratings of Cluedo's bots at each table size, from the stored tournaments."""
+    stored = {players: load(f"ladder-{players}") for players in PLAYERS}
+    rows = [
+        [
+            f"{players} players",
+            f"`{row['player']}`",
+            _rating(row["rating"]),
+            _percent(row["win_rate"]),
+            str(row["games"]),
+        ]
+        for players, document in stored.items()
+        for row in document["report"]["players"]  # Ordered by rating.
+    ]
+    header = ["table", "player", "rating", "games won", "games"]
+    return _table(header, rows) + _origins(map(_measured, stored.values()))
+
+
+def clue_tiny() -> str:
+    """Return the strength of the model that ships with arena, at each text level."""
+    stored = {level: load(f"strength-{level}") for level in LEVELS}
+    header = ["text level", "games won", "won by a novice in the same seats", "difference"]
+    header += ["right accusations", "legal replies"]
+    rows = []
+    for level, document in stored.items():
+        model, novice = document["report"]["players"]
+        replies, right = model["replies"], model["measures"].get("accusations_right")
+        rows.append(
+            [
+                f"`{level}`",
+                _percent(model["win_rate"]),
+                _percent(novice["win_rate"]),
+                _percent(document["report"]["comparison"]["difference"]),
+                _percent(right) if right else "",
+                f"{100 * replies['legal'] / replies['attempts']:.1f} %",
+            ]
+        )
+    return _table(header, rows) + _origins(map(_measured, stored.values()))
+
+
+def _stored_table(name: str) -> Callable[[], str]:
+    """Return a renderer for a result that is stored as a table of text cells."""
+
+    def render() -> str:
+        document = load(name)
+        rows = document["rows"]
+        origins = dict.fromkeys(map(_measured, rows))  # Each once, in the order of the rows.
+        return _table(document["header"], [row["cells"] for row in rows]) + _origins(origins)
+
+    return render
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "ladder": ladder,
+    "clue-tiny": clue_tiny,
+    "training": _stored_table("training"),
+    "coverage": _stored_table("coverage"),
+    "speed": _stored_table("speed"),
+    "kuhn-poker": _stored_table("kuhn-poker"),
+}
+
+
+def main(words: Sequence[str]) -> int:
+    """Run one of the three commands; return the exit code."""
+    match list(words):
+        case ["store", name, "--", *command] if command:
+            print(f"Wrote {store(name, command)}")
+        case ["render"]:
+            for path in outdated():
+                path.write_text(rendered(_read(path)), encoding="utf-8")
+                print(f"Wrote {path.relative_to(ROOT)}")
+        case ["check"]:
+            for path in (stale := outdated()):
+                print(f"{path.relative_to(ROOT)}: run `make results`", file=sys.stderr)
+            return 1 if stale else 0
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

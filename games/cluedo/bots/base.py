@@ -1,0 +1,158 @@
+"""Base of the bots novice, detective and oracle: notebook, order of a turn, movement."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TypeVar
+
+from arena import Action, ActionSet, Decision, Event, Observation, Seat
+from games.cluedo.base import CluedoBase
+from games.cluedo.rules import board
+from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import END_TURN, PASSAGE, ROLL, Accuse, Move, Show, Suggest
+from games.cluedo.text.notebook import Notebook
+
+A = TypeVar("A", bound=Action)
+
+
+class CluedoBot(ABC):
+    """Bot with a notebook and a fixed order of decisions; subclasses choose cards.
+
+    Args:
+        seat: The seat of the bot; its game must be Cluedo.
+    """
+
+    def __init__(self, seat: Seat) -> None:
+        assert isinstance(seat.game, CluedoBase)
+        self.game = seat.game
+        self.player = seat.player
+        self.rng = seat.rng
+        self.notebook = Notebook(self.game, seat.player)
+        self._read = 0
+
+    async def act(self, observation: Observation) -> Decision:
+        """Process the new events and choose an action."""
+        for event in observation.events_since(self._read):
+            self.notebook.update(event)
+            self.observe_event(event)
+        self._read = observation.num_events
+        return Decision(self.choose(observation.legal_actions))
+
+    def observe_event(self, event: Event) -> None:  # noqa: B027 - optional.
+        """Process an event beyond the notebook; the default does nothing."""
+
+    def choose(self, legal: ActionSet) -> Action:
+        """Choose an action: show, move, accuse, then move on or suggest."""
+        # A decision has one kind only if it is a Show or a Move, so the first action tells.
+        if isinstance(legal[0], Show):
+            return self.show(legal.of(Show))
+        if isinstance(legal[0], Move):
+            return self.move(legal.of(Move))
+        suggestions = legal.of(Suggest)
+        accusation = self.accusation(may_suggest=bool(suggestions) or ROLL in legal)
+        if accusation:
+            return Accuse(*accusation)
+        if ROLL in legal or PASSAGE in legal:
+            return self.start_turn(legal, suggestions)
+        return self.suggest(suggestions) if suggestions else END_TURN
+
+    def show(self, choices: Sequence[Show]) -> Action:
+        """Choose the card to show."""
+        return self.rng.choice(choices)
+
+    @abstractmethod
+    def accusation(self, may_suggest: bool) -> Triple | None:
+        """Return the envelope to accuse now, or None.
+
+        `may_suggest` is true if a suggestion is still possible in this turn.
+        """
+
+    @abstractmethod
+    def suggest(self, suggestions: Sequence[Suggest]) -> Action:
+        """Choose a suggestion."""
+
+    @abstractmethod
+    def room_value(self, room: str) -> float:
+        """Return the value of a suggestion in `room`; 0 if it is useless."""
+
+    # Movement on the board
+
+    @property
+    def place(self) -> int | str:
+        """The place of the own pawn."""
+        return self.notebook.places[self.game.deck.suspects[self.player]]
+
+    def move(self, moves: Sequence[Move]) -> Action:
+        """Choose the room with the highest value, discounted by the steps that are left."""
+        squares = self.notebook.other_squares
+
+        def value(move: Move) -> float:
+            walk = board.walk(self.place, move.room, self.notebook.throw, squares)
+            # The distance on an empty board is only a heuristic: the real way may be blocked.
+            steps = 0 if walk.enters else board.steps_to(self.place, move.room)
+            return self._discounted_value(move.room, steps)
+
+        return max(self._shuffled(moves), key=value)
+
+    def start_turn(self, legal: ActionSet, suggestions: Sequence[Suggest]) -> Action:
+        """Choose between a suggestion here, a passage and the dice by discounted value."""
+        here, options = self.place, list[tuple[float, Action]]()
+        if suggestions:
+            options.append(
+                (self._discounted_value(suggestions[0].room, 0), self.suggest(suggestions))
+            )
+        if PASSAGE in legal:
+            options.append((self._discounted_value(board.PASSAGES[str(here)], 0), PASSAGE))
+        if ROLL in legal:
+            rooms = [room for room in self.game.deck.rooms if room != here]
+            # Before the throw its number is unknown, so the average in the discount has to do.
+            best = max(self._discounted_value(room, board.steps_to(here, room)) for room in rooms)
+            options.append((best, ROLL))
+        return max(options, key=lambda option: option[0])[1]
+
+    def _discounted_value(self, room: str, steps: int) -> float:
+        """Return the value of a suggestion in `room` after `steps` steps.
+
+        It halves for each throw, of 7 on average. The constant makes the bot prefer near rooms
+        when no room has a value.
+        """
+        return float((self.room_value(room) + 0.01) * 0.5 ** (steps / 7))
+
+    def _shuffled(self, moves: Sequence[A]) -> list[A]:
+        """Return the actions in random order, so that ties are broken at random."""
+        return self.rng.sample(moves, len(moves))
+
+
+class EliminationBot(CluedoBot):
+    """Bot that knows which cards may be in the envelope and asks about those."""
+
+    @abstractmethod
+    def candidates(self, cards: Sequence[str]) -> list[str]:
+        """Return the cards, of one category, that may be in the envelope."""
+
+    def accusation(self, may_suggest: bool) -> Triple | None:
+        """Return the envelope if one candidate is left in each category."""
+        left = [self.candidates(cards) for cards in self.game.deck.categories]
+        return Triple(*(cards[0] for cards in left)) if all(len(c) == 1 for c in left) else None
+
+    def suggest(self, suggestions: Sequence[Suggest]) -> Action:
+        """Suggest a candidate of each category, or an own card if the category is solved."""
+        targets = [self._targets(cards) for cards in self.game.deck.categories]
+
+        def num_targets(suggestion: Suggest) -> int:
+            return sum(c in cards for c, cards in zip(suggestion.triple, targets, strict=True))
+
+        return max(self._shuffled(suggestions), key=num_targets)
+
+    def room_value(self, room: str) -> float:
+        """Return 1 for a room to ask about, else 0."""
+        return float(room in self._targets(self.game.deck.rooms))
+
+    def _targets(self, cards: Sequence[str]) -> list[str]:
+        """Return the cards of a category to ask about."""
+        left = self.candidates(cards)
+        own = [card for card in cards if card in self.notebook.hand]
+        # A solved category is named with an own card: it cannot be refuted by others, so that the
+        # answer is about the other two categories.
+        return own if len(left) == 1 and own else left

@@ -1,0 +1,83 @@
+"""Analysis of one replay: the documents of each perspective, computed on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from pydantic import JsonValue
+
+from arena import Replay
+from replays.analysis.annotations import Annotator
+from replays.analysis.decision import AttemptsByPly, decision_json, read_attempts
+from replays.analysis.documents import (
+    CommentJson,
+    DecisionJson,
+    PosteriorJson,
+    SceneJson,
+    SeatSummaryJson,
+    TimelineJson,
+)
+from replays.analysis.posterior import compute_posterior
+from replays.analysis.redaction import find_seeds, redact
+from replays.analysis.timeline import build_timeline
+from replays.analysis.timeline_json import render_scenes, timeline_json
+
+
+class ReplayAnalysis:
+    """Documents of one replay, which is played once.
+
+    The parameter `seat` is the perspective: the document holds only what this seat could know.
+    None means that everything is open.
+    """
+
+    def __init__(self, replay: Replay) -> None:
+        """Play the replay.
+
+        Raises:
+            ReplayError: A move does not fit the rules, or there is no such game.
+        """
+        self._timeline = build_timeline(replay)
+        self._annotator = Annotator(self._timeline)
+        self._scenes: dict[int | None, list[SceneJson]] = {}
+        self._posteriors: dict[int, PosteriorJson | None] = {}
+        self._attempts: dict[int, AttemptsByPly] = {}
+
+    def timeline(self, seat: int | None = None, first: int = 0) -> TimelineJson:
+        """Return the course of the game from ply `first` on."""
+        if seat not in self._scenes:
+            self._scenes[seat] = render_scenes(self._timeline, seat)
+        return timeline_json(self._timeline, self._scenes[seat], seat, first)
+
+    def posterior(self, player: int) -> PosteriorJson | None:
+        """Return the exact posterior of a seat; None for a game without exact knowledge."""
+        if player not in self._posteriors:
+            self._posteriors[player] = compute_posterior(self._timeline, player)
+        return self._posteriors[player]
+
+    def comments(self, seat: int | None = None) -> Iterator[CommentJson]:
+        """Yield the comments on the plies as they are computed, which takes a while."""
+        return self._annotator.comments(seat)
+
+    def summaries(self, seat: int | None = None) -> list[SeatSummaryJson]:
+        """Return the summary of each seat, or only of `seat`."""
+        return self._annotator.summaries(seat)
+
+    def decision(self, ply: int, seat: int | None = None) -> DecisionJson | None:
+        """Return the decision of a ply; None for chance and for a ply of another seat."""
+        if not 0 <= ply < self._timeline.last_position:
+            return None
+        move = self._timeline.plies[ply].ply
+        # The prompt of another seat holds its private events.
+        if seat not in (None, move.player):
+            return None
+        if move.player not in self._attempts:
+            self._attempts[move.player] = read_attempts(self._timeline, move.player)
+        # The posterior is slow to compute and only needed for comparison with stated beliefs.
+        has_beliefs = "beliefs" in move.decision.details
+        posterior = self.posterior(move.player) if has_beliefs else None
+        document = decision_json(self._timeline, ply, self._attempts[move.player], posterior)
+        if document is None or seat is None:
+            return document
+        seeds = find_seeds(move.decision.details)
+        return cast("DecisionJson", redact(cast("JsonValue", document), seeds))

@@ -1,0 +1,107 @@
+"""Help, completion and the settings template of the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from arena.cli import run
+from arena.cli.common.help import BASICS
+from arena.llm.settings import Limits, ServiceSettings, Settings
+from trainers.config.config import TrainConfig
+
+
+@pytest.mark.parametrize("command", BASICS)
+def test_help_is_short_and_the_complete_help_is_one_flag_away(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([command, "--help"]) == 0
+    short = capsys.readouterr().out
+    flags = [line for line in short.splitlines() if line.startswith("  -")]
+    assert len(flags) == len(BASICS[command].flags.split()) <= 12
+    assert short.count(f"\n  arena {command} ") == 2 and f"arena {command} --help-all" in short
+    assert run([command, "--help-all"]) == 0
+    complete = capsys.readouterr().out
+    for text in (short, complete):
+        assert all(len(line) <= 80 for line in text.splitlines())
+        assert "<=x" not in text and "<int" not in text and "int range" not in text
+    spelled = {word for line in flags for word in line.split()[:2] if word.startswith("--")}
+    assert all(flag.rstrip(",") in complete for flag in spelled)
+
+
+def test_every_command_is_listed_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    listed = capsys.readouterr().out.partition("Commands:")[2].strip().splitlines()
+    assert {line.split()[0] for line in listed} >= {*BASICS, "games", "agents", "doctor", "init"}
+    assert not any("..." in line for line in listed)
+
+
+@pytest.mark.parametrize(
+    ("words", "new"),
+    [
+        ("play cluedo --answer-tokens 5", "--max-tokens"),
+        ("eval cluedo --player bot:oracle --at-once=5", "--max-concurrent"),
+        ("replay x.jsonl --ply 5", "--position"),
+    ],
+)
+def test_an_old_flag_names_the_new_one(
+    words: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words.split()) == 2
+    assert f"is called {new} now" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("arena play clu", "cluedo"),
+        ("arena play cluedo --seat 0=bot:orac", "0=bot:oracle"),
+        ("arena eval cluedo --player hum", "human"),
+        ("arena pret", "pretrain"),
+    ],
+)
+def test_shells_complete_commands_games_and_specs(typed: str, completed: str) -> None:
+    words = typed.split()
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("arena"))],
+        env={
+            **os.environ,
+            "_ARENA_COMPLETE": "complete_bash",
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(words) - 1),
+            "_TYPER_COMPLETE_ARGS": typed,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert completed in done.stdout.split(), done.stderr
+
+
+def test_init_writes_every_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ARENA_CONFIG", raising=False)
+    assert run(["init"]) == 0
+    text = Path("arena.toml").read_text("utf-8")
+    assert Settings.load().service == ServiceSettings()  # type: ignore[call-arg]
+    # The comments are settings too: with their "# " removed they are read, and are the defaults.
+    names = {*Limits.model_fields, *TrainConfig.model_fields, "llm_backend", "art_wrapper_url"}
+    lines = [
+        line.removeprefix("# ")
+        for line in text.splitlines()
+        if line.removeprefix("# ").startswith("[")
+        or line.removeprefix("# ").partition(" ")[0] in {*names, "preset"}
+    ]
+    tables = tomllib.loads("\n".join(dict.fromkeys(lines)))
+    assert set(tables["service"]) >= set(Limits.model_fields)
+    assert Limits(**{name: tables["service"][name] for name in Limits.model_fields})
+    assert run(["init"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert Path("arena.toml").read_text("utf-8") == text

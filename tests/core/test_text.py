@@ -1,0 +1,31 @@
+"""Sanitizing of external text, and counts with nouns."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.core.text import encodable, pluralize, printable, shorten
+
+
+@given(st.text(st.characters(codec=None)), st.integers(5, 300))
+def test_external_text_is_made_safe(text: str, most: int) -> None:
+    assert encodable(text).encode("utf-8").decode() == encodable(text)
+    assert printable(text).isprintable() and len(printable(text)) == len(text)
+    short = shorten(text, most)
+    assert short.isprintable() and len(short) == min(len(text), most)
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "expected"),
+    [
+        (1, "game", "1 game"),
+        (2, "game", "2 games"),
+        (0, "ply", "0 plies"),
+        (3, "more file", "3 more files"),
+        (2, "play", "2 plays"),
+    ],
+)
+def test_pluralize(number: int, noun: str, expected: str) -> None:
+    assert pluralize(number, noun) == expected

@@ -1,0 +1,25 @@
+"""The examples in the docstrings of the bundled games."""
+
+from __future__ import annotations
+
+import doctest
+from importlib import import_module
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "games.cluedo.analysis.assessor",
+        "games.cluedo.game",
+        "games.cluedo.inference.counting",
+        "games.cluedo.inference.knowledge",
+        "games.goofspiel.game",
+        "games.kuhn_poker.game",
+        "games.tictactoe.game",
+    ],
+)
+def test_examples_in_docstrings(module: str) -> None:
+    results = doctest.testmod(import_module(module))
+    assert results.attempted > 0 and results.failed == 0

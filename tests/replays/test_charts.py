@@ -1,0 +1,93 @@
+"""Charts: ticks for any range, safe text, and the same coordinates that the data have."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena.evaluation.report import Interval
+from replays.html_report.charts import (
+    WIDTH,
+    ChartAxis,
+    ChartLayer,
+    ChartPoint,
+    Series,
+    forest_chart,
+    layer_chart,
+    line_chart,
+    plain_tick,
+    points_of,
+    points_tick,
+    thinned,
+)
+
+FINITE = st.floats(-1e15, 1e15, allow_nan=False)
+X, Y = ChartAxis("step"), ChartAxis("value")
+NUMBER = r"-?\d+(?:\.\d+)?"
+
+
+def numbers(svg: str) -> list[float]:
+    """All coordinates of a chart's paths and texts."""
+    places = re.findall(r' (?:d|x|y)="([^"]*)"', svg)
+    return [float(number) for place in places for number in re.findall(NUMBER, place)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(FINITE, FINITE), max_size=6), st.booleans())
+def test_any_finite_data_give_a_picture_within_its_frame(
+    data: list[tuple[float, float]], whole: bool
+) -> None:
+    points = [ChartPoint(x, y) for x, y in sorted(data)]
+    svg = line_chart("any", [Series(points)], ChartAxis("x", whole=whole), Y, reference=0.0)
+    ElementTree.fromstring(svg)
+    assert all(-WIDTH <= number <= 2 * WIDTH for number in numbers(svg))
+    assert svg.count("<text") < 60, "few labels, whatever the range"
+    assert not re.search(r"nan|inf", svg)
+
+
+def test_text_of_a_chart_is_escaped() -> None:
+    hostile = '</svg><script>alert(1)</script>" onload="x\u202e'
+    row = Interval(value=0.5, low=0.4, high=0.6)
+    for svg in (
+        forest_chart(hostile, [(hostile, row)], ChartAxis(hostile)),
+        line_chart(hostile, [], ChartAxis(hostile), ChartAxis(hostile)),
+    ):
+        root = ElementTree.fromstring(svg)
+        assert {element.tag for element in root.iter()} <= {"svg", "path", "text"}
+        assert "\u202e" not in svg and not any(key.startswith("on") for key in root.attrib)
+
+
+def test_values_are_drawn_at_their_place() -> None:
+    axis = ChartAxis(low=0, high=10, ticks=5)
+    svg = line_chart("line", [Series([ChartPoint(0, 0), ChartPoint(10, 10)])], axis, axis)
+    (line,) = re.findall(r'class="c0 line" d="M([^"]*)"', svg)
+    left, right = (tuple(map(float, pair.split())) for pair in line.split("L"))
+    # The origin is at the lower left: y grows downwards in SVG.
+    assert left[0] < right[0] and left[1] > right[1]
+    labels = [element.text for element in ElementTree.fromstring(svg).iter("text")]
+    assert labels.count("0") == labels.count("10") == 2
+
+
+def test_layers_add_up_and_long_runs_are_thinned() -> None:
+    layers = [ChartLayer("a", [1.0] * 1000, 0), ChartLayer("none", [0.0] * 1000, 1)]
+    svg = layer_chart("layers", layers, list(range(1000)), X, Y)
+    assert svg.count('class="c0"') == 1 and 'class="c1"' not in svg
+    assert len(numbers(svg)) < 5 * 4 * 240
+    points = [ChartPoint(step, step, step - 1, None) for step in range(1000)]
+    few = thinned(points, 100)
+    assert len(few) == 100 and few[0].y == pytest.approx(4.5) and few[0].low == pytest.approx(3.5)
+    assert few[0].high is None
+
+
+def test_points_without_a_value_are_left_out() -> None:
+    series = {2: Interval(value=1.0, low=0.5, high=1.5), 1: Interval()}
+    assert points_of(series) == [ChartPoint(2, 1.0, 0.5, 1.5)]
+
+
+def test_labels_of_ticks() -> None:
+    assert [plain_tick(v) for v in (0.25, -12_500, 3.4e6)] == ["0.25", "−12.5 k", "3.4 M"]
+    assert [points_tick(v) for v in (0.12, -0.05, 0.0)] == ["+12", "−5", "0"]

@@ -1,0 +1,244 @@
+"""Requests and replies of the models in a replay, with the reward of their seats."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue, ValidationError
+
+from arena.agents.chat_agent import NO_ANSWER
+from arena.agents.model_call import Attempt, requests_of
+from arena.core.action import CHANCE
+from arena.core.errors import ReplayError, UsageError
+from arena.core.game import Game
+from arena.core.outcome import Outcome
+from arena.core.ply import Ply
+from arena.core.text import shorten
+from arena.episodes.branch import MAX_ATTEMPTS
+from arena.episodes.record import Episode, Header
+from arena.episodes.replay import Replay
+from arena.episodes.verify import verify
+from arena.llm.backend import Message
+from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
+
+TOKEN_ID_LIMIT = 2**31
+"""Larger than any vocabulary; ids are int32 in Parquet."""
+COUNT_LIMIT = 2**53
+"""Larger than any token count; integers below it are exact in JSON and in every table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """One request to a model, and its reply."""
+
+    ply: Ply
+    """The decision that the model was asked for."""
+    number: int
+    """Number of the request at this decision, from 1."""
+    last: bool
+    """The last request at this decision: then its action was played, or a fallback."""
+    request: tuple[Message, ...]
+    """All messages of the request."""
+    attempt: Attempt
+
+    @property
+    def answered(self) -> bool:
+        """Return whether there is a reply, legal or not."""
+        return self.attempt.failure != "provider_error"
+
+    @property
+    def text(self) -> str:
+        """Return the reply as it appears in the chat."""
+        return self.attempt.reply or self.attempt.refusal or NO_ANSWER
+
+    @property
+    def size(self) -> int:
+        """Return roughly its bytes, with the request."""
+        characters = sum(len(message.content) for message in self.request)
+        numbers = len(self.attempt.prompt_token_ids) + 3 * len(self.attempt.tokens)
+        return characters + len(self.attempt.reply) + len(self.attempt.reasoning) + 8 * numbers
+
+
+@dataclass(frozen=True, slots=True)
+class SeatReplies:
+    """All replies of a model in one seat of one game."""
+
+    replay: Replay
+    seat_episode: SeatEpisode
+    breakdown: RewardBreakdown
+    replies: tuple[ModelReply, ...]
+    """In the order of the game; at least one was answered."""
+
+    @property
+    def seat(self) -> int:
+        return self.seat_episode.seat
+
+    @property
+    def own(self) -> Episode:
+        """Return the game without the plies of a branch's parent, which its own replay holds."""
+        return _own_plies(self.seat_episode.episode)
+
+    def facts(self, terms: Sequence[str]) -> dict[str, JsonValue]:
+        """Return the columns that are equal in all rows of the seat; every one of `terms` is named.
+
+        A term that the game does not have is None.
+        """
+        header, outcome = self.replay.header, self.seat_episode.episode.outcome
+        return {
+            # A file name need not be valid text, but a column must be.
+            "replay": str(self.replay.path).encode("utf-8", "replace").decode(),
+            "game": header.game,
+            "options": GameSetup.of(header).options,
+            "seed": header.seed,
+            "first_ply": header.first_own_ply,
+            "text_level": header.text_level,
+            "players": list(header.players),
+            "seat": self.seat,
+            "spec": header.players[self.seat],
+            "won": outcome.winner == self.seat,
+            "return": float(outcome.returns[self.seat]),
+            "reward": self.breakdown.reward,
+            "terms": {name: self.breakdown.terms.get(name) for name in terms},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GameSetup:
+    """Name and options of a game; games of one set-up share a reward."""
+
+    game: str
+    options: str
+    """As JSON with sorted keys."""
+
+    @classmethod
+    def of(cls, header: Header) -> GameSetup:
+        """Return the set-up of a replay."""
+        return cls(header.game, json.dumps(header.options, sort_keys=True))
+
+
+class ReplyReader:
+    """Reads the models' replies from replays, and computes rewards."""
+
+    def __init__(self, games: Sequence[Game], reward: str) -> None:
+        """`games` are those whose columns are known in advance; `reward` is --reward.
+
+        Raises:
+            UsageError: none of the games has this reward.
+        """
+        self._reward = reward
+        self._by_setup: dict[GameSetup, Rewards] = {}
+        self._known: list[Rewards] = []
+        for game in games:
+            # A game without models need not have the reward; one with models fails in `seats`.
+            with suppress(UsageError):
+                self._known.append(Rewards.parse(reward, game))
+        if games and not self._known:
+            Rewards.parse(reward, games[0])  # Raises the error that was suppressed.
+
+    @property
+    def terms(self) -> list[str]:
+        """Return the names of the reward terms of all games."""
+        names = (term.name for rewards in self._known for term in rewards.terms)
+        return list(dict.fromkeys(names))
+
+    @property
+    def rewards(self) -> Mapping[str, str]:
+        """Return the reward of each game by its name, in the form of --reward."""
+        return {
+            rewards.game.name: ",".join(
+                f"{name}={weight:g}" for name, weight in rewards.weights.items()
+            )
+            for rewards in self._known
+        }
+
+    def seats(self, replay: Replay) -> list[SeatReplies]:
+        """Return the seats in which a model has answered; this plays the game again.
+
+        Raises:
+            ReplayError: the game is not legal by the rules, or no model has answered in it.
+            UsageError: the game does not have the reward.
+        """
+        replay.make_game()  # First, so that an unknown game is reported as such.
+        if not any("attempts" in getattr(move, "details", ()) for move in replay.moves):
+            raise ReplayError(f"{replay.path}: no model was asked in this game")
+        rewards, episode = self._rewards_of(replay), episode_of(replay)
+        seats = []
+        for seat in range(rewards.game.num_players):
+            replies = tuple(_replies(_own_plies(episode), seat))
+            if any(reply.answered for reply in replies):
+                seat_episode = SeatEpisode(rewards.game, episode, seat)
+                breakdown = rewards.score(seat_episode)
+                seats.append(SeatReplies(replay, seat_episode, breakdown, replies))
+        if not seats:
+            raise ReplayError(f"{replay.path}: no model has answered in this game")
+        return seats
+
+    def _rewards_of(self, replay: Replay) -> Rewards:
+        setup = GameSetup.of(replay.header)
+        if setup not in self._by_setup:
+            game = replay.make_game()
+            known = (rewards for rewards in self._known if rewards.game == game)
+            self._by_setup[setup] = next(known, None) or Rewards.parse(self._reward, game)
+        return self._by_setup[setup]
+
+
+def episode_of(replay: Replay) -> Episode:
+    """Return the game of a finished replay. Raises ReplayError if it breaks the rules."""
+    assert replay.outcome is not None, "the replay is finished"
+    difference = verify(replay)
+    if difference:
+        raise ReplayError(f"{replay.path}: not by the rules, at {difference}")
+    line = replay.outcome
+    outcome = Outcome(line.status, line.reason, line.returns)
+    plies = tuple(walked.ply for walked in replay.walk())
+    return Episode(replay.header, plies, outcome, line.turns)
+
+
+def _own_plies(episode: Episode) -> Episode:
+    return replace(episode, plies=episode.plies[episode.header.first_own_ply :])
+
+
+def _replies(episode: Episode, seat: int) -> list[ModelReply]:
+    decisions = [(ply, _attempts(ply)) for ply in episode.plies if CHANCE != ply.player == seat]
+    # A request stores only what it adds to the one before, so all are rebuilt in order.
+    requests = iter(requests_of(attempt for _, attempts in decisions for attempt in attempts))
+    return [
+        ModelReply(ply, number, number == len(attempts), next(requests), attempt)
+        for ply, attempts in decisions
+        for number, attempt in enumerate(attempts, start=1)
+    ]
+
+
+def _attempts(ply: Ply) -> list[Attempt]:
+    """Return the requests at this decision. Raises ReplayError for impossible values."""
+    listed = ply.decision.details.get("attempts", [])
+    where = f"ply {ply.number + 1}: attempts"
+    try:
+        # A value that is no list raises TypeError, which is reported as well.
+        attempts = [Attempt.model_validate(raw) for raw in listed]  # type: ignore[union-attr]
+    except (ValidationError, TypeError) as error:
+        fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        raise ReplayError(f"{where}: {shorten(fault)}") from None
+    # A request that was too long for the model does not count as an attempt.
+    counted = sum(attempt.cause != "context_length" for attempt in attempts)
+    if counted > MAX_ATTEMPTS:
+        raise ReplayError(f"{where}: {counted} at one decision, where {MAX_ATTEMPTS} is the most")
+    for attempt in attempts:
+        _check_numbers(attempt, where)
+    return attempts
+
+
+def _check_numbers(attempt: Attempt, where: str) -> None:
+    """Raise ReplayError for numbers that no model gives: training on them would do harm."""
+    ids = [*attempt.prompt_token_ids, *(token[0] for token in attempt.tokens)]
+    if not all(number is None or 0 <= number < TOKEN_ID_LIMIT for number in ids):
+        raise ReplayError(f"{where}: a token id that no vocabulary has")
+    if not all(math.isfinite(value) for _, *both in attempt.tokens for value in both if value):
+        raise ReplayError(f"{where}: a log-probability that is not a finite number")
+    counts = (attempt.policy_version or 0, attempt.prompt_tokens, attempt.completion_tokens)
+    if not all(0 <= count < COUNT_LIMIT for count in counts):
+        raise ReplayError(f"{where}: a count that is out of range")

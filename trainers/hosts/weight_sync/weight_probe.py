@@ -1,0 +1,115 @@
+"""Test of which weights a server answers with.
+
+The server returns a short reply with its log-probabilities. The same reply is scored here under
+known weights. Equal log-probabilities show that the server has these weights.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from arena.core.errors import StopPlaying
+from arena.llm.backend import Completion, Message, Request, Sampling
+from backends.embedded.weights import ModelShape
+from backends.openai_http import HTTPBackend
+from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
+from trainers.algorithms.sequences import Encode
+
+Chat = Sequence[Message]
+ReadWeights = Callable[[], Mapping[str, Tensor]]
+"""Read weights, under transformers' names; may take seconds."""
+PROBE: Chat = (Message("user", "Who had the lead pipe in the library? suggest, show or accuse"),)
+PROBE_TOKENS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReply:
+    """A server's reply as tokens."""
+
+    prompt: list[int]
+    ids: list[int]
+    logprobs: Tensor  # [ids], float32, in nats
+
+
+@dataclass(frozen=True, slots=True)
+class WeightProbe:
+    """Requests replies from a server, and scores them under known weights."""
+
+    http: HTTPBackend
+    encode: Encode
+    shape: ModelShape
+    device: torch.device
+    hint: str
+    """The remedy for an unsuitable server, in error messages."""
+
+    async def request(self, name: str, chat: Chat = PROBE) -> ProbeReply:
+        """Return the greedy reply of the model of this name.
+
+        Raises:
+            BackendError: the server failed.
+            StopPlaying: the server returns no token ids, or tokenises chats in another way.
+        """
+        # Greedy, so that the probe draws nothing and few tokens are enough.
+        sampling = Sampling(temperature=0.0, max_tokens=PROBE_TOKENS)
+        completion = await self.http.complete_with(
+            name, Request(tuple(chat), sampling, logprobs=True)
+        )
+        prompt = self.encode(chat)
+        self._check_prompt(completion, prompt)
+        tokens = completion.choices[0].tokens
+        ids = [token.id for token in tokens if token.id is not None]
+        if not ids or len(ids) != len(tokens):
+            raise StopPlaying(
+                f"{self.http.url} returns no token ids with its log-probabilities, and without "
+                f"them nothing can be trained; {self.hint}"
+            )
+        return ProbeReply(prompt, ids, torch.tensor([token.logprob for token in tokens]))
+
+    async def difference(self, reply: ProbeReply, read: ReadWeights) -> float:
+        """Return max |log p_server - log p_here| over the reply's tokens, in nats."""
+
+        def compute() -> float:
+            return float((reply.logprobs - self._logprobs(reply, read())).abs().max())
+
+        # In a thread: games may continue meanwhile.
+        return await asyncio.to_thread(compute)
+
+    async def distance(self, reply: ProbeReply, one: ReadWeights, other: ReadWeights) -> float:
+        """Return max |log p_one - log p_other| over the reply's tokens, in nats."""
+
+        def compute() -> float:
+            gaps = self._logprobs(reply, one()) - self._logprobs(reply, other())
+            return float(gaps.abs().max())
+
+        return await asyncio.to_thread(compute)
+
+    def _check_prompt(self, completion: Completion, prompt: Sequence[int]) -> None:
+        served = completion.prompt_token_ids
+        if served and list(served) != list(prompt):
+            raise StopPlaying(
+                f"{self.http.url} tokenises a chat differently ({len(served)} tokens) than the "
+                f"base model ({len(prompt)} tokens): it has another tokenizer or chat template; "
+                f"{self.hint}"
+            )
+
+    def _logprobs(self, reply: ProbeReply, state: Mapping[str, Tensor]) -> Tensor:
+        """Return the reply's log-probabilities under these weights: [ids], on the CPU."""
+        # One sequence without a shared prefix; its last token predicts nothing and gets no row.
+        ids = [*reply.prompt, *reply.ids[:-1]]
+        packed = PackedSequences(
+            torch.tensor(ids),
+            torch.arange(len(ids)),
+            [SequenceSpan(slice(0, 0), slice(0, len(ids)), True, slice(0, len(reply.ids)))],
+            # Row P - 1 predicts the first token of the reply, row P + i - 1 its token i, for a
+            # prompt of P tokens. P + R - 1 rows in all, for a reply of R tokens.
+            torch.arange(len(reply.prompt) - 1, len(ids)),
+            torch.tensor(reply.ids),
+        )
+        weights = {name: tensor.to(self.device) for name, tensor in state.items()}
+        with torch.no_grad():
+            return score_tokens(weights, self.shape, packed.to(self.device)).logprobs.cpu()

@@ -1,0 +1,167 @@
+"""Sentences about a training run. Every view prints these, so each is worded once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arena.core.text import pluralize, printable
+from arena.evaluation.output.formatting import decimal, number, percent
+from arena.evaluation.report import Interval
+from trainers.config.config import TrainConfig
+from trainers.runs.figures import finite
+from trainers.runs.quantities import duration_in_words
+from trainers.runs.records import HeldOutResult, StepRecord
+from trainers.runs.training_run import CheckpointEvaluation, TrainingRun
+
+LINE_METRICS = ("loss", "entropy", "kl")
+"""Update metrics in the line of a step. The others are in metrics.jsonl."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepWarning:
+    """A warning and the steps in which it was given."""
+
+    text: str
+    steps: Sequence[int]
+
+
+def step_line(record: StepRecord, total_steps: int) -> str:
+    """Return a step in one line. The starting policy (step 0) has no training games."""
+    facts = []
+    if record.reward.value is not None:
+        facts.append(f"reward {number(record.reward, 2, signed=True)}")
+    if record.win_rate.value is not None:
+        facts.append(f"won {percent(record.win_rate)} of {pluralize(record.games, 'game')}")
+    groups = record.groups
+    if groups.trained or groups.dropped:
+        dropped = f" ({groups.dropped} dropped)" if groups.dropped else ""
+        facts.append(pluralize(groups.trained, "group") + dropped)
+    if record.legal_rate is not None:
+        facts.append(f"{share(record.legal_rate)} legal")
+    facts += [f"{name} {record.update[name]:.3g}" for name in LINE_METRICS if name in record.update]
+    if record.evaluation:
+        delta = percent(record.evaluation.win_rate_delta, signed=True)
+        best = ", the best so far" if record.best else ""
+        deals = pluralize(record.evaluation.games, "held-out deal")
+        facts.append(f"win-rate delta {delta} on {deals}{best}")
+    facts.append(f"{finite(record.seconds) or 0.0:.1f} s")
+    return f"step {record.step}/{total_steps}: {', '.join(facts)}"
+
+
+def share(value: float | None) -> str:
+    """Return a share with one decimal: `98.4 %`."""
+    return "–" if value is None else f"{decimal(100 * value, 1)} %"
+
+
+def title(config: TrainConfig) -> str:
+    """Return the title of a report."""
+    return f"Training · {config.game} · {config.experiment}"
+
+
+def facts(run: TrainingRun) -> list[str]:
+    """Return the progress, the duration and the number of games."""
+    words = [f"{run.config.text_level} in the prompt"] if run.config else []
+    words.append(f"step {run.state.step} of {run.total_steps}")
+    if run.seconds:
+        words.append(duration_in_words(run.seconds))
+    if run.games:
+        words.append(pluralize(run.games, "game"))
+    return [*words, run.state.status]
+
+
+def headline(run: TrainingRun) -> list[str]:
+    """Return the result, how it was measured and what was trained; the main sentence first.
+
+    The final deals take precedence: they did not select the best checkpoint.
+    """
+    results = run.final_evaluations()
+    # If the newest checkpoint is the best one, both results are equal: name it once.
+    if len({one.model_dump_json(exclude={"checkpoint", "step"}) for one in results}) == 1:
+        results = results[:1]
+    if not results:
+        results = [one for one in run.learning_curve() if one.step][-1:]
+    if not results:
+        return ["No checkpoint has been evaluated yet, so no gain is known.", setup(run)]
+    deals = pluralize(results[0].games, "deal")
+    return [
+        *(verdict(one) for one in results[:2]),
+        f"Both policies played the same {deals} in the same seats. These deals were not used in "
+        "training.",
+        setup(run),
+    ]
+
+
+def verdict(evaluation: CheckpointEvaluation) -> str:
+    """Return whether the win rate changed, by the 95 % interval of the paired difference."""
+    delta, name = evaluation.win_rate_delta, checkpoint_name(evaluation)
+    if delta.value is None:
+        return f"The win rate of the {name} could not be measured."
+    rates = f"from {value_only(evaluation.start)} to {value_only(evaluation.win_rate)}"
+    size = percent(delta, signed=True)
+    if delta.low is None or delta.high is None:
+        return f"The win rate on held-out deals went {rates} ({name}): {size}, interval unknown."
+    # The verdict depends on the interval only, never on the size of the value.
+    if delta.low <= 0 <= delta.high:
+        return (
+            f"The win rate on held-out deals went {rates} ({name}): {size}. The 95 % interval "
+            "includes 0, so this is not evidence of a change."
+        )
+    direction = "rose" if delta.low > 0 else "fell"
+    return f"The win rate on held-out deals {direction} {rates} ({name}): {size}."
+
+
+def delta_line(result: HeldOutResult) -> str:
+    """Return `+21 points [+15, +27] on 400 deals, from 41 % to 62 %`."""
+    delta = percent(result.win_rate_delta, signed=True)
+    rates = f"from {value_only(result.start)} to {value_only(result.win_rate)}"
+    return f"{delta} on {pluralize(result.games, 'deal')}, {rates}"
+
+
+def checkpoint_name(evaluation: CheckpointEvaluation) -> str:
+    """Return `step 50`, or `best checkpoint, step 50` for a final evaluation."""
+    if evaluation.final and evaluation.step is not None:
+        return f"{printable(evaluation.checkpoint)}, step {evaluation.step}"
+    return printable(evaluation.checkpoint)
+
+
+def value_only(interval: Interval) -> str:
+    """Return a rate without its interval: `41 %`."""
+    return percent(Interval(value=interval.value, n=interval.n))
+
+
+def setup(run: TrainingRun) -> str:
+    """Return what was trained, against whom and for which reward."""
+    config = run.config or TrainConfig()
+    return (
+        f"{printable(config.base_model) or 'The host’s default model'} was trained by GRPO with "
+        f"{config.groups_per_step} deals × {config.rollouts_per_group} games per step, against "
+        f"{printable(config.opponents) or 'the game’s default opponent'}, with the reward "
+        f"{printable(config.reward) or 'that is the game’s default'}."
+    )
+
+
+def notes(run: TrainingRun) -> list[str]:
+    """Return limitations that a reader must know before the results."""
+    state, sentences = run.state, []
+    if state.reason:
+        sentences.append(f"The run was stopped early: {state.reason}.")
+    elif state.status in ("interrupted", "running"):
+        sentences.append(f"The run is {state.status}. This report covers {state.step} steps.")
+    failed = sum(record.failed for record in run.records)
+    if failed:
+        sentences.append(f"{pluralize(failed, 'game')} failed.")
+    # Step 0 plays no training games and does not count.
+    idle = sum(record.games > 0 and not record.groups.trained for record in run.records)
+    if idle:
+        sentences.append(f"{pluralize(idle, 'step')} trained on nothing: all groups were dropped.")
+    return sentences
+
+
+def warnings(run: TrainingRun) -> list[StepWarning]:
+    """Return the warnings of all steps, each once."""
+    steps: dict[str, list[int]] = {}
+    for record in run.records:
+        for text in record.warnings:
+            steps.setdefault(text, []).append(record.step)
+    return [StepWarning(text, numbers) for text, numbers in steps.items()]

@@ -1,0 +1,215 @@
+"""The model of a training run: settings, records and state, and the results derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from arena.core.errors import ArenaError
+from arena.evaluation.report import Interval
+from trainers.config.config import TrainConfig
+from trainers.runs.figures import finite, played
+from trainers.runs.records import (
+    HeldOutResult,
+    RunFiles,
+    RunState,
+    StepRecord,
+    as_json,
+)
+from trainers.runs.run_files import is_locked, read_config, read_rows, read_state
+
+
+class RunSummary(BaseModel):
+    """A run in a few numbers, as `arena runs list --json` prints it."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    folder: str
+    game: str | None
+    config_hash: str | None
+    step: int
+    steps: int | None
+    status: str
+    reason: str
+    win_rate: list[Interval]
+    """In training: of the first and of the last step."""
+    win_rate_delta: Interval
+    win_rate_delta_selected: bool
+    games: int
+    sampled_tokens: int
+    trained_tokens: int
+    seconds: float
+    fault: str | None
+
+
+class CheckpointEvaluation(HeldOutResult):
+    """A held-out result with its checkpoint and the cost of the training until then."""
+
+    checkpoint: str
+    step: int | None
+    best: bool = False
+    final: bool = False
+    """True for the final deals, which did not select the best checkpoint."""
+    trained_tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """A training run on disk or in progress. All renderers take their numbers from here."""
+
+    files: RunFiles
+    config: TrainConfig | None
+    """None if config.json cannot be read."""
+    state: RunState
+    records: Sequence[StepRecord]
+    """In the order of the steps."""
+    fault: str = ""
+    """Files that could not be read, with the reasons."""
+
+    @classmethod
+    def read(cls, folder: Path) -> TrainingRun:
+        """Read a run's folder. A file that cannot be read is reported in `fault`."""
+        files, faults = RunFiles(folder), list[str]()
+        config, state, records = None, RunState(), list[StepRecord]()
+        with _collected(faults):
+            config = read_config(files)
+        with _collected(faults):
+            state = read_state(files)
+        with _collected(faults):
+            records = read_rows(files)
+        return cls(files, config, state, records, "; ".join(faults))
+
+    @property
+    def name(self) -> str:
+        """Name of the run's folder."""
+        return self.files.folder.name
+
+    @property
+    def total_steps(self) -> int | None:
+        """Number of steps of the whole run; None if the config is unknown."""
+        return self.config.total_steps if self.config else None
+
+    @property
+    def status(self) -> str:
+        """The status in run.json, `interrupted` for a run that was killed, or `broken`."""
+        if self.fault:
+            return "broken"
+        # A killed run cannot update run.json, but the kernel has released its lock.
+        if self.state.status == "running" and not is_locked(self.files):
+            return "interrupted"
+        return self.state.status
+
+    @property
+    def games(self) -> int:
+        """Number of training games."""
+        return sum(record.games for record in self.records)
+
+    @property
+    def seconds(self) -> float:
+        """Duration of all steps."""
+        return sum(finite(record.seconds) or 0.0 for record in self.records)
+
+    @property
+    def win_rate_delta(self) -> Interval:
+        """The best win-rate delta.
+
+        It is measured on the final deals if they were played: of the best checkpoint, or of the
+        newest one if no checkpoint was better than the starting policy. Otherwise it is the
+        largest delta of the periodic evaluations (see `win_rate_delta_selected`).
+        """
+        for name in ("best", "newest"):
+            if name in self.state.final:
+                return self.state.final[name].win_rate_delta
+        # Without step 0, whose delta is 0 by definition.
+        deltas = [one.win_rate_delta for one in self.learning_curve() if one.step]
+        known = [delta for delta in deltas if delta.value is not None]
+        return max(known, key=lambda delta: delta.value or 0.0, default=Interval())
+
+    @property
+    def win_rate_delta_selected(self) -> bool:
+        """True if `win_rate_delta` was selected by its own deals and so is biased upwards."""
+        return not self.state.final and self.win_rate_delta.value is not None
+
+    def summary(self) -> RunSummary:
+        """Return the numbers of `arena runs list`."""
+        config, steps = self.config, played(self.records)
+        return RunSummary(
+            name=self.name,
+            folder=str(self.files.folder),
+            game=config.game if config else None,
+            config_hash=config.config_hash if config else None,
+            step=self.state.step,
+            steps=self.total_steps,
+            status=self.status,
+            reason=self.state.reason,
+            win_rate=[record.win_rate for record in steps[:1] + steps[-1:]],
+            win_rate_delta=self.win_rate_delta,
+            win_rate_delta_selected=self.win_rate_delta_selected,
+            games=self.games,
+            sampled_tokens=sum(record.tokens.sampled for record in self.records),
+            trained_tokens=sum(record.tokens.trained for record in self.records),
+            seconds=self.seconds,
+            fault=self.fault or None,
+        )
+
+    def learning_curve(self) -> list[CheckpointEvaluation]:
+        """Return the periodic evaluations, with tokens and seconds of all steps until then."""
+        # Costs accumulate over all steps, also over those without an evaluation.
+        curve, tokens, seconds = list[CheckpointEvaluation](), 0, 0.0
+        for record in self.records:
+            tokens += record.tokens.trained
+            seconds += finite(record.seconds) or 0.0
+            if record.evaluation:
+                curve.append(
+                    CheckpointEvaluation(
+                        **dict(record.evaluation),
+                        checkpoint=f"step {record.step}",
+                        step=record.step,
+                        best=record.step == self.state.best_step,
+                        trained_tokens=tokens,
+                        seconds=seconds,
+                    )
+                )
+        return curve
+
+    def final_evaluations(self) -> list[CheckpointEvaluation]:
+        """Return the results on the final deals, the best checkpoint first."""
+        steps = {"newest": self.state.step, "best": self.state.best_step}
+        return [
+            CheckpointEvaluation(
+                **dict(self.state.final[name]),
+                checkpoint=f"{name} checkpoint",
+                step=steps.get(name),
+                final=True,
+            )
+            for name in sorted(self.state.final, key=lambda name: (name != "best", name))
+        ]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return everything, as `arena runs show --json` prints it."""
+        return {
+            **as_json(self.summary()),
+            "config": as_json(self.config) if self.config else None,
+            "state": as_json(self.state),
+            "rows": [as_json(record) for record in self.records],
+        }
+
+
+@contextmanager
+def _collected(faults: list[str]) -> Iterator[None]:
+    """Append the message of an error in the body to `faults`."""
+    try:
+        yield
+    except ArenaError as error:
+        faults.append(str(error))
+
+
+def stored_runs(log_dir: Path) -> list[TrainingRun]:
+    """Return the runs in a folder, by name."""
+    configs = log_dir.glob("*/config.json") if log_dir.is_dir() else ()
+    return [TrainingRun.read(path.parent) for path in sorted(configs)]

@@ -166,6 +166,8 @@ class ActionSet(Sequence[Action]):
 
     def of(self, kind: type[A]) -> tuple[A, ...]:
         """Return the actions of one class, e.g. `legal.of(Suggest)`, in the same order."""
+        if not kind.__subclasses__():  # Nearly all classes of actions: one look-up is enough.
+            return self._by_type.get(kind, ())  # type: ignore[return-value]
         # `kind` may be a base class of several kinds; then the order of the set is kept by a scan.
         types = [found for found in self._by_type if issubclass(found, kind)]
         if len(types) == 1:

@@ -186,9 +186,11 @@ def _checked(decision: Decision, legal: ActionSet) -> Decision:
         raise IllegalAction(f"'{decision.action}' is not allowed now")
     if not isinstance(decision.failure, str | None):
         raise TypeError(f"failure={decision.failure!r} is not a text")
+    failure = decision.failure if decision.failure is None else printable(decision.failure)
+    if decision.details == {}:  # Bots give none.
+        return Decision(decision.action, failure)
     # A copy, as the replay will hold it: the agent may go on changing its own.
     details = json.dumps(dict(decision.details), allow_nan=False, ensure_ascii=False)
-    failure = decision.failure if decision.failure is None else printable(decision.failure)
     return Decision(decision.action, failure, json.loads(encodable(details)))
 
 

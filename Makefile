@@ -7,7 +7,7 @@ DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
 BESIDE := tests/replays tests/testing tests/games/test_cluedo_bots.py tests/games/test_cluedo_assessor.py \
   tests/trainers/test_clue_tiny.py tests/trainers/test_imitation.py tests/trainers/test_export.py \
   tests/backends/test_sampler.py tests/backends/test_server.py tests/episodes/test_branch.py \
-  tests/cli/test_cli_what_if.py tests/docs
+  tests/docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test venv bench coverage docs results style ladder strength theory playthroughs clean
@@ -37,7 +37,8 @@ demo: $(VENV)/.core
 test: $(VENV)/.test
 	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
 	@# tested in one of its own, and after it some of the rest; beside them, on the other core, the
-	@# linters and all other tests.
+	@# linters and all other tests. Tests of Ctrl-C are among those: a shell starts what runs beside
+	@# it with SIGINT ignored.
 	($(BIN)/pytest tests/trainers/test_art_*.py; art=$$?; $(BIN)/pytest $(BESIDE); exit $$((art + $$?))) \
 	  > $(VENV)/beside.log 2>&1 & beside=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \

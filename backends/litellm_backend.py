@@ -14,7 +14,7 @@ from openai import OpenAIError
 from pydantic import JsonValue, SecretStr
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause
-from arena.llm.backend import Choice, Completion, Request, Token, Usage
+from arena.llm.backend import Choice, Completion, Request, Usage
 from arena.llm.settings import Limits
 from backends.litellm_client import (
     ROUTES_WITH_CLIENT,
@@ -24,7 +24,7 @@ from backends.litellm_client import (
     disconnect,
     load_litellm,
 )
-from backends.openai_wire import FINISH_REASONS
+from backends.openai_wire import read_choice, sampling_fields
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 
 MAX_GUIDED_CHOICES = 100
@@ -79,40 +79,32 @@ class LiteLLMBackend:
 
     async def complete(self, request: Request) -> Completion:
         started = time.perf_counter()
-        response: Any = await self._call(request)
-        if not isinstance(response, BackendError):
-            response = self._completion(response, request, time.perf_counter() - started)
-        if isinstance(response, Completion):
-            return response
-        raise response  # Outside any `except`: litellm's exceptions may contain the key.
-
-    async def _call(self, request: Request) -> Any:
-        """Return litellm's response object, or the BackendError of a failed call."""
         exchange = HTTPExchange()
         token = current_exchange.set(exchange)
         try:
             async with asyncio.timeout(self._limits.call_timeout):
-                return await self._litellm.acompletion(**self._arguments(request))
+                response = await self._litellm.acompletion(**self._arguments(request))
+            return self._completion(response, request, time.perf_counter() - started)
+        except BackendError as error:
+            failure = error
         except TimeoutError:
             message = f"{self.model}: no response within {self._limits.call_timeout:g} s"
-            return BackendError(message, "timeout", retryable=True)
+            failure = BackendError(message, "timeout", retryable=True)
         except OpenAIError as error:
-            return self._error_of_call(error, exchange)
+            failure = self._error_of_call(error, exchange)
         except Exception as error:  # litellm fails in many ways on unexpected responses.
             problem = f"litellm: {type(error).__name__}"
-            return self._retryable_error("bad_response", problem, str(error))
+            failure = self._retryable_error("bad_response", problem, str(error))
         finally:
             current_exchange.reset(token)
+        raise failure  # Outside any `except`: litellm's exceptions may contain the key.
 
     def _arguments(self, request: Request) -> dict[str, Any]:
         """Return the arguments of litellm's `acompletion`."""
-        sampling = request.sampling
         connections = connect(id(self))
         arguments: dict[str, Any] = {
             "model": self.model,
-            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
-            "temperature": sampling.temperature,
-            "max_tokens": sampling.max_tokens,
+            **sampling_fields(request),
             "api_key": self._key or None,
             "api_base": self._base_url(),
             "timeout": self._timeout,
@@ -124,14 +116,8 @@ class LiteLLMBackend:
         if self._provider.route in ROUTES_WITH_CLIENT:
             arguments["client"] = connections.client
         # Claude accepts either a temperature or top_p, so a top_p without effect is omitted.
-        if sampling.top_p != 1 or self._provider.route != "anthropic":
-            arguments["top_p"] = sampling.top_p
-        if sampling.stop:
-            arguments["stop"] = list(sampling.stop)
-        if sampling.seed is not None:
-            arguments["seed"] = sampling.seed
-        if sampling.n != 1:
-            arguments["n"] = sampling.n
+        if request.sampling.top_p == 1 and self._provider.route == "anthropic":
+            del arguments["top_p"]
         if request.logprobs:
             arguments["logprobs"] = True
         response_format = self._response_format(request)
@@ -165,11 +151,9 @@ class LiteLLMBackend:
         }
         return {"type": "json_schema", "json_schema": json_schema}
 
-    def _completion(
-        self, response: Any, request: Request, seconds: float
-    ) -> Completion | BackendError:
+    def _completion(self, response: Any, request: Request, seconds: float) -> Completion:
         if not response.choices:
-            return self._retryable_error("bad_response", "answered without a choice", "")
+            raise self._retryable_error("bad_response", "answered without a choice", "")
         counts = getattr(response, "usage", None)
         details = getattr(counts, "prompt_tokens_details", None)
         usage = Usage(
@@ -177,7 +161,7 @@ class LiteLLMBackend:
             getattr(counts, "completion_tokens", 0) or 0,
             getattr(details, "cached_tokens", 0) or 0,
         )
-        choices = tuple(_choice(choice) for choice in response.choices)
+        choices = tuple(_read_choice(choice) for choice in response.choices)
         if self._provider.route == "cohere_chat":
             choices = tuple(_with_length_reason(choice, usage, request) for choice in choices)
         cost = getattr(response, "_hidden_params", {}).get("response_cost")
@@ -194,10 +178,10 @@ class LiteLLMBackend:
             return self._retryable_error("connection", "the connection broke", details)
         if exchange.invalid_content:
             return self._retryable_error("bad_response", "answered", exchange.invalid_content)
-        if exchange.status is None or exchange.status == 200:
-            return self._error_without_status(error, message, exchange.status)
         if isinstance(error, self._litellm.ContextWindowExceededError):
             return ContextOverflow(f"{self.model}: {safe_excerpt(message, self._key)}")
+        if exchange.status is None or exchange.status == 200:
+            return self._error_without_status(error, message, exchange.status)
         return status_error(exchange.status, message, self.model, exchange.retry_after, self._key)
 
     def _error_without_status(
@@ -215,8 +199,6 @@ class LiteLLMBackend:
             return self._retryable_error("bad_response", problem, message)
         if isinstance(error, litellm.APIConnectionError):
             return self._retryable_error("connection", "no response", message)
-        if isinstance(error, litellm.ContextWindowExceededError):
-            return ContextOverflow(f"{self.model}: {safe_excerpt(message, self._key)}")
         return status_error(error_status or 500, message, self.model, key=self._key)
 
     def _retryable_error(self, cause: FailureCause, problem: str, details: str) -> BackendError:
@@ -224,20 +206,11 @@ class LiteLLMBackend:
         return BackendError(f"{self.model}: {problem}{suffix}", cause, retryable=True)
 
 
-def _choice(choice: Any) -> Choice:
-    message = choice.message
-    finish_reason = FINISH_REASONS.get(choice.finish_reason, "unknown")
-    text = message.content or ""
-    if not text and message.tool_calls:
-        # A tool call instead of text: the parser can read its arguments like text.
-        text = "\n".join(call.function.arguments or "" for call in message.tool_calls)
-        finish_reason = "tool_calls"
-    extra = getattr(message, "provider_specific_fields", None) or {}
-    refusal = getattr(message, "refusal", None) or extra.get("refusal") or ""
-    reasoning = getattr(message, "reasoning_content", None) or ""
-    logprobs = getattr(getattr(choice, "logprobs", None), "content", None) or ()
-    tokens = tuple(Token(None, entry.token, entry.logprob) for entry in logprobs)
-    return Choice(text, finish_reason, str(reasoning), str(refusal), tokens)
+def _read_choice(wire_choice: Any) -> Choice:
+    choice = read_choice(wire_choice)
+    # litellm keeps the refusal of some providers among their own fields.
+    extra = getattr(wire_choice.message, "provider_specific_fields", None) or {}
+    return replace(choice, refusal=choice.refusal or str(extra.get("refusal") or ""))
 
 
 def _with_length_reason(choice: Choice, usage: Usage, request: Request) -> Choice:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from functools import partial
 
 import httpx
 from pydantic import BaseModel, Field, JsonValue, SecretStr, ValidationError
@@ -35,14 +36,17 @@ time: with 256 calls in flight one client reaches thirty calls per second, one c
 more than a thousand."""
 
 
-def http_backend(model: str, settings: Settings) -> HTTPBackend:
-    """Return the backend of a SPEC `http:…`; `model` is the rest, `//HOST:PORT/v1#MODEL`."""
-    return _from_url("http", model, settings)
+def _from_url(scheme: str, rest: str, settings: Settings) -> HTTPBackend:
+    base, _, model = rest.partition("#")
+    url = _check_url(f"{scheme}:{base}")
+    key = settings.secret("ARENA_API_KEY")
+    return HTTPBackend(url, model, settings.service.limits(scheme), key)
 
 
-def https_backend(model: str, settings: Settings) -> HTTPBackend:
-    """Return the backend of a SPEC `https:…`, like `http_backend`."""
-    return _from_url("https", model, settings)
+http_backend = partial(_from_url, "http")
+"""Returns the backend of a SPEC `http:…`; the argument is the rest, `//HOST:PORT/v1#MODEL`."""
+https_backend = partial(_from_url, "https")
+"""Returns the backend of a SPEC `https:…`, like `http_backend`."""
 
 
 def art(model: str, settings: Settings) -> HTTPBackend:
@@ -57,13 +61,6 @@ def art(model: str, settings: Settings) -> HTTPBackend:
         settings.secret("ART_API_KEY", "ARENA_API_KEY"),
         hint="; ART_WRAPPER_URL sets the address, and `arena serve` starts a server there",
     )
-
-
-def _from_url(scheme: str, rest: str, settings: Settings) -> HTTPBackend:
-    base, _, model = rest.partition("#")
-    url = _check_url(f"{scheme}:{base}")
-    key = settings.secret("ARENA_API_KEY")
-    return HTTPBackend(url, model, settings.service.limits(scheme), key)
 
 
 def _check_url(url: str) -> str:
@@ -178,58 +175,43 @@ class HTTPBackend:
         self, method: str, path: str, body: dict[str, JsonValue] | None = None
     ) -> bytes:
         """Return the body of a response with status 200. Raises BackendError otherwise."""
-        result = await self._try_fetch(method, path, body)
-        if isinstance(result, BackendError):
-            # Raised outside any `except`: httpx's exceptions hold the request with its key.
-            raise result
-        return result
-
-    async def _try_fetch(
-        self, method: str, path: str, body: dict[str, JsonValue] | None
-    ) -> bytes | BackendError:
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"content-type": "application/json"} if content else {}
         try:
             # httpx has timeouts per read and per connection only, so a slow server could send
             # one byte at a time; this limits the whole call.
             async with asyncio.timeout(self._limits.call_timeout):
                 client = await self._idle_clients.get()
                 try:
-                    return await self._send(client, method, path, body)
+                    # Streaming, so that a body over the limit is not read to its end.
+                    async with client.stream(
+                        method, self.url + path, content=content, headers=headers
+                    ) as response:
+                        return await self._read(response)
                 finally:
                     self._idle_clients.put_nowait(client)
         except (TimeoutError, httpx.TimeoutException) as error:
-            return self._timeout_error(error)
+            failure = self._timeout_error(error)
         except httpx.RequestError as error:
-            return self._request_error(error)
+            failure = self._request_error(error)
+        raise failure  # Outside any `except`: httpx's exceptions hold the request with its key.
 
-    async def _send(
-        self, client: httpx.AsyncClient, method: str, path: str, body: dict[str, JsonValue] | None
-    ) -> bytes | BackendError:
-        content = None if body is None else json.dumps(body).encode()
-        headers = {"content-type": "application/json"} if content else {}
-        request = client.build_request(method, self.url + path, content=content, headers=headers)
-        # Streaming, so that a body over the limit is not read to its end.
-        response = await client.send(request, stream=True)
-        try:
-            return await self._read(response)
-        finally:
-            await response.aclose()
-
-    async def _read(self, response: httpx.Response) -> bytes | BackendError:
+    async def _read(self, response: httpx.Response) -> bytes:
         chunks: list[bytes] = []
         size = 0
         async for chunk in response.aiter_bytes():
             chunks.append(chunk)
             size += len(chunk)
             if size > MAX_BODY_BYTES:  # A Content-Length header may be missing or wrong.
-                return self._bad_response(f"answered more than {MAX_BODY_BYTES >> 20} MB")
+                raise self._bad_response(f"answered more than {MAX_BODY_BYTES >> 20} MB")
         raw = b"".join(chunks)
         if response.status_code != 200:
             message = extract_message(raw[:MAX_ERROR_BYTES].decode(errors="replace"))
             wait = parse_retry_after(response.headers.get("retry-after"))
-            return status_error(response.status_code, message, self.url, wait, self._key)
+            raise status_error(response.status_code, message, self.url, wait, self._key)
         content_type = response.headers.get("content-type", "application/json")
         if "json" not in content_type.lower():
-            return self._bad_response(f"answered {content_type} instead of JSON")
+            raise self._bad_response(f"answered {content_type} instead of JSON")
         return raw
 
     def _bad_response(self, problem: str) -> BackendError:

@@ -32,21 +32,7 @@ def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
 
     `return_token_ids` and `structured_outputs` are vLLM's names (the latter since 0.11).
     """
-    sampling = request.sampling
-    body: dict[str, JsonValue] = {
-        "model": model,
-        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "max_tokens": sampling.max_tokens,
-    }
-    # Omitted instead of null: some servers refuse fields that they do not know.
-    if sampling.stop:
-        body["stop"] = [*sampling.stop]
-    if sampling.seed is not None:
-        body["seed"] = sampling.seed
-    if sampling.n != 1:
-        body["n"] = sampling.n
+    body: dict[str, JsonValue] = {"model": model, **sampling_fields(request)}
     if request.logprobs:
         body |= {"logprobs": True, "return_token_ids": True}
     if request.guided_choice:
@@ -56,6 +42,27 @@ def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
     elif request.guided_json is not None:
         body["structured_outputs"] = {"json": request.guided_json}
     return body
+
+
+def sampling_fields(request: Request) -> dict[str, JsonValue]:
+    """Return the messages and sampling parameters of a request; those without effect are omitted.
+
+    Omitted instead of null: some servers refuse fields that they do not know.
+    """
+    sampling = request.sampling
+    fields: dict[str, JsonValue] = {
+        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+    }
+    if sampling.stop:
+        fields["stop"] = [*sampling.stop]
+    if sampling.seed is not None:
+        fields["seed"] = sampling.seed
+    if sampling.n != 1:
+        fields["n"] = sampling.n
+    return fields
 
 
 def versioned_name(name: str, policy_version: int | None) -> str:
@@ -163,7 +170,7 @@ def _completion(response: _ChatCompletion, requested_model: str, seconds: float)
     model = response.model or requested_model
     version = parse_policy_version(model)
     return Completion(
-        choices=tuple(_choice(c) for c in sorted(response.choices, key=lambda c: c.index)),
+        choices=tuple(read_choice(c) for c in sorted(response.choices, key=lambda c: c.index)),
         model=model,
         usage=Usage(
             wire_usage.prompt_tokens,
@@ -178,7 +185,9 @@ def _completion(response: _ChatCompletion, requested_model: str, seconds: float)
     )
 
 
-def _choice(choice: _Choice) -> Choice:
+def read_choice(wire_choice: object) -> Choice:
+    """Return a choice from any object with OpenAI's fields. Raises ValidationError."""
+    choice = _Choice.model_validate(wire_choice, from_attributes=True)
     message = choice.message
     text = message.content or ""
     finish_reason = FINISH_REASONS.get(choice.finish_reason, "unknown")

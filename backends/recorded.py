@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from arena.agents.model_call import Attempt, requests_of, shared, unusual
 from arena.core.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
@@ -110,41 +110,31 @@ def recorded(rest: str, settings: Settings) -> RecordedBackend:
 
 def read_recordings(replay: Replay) -> list[RecordedRequest]:
     """Return every request to a model in a replay. Raises ReplayError."""
-    seats: defaultdict[int, list[DecisionLine]] = defaultdict(list)
+    seats: defaultdict[int, list[tuple[int, Attempt]]] = defaultdict(list)
     for move in replay.moves:
         if isinstance(move, DecisionLine) and move.details.get("attempts"):
-            seats[move.player].append(move)
+            attempts = _parse_attempts(replay.path, move)
+            seats[move.player] += [(move.ply, attempt) for attempt in attempts]
+    # The replay stores only the new messages of each request; `requests_of` restores the chats.
     return [
-        recording
+        RecordedRequest(ply, messages, _without_seed(attempt.sampling), attempt)
         for moves in seats.values()
-        for recording in _recordings_of_seat(replay.path, moves)
+        for (ply, attempt), messages in zip(
+            moves, requests_of(attempt for _, attempt in moves), strict=True
+        )
     ]
 
 
-def _recordings_of_seat(path: Path, moves: list[DecisionLine]) -> list[RecordedRequest]:
-    pairs = []
-    for move in moves:
-        attempts = move.details["attempts"]
-        # The replay is untrusted, so anything but a list is checked as one attempt.
-        for raw in attempts if isinstance(attempts, list) else [attempts]:
-            pairs.append((move, _parse_attempt(path, move, raw)))
-    # The replay stores only the new messages of each request; this restores the whole chats.
-    requests = requests_of(attempt for _, attempt in pairs)
-    return [
-        RecordedRequest(move.ply, messages, _without_seed(attempt.sampling), attempt)
-        for (move, attempt), messages in zip(pairs, requests, strict=True)
-    ]
-
-
-def _parse_attempt(path: Path, move: DecisionLine, raw: JsonValue) -> Attempt:
+def _parse_attempts(path: Path, move: DecisionLine) -> list[Attempt]:
     try:
-        return Attempt.model_validate(raw)
+        return _ATTEMPTS.validate_python(move.details["attempts"])
     except ValidationError as error:
         fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
-        raise ReplayError(
-            f"{path}: ply {move.ply + 1}: attempts: {place}: {fault['msg']}"
-        ) from error
+        place = ".".join(map(str, ("attempts", *fault["loc"])))
+        raise ReplayError(f"{path}: ply {move.ply + 1}: {place}: {fault['msg']}") from error
+
+
+_ATTEMPTS = TypeAdapter(list[Attempt])
 
 
 def _completion(attempt: Attempt) -> Completion:

@@ -38,13 +38,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
-
-from arena.core.errors import ArenaError, BackendError, UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.spec import Spec
@@ -52,34 +51,30 @@ from arena.episodes.record import Episode
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
+from trainers.checkpoints import Checkpoints
 from trainers.checks import parse_config
 from trainers.config.config import TrainConfig
 from trainers.deal_schedule import schedule_step
 from trainers.groups import complete_groups, score_groups, select_groups, shuffle_rewards
-from trainers.heldout_eval import FINAL, PERIODIC
 from trainers.hosts.art import TrajectoryGroup
 from trainers.hosts.host import TrainingHost
-from trainers.opponents import NEWEST, policy_spec
+from trainers.opponents import NEWEST
 from trainers.rewards import RewardBreakdown, SeatEpisode
-from trainers.rollouts import GroupSetup, RolloutCounts, Rollouts
+from trainers.rollouts import GroupSetup, Rollouts
 from trainers.runs.health import Health
-from trainers.runs.records import HeldOutResult, RunState, StepRecord
-from trainers.runs.run_log import RunLog, evenly, go_back, kept_steps, reason_of
+from trainers.runs.records import RunState, StepRecord
+from trainers.runs.run_log import RunLog, go_back, reason_of
 from trainers.runs.view import ReportWriter, TrainingView
 from trainers.runs.wandb_log import WandbLog
-from trainers.setup import (
-    held_out_evaluation,
-    make_base,
-    make_host,
-    rollout_setting,
-    starts_from_scratch,
+from trainers.setup import make_base, make_host, rollout_setting, starts_from_scratch
+from trainers.step_metrics import (
+    RolloutCounts,
+    Timer,
+    collapse_reason,
+    finite_metrics,
+    step_record,
 )
-from trainers.step_metrics import Timer, collapse_reason, finite_metrics, step_record
-
-UPDATE_ATTEMPTS = 4
-"""Attempts at an update that fails for a transient reason, with exponential back-off."""
-FIRST_WAIT = 1.0
-"""Seconds before the second attempt. The time doubles for each further attempt."""
+from trainers.update import step_arguments, update_weights
 
 
 async def train(
@@ -103,7 +98,9 @@ async def train(
         UsageError: The config is not valid. Nothing has been played then.
         ArenaError: The run cannot continue. Finished steps are on disk.
     """
-    return await GrpoRun.of(config, folder, view, settings, report).complete()
+    game = make_game(config.game, **config.options)
+    host = make_host(config, folder, settings)
+    return await GrpoRun(config, game, host, folder, view, settings, report).complete()
 
 
 class GrpoRun:
@@ -130,28 +127,14 @@ class GrpoRun:
         self.mix, self.rewards, self.scorer = parsed.mix, parsed.rewards, parsed.scorer
         self.arguments = host.arguments()
         self.setting = rollout_setting(config, game)
-        self.rollouts = Rollouts(self.setting, self.llm, self._score, self._progress("rollouts"))
+        self.rollouts = Rollouts(
+            self.setting, self.llm, self._score, partial(view.phase, "rollouts")
+        )
         self.health = Health(config, view.say, self.rollouts.ages, folder.parent)
-        self._served: set[int] = set()
-        """Steps whose checkpoints are registered as backends."""
+        self.checkpoints = Checkpoints(config, self.setting, host, self.llm, self.log, view)
         self._warned_of_overflow = False
         self.wandb: WandbLog | None = None
         self._report = report
-
-    @classmethod
-    def of(
-        cls,
-        config: TrainConfig,
-        folder: Path,
-        view: TrainingView,
-        settings: Settings,
-        report: ReportWriter | None = None,
-    ) -> GrpoRun:
-        """Create a run and check its config. Nothing is started. Raises UsageError."""
-        game = make_game(config.game, **config.options)
-        return cls(
-            config, game, make_host(config, folder, settings), folder, view, settings, report
-        )
 
     async def complete(self) -> RunState:
         """Do everything from the last finished step to the report."""
@@ -195,7 +178,7 @@ class GrpoRun:
             self.log.commit(self.log.state.model_copy(update={"step": step}))
         self.llm.add(NEWEST, self.host.policy())
         # A run that was stopped early continues only if the limits of this command allow it.
-        reason = self._collapse_reason(self.log.records[-1]) if self.log.state.reason else ""
+        reason = collapse_reason(config, self.log.records) if self.log.state.reason else ""
         status = "stopped" if reason else "running"
         self.log.commit(self.log.state.model_copy(update={"status": status, "reason": reason}))
         # A resumed run shows the records of its earlier sessions first.
@@ -226,19 +209,19 @@ class GrpoRun:
         with timer.measure("rewards"):
             # A group scorer compares trajectories, so it gets groups without failed games only.
             complete = complete_groups(groups, config.rollouts_per_group)
-            await self._rescore(complete)
-            if self.scorer is not None:
-                counts.add_judged(complete)
+            await self._rescore(complete, counts)
         selected = select_groups(groups, config.rollouts_per_group)
         if not selected.trained:
             self.view.say(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):
             self.view.phase("update")
-            update = await self._update(selected.trained)
+            arguments = self.arguments | step_arguments(config, number - 1)
+            update = await update_weights(self.host, selected.trained, arguments)
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         with timer.measure("evaluation"):
-            evaluation = await self._evaluate(number) if self._is_evaluated(number) else None
+            due = self.checkpoints.is_evaluated(number)
+            evaluation = await self.checkpoints.evaluate(number) if due else None
         with timer.measure("logging"):
             await self.host.model.log(
                 selected.trained or None,
@@ -254,33 +237,20 @@ class GrpoRun:
                 "time": timer.seconds,
                 "seconds": timer.total,
                 "evaluation": evaluation,
-                "best": evaluation is not None and self._is_best(evaluation),
+                "best": evaluation is not None and self.checkpoints.is_best(evaluation),
                 "warnings": self.health.take_warnings(),
             }
         )
         # From here on the step is finished. Old checkpoints are deleted last: a crash before this
         # point needs them, and a crash after it only leaves some for the next step.
         self._finish_step(record)
-        await self.host.keep(self._kept_steps())
+        await self.host.keep(self.checkpoints.kept())
 
     async def finish(self) -> RunState:
         """Evaluate the newest and the best checkpoint on the final deals; write the report."""
-        state, games = self.log.state, self.config.final_eval_games
-        # A resumed run keeps results with the same number of games; 0 games keeps all of them.
-        final = {name: one for name, one in state.final.items() if games in (0, one.games)}
-        # `newest` comes first, so that an equal `best` can take over its result.
-        steps = {"newest": state.step}
-        if state.best_step is not None:  # None if no checkpoint was better than the start.
-            steps["best"] = state.best_step
-        for name, step in steps.items():
-            if games and step and name not in final:
-                if name == "best" and step == state.step and "newest" in final:
-                    final[name] = final["newest"]
-                    continue
-                replays = "after" if name == "newest" else "best"
-                final[name] = await self._evaluate(step, FINAL, "last evaluation", replays)
         status = "stopped" if self.stopped else "finished"
-        self.log.commit(state.model_copy(update={"final": final, "status": status}))
+        final = await self.checkpoints.evaluate_final()
+        self.log.commit(self.log.state.model_copy(update={"final": final, "status": status}))
         if self._report is not None:
             self._report(self.log.run(self.config), self.log.files.report)
         return self.log.state
@@ -289,13 +259,17 @@ class GrpoRun:
 
     def _setups(self) -> list[GroupSetup]:
         """Return the groups of the next step and register the checkpoints that play in them."""
-        step, pool = self.log.state.step, sorted({0, *self._pool()})
-        # The starting policy (step 0) is always in the pool.
-        setups = schedule_step(self.config, self.game.num_players, self.mix, pool, step)
+        setups = schedule_step(
+            self.config,
+            self.game.num_players,
+            self.mix,
+            self.checkpoints.pool(),
+            self.log.state.step,
+        )
         for text in {text for setup in setups for text in setup.specs} - {NEWEST}:
             spec = Spec.parse(text)
             if spec.prefix == "policy":
-                self._serve(int(spec.rest))
+                self.checkpoints.serve(int(spec.rest))
         return setups
 
     def _score(self, episode: Episode, seat: int) -> RewardBreakdown:
@@ -313,44 +287,15 @@ class GrpoRun:
                 "--prompt brief may help"
             )
 
-    async def _rescore(self, groups: Sequence[TrajectoryGroup]) -> None:
+    async def _rescore(self, groups: Sequence[TrajectoryGroup], counts: RolloutCounts) -> None:
         """Apply the group scorer and the shuffling of rewards."""
         if self.scorer is not None:
             self.view.phase("judging")
             await score_groups(self.scorer, groups, self.config.group_scorer)
         if self.config.shuffle_rewards:
             shuffle_rewards(groups, self.config.seed, self.log.state.step + 1)
-
-    async def _update(self, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
-        """Update the weights; retry after a transient failure."""
-        try:
-            async for attempt in AsyncRetrying(
-                stop=stop_after_attempt(UPDATE_ATTEMPTS),
-                wait=wait_exponential(multiplier=FIRST_WAIT, max=30),
-                retry=retry_if_exception(_is_transient),
-                reraise=True,
-            ):
-                with attempt:
-                    result = await self.host.backend.train(
-                        self.host.model, list(groups), **self._arguments()
-                    )
-        except (ConnectionError, TimeoutError) as error:
-            reason = str(error) or type(error).__name__
-            raise ArenaError(
-                f"the update failed {UPDATE_ATTEMPTS} times, the last time with: {reason}"
-            ) from None
-        return dict(result.metrics)
-
-    def _arguments(self) -> dict[str, object]:
-        """Return the arguments of the next update: some settings change from step to step."""
-        config, step = self.config, self.log.state.step
-        changes: dict[str, object] = {}
-        # `step` is the number of finished steps, so the first update has the rate at 0.
-        if config.learning_rate_end is not None:
-            changes["learning_rate"] = config.learning_rate_at(step)
-        if config.kl_coef and config.kl_reference_every:
-            changes["kl_penalty_reference_step"] = config.reference_step(step)
-        return {**self.arguments, **changes}
+        if self.scorer is not None:
+            counts.add_judged(groups)
 
     def _finish_step(self, record: StepRecord) -> None:
         # Any further step invalidates the final results.
@@ -360,8 +305,7 @@ class GrpoRun:
             changes |= {"best_step": record.step, "best_value": delta.value}
         # First the record, then run.json: the step counts as finished once run.json names it.
         self.log.append(record)
-        reason = self._collapse_reason(record)
-        if reason:
+        if reason := collapse_reason(self.config, self.log.records):
             changes |= {"status": "stopped", "reason": reason}
             self.view.say(f"stopped: {reason}")
         self.log.commit(self.log.state.model_copy(update=changes))
@@ -369,57 +313,14 @@ class GrpoRun:
         if self.wandb is not None:
             self.wandb.log(record)
 
-    def _collapse_reason(self, record: StepRecord) -> str:
-        return collapse_reason(self.config, record, self.log.records)
-
-    # Evaluation and checkpoints
-
     async def _record_start(self) -> None:
         """Append record 0: the starting policy on the held-out deals."""
         evaluation = None
         if self.config.eval_every:
-            evaluation = await self._evaluate(0, about="evaluation of the starting policy")
+            evaluation = await self.checkpoints.evaluate(0, "evaluation of the starting policy")
         record = StepRecord(step=0, config_hash=self.config.config_hash, evaluation=evaluation)
         self.log.append(record)
         self.view.step(record)
-
-    def _is_evaluated(self, number: int) -> bool:
-        every = self.config.eval_every
-        # The last step is always evaluated, unless periodic evaluations are off.
-        return bool(every) and (number % every == 0 or number == self.config.total_steps)
-
-    def _is_best(self, evaluation: HeldOutResult) -> bool:
-        """Return whether it is better than the starting policy and all earlier checkpoints."""
-        value = evaluation.win_rate_delta.value
-        # The starting policy has the delta 0, which the first checkpoint must exceed. Equal is not
-        # better: the earlier checkpoint stays.
-        return value is not None and value > (self.log.state.best_value or 0.0)
-
-    async def _evaluate(
-        self, step: int, first_seed: int = PERIODIC, about: str = "evaluation", replays: str = ""
-    ) -> HeldOutResult:
-        """Play held-out deals with the checkpoint of a step."""
-        deals = held_out_evaluation(self.config, self.setting, self.log.files.folder, first_seed)
-        self._serve(step)
-        return await deals.evaluate(step, self.llm, self._progress(about), replays)
-
-    def _serve(self, step: int) -> None:
-        """Register the checkpoint of a step and the starting policy as backends."""
-        # Step 0 too: each held-out evaluation compares with it.
-        for one in {step, 0} - self._served:
-            self.llm.add(policy_spec(one), self.host.policy(one))
-            self._served.add(one)
-
-    def _pool(self) -> list[int]:
-        """Return the steps of the checkpoints that `past` is drawn from."""
-        return evenly(range(self.log.state.step + 1), self.config.keep_pool)
-
-    def _kept_steps(self) -> set[int]:
-        # Including step 0, the starting policy.
-        steps = range(self.log.state.step + 1)
-        # The KL reference of the next update must still exist then.
-        reference = self.config.reference_step(self.log.state.step)
-        return kept_steps(self.log.state, self.config.keep_pool, steps, reference)
 
     def _replay_folder(self, game: int) -> Path | None:
         """Return the folder for the replay of this game; None if it is not in the sample."""
@@ -429,13 +330,3 @@ class GrpoRun:
         if drawn >= self.config.log_sample_rate:
             return None
         return self.log.files.replays / f"step{step:04}"
-
-    def _progress(self, phase: str) -> Callable[[int, int], None]:
-        return lambda done, total: self.view.phase(phase, done, total)
-
-
-def _is_transient(error: BaseException) -> bool:
-    """Return whether a failed update may be retried. Nothing was trained in these cases."""
-    return isinstance(error, ConnectionError | TimeoutError) or (
-        isinstance(error, BackendError) and error.retryable
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from arena.agents.model_call import Attempt
@@ -19,13 +19,8 @@ from arena.episodes.runner import Watcher, play
 from arena.llm.service import LLMService
 from trainers.hosts.art import Trajectory, TrajectoryGroup
 from trainers.rewards import RewardBreakdown
-from trainers.trajectories import (
-    attempts_of,
-    belief_failures,
-    check_context,
-    decision_statuses,
-    trajectory_of,
-)
+from trainers.step_metrics import RolloutCounts
+from trainers.trajectories import attempts_of, belief_failures, check_context, trajectory_of
 
 Score = Callable[[Episode, int], RewardBreakdown]
 """Reward of a seat for a finished game."""
@@ -53,72 +48,6 @@ class RolloutSetting:
     timeout: float = 300.0
     """Seconds for one game."""
     retries: int = 2
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class RolloutResult:
-    """Result of one learning seat in one game."""
-
-    deal: int
-    """Seed of the deal. Games of one deal are not independent."""
-    reward: float
-    won: bool
-
-
-@dataclass(slots=True)
-class RolloutCounts:
-    """Statistics of the games of a step."""
-
-    games: int = 0
-    failed: int = 0
-    """Failed games. Each retry counts."""
-    replies: int = 0
-    legal: int = 0
-    decisions: int = 0
-    context_overflow: int = 0
-    """Decisions whose chat exceeded the model's context. They count as illegal replies."""
-    sampled: int = 0
-    """Tokens."""
-    prompt: int = 0
-    """Tokens."""
-    seconds_scoring: float = 0.0
-    results: list[RolloutResult] = field(default_factory=list)
-    """Results of all learning seats in finished games, in order of completion. Groups that are
-    dropped later are included."""
-    judged: list[RolloutResult] = field(default_factory=list)
-    """Results with the rewards of a group scorer, for the groups that it was given."""
-    terms: dict[str, list[float]] = field(default_factory=dict)
-    """Values of each reward term, in order of completion."""
-    faults: list[str] = field(default_factory=list)
-    """The reason of each failed game."""
-
-    def add_judged(self, groups: Sequence[TrajectoryGroup]) -> None:
-        """Record the rewards that a group scorer assigned to these groups."""
-        for trajectory in (each for group in groups for each in group.trajectories):
-            facts = trajectory.metadata
-            self.judged.append(
-                RolloutResult(int(str(facts["seed"])), trajectory.reward, bool(facts["won"]))
-            )
-            # independent_reward is the reward before the group scorer changed it.
-            for name in ("group_score", "independent_reward"):
-                self.terms.setdefault(name, []).append(float(trajectory.metrics[name]))
-
-    def add_game(self, episode: Episode, seat: int, deal: int, breakdown: RewardBreakdown) -> None:
-        """Add the statistics of one learning seat of a finished game."""
-        # A request without an answer is not a reply; an overflow counts as an illegal one.
-        attempts = [one for one in attempts_of(episode, seat) if one.failure != "provider_error"]
-        overflows = sum(status.context_overflow for status in decision_statuses(episode, seat))
-        self.context_overflow += overflows
-        self.replies += len(attempts) + overflows
-        self.legal += sum(attempt.failure is None for attempt in attempts)
-        self.decisions += sum(
-            ply.player == seat and bool(ply.decision.details) for ply in episode.plies
-        )
-        self.sampled += sum(len(attempt.tokens) for attempt in attempts)
-        self.prompt += sum(attempt.prompt_tokens for attempt in attempts)
-        self.results.append(RolloutResult(deal, breakdown.reward, episode.outcome.winner == seat))
-        for name, value in breakdown.terms.items():
-            self.terms.setdefault(name, []).append(value)
 
 
 class GameFailed(ArenaError):

@@ -1,4 +1,4 @@
-"""Construction of the parts of a run from its config: host, base model, games, evaluation."""
+"""Construction of the parts of a run from its config: host, base model, games."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from arena.episodes.match import Match
 from arena.llm.backend import Sampling
 from arena.llm.settings import Settings
 from arena.plugins.loader import catalog
-from trainers.checks import evaluation_opponents
 from trainers.config.config import TrainConfig
-from trainers.heldout_eval import FINAL, HeldOutEvaluation
-from trainers.hosts.host import HostRequest, TrainingHost
+from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.random_init import make_random_init
 from trainers.prompts import system_prompt
 from trainers.rollouts import RolloutSetting, training_chat
@@ -31,8 +29,8 @@ def make_host(config: TrainConfig, folder: Path, settings: Settings) -> Training
 
     def host_from(base: str) -> TrainingHost:
         request = HostRequest(config.model_copy(update={"base_model": base}), folder, settings)
-        host: TrainingHost = catalog().load("host", config.trainer_host)(request)
-        return host
+        factory: HostFactory = catalog().load("host", config.trainer_host)
+        return factory(request)
 
     if not starts_from_scratch(config):
         host = host_from(config.base_model)
@@ -80,21 +78,5 @@ def rollout_setting(config: TrainConfig, game: Game) -> RolloutSetting:
         max_turns=config.max_turns or None,
     )
     return RolloutSetting(
-        match,
-        config.max_concurrent,
-        config.rollout_timeout,
-        config.rollout_retries,
-    )
-
-
-def held_out_evaluation(
-    config: TrainConfig, setting: RolloutSetting, folder: Path, first_seed: int
-) -> HeldOutEvaluation:
-    """Return the evaluation on the deals from `first_seed`: PERIODIC or FINAL."""
-    return HeldOutEvaluation(
-        setting,
-        evaluation_opponents(config, setting.match.game),
-        config.final_eval_games if first_seed == FINAL else config.eval_games,
-        first_seed,
-        folder,
+        match, config.max_concurrent, config.rollout_timeout, config.rollout_retries
     )

@@ -1,4 +1,4 @@
-"""Metrics of a step: its record for metrics.jsonl, and the test for a collapse."""
+"""Metrics of a step: counts of its games, its record for metrics.jsonl, the test for a collapse."""
 
 from __future__ import annotations
 
@@ -8,14 +8,83 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from arena.episodes.record import Episode
 from arena.evaluation.report import Interval
 from arena.evaluation.statistics.intervals import UNBOUNDED, clustered_mean
 from trainers.config.config import TrainConfig
-from trainers.rollouts import RolloutCounts
+from trainers.hosts.art import TrajectoryGroup
+from trainers.rewards import RewardBreakdown
 from trainers.runs.records import StepRecord, TermMean, TokenCounts
+from trainers.trajectories import attempts_of, decision_statuses
 
 UpdateMetrics = Mapping[str, object]
 """Metrics of a host's update. A host may report values that are not numbers."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RolloutResult:
+    """Result of one learning seat in one game."""
+
+    deal: int
+    """Seed of the deal. Games of one deal are not independent."""
+    reward: float
+    won: bool
+
+
+@dataclass(slots=True)
+class RolloutCounts:
+    """Statistics of the games of a step."""
+
+    games: int = 0
+    failed: int = 0
+    """Failed games. Each retry counts."""
+    replies: int = 0
+    legal: int = 0
+    decisions: int = 0
+    context_overflow: int = 0
+    """Decisions whose chat exceeded the model's context. They count as illegal replies."""
+    sampled: int = 0
+    """Tokens."""
+    prompt: int = 0
+    """Tokens."""
+    seconds_scoring: float = 0.0
+    results: list[RolloutResult] = field(default_factory=list)
+    """Results of all learning seats in finished games, in order of completion. Groups that are
+    dropped later are included."""
+    judged: list[RolloutResult] = field(default_factory=list)
+    """Results with the rewards of a group scorer, for the groups that it was given."""
+    terms: dict[str, list[float]] = field(default_factory=dict)
+    """Values of each reward term, in order of completion."""
+    faults: list[str] = field(default_factory=list)
+    """The reason of each failed game."""
+
+    def add_judged(self, groups: Sequence[TrajectoryGroup]) -> None:
+        """Record the rewards that a group scorer assigned to these groups."""
+        for trajectory in (each for group in groups for each in group.trajectories):
+            facts = trajectory.metadata
+            self.judged.append(
+                RolloutResult(int(str(facts["seed"])), trajectory.reward, bool(facts["won"]))
+            )
+            # independent_reward is the reward before the group scorer changed it.
+            for name in ("group_score", "independent_reward"):
+                self.terms.setdefault(name, []).append(float(trajectory.metrics[name]))
+
+    def add_game(self, episode: Episode, seat: int, deal: int, breakdown: RewardBreakdown) -> None:
+        """Add the statistics of one learning seat of a finished game."""
+        # A request without an answer is not a reply; an overflow counts as an illegal one.
+        attempts = [one for one in attempts_of(episode, seat) if one.failure != "provider_error"]
+        overflows = sum(status.context_overflow for status in decision_statuses(episode, seat))
+        self.context_overflow += overflows
+        self.replies += len(attempts) + overflows
+        self.legal += sum(attempt.failure is None for attempt in attempts)
+        self.decisions += sum(
+            ply.player == seat and bool(ply.decision.details) for ply in episode.plies
+        )
+        self.sampled += sum(len(attempt.tokens) for attempt in attempts)
+        self.prompt += sum(attempt.prompt_tokens for attempt in attempts)
+        self.results.append(RolloutResult(deal, breakdown.reward, episode.outcome.winner == seat))
+        for name, value in breakdown.terms.items():
+            self.terms.setdefault(name, []).append(value)
 
 
 @dataclass(slots=True)
@@ -87,8 +156,9 @@ def step_record(
     )
 
 
-def collapse_reason(config: TrainConfig, record: StepRecord, earlier: Sequence[StepRecord]) -> str:
-    """Return the reason to stop after this step by the limits `stop_…`; empty to go on."""
+def collapse_reason(config: TrainConfig, records: Sequence[StepRecord]) -> str:
+    """Return the reason to stop after the last of these steps by the limits `stop_…`, or ""."""
+    record = records[-1]
     entropy, kl = record.update.get("entropy"), record.update.get("kl")
     # A metric that the host does not report gives no reason to stop. A limit of 0 is off.
     if config.stop_entropy and entropy is not None and entropy < config.stop_entropy:
@@ -97,7 +167,7 @@ def collapse_reason(config: TrainConfig, record: StepRecord, earlier: Sequence[S
         return f"only {record.legal_rate:.0%} of replies are legal (--stop-legal-rate)"
     if config.stop_kl and kl is not None and kl > config.stop_kl:
         return f"the update moved {kl:.2f} nats per token (--stop-kl {config.stop_kl})"
-    return _reply_growth(config, [row.reply_tokens for row in (*earlier, record)])
+    return _reply_growth(config, [row.reply_tokens for row in records])
 
 
 AVERAGED_STEPS = 3

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
-from arena.cli.common.flags import Flag
+from arena.cli.common.flags import JsonFlag
 
 
-def agents_command(
-    as_json: Annotated[bool, Flag("--json", help="As JSON.")] = False,
-) -> None:
+def agents_command(as_json: JsonFlag = False) -> None:
     """List who can take a seat: kinds of players, and the bots of each game."""
     from arena.plugins.loader import catalog
 

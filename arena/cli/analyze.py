@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.common.flags import Flag, flag_groups
-from arena.cli.common.report import ReportFlags, check_file, write_csv
-from arena.cli.replaying.export import tell_copies
+from arena.cli.common.paths import check_file
+from arena.cli.common.report import ReportFlags, write_csv
+from arena.cli.common.terminal import print_copies, progress_bar
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable
 
@@ -29,8 +30,7 @@ def analyze_command(
     ],
     csv: Annotated[Path | None, Flag(help="Also write the measures to this file.")] = None,
     score: Annotated[
-        bool,
-        Flag("--score/--no-score", help="Score by the exact posterior; without, much faster."),
+        bool, Flag("--score/--no-score", help="Score by the exact posterior; without, much faster.")
     ] = True,
     workers: Annotated[int | None, Flag(min=1, max=1024, help="Processes. Default: cores.")] = None,
     report_flags: ReportFlags = ReportFlags(),  # noqa: B008 - frozen.
@@ -52,8 +52,7 @@ def analyze_command(
         return 130
     for skipped in analyses.skipped:
         print(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
-    if analyses.copies:
-        tell_copies(analyses.copies)
+    print_copies(analyses.copies)
     _output(analyses, report_flags, csv)
     return 0
 
@@ -63,18 +62,11 @@ async def _analyze(
 ) -> None:
     from contextlib import aclosing
 
-    from rich.console import Console
-    from rich.progress import Progress
-
     from arena.evaluation.analysis import analyze
     from arena.evaluation.evaluator import Workers, available_cores
 
     number = min(workers or available_cores(), len(files))
-    console = Console(stderr=True)
-    with (
-        Workers(number) as pool,
-        Progress(console=console, disable=not sys.stderr.isatty()) as progress,
-    ):
+    with Workers(number) as pool, progress_bar() as progress:
         bar = progress.add_task("games", total=len(files))
         async with aclosing(analyze(files, pool, score)) as items:
             async for item in items:

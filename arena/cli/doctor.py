@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
-from typing import Annotated
 
-from arena.cli.common.flags import Flag
+from arena.cli.common.flags import JsonFlag
 from arena.core.version import __version__
 
 DISTRIBUTION = "arena-games"
@@ -27,22 +27,15 @@ class Package:
     install: str
 
 
-def doctor_command(
-    as_json: Annotated[bool, Flag("--json", help="As JSON.")] = False,
-) -> int:
+def doctor_command(as_json: JsonFlag = False) -> int:
     """Print what is installed and what is missing. Exits with 1 if the core is incomplete."""
+    from arena.plugins.loader import catalog
+
     packages = examine()
     complete = all(p.version for p in packages if not p.extra)
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "arena": __version__,
-                    "complete": complete,
-                    "packages": [asdict(p) for p in packages],
-                }
-            )
-        )
+        found = {"complete": complete, "packages": [asdict(p) for p in packages]}
+        print(json.dumps({"arena": __version__, **found}))
         return 0 if complete else 1
     print(f"arena {__version__}, Python {platform.python_version()}, {platform.platform()}")
     for package in packages:
@@ -53,7 +46,9 @@ def doctor_command(
         missing = [p.name for p in parts if not p.version]
         line = f"  extra '{extra}': {len(parts) - len(missing)} of {len(parts)} installed"
         print(line + (f"; missing {', '.join(missing)}: {parts[0].install}" if missing else ""))
-    print("Plugins:", ", ".join(_plugins()))
+    kinds = catalog().entries_by_kind().values()
+    plugins = {entry.plugin for entries in kinds for entry in entries.values()}
+    print("Plugins:", ", ".join(sorted(plugins)))
     return 0 if complete else 1
 
 
@@ -64,12 +59,10 @@ def examine() -> list[Package]:
     except PackageNotFoundError:
         return [_package(DISTRIBUTION, "", "pip install -e .")]
     packages = []
-    for line in declared:
-        requirement, _, marker = line.partition(";")
-        name = requirement.strip()
-        for cut in "[<>=!~ ":
-            name = name.split(cut)[0]
-        extra = marker.split("==")[-1].strip(" '\"") if "extra" in marker else ""
+    for line in declared:  # Such as `aiohttp<4,>=3.12; extra == 'models'`.
+        name = re.split(r"[^\w.-]", line.strip(), maxsplit=1)[0]
+        found = re.search(r"""extra == ['"](.+?)['"]""", line)
+        extra = found[1] if found else ""
         target = f"'.[{extra}]'" if extra else "."
         packages.append(_package(name, extra, f"pip install -e {target} (in the project's folder)"))
     return packages
@@ -82,10 +75,3 @@ def _package(name: str, extra: str, install: str) -> Package:
     except PackageNotFoundError:
         installed = "unknown" if find_spec(name.replace("-", "_")) else None
     return Package(name, extra, installed, install)
-
-
-def _plugins() -> list[str]:
-    from arena.plugins.loader import catalog
-
-    kinds = ("game", "bot", "agent", "backend", "viewer", "trainer")
-    return sorted({entry.plugin for kind in kinds for entry in catalog().entries(kind)})

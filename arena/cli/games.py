@@ -3,74 +3,60 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+import sys
+from typing import Annotated, Any
 
 import typer
 
-from arena.cli.common.flags import Flag
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from arena.core.game import Game
+from arena.cli.common.flags import JsonFlag
+from arena.core.errors import ArenaError
 
 
 def games_command(
     name: Annotated[str | None, typer.Argument(help="Only this game, with its rules.")] = None,
-    as_json: Annotated[bool, Flag("--json", help="As JSON.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
-    """List the games and their options."""
+    """List the games and their options. A game that cannot be loaded is a warning."""
     from arena.plugins.loader import catalog
 
-    names = [name] if name else catalog().names("game")
-    games = [GameDescription.of(game, catalog().load("game", game)) for game in names]
+    games = []
+    for each in [name] if name else catalog().names("game"):
+        try:
+            games.append(describe(each))
+        except ArenaError as error:
+            if name:
+                raise
+            print(f"warning: {error}", file=sys.stderr)
     if as_json:
-        print(json.dumps({"games": [asdict(game) for game in games]}))
+        print(json.dumps({"games": games}))
         return
     for game in games:
-        print(f"{game.name}: {game.summary}")
+        print(f"{game['name']}: {game['summary']}")
         if name:
             print(f"\n{catalog().load('game', name)().rules()}\n")
-        print(f"  bots: {', '.join(game.bots)}")
-        for option in game.options:
-            print(f"  {option.name} = {option.default!r}  ({option.allowed})")
+        print(f"  bots: {', '.join(game['bots'])}")
+        for option in game["options"]:
+            print(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
             if name:
-                print(f"      {option.description}")
+                print(f"      {option['description']}")
 
 
-@dataclass(frozen=True, slots=True)
-class OptionDescription:
-    """One option of a game, its default and the allowed values."""
+def describe(name: str) -> dict[str, Any]:
+    """Return name, summary, bots and options of a game; options by their JSON schema."""
+    from arena.agents.seating import bot_names
+    from arena.plugins.loader import catalog
 
-    name: str
-    default: JsonValue
-    allowed: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class GameDescription:
-    """Name, summary, bots and options of a game."""
-
-    name: str
-    summary: str
-    bots: list[str]
-    options: list[OptionDescription]
-
-    @classmethod
-    def of(cls, name: str, game: type[Game]) -> GameDescription:
-        """Describe a game class by the JSON schema of its options."""
-        from arena.agents.seating import bot_names
-
-        properties = game.Options.model_json_schema().get("properties", {})
-        options = [
-            OptionDescription(
-                option, field.get("default"), _allowed(field), field.get("description", "")
-            )
-            for option, field in properties.items()
-        ]
-        return cls(name, game.summary, bot_names(name), options)
+    game = catalog().load("game", name)
+    options = [
+        {
+            "name": option,
+            "default": field.get("default"),
+            "allowed": _allowed(field),
+            "description": field.get("description", ""),
+        }
+        for option, field in game.Options.model_json_schema().get("properties", {}).items()
+    ]
+    return {"name": name, "summary": game.summary, "bots": bot_names(name), "options": options}
 
 
 def _allowed(field: dict[str, Any]) -> str:

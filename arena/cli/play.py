@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Annotated
 
 from arena.cli.common import models
 from arena.cli.common.completion import complete_seat
-from arena.cli.common.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
+from arena.cli.common.flags import (
+    Flag,
+    GameFlags,
+    GameName,
+    JsonFlag,
+    SeedFlag,
+    first_seed,
+    flag_groups,
+)
 
 
 @flag_groups
@@ -38,21 +45,21 @@ def play_command(
     backend: models.BackendFlag = None,
 ) -> int:
     """Play games and write a replay of each."""
-    from arena.cli.common.options import specs_from_flags, unnamed_seats
+    from arena.agents.seating import default_bot
+    from arena.cli.common.seats import named_seats, seat_model
     from arena.cli.common.table import Table, check, run
     from arena.cli.replaying.rerun import check_recordings
     from arena.episodes.match import Match
 
     played = which.make(game)
-    specs = models.seat_model(backend, specs_from_flags(played, seat), unnamed_seats(played, seat))
-    first = seed if seed is not None else random.SystemRandom().randrange(2**31)
+    named, bot = named_seats(played, seat), default_bot(played)
+    free = [each for each in range(played.num_players) if each not in named]
+    specs = [named.get(each, bot) for each in range(played.num_players)]
+    specs = seat_model(backend, specs, free)
+    first = first_seed(seed)
     table = Table(
         match=Match(
-            played,
-            specs,
-            text_level=which.level,
-            chat=asking.options(),
-            max_turns=which.max_turns,
+            played, specs, text_level=which.level, chat=asking.options(), max_turns=which.max_turns
         ),
         seeds=range(first, first + games),
         out=out,

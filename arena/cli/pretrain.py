@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from arena.cli.common.flags import Flag
+from arena.cli.common.flags import Flag, GameName, JsonFlag
 from arena.core.errors import UsageError
 
 
 def pretrain_command(
-    game: Annotated[str, typer.Argument(help="The game; 'arena games' lists them.")],
+    game: GameName,
     out: Annotated[Path, Flag(help="Folder for the checkpoint.")] = Path("runs/clue-tiny"),
     games: Annotated[
         int | None, Flag(min=50, max=10**6, help="Games to imitate. Default: the recipe's.")
@@ -23,7 +22,7 @@ def pretrain_command(
         int | None, Flag(min=1, max=100, help="Passes over the games. Default: the recipe's.")
     ] = None,
     seed: Annotated[int, Flag(min=0, max=10**6, help="Of the games and of the weights.")] = 0,
-    as_json: Annotated[bool, Flag("--json", help="Result as JSON, last line.")] = False,
+    as_json: JsonFlag = False,
 ) -> int:
     """Make a small language model that plays, from scratch, by imitating bots' games.
 
@@ -36,14 +35,10 @@ def pretrain_command(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: there is something already; name a new folder")
     recipe = make_recipe(game=game, games=games, epochs=epochs, seed=seed)
-    figures = pretrain(recipe, out, _say)
+    figures = pretrain(recipe, out, partial(print, file=sys.stderr, flush=True))
     print(
         json.dumps(figures.to_json())
         if as_json
         else f"Play it: arena play {game} --seat 0=embedded:{out}"
     )
     return 0
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

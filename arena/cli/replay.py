@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from arena.cli.common import models
-from arena.cli.common.flags import JsonFlag, flag_groups
+from arena.cli.common.flags import JsonFlag, flag_groups, parameters_from
 from arena.cli.replaying.call import Call, ExportFlags, LookFlags, PageFlags, WhatIfFlags
-
-if TYPE_CHECKING:
-    pass
 
 
 @flag_groups
@@ -40,7 +37,8 @@ def replay_command(
 
     Models: arena replay FILE --ask openai:gpt-4o-mini --max-cost 0.50
     """
-    from arena.cli.replaying.modes import named_flags, run_of
+    from arena.cli.replaying.modes import mode_of
 
-    call = Call(look, page, what_if, data, asking, tuple(paths or ()), as_json, named_flags(ctx))
-    return run_of(ctx, call)(call)
+    named = parameters_from(ctx, "COMMANDLINE")
+    call = Call(look, page, what_if, data, asking, tuple(paths or ()), as_json, named)
+    return mode_of(ctx, call).run(call)

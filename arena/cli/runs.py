@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.common.flags import Flag, JsonFlag, flag_groups
+from arena.cli.common.flags import Flag, JsonFlag, MarkdownFlag, flag_groups
+from arena.cli.common.terminal import print_grids
 from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class RunsFlags:
         ),
     ] = None
     as_json: JsonFlag = False
-    markdown: Annotated[bool, Flag("--markdown", help="Print the tables as Markdown.")] = False
+    markdown: MarkdownFlag = False
 
     @property
     def home(self) -> Path:
@@ -60,16 +61,10 @@ class RunsFlags:
         """Print the report as JSON, or the tables."""
         if self.as_json:
             print(json.dumps(report, allow_nan=False))
-            return 0
-        if self.markdown:
+        elif self.markdown:
             print("\n".join(grid.markdown() for grid in grids))
-            return 0
-        from rich.console import Console
-
-        console = Console()
-        for grid in grids:
-            console.print(grid.title, style="bold", markup=False, highlight=False)
-            console.print(grid.rich(console.width))
+        else:
+            print_grids(grids)
         return 0
 
 

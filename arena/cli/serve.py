@@ -46,7 +46,7 @@ def serve_command(
 
     With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
     """
-    from backends.server.process import ServeOptions, serve
+    from backends.server import ServeOptions, serve
 
     return serve(
         ServeOptions(

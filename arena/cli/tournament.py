@@ -40,14 +40,7 @@ def tournament_command(
     names = [redacted(spec) for spec in player]
     tournament_schedule(names, the_game.num_players, 0, 0, tables)  # Checks the players.
     run = ExperimentRun(
-        "tournament",
-        the_game,
-        game_flags,
-        model_flags,
-        flags,
-        player,
-        seed,
-        {"tables": tables},
+        "tournament", the_game, game_flags, model_flags, flags, player, seed, {"tables": tables}
     )
     run.check()
     report_flags.check()

@@ -19,22 +19,20 @@ from __future__ import annotations
 import copy
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from arena.core.action import CHANCE, Action, ActionSet, ActionTable, Step
+from arena.core.action import CHANCE, Action, ActionSet, Step
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.event import Event, EventLog
 from arena.core.knowledge import Knowledge
-from arena.core.observation import ArraySpec, Notes, NotesCache, Observation, TextLevel
+from arena.core.observation import NotesCache, Observation, ObservedGame
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from arena.core.assessment import Assessment, Assessor, Comment, Fact, Measure
 
 
@@ -62,6 +60,7 @@ class State(ABC):
         self.turn = 0
         # One cache per player. Notes of one player must never serve another.
         self._notes_caches: dict[int, NotesCache] = {}
+        self._snapshots: dict[int, tuple[Event, ...]] = {}
 
     @abstractmethod
     def _legal_actions(self, player: int) -> ActionSet:
@@ -140,8 +139,11 @@ class State(ABC):
         if cache is None:
             # Made on first use: most copies of a state are never observed.
             cache = self._notes_caches[player] = NotesCache(self.game.new_notes(player))
-        # A copy of the events: the live list would let an agent change the log of the game.
-        events = tuple(self.log.witnessed[player])
+        # A tuple: the live list would let an agent change the log of the game. It is copied only
+        # after new events. A log only grows, so equal lengths mean equal events.
+        live, events = self.log.witnessed[player], self._snapshots.get(player, ())
+        if len(events) != len(live):
+            events = self._snapshots[player] = tuple(live)
         return Observation(self.game, player, events, self.legal_actions(player), cache)
 
     def clone(self) -> Self:
@@ -153,12 +155,13 @@ class State(ABC):
         # game.
         twin = copy.copy(self)
         twin.log = self.log.copy()
-        twin._notes_caches = {}  # Notes are mutable, so they are not shared but computed again.
+        # Notes are mutable, so they are not shared but computed again.
+        twin._notes_caches, twin._snapshots = {}, {}
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        # Notes are derived from the events, so a pickle leaves them out.
-        return {**self.__dict__, "_notes_caches": {}}
+        # Both are derived from the events, so a pickle leaves them out.
+        return {**self.__dict__, "_notes_caches": {}, "_snapshots": {}}
 
 
 class GameOptions(BaseModel):
@@ -167,14 +170,13 @@ class GameOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Game(ABC):
+class Game(ObservedGame):
     """The rules of a game with their options. Immutable; equal options make equal games.
 
     Every observation refers to its game. So a game must not keep values, for example in a cache,
     that depend on hidden information: other players could read them.
     """
 
-    name: ClassVar[str]
     summary: ClassVar[str]
     Options: ClassVar[type[GameOptions]] = GameOptions
     default_max_turns: ClassVar[int | None] = None
@@ -183,8 +185,6 @@ class Game(ABC):
     """Name of the bot that other players are measured against; None: the game's first bot."""
     default_bot: ClassVar[str | None] = None
     """Name of the bot that takes seats for which no agent is given; None: `random`."""
-    omission_notice: ClassVar[str] = "What was said before is left out."
-    """Text for a reader whose earlier messages had to be removed."""
     facts: ClassVar[Mapping[str, Fact]] = {}
     """Descriptions of the facts of its assessments, by name."""
     measures: ClassVar[tuple[Measure, ...]] = ()
@@ -217,50 +217,14 @@ class Game(ABC):
         changed = self.options.model_dump(exclude_defaults=True)
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
-    @property
-    @abstractmethod
-    def num_players(self) -> int:
-        """Number of seats; a game with a fixed number sets `num_players = 2`."""
-
-    @abstractmethod
-    def _all_actions(self) -> Iterable[Action]:
-        """Return all actions that any state may offer to a player."""
-
     @abstractmethod
     def initial_state(self) -> State:
         """Return the position before the first move."""
-
-    @abstractmethod
-    def rules(self) -> str:
-        """Return the rules and the notation of actions, for a player who does not know the game."""
-
-    def narrate(self, event: Event) -> str:
-        """Return one event as a sentence, for its audience."""
-        return str(event)
-
-    @property
-    def array_specs(self) -> Mapping[str, ArraySpec]:
-        """Arrays of an observation by name. Without any, a network cannot play the game."""
-        return {}
-
-    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return an observation as arrays, with the shapes and dtypes of `array_specs`."""
-        return {}
-
-    @cached_property
-    def actions(self) -> ActionTable:
-        """All actions of the game, numbered."""
-        return ActionTable(self._all_actions())
 
     @cached_property
     def no_actions(self) -> ActionSet:
         """The empty set of legal actions."""
         return self.actions.subset(()).complete()
-
-    @property
-    def seat_names(self) -> tuple[str, ...]:
-        """Display names of the players, by seat."""
-        return tuple(f"Player {seat}" for seat in range(self.num_players))
 
     def turn_limit(self, max_turns: int | None = None) -> int | None:
         """Return the number of turns after which a game is truncated; None for no limit.
@@ -273,27 +237,6 @@ class Game(ABC):
         if type(max_turns) is not int or max_turns < 1:
             raise UsageError(f"max_turns={max_turns!r}: give a whole number from 1, or None")
         return max_turns
-
-    def new_notes(self, player: int) -> Notes:
-        """Return empty notes for `player`."""
-        return Notes(self, player)
-
-    def fallback_actions(self, observation: Observation) -> Sequence[Action]:
-        """Return the actions of which one is drawn for a player that gives no legal answer.
-
-        The default is all legal actions. A game leaves out actions that may lose at once, so that
-        a failed connection does not decide the game.
-        """
-        return observation.legal_actions
-
-    def synonyms(self) -> Mapping[str, str]:
-        """Return other words for the game's own in replies of models, e.g. `{"knife": "dagger"}`.
-
-        The reader replaces each key by its value, which is a part of some `str(action)`. Case and
-        punctuation are ignored, and longer keys are replaced first. A single word that means a
-        whole action (`{"done": "end turn"}`) counts only if it is the whole answer.
-        """
-        return {}
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
@@ -331,37 +274,6 @@ class Game(ABC):
 
         facts = ", ".join(f"{name} {value}" for name, value in assessment.facts.items())
         return Comment(f"{assessment.kind}: {facts}" if facts else assessment.kind, omniscient=True)
-
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        """Return an observation as text. The default: the events, then the legal actions."""
-        lines = [] if since else [f"You are {self.seat_names[observation.player]}."]
-        lines += [self.narrate(event) for event in observation.events_since(since)]
-        if observation.legal_actions:
-            lines.append("Your actions: " + " | ".join(map(str, observation.legal_actions)))
-        return "\n".join(lines)
-
-    def belief_question(self, observation: Observation) -> str | None:
-        """Return a question to a player about hidden information; the default is None."""
-        return None
-
-    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
-        """Parse an answer to `belief_question` and score it against the exact knowledge."""
-        return {}
-
-    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
-        """Return an observation as shorter text, without a list of the first `forget` events.
-
-        The default describes the later events only. A game with a notebook includes all of it, at
-        the level "events" too, because it replaces the omitted events.
-        """
-        name = self.seat_names[observation.player]
-        return (
-            f"You are {name}. {self.omission_notice}\n{self.describe(observation, level, forget)}"
-        )
-
-    def diagram(self, events: Sequence[Event]) -> str:
-        """Return the table as plain text, from the events that its viewer has witnessed."""
-        return ""
 
 
 def _unpickle(game: type[Game], options: dict[str, JsonValue]) -> Game:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import JsonValue
 
@@ -32,34 +34,110 @@ class ArraySpec:
     dtype: str = "int8"
 
 
-class ObservedGame(Protocol):
-    """The part of a `Game` that its observations and their readers use.
+class ObservedGame(ABC):
+    """The part of a game that its observations use: seats, actions, texts and arrays.
 
-    A protocol, so that `Observation` does not depend on the module of `Game`.
+    `Game` adds positions and analysis. Each rendering has a default, made from the events alone.
     """
 
     name: ClassVar[str]
+    omission_notice: ClassVar[str] = "What was said before is left out."
+    """Text for a reader whose earlier messages had to be removed."""
 
-    def __hash__(self) -> int: ...
     @property
-    def num_players(self) -> int: ...
+    @abstractmethod
+    def num_players(self) -> int:
+        """Number of seats; a game with a fixed number sets `num_players = 2`."""
+
+    @abstractmethod
+    def _all_actions(self) -> Iterable[Action]:
+        """Return all actions that any state may offer to a player."""
+
+    @cached_property
+    def actions(self) -> ActionTable:
+        """All actions of the game, numbered."""
+        return ActionTable(self._all_actions())
+
     @property
-    def seat_names(self) -> tuple[str, ...]: ...
+    def seat_names(self) -> tuple[str, ...]:
+        """Display names of the players, by seat."""
+        return tuple(f"Player {seat}" for seat in range(self.num_players))
+
+    @abstractmethod
+    def rules(self) -> str:
+        """Return the rules and the notation of actions, for a player who does not know the game."""
+
+    def narrate(self, event: Event) -> str:
+        """Return one event as a sentence, for its audience."""
+        return str(event)
+
+    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
+        """Return an observation as text. The default: the events, then the legal actions."""
+        lines = [] if since else [f"You are {self.seat_names[observation.player]}."]
+        lines += [self.narrate(event) for event in observation.events_since(since)]
+        if observation.legal_actions:
+            lines.append("Your actions: " + " | ".join(map(str, observation.legal_actions)))
+        return "\n".join(lines)
+
+    def belief_question(self, observation: Observation) -> str | None:
+        """Return a question to a player about hidden information; the default is None."""
+        return None
+
+    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
+        """Parse an answer to `belief_question` and score it against the exact knowledge."""
+        return {}
+
+    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
+        """Return an observation as shorter text, without a list of the first `forget` events.
+
+        The default describes the later events only. A game with a notebook includes all of it, at
+        the level "events" too, because it replaces the omitted events.
+        """
+        name = self.seat_names[observation.player]
+        return (
+            f"You are {name}. {self.omission_notice}\n{self.describe(observation, level, forget)}"
+        )
+
+    def diagram(self, events: Sequence[Event]) -> str:
+        """Return the table as plain text, from the events that its viewer has witnessed."""
+        return ""
+
+    def synonyms(self) -> Mapping[str, str]:
+        """Return other words for the game's own in replies of models, e.g. `{"knife": "dagger"}`.
+
+        The reader replaces each key by its value, which is a part of some `str(action)`. Case and
+        punctuation are ignored, and longer keys are replaced first. A single word that means a
+        whole action (`{"done": "end turn"}`) counts only if it is the whole answer.
+        """
+        return {}
+
+    def fallback_actions(self, observation: Observation) -> Sequence[Action]:
+        """Return the actions of which one is drawn for a player that gives no legal answer.
+
+        The default is all legal actions. A game leaves out actions that may lose at once, so that
+        a failed connection does not decide the game.
+        """
+        return observation.legal_actions
+
+    def is_irrevocable(self, action: Action) -> bool:
+        """Return whether an action may lose the game at once, e.g. an accusation.
+
+        Such an action is never taken from a reply that names it in ambiguous prose.
+        """
+        return False
+
+    def new_notes(self, player: int) -> Notes:
+        """Return empty notes for `player`."""
+        return Notes(self, player)
+
     @property
-    def actions(self) -> ActionTable: ...
-    @property
-    def array_specs(self) -> Mapping[str, ArraySpec]: ...
-    def rules(self) -> str: ...
-    def narrate(self, event: Event) -> str: ...
-    def synonyms(self) -> Mapping[str, str]: ...
-    def diagram(self, events: Sequence[Event]) -> str: ...
-    def new_notes(self, player: int) -> Notes: ...
-    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]: ...
-    def fallback_actions(self, observation: Observation) -> Sequence[Action]: ...
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str: ...
-    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str: ...
-    def belief_question(self, observation: Observation) -> str | None: ...
-    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]: ...
+    def array_specs(self) -> Mapping[str, ArraySpec]:
+        """Arrays of an observation by name. Without any, a network cannot play the game."""
+        return {}
+
+    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return an observation as arrays, with the shapes and dtypes of `array_specs`."""
+        return {}
 
 
 class Notes:

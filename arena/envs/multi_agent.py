@@ -49,14 +49,6 @@ StepResult = tuple[
 """Observations, rewards, terminations, truncations, infos."""
 
 
-def as_arrays(observation: Observation) -> ArrayObservation:
-    """Return the arrays and the action mask of an observation."""
-    return {
-        "observation": observation.arrays(),
-        "action_mask": observation.legal_actions.mask,
-    }
-
-
 def without_actions(observation: Observation) -> Observation:
     """Return the observation of a player that may not act any more."""
     return replace(observation, legal_actions=observation.game.actions.subset(()))
@@ -72,14 +64,10 @@ def environment_seed(seed: object) -> int | None:
     return check_seed(int(seed) if isinstance(seed, np.integer) else seed)
 
 
-def make_space(game: Game) -> spaces.Dict:
-    """Return the space of `as_arrays` for all observations of this game."""
-    arrays: dict[str, spaces.Space[Any]] = {
-        name: spaces.Box(spec.low, spec.high, spec.shape, np.dtype(spec.dtype).type)
-        for name, spec in game.array_specs.items()
-    }
+def masked_space(game: Game, observation: spaces.Space[Any]) -> spaces.Dict:
+    """Return the space of observations of this space, together with their action masks."""
     mask = spaces.Box(0, 1, (len(game.actions),), np.int8)
-    return spaces.Dict({"observation": spaces.Dict(arrays), "action_mask": mask})
+    return spaces.Dict({"observation": observation, "action_mask": mask})
 
 
 class MultiAgentEnv:
@@ -127,7 +115,15 @@ class MultiAgentEnv:
 
     @cached_property
     def observation_spaces(self) -> dict[int, spaces.Dict]:
-        return {player: make_space(self.game) for player in self.possible_agents}
+        # A space of its own for each player: users seed a space.
+        return {player: self._make_space() for player in self.possible_agents}
+
+    def _make_space(self) -> spaces.Dict:
+        boxes: dict[str, spaces.Space[Any]] = {
+            name: spaces.Box(spec.low, spec.high, spec.shape, np.dtype(spec.dtype).type)
+            for name, spec in self.game.array_specs.items()
+        }
+        return masked_space(self.game, spaces.Dict(boxes))
 
     @cached_property
     def action_spaces(self) -> dict[int, spaces.Discrete]:
@@ -258,10 +254,14 @@ class MultiAgentEnv:
     def _observe_all(
         self, players: Sequence[int]
     ) -> tuple[dict[int, ArrayObservation], dict[int, PlayerInfo]]:
-        infos: dict[int, PlayerInfo] = {
-            player: {"observation": self.observe(player)} for player in players
-        }
-        return {player: as_arrays(info["observation"]) for player, info in infos.items()}, infos
+        seen = {player: self.observe(player) for player in players}
+        return (
+            {
+                player: {"observation": each.arrays(), "action_mask": each.legal_actions.mask}
+                for player, each in seen.items()
+            },
+            {player: {"observation": each} for player, each in seen.items()},
+        )
 
     def _pay(self, players: Sequence[int]) -> dict[int, float]:
         """Return the rewards of `players`: their returns minus what they have been paid before."""

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from arena.core.errors import IllegalAction, MissingDependency
 from arena.core.game import Game
-from arena.core.observation import Observation
 from arena.envs.flat import flat_bounds, flatten
-from arena.envs.multi_agent import MultiAgentEnv, PlayerInfo, as_arrays
+from arena.envs.multi_agent import MultiAgentEnv, PlayerInfo, masked_space
 
 try:
     from pettingzoo import AECEnv, ParallelEnv
@@ -65,24 +64,6 @@ def to_parallel_pettingzoo(game: Game, max_turns: int | None = None) -> Parallel
     return _SimultaneousEnv(game, max_turns)
 
 
-def make_flat_space(game: Game) -> spaces.Dict:
-    """Return the space of the `FlatObservation`s of this game."""
-    low, high = flat_bounds(game)
-    return spaces.Dict(
-        {
-            "observation": spaces.Box(low, high, dtype=low.dtype.type),
-            "action_mask": spaces.Box(0, 1, (len(game.actions),), np.int8),
-        }
-    )
-
-
-def flat_observation(game: Game, observation: Observation) -> FlatObservation:
-    """Return an observation as one vector and an action mask."""
-    arrays = as_arrays(observation)
-    vector = flatten(game, arrays["observation"])
-    return {"observation": vector, "action_mask": arrays["action_mask"]}
-
-
 class _Seats:
     """Agents, spaces and observations, which both environments have in common."""
 
@@ -95,8 +76,12 @@ class _Seats:
         self.possible_agents = [f"player_{player}" for player in self.arena.possible_agents]
         self.agents: list[str] = []
         self._player = {agent: player for player, agent in enumerate(self.possible_agents)}
+        low, high = flat_bounds(game)
         # One object per agent: users seed a space and expect to get the same one again.
-        self.observation_spaces = {agent: make_flat_space(game) for agent in self.possible_agents}
+        self.observation_spaces = {
+            agent: masked_space(game, spaces.Box(low, high, dtype=low.dtype.type))
+            for agent in self.possible_agents
+        }
         self.action_spaces = {
             agent: self.arena.action_space(player) for agent, player in self._player.items()
         }
@@ -109,10 +94,23 @@ class _Seats:
 
     def observe(self, agent: str) -> FlatObservation:
         """Return what this agent may know now."""
-        return flat_observation(self.arena.game, self.arena.observe(self._player[agent]))
+        observation = self.arena.observe(self._player[agent])
+        vector = flatten(self.arena.game, observation.arrays())
+        return {"observation": vector, "action_mask": observation.legal_actions.mask}
 
     def close(self) -> None:
         """Do nothing: the environment holds no resources."""
+
+    def _play(self, actions: Mapping[int, SupportsIndex]) -> tuple[dict[str, float], bool, bool]:
+        """Apply the actions; return rewards, and whether the game is terminated or truncated.
+
+        A reward is the difference of the returns, for all agents, not only those who moved.
+        """
+        before = self.arena.state.returns()
+        _, _, terminations, truncations, _ = self.arena.step(actions)
+        after = self.arena.state.returns()
+        rewards = {agent: after[player] - before[player] for agent, player in self._player.items()}
+        return rewards, terminations["__all__"], truncations["__all__"]
 
     def _infos(self) -> dict[str, PlayerInfo]:
         return {
@@ -162,7 +160,8 @@ class _SequentialEnv(_Seats, AECEnv):  # type: ignore[misc]
         if waiting:
             self.agent_selection = self.possible_agents[waiting[0]]
         else:
-            self._play_round()
+            self.rewards, terminated, truncated = self._play(self._committed)
+            self._start_round(terminated=terminated, truncated=truncated)
         self._accumulate_rewards()
 
     def render(self) -> str:
@@ -177,16 +176,6 @@ class _SequentialEnv(_Seats, AECEnv):  # type: ignore[misc]
         over = terminated or truncated
         # At the end each agent is stepped once with None, which removes it.
         self.agent_selection = self.possible_agents[0 if over else self.arena.state.to_act[0]]
-
-    def _play_round(self) -> None:
-        # The reward of a round is the difference of the returns, for all agents, not only those who
-        # moved.
-        before = self.arena.state.returns()
-        _, _, terminations, truncations, _ = self.arena.step(self._committed)
-        after = self.arena.state.returns()
-        for agent, player in self._player.items():
-            self.rewards[agent] = after[player] - before[player]
-        self._start_round(terminated=terminations["__all__"], truncated=truncations["__all__"])
 
 
 class _SimultaneousEnv(_Seats, ParallelEnv):  # type: ignore[misc]
@@ -214,20 +203,17 @@ class _SimultaneousEnv(_Seats, ParallelEnv):  # type: ignore[misc]
     ]:
         """Apply the actions of the agents who must act; the actions of others are ignored."""
         acting = self.arena.state.to_act
-        # As in `_play_round`: all agents are rewarded at each step.
-        before = self.arena.state.returns()
         chosen = {self._player[agent]: action for agent, action in actions.items()}
-        _, _, terminations, truncations, _ = self.arena.step(
+        rewards, terminated, truncated = self._play(
             {player: action for player, action in chosen.items() if player in acting}
         )
-        after = self.arena.state.returns()
         agents = self.possible_agents
         self.agents = agents.copy() if self.arena.agents else []
         return (
             {agent: self.observe(agent) for agent in agents},
-            {agent: after[player] - before[player] for agent, player in self._player.items()},
-            dict.fromkeys(agents, terminations["__all__"]),
-            dict.fromkeys(agents, truncations["__all__"]),
+            rewards,
+            dict.fromkeys(agents, terminated),
+            dict.fromkeys(agents, truncated),
             self._infos(),
         )
 

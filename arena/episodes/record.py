@@ -33,18 +33,16 @@ Printable = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 """Text without control characters: it is shown in terminals."""
 
 
-class _Line(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Branch(BaseModel):
+class Branch(_Strict):
     """Origin of a game that goes on from a position of another game, its parent.
 
     The plies before `ply` are the parent's. From there on, chance, agents and fallback moves draw
     from `seed`, each from a stream that starts there.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     parent: Printable = Field(description="The name of the parent's file.")
     parent_sha256: str = Field(pattern="^[0-9a-f]{64}$", description="Of the bytes of that file.")
@@ -53,7 +51,7 @@ class Branch(BaseModel):
     players: tuple[Printable, ...] = Field(description="The SPEC of each seat of the parent.")
 
 
-class Header(_Line):
+class Header(_Strict):
     """First line of a replay: everything needed to play the game again."""
 
     type: Literal["header"] = "header"
@@ -126,7 +124,7 @@ class Header(_Line):
         return {0: self.seed, **seeds}
 
 
-class DecisionLine(_Line):
+class DecisionLine(_Strict):
     """Line of a player's move."""
 
     type: Literal["decision"] = "decision"
@@ -138,7 +136,7 @@ class DecisionLine(_Line):
     seconds: float = Field(description="Time to decide; one of the two kinds of times.")
 
 
-class ChanceLine(_Line):
+class ChanceLine(_Strict):
     """Line of a chance move: a deal, a throw of dice."""
 
     type: Literal["chance"] = "chance"
@@ -146,7 +144,7 @@ class ChanceLine(_Line):
     action: str
 
 
-class EventLine(_Line):
+class EventLine(_Strict):
     """Line of an event of this ply; the fields of the event are added to these."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -156,7 +154,7 @@ class EventLine(_Line):
     audience: tuple[int, ...] | None = Field(description="The seats that saw it; null for all.")
 
 
-class OutcomeLine(_Line):
+class OutcomeLine(_Strict):
     """Last line of a finished game."""
 
     type: Literal["outcome"] = "outcome"

@@ -30,7 +30,6 @@ from arena.episodes.record import (
     EventLine,
     Header,
     OutcomeLine,
-    ReplayLine,
 )
 from arena.plugins.loader import make_game
 
@@ -55,22 +54,21 @@ class Replay:
         Raises ReplayError for an unknown game, and if the header or the outcome has another number
         of players than the game.
         """
+        header, where = self.header, f"{self.path}: line 1"
         try:
-            game = make_game(self.header.game, **self.header.options)
+            game = make_game(header.game, **header.options)
         except UsageError as error:
-            raise ReplayError(f"{self.path}: line 1: {shorten(str(error))}") from error
-        if len(self.header.players) != game.num_players:
-            raise ReplayError(
-                f"{self.path}: line 1: {len(self.header.players)} players in a game for "
-                f"{game.num_players}"
-            )
-        for branch in self.header.branches:
-            if len(branch.players) != game.num_players:
+            raise ReplayError(f"{where}: {shorten(str(error))}") from error
+        seats = game.num_players
+        if len(header.players) != seats:
+            raise ReplayError(f"{where}: {len(header.players)} players in a game for {seats}")
+        for branch in header.branches:
+            if len(branch.players) != seats:
                 raise ReplayError(
-                    f"{self.path}: line 1: the branch at position {branch.ply} names "
-                    f"{len(branch.players)} players in a game for {game.num_players}"
+                    f"{where}: the branch at position {branch.ply} names {len(branch.players)} "
+                    f"players in a game for {seats}"
                 )
-        self._check_outcome(game.num_players)
+        self._check_outcome(seats)
         return game
 
     def _check_outcome(self, players: int) -> None:
@@ -114,8 +112,7 @@ class Replay:
                 raise ReplayError(f"{where}: {shorten(str(error))}") from error
             decision, seconds = Decision(action), None
             if isinstance(move, DecisionLine):
-                decision = Decision(action, move.failure, move.details)
-                seconds = move.seconds
+                decision, seconds = Decision(action, move.failure, move.details), move.seconds
             events = tuple(state.log.events[before:])
             yield Walked(state, Ply(number, player, decision, events, seconds), turn, drawn, seen)
 
@@ -204,13 +201,6 @@ def read_header(line: bytes) -> Header | None:
         raise ReplayError(f"line 1: {_fault(error)}") from None
 
 
-def _parse_line(path: Path, number: int, line: bytes) -> ReplayLine:
-    try:
-        return LINE.validate_json(line)
-    except ValidationError as error:
-        raise ReplayError(f"{path}: line {number}: {_fault(error)}") from None
-
-
 def _fault(error: ValidationError) -> str:
     """Return the first error and its field; both may quote the line."""
     fault = error.errors(include_url=False, include_input=False)[0]
@@ -219,20 +209,22 @@ def _fault(error: ValidationError) -> str:
 
 
 def _add_line(replay: Replay, number: int, raw: bytes) -> None:
-    line = _parse_line(replay.path, number, raw)
+    where = f"{replay.path}: line {number}"
+    try:
+        line = LINE.validate_json(raw)
+    except ValidationError as error:
+        raise ReplayError(f"{where}: {_fault(error)}") from None
     if isinstance(line, Header):
-        raise ReplayError(f"{replay.path}: line {number}: a second header")
+        raise ReplayError(f"{where}: a second header")
     if replay.outcome is not None:
-        raise ReplayError(f"{replay.path}: line {number}: there is a line after the outcome")
+        raise ReplayError(f"{where}: there is a line after the outcome")
     if isinstance(line, OutcomeLine):
         replay.outcome = line
         return
     # A move starts the next ply; an event belongs to the ply of the last move.
     expected = len(replay.moves) - isinstance(line, EventLine)
     if line.ply != expected:
-        raise ReplayError(
-            f"{replay.path}: line {number}: ply {line.ply} where {expected} was expected"
-        )
+        raise ReplayError(f"{where}: ply {line.ply} where {expected} was expected")
     if isinstance(line, EventLine):
         replay.events.append(line)
     else:

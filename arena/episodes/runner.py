@@ -65,10 +65,7 @@ async def play(
         StopPlaying: An agent has ended the run, for example because the budget is spent.
     """
     agents = match.seat(llm) if agents is None else agents
-    header, limit, seed = match.header(agents, start), match.turn_limit, match.seed
-    state, chance = match.game.initial_state(), stream(seed, "chance")
-    # A stream of its own: a fallback draws nothing from the agent's or the deal's stream.
-    fallbacks = [stream(seed, f"fallback {player}") for player in range(match.game.num_players)]
+    header, state = match.header(agents, start), match.game.initial_state()
     plies: list[Ply] = []
 
     def apply(player: int, answer: Answer) -> None:
@@ -82,28 +79,41 @@ async def play(
     try:
         for watcher in watchers:
             watcher.begin(header, state)
-        # Copied plies are applied, not asked for. They draw nothing from `chance`, whose stream
-        # starts here.
+        # Copied plies are applied, not asked for, and draw nothing from the streams of the match.
         for ply in start.plies if start else ():
             apply(ply.player, Answer(ply.decision, ply.seconds))
-        # `turn` counts started turns, so the turn number `limit` is played to its end.
-        while state.to_act and (limit is None or state.turn <= limit):
-            if state.to_act == (CHANCE,):
-                apply(CHANCE, Answer(Decision(state.sample_chance(chance))))
-                continue
-            # All answers are in before the first is applied: simultaneous moves cannot react to
-            # each other.
-            for player, answer in (await _ask_all(agents, state, fallbacks)).items():
-                apply(player, answer)
-            await asyncio.sleep(delay)  # Also lets Ctrl-C in between the moves of bots.
-        outcome = outcome_of(state, limit)
+        await _play_on(match, agents, state, apply, delay)
+        outcome = outcome_of(state, match.turn_limit)
         for watcher in watchers:
             watcher.end(outcome)
     finally:
         with ExitStack() as stack:  # Closes the others too if one cannot be closed.
             for watcher in watchers:
                 stack.callback(watcher.close)
-    return Episode(header, tuple(plies), outcome, turns_played(state, limit))
+    return Episode(header, tuple(plies), outcome, turns_played(state, match.turn_limit))
+
+
+async def _play_on(
+    match: Match,
+    agents: Sequence[Agent],
+    state: State,
+    apply: Callable[[int, Answer], None],
+    delay: float,
+) -> None:
+    """Call `apply` with each move, from this position to the end of the game or the limit."""
+    limit, chance = match.turn_limit, stream(match.seed, "chance")
+    # A stream of its own: a fallback draws nothing from the agent's or the deal's stream.
+    fallbacks = [stream(match.seed, f"fallback {player}") for player in range(len(agents))]
+    # `turn` counts started turns, so the turn number `limit` is played to its end.
+    while state.to_act and (limit is None or state.turn <= limit):
+        if state.to_act == (CHANCE,):
+            apply(CHANCE, Answer(Decision(state.sample_chance(chance))))
+            continue
+        # All answers are in before the first is applied: simultaneous moves cannot react to
+        # each other.
+        for player, answer in (await _ask_all(agents, state, fallbacks)).items():
+            apply(player, answer)
+        await asyncio.sleep(delay)  # Also lets Ctrl-C in between the moves of bots.
 
 
 def act_out(state: State, rng: random.Random, plies: int | None = None) -> None:
@@ -150,8 +160,7 @@ async def _ask_all(
     for (player, seen), answer in zip(observations.items(), answers, strict=True):
         if isinstance(answer, asyncio.CancelledError):
             # The agent has cancelled itself. If the game is cancelled, `gather` has raised that.
-            failure = "the agent was cancelled"
-            move = _fall_back(seen, legal[player], fallbacks[player], failure)
+            move = _fall_back(seen, legal[player], fallbacks[player], "the agent was cancelled")
             settled[player] = Answer(move, 0.0)
         # StopPlaying, for example; `decide` turns ordinary errors into moves.
         elif isinstance(answer, BaseException):

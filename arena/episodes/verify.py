@@ -9,12 +9,7 @@ from pydantic import JsonValue
 
 from arena.core.game import State
 from arena.core.text import shorten
-from arena.episodes.record import (
-    DecisionLine,
-    EventLine,
-    dump,
-    turns_played,
-)
+from arena.episodes.record import DecisionLine, EventLine, dump, turns_played
 from arena.episodes.replay import Replay, Walked
 from arena.episodes.runner import outcome_of
 

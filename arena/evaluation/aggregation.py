@@ -34,7 +34,7 @@ from arena.evaluation.statistics.intervals import (
 )
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.statistics.samples import Sample
-from arena.evaluation.summary import bounds_of, intervals_by_name, report_head, table_names
+from arena.evaluation.summary import bounds_of, intervals_by_name, make_report, table_names
 from arena.evaluation.tournament_schedule import balance
 
 MIN_CONTROLLED_GAMES = 20
@@ -112,15 +112,17 @@ class EvaluationAggregator:
 
     def report(self) -> Report:
         samples = [self.player, *([self.baseline] if self.baseline else [])]
-        head = report_head("eval", self.game, self.games, self.scored, samples)
-        return head.model_copy(
-            update={
-                "against": self.against,
-                "design": design_text(paired=self.baseline is not None),
-                "comparison": self._comparison(),
-                "controlled": self._luck_adjusted(),
-                "sequential": self._sequential(),
-            }
+        return make_report(
+            "eval",
+            self.game,
+            self.games,
+            self.scored,
+            samples,
+            against=self.against,
+            design=design_text(paired=self.baseline is not None),
+            comparison=self._comparison(),
+            controlled=self._luck_adjusted(),
+            sequential=self._sequential(),
         )
 
     def _comparison(self) -> PairedComparison | None:
@@ -228,7 +230,7 @@ class TournamentAggregator:
             without = rate_players(no_fallback, players)
         scored = sum(result.scored for result in results)
         samples = list(self._samples.values())
-        head = report_head("tournament", self.game, len(results), scored, samples)
+        head = make_report("tournament", self.game, len(results), scored, samples)
         rated = [
             row.model_copy(
                 update={
@@ -277,7 +279,7 @@ class AnalysisAggregator:
 
     def report(self) -> Report:
         samples = list(self._samples.values())
-        head = report_head("analysis", self.game, self.games, self.scored, samples)
+        head = make_report("analysis", self.game, self.games, self.scored, samples)
         return head.model_copy(update={"players": head.ranked})
 
 

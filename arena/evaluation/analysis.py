@@ -15,12 +15,13 @@ from pathlib import Path
 from arena.core.errors import ArenaError, ReplayError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import Outcome
+from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
 from arena.evaluation.aggregation import AnalysisAggregator
 from arena.evaluation.evaluator import Workers, cached_game, in_order, sha256
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.report import Report
-from arena.evaluation.scoring import FinishedGame, measure_game
+from arena.evaluation.scoring import measure_game
 from arena.evaluation.store.results import Results
 from arena.plugins.loader import make_game
 
@@ -100,20 +101,23 @@ def measure_replay(path: Path, scored: bool) -> AnalyzedGame | SkippedFile:
 
 
 def _measured(replay: Replay, scored: bool) -> AnalyzedGame:
-    header, line = replay.header, replay.outcome
-    assert line is not None
-    game = cached_game(replay.make_game())
-    if len(line.returns) != game.num_players:
-        raise ReplayError(f"{replay.path}: {len(line.returns)} returns for {game.num_players}")
-    # Walking checks each action by the rules.
-    plies = [walked.ply for walked in replay.walk()]
-    outcome = Outcome(line.status, line.reason, line.returns)
-    finished = FinishedGame(game, header.players, plies, outcome, line.turns)
+    header, game, episode = replay.header, cached_game(replay.make_game()), episode_of(replay)
     # The seed identifies the deal, so games of one deal form a cluster.
     slot = Slot(0, header.seed, header.players)
-    seconds = sum(ply.seconds or 0.0 for ply in plies)
-    result = replace(measure_game(slot, finished, scored, seconds), sha256=sha256(replay.path))
-    return AnalyzedGame(AnalysisGroup.of(game, header.text_level if header.models else ""), result)
+    seconds = sum(ply.seconds or 0.0 for ply in episode.plies)
+    result = measure_game(slot, game, episode, scored, seconds)
+    group = AnalysisGroup.of(game, header.text_level if header.models else "")
+    return AnalyzedGame(group, replace(result, sha256=sha256(replay.path)))
+
+
+def episode_of(replay: Replay) -> Episode:
+    """Return the game of a finished replay. Raises ReplayError for an illegal move."""
+    line = replay.outcome
+    assert line is not None, "the replay is finished"
+    # Walking checks each action by the rules.
+    plies = tuple(walked.ply for walked in replay.walk())
+    outcome = Outcome(line.status, line.reason, line.returns)
+    return Episode(replay.header, plies, outcome, line.turns)
 
 
 def score(result: GameResult, folder: Path) -> GameResult | None:

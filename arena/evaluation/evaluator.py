@@ -33,7 +33,7 @@ from arena.episodes.record import Episode
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.evaluation.records import GameResult, Slot
-from arena.evaluation.scoring import FinishedGame, measure_game
+from arena.evaluation.scoring import measure_game
 
 if TYPE_CHECKING:
     from arena.llm.service import LLMService
@@ -183,16 +183,9 @@ def sha256(path: Path) -> str:
 
 
 def _measure(setup: ExperimentSetup, slot: Slot, played: PlayedEpisode) -> GameResult:
-    episode = played.episode
-    finished = FinishedGame(
-        cached_game(setup.match.game),
-        episode.header.players,
-        episode.plies,
-        episode.outcome,
-        episode.turns,
-    )
+    game = cached_game(setup.match.game)
     scored = setup.scored is None or slot.number in setup.scored
-    result = measure_game(slot, finished, scored, played.seconds)
+    result = measure_game(slot, game, played.episode, scored, played.seconds)
     if played.replay is None:
         return result
     # The path is relative, so the folder of the experiment may be moved.

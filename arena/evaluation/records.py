@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import JsonValue
-
 from arena.core.assessment import WeightedSum
 
 Role = Literal["player", "baseline", "table"]
@@ -90,9 +88,3 @@ class Estimate:
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return its fields with six decimals; numbers that are not finite become null."""
-        ends = {"value": self.value, "low": self.low, "high": self.high}
-        numbers = {k: round(x, 6) if abs(x) < float("inf") else None for k, x in ends.items()}
-        return {**numbers, "n": self.n}

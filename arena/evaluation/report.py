@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import (
-    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     JsonValue,
     ValidationError,
     model_validator,
@@ -37,18 +35,28 @@ Number = Annotated[float | None, BeforeValidator(_finite)]
 """A finite number, or None where it is unknown."""
 
 
+FORMER_FIELDS = {
+    "clean": "no_fallback",
+    "clean_rating": "no_fallback_rating",
+    "clean_difference": "no_fallback_difference",
+    "gain": "variance_ratio",
+}
+"""Names of fields in reports of earlier versions, with their present names."""
+
+
 class ReportPart(BaseModel):
     """A part of a report. Null means the default; unknown fields are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, value: object) -> object:
+    def _present_fields(cls, value: object) -> object:
         if not isinstance(value, dict):
             return value
+        named = {FORMER_FIELDS.get(key, key): part for key, part in value.items()}
         nullable = {name for name, field in cls.model_fields.items() if field.default is None}
-        return {key: part for key, part in value.items() if part is not None or key in nullable}
+        return {name: part for name, part in named.items() if part is not None or name in nullable}
 
 
 class Interval(ReportPart):
@@ -147,9 +155,7 @@ class PlayerReport(ReportPart):
     wins: int | None = None
     win_rate: Interval = Interval()
     mean_return: Interval = Interval()
-    no_fallback: NoFallback = Field(
-        default=NoFallback(), validation_alias=AliasChoices("no_fallback", "clean")
-    )
+    no_fallback: NoFallback = NoFallback()
     measures: IntervalsByMeasure = {}
     series: dict[str, TurnSeries | list[CalibrationBin]] = {}
     calibration_error: Number = None
@@ -158,9 +164,7 @@ class PlayerReport(ReportPart):
     rating: Interval = Interval()
     """Elo points; tournaments only, as are the next two."""
     rank: Interval = Interval()
-    no_fallback_rating: Interval = Field(
-        default=Interval(), validation_alias=AliasChoices("no_fallback_rating", "clean_rating")
-    )
+    no_fallback_rating: Interval = Interval()
 
     @property
     def has_fallbacks(self) -> bool:
@@ -237,10 +241,7 @@ class PairedComparison(ReportPart):
     """Pairs of games that show this difference with 80 % power; None if no number does."""
     games_needed_unpaired: int | None = None
     """The same for games on independent deals, per player."""
-    no_fallback_difference: Interval = Field(
-        default=Interval(),
-        validation_alias=AliasChoices("no_fallback_difference", "clean_difference"),
-    )
+    no_fallback_difference: Interval = Interval()
     measures: IntervalsByMeasure = {}
 
 
@@ -250,9 +251,7 @@ class LuckAdjusted(ReportPart):
     estimate: Interval = Interval()
     plain: Interval = Interval()
     """Without the adjustment, by the same kind of interval."""
-    variance_ratio: Number = Field(
-        default=None, validation_alias=AliasChoices("variance_ratio", "gain")
-    )
+    variance_ratio: Number = None
     """Variance without over variance with the adjustment: 1.5 saves a third of the games."""
     possible_bias: Number = None
     valid: bool = True

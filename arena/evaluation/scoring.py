@@ -5,8 +5,7 @@ The measures that all games share are about models; a game adds its own (`Game.m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue, ValidationError
 
@@ -21,8 +20,7 @@ from arena.core.assessment import (
     sum_measurements,
 )
 from arena.core.game import Game
-from arena.core.outcome import Outcome
-from arena.core.ply import Ply
+from arena.episodes.record import Episode
 from arena.evaluation.records import LEGAL_RATE, GameResult, SeatResult, Slot
 
 MODEL_MEASURES = (
@@ -35,37 +33,26 @@ MODEL_MEASURES = (
 """Measures of seats that a model plays. `failure:CLASS` counts its other replies by class."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedGame:
-    """A finished game, played now or read from a replay."""
-
-    game: Game
-    players: Sequence[str]
-    plies: Sequence[Ply]
-    outcome: Outcome
-    turns: int
-
-
 def measure_game(
-    slot: Slot, finished: FinishedGame, scored: bool, seconds: float = 0.0
+    slot: Slot, game: Game, episode: Episode, scored: bool, seconds: float
 ) -> GameResult:
     """Return the result of one game; `scored` computes the exact posterior too, which is slow."""
     # By seat: the contributions of its decisions and of its assessments.
-    measurements: list[list[Measurements]] = [[] for _ in finished.players]
-    for ply in finished.plies:
+    players, outcome = episode.header.players, episode.outcome
+    measurements: list[list[Measurements]] = [[] for _ in players]
+    for ply in episode.plies:
         if ply.player != CHANCE:
             measurements[ply.player].append(_of_replies(ply.decision.details))
-    assessor = finished.game.assessor() if scored else None
+    assessor = game.assessor() if scored else None
     if assessor is not None:
-        for assessment in assessments(assessor, finished):
+        for assessment in assessments(assessor, episode):
             measurements[assessment.player].append(assessment.measurements)
-    outcome = finished.outcome
     return GameResult(
         slot=slot,
         status=outcome.status,
         reason=outcome.reason,
-        turns=finished.turns,
-        decisions=sum(ply.player != CHANCE for ply in finished.plies),
+        turns=episode.turns,
+        decisions=episode.decisions,
         seconds=seconds,
         seats=tuple(
             SeatResult(
@@ -74,23 +61,22 @@ def measure_game(
                 # A draw has no winner, so all its seats count as not won.
                 won=outcome.winner == seat,
                 fallbacks=sum(
-                    ply.player == seat and ply.decision.failure is not None
-                    for ply in finished.plies
+                    ply.player == seat and ply.decision.failure is not None for ply in episode.plies
                 ),
                 measurements=_per_game(sum_measurements(measurements[seat])),
             )
-            for seat, player in enumerate(finished.players)
+            for seat, player in enumerate(players)
         ),
         scored=assessor is not None,
     )
 
 
-def assessments(assessor: Assessor, finished: FinishedGame) -> Iterator[Assessment]:
+def assessments(assessor: Assessor, episode: Episode) -> Iterator[Assessment]:
     """Yield all assessments of a game, in the order in which the assessor makes them."""
-    for ply in finished.plies:
+    for ply in episode.plies:
         yield from assessor.ply(ply)
     # Last, because some assessments judge what did not happen until the end.
-    yield from assessor.end(finished.outcome)
+    yield from assessor.end(episode.outcome)
 
 
 MAX_AMOUNT = 1e12

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +29,15 @@ from arena.evaluation.statistics.samples import Sample
 CALIBRATION_BINS = 10
 
 
-def report_head(
+def make_report(
     kind: Literal["tournament", "eval", "analysis"],
     game: Game,
     games: int,
     scored: int,
     samples: Sequence[Sample],
+    **parts: Any,
 ) -> Report:
-    """Return the fields that all kinds of reports have, with one player for each sample."""
+    """Return a report with one player for each sample; `parts` are those of its kind."""
     names = {name for sample in samples for name in sample.names}
     return Report(
         kind=kind,
@@ -47,6 +48,7 @@ def report_head(
         measures=measures_of(game, names),
         notes=[note for sample in samples for note in _notes(sample)],
         players=[player_report(sample, game) for sample in samples],
+        **parts,
     )
 
 

@@ -15,14 +15,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from collections.abc import Set as AbstractSet
 from dataclasses import fields
 from operator import attrgetter
-from types import (
-    BuiltinMethodType,
-    CellType,
-    FunctionType,
-    GeneratorType,
-    MethodType,
-    ModuleType,
-)
+from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np

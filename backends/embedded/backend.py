@@ -5,32 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from arena.core.errors import BackendError, UsageError
 from arena.llm.backend import Choice, Completion, Request, Token, Usage
 from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams
 
-_shared_samplers: dict[Path, _SharedSampler] = {}
-
-
-@dataclass(slots=True)
-class _SharedSampler:
-    """One sampler per checkpoint, shared by all its backends; the last one closes it."""
-
-    sampler: Sampler
-    users: int = 0
-
-
-@dataclass(slots=True)
-class _PartialChoice:
-    """One choice of a completion while its tokens arrive."""
-
-    tokens: list[GeneratedToken] = field(default_factory=list)
-    seconds_to_first_token: float = 0.0
+_shared_samplers: dict[Path, Sampler] = {}
+"""One sampler per checkpoint, shared by all its backends; the last one closes it."""
+_users: Counter[Path] = Counter()
+"""Open backends of each shared sampler."""
 
 
 class SamplerBackend:
@@ -62,55 +49,45 @@ class SamplerBackend:
         adapter, version = self._adapter(), self._version()
         prompt = self.sampler.encode(request.messages)
         try:
-            choices = await self._choices(prompt, _sampling_params(request), started, adapter)
-        except UsageError as error:
-            raise BackendError(str(error), "bad_request") from None
+            async with asyncio.TaskGroup() as group:  # If one choice fails, cancels the others.
+                tasks = [
+                    group.create_task(self._generate(prompt, params, adapter))
+                    for params in _sampling_params(request)
+                ]
+        except ExceptionGroup as errors:
+            # All choices have the same request, so the first error explains all.
+            error = errors.exceptions[0]
+            is_usage = isinstance(error, UsageError)
+            raise (BackendError(str(error), "bad_request") if is_usage else error) from None
+        answers = [task.result() for task in tasks]
         return Completion(
-            choices=tuple(_choice(choice, request.logprobs) for choice in choices),
+            choices=tuple(_choice(tokens, request.logprobs) for tokens, _ in answers),
             model=self.model,
             usage=Usage(
                 prompt_tokens=len(prompt),
-                completion_tokens=sum(len(choice.tokens) for choice in choices),
+                completion_tokens=sum(len(tokens) for tokens, _ in answers),
                 # The other choices find the prompt of the first one in the cache.
-                cached_tokens=choices[0].tokens[0].cached_tokens,
+                cached_tokens=answers[0][0][0].cached_tokens,
             ),
             cost=0.0,  # Computed on this machine.
             policy_version=version,
             prompt_token_ids=tuple(prompt),
             seconds=time.perf_counter() - started,
-            seconds_to_first_token=min(choice.seconds_to_first_token for choice in choices),
+            seconds_to_first_token=min(first for _, first in answers) - started,
         )
 
-    async def _choices(
-        self,
-        prompt: Sequence[int],
-        params: Sequence[SamplingParams],
-        started: float,
-        adapter: str | None,
-    ) -> list[_PartialChoice]:
-        """Generate all choices concurrently; if one fails, cancel the others."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(self._generate(prompt, one, started, adapter))
-                    for one in params
-                ]
-        except ExceptionGroup as errors:
-            # All choices have the same request, so the first error explains all.
-            raise errors.exceptions[0] from None
-        return [task.result() for task in tasks]
-
     async def _generate(
-        self, prompt: Sequence[int], params: SamplingParams, started: float, adapter: str | None
-    ) -> _PartialChoice:
-        choice = _PartialChoice()
+        self, prompt: Sequence[int], params: SamplingParams, adapter: str | None
+    ) -> tuple[list[GeneratedToken], float]:
+        """Return the tokens of one choice, and the time at which the first one arrived."""
+        tokens: list[GeneratedToken] = []
+        first = 0.0
         # Closing the stream cancels the request in the sampler, also after an exception.
         async with aclosing(self.sampler.generate(prompt, params, adapter)) as stream:
             async for token in stream:
-                if not choice.tokens:
-                    choice.seconds_to_first_token = time.perf_counter() - started
-                choice.tokens.append(token)
-        return choice
+                first = first or time.perf_counter()
+                tokens.append(token)
+        return tokens, first
 
     async def close(self) -> None:
         """Do nothing: the sampler belongs to the caller."""
@@ -123,21 +100,19 @@ class EmbeddedBackend(SamplerBackend):
         self._folder = folder
         # Loading costs seconds and memory, and one sampler batches the requests of all seats.
         if folder not in _shared_samplers:
-            _shared_samplers[folder] = _SharedSampler(Sampler(folder))
-        _shared_samplers[folder].users += 1
+            _shared_samplers[folder] = Sampler(folder)
+        _users[folder] += 1
         self._closed = False
-        super().__init__(_shared_samplers[folder].sampler)
+        super().__init__(_shared_samplers[folder])
 
     async def close(self) -> None:
         """Release the sampler; its last user closes it."""
         if self._closed:
             return  # A second call must not release the share of another backend.
         self._closed = True
-        shared = _shared_samplers[self._folder]
-        shared.users -= 1
-        if shared.users == 0:
-            del _shared_samplers[self._folder]
-            await shared.sampler.close()
+        _users[self._folder] -= 1
+        if _users[self._folder] == 0:
+            await _shared_samplers.pop(self._folder).close()
 
 
 def _sampling_params(request: Request) -> list[SamplingParams]:
@@ -169,12 +144,11 @@ def _choice_seed(seed: int | None, number: int) -> int | None:
     return random.Random(f"{seed}/{number}").getrandbits(63)
 
 
-def _choice(choice: _PartialChoice, logprobs: bool) -> Choice:
-    tokens = tuple(
-        Token(token.id, token.text, token.logprob, token.sampled_logprob) for token in choice.tokens
-    )
+def _choice(tokens: Sequence[GeneratedToken], logprobs: bool) -> Choice:
     return Choice(
-        text="".join(token.text for token in choice.tokens),
-        finish_reason=choice.tokens[-1].finish_reason or "unknown",
-        tokens=tokens if logprobs else (),
+        text="".join(token.text for token in tokens),
+        finish_reason=tokens[-1].finish_reason or "unknown",
+        tokens=tuple(Token(t.id, t.text, t.logprob, t.sampled_logprob) for t in tokens)
+        if logprobs
+        else (),
     )

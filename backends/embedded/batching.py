@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,18 +18,18 @@ from numpy.typing import NDArray
 from arena.core.errors import BackendError
 from backends.embedded.cache import PrefixCache
 from backends.embedded.model import InferenceModel
-from backends.embedded.scheduler import ScheduledSequence, balance_load, schedule_step
-from backends.embedded.sequence import SamplerStats, SequenceState
+from backends.embedded.scheduler import (
+    SamplerStats,
+    ScheduledSequence,
+    SequenceState,
+    balance_load,
+    schedule_step,
+)
 from backends.embedded.token_sampling import FloatArray, GeneratedToken, TopLogprob, sample_token
 from backends.embedded.tokens import ChatTokenizer
 
-
-@dataclass(frozen=True, slots=True)
-class NewToken:
-    """A token, with the sequence that waits for it."""
-
-    sequence: SequenceState
-    token: GeneratedToken
+NewToken = tuple[SequenceState, GeneratedToken]
+"""A token, with the sequence that waits for it."""
 
 
 class Batcher:
@@ -158,10 +157,8 @@ class Batcher:
         for sequence in [sequence for sequence in self._running if sequence.finished]:
             self._remove(sequence)
         # One call per event loop and step: waking a loop costs more than delivering a token.
-        for loop in {item.sequence.loop for item in new_tokens}:
-            _call_in_loop(
-                loop, _deliver, [item for item in new_tokens if item.sequence.loop is loop]
-            )
+        for loop in {sequence.loop for sequence, _ in new_tokens}:
+            _call_in_loop(loop, _deliver, [item for item in new_tokens if item[0].loop is loop])
 
     def _compute(self, items: Sequence[ScheduledSequence]) -> list[NewToken]:
         """Compute the sequences of one thread and sample their next tokens."""
@@ -186,7 +183,7 @@ class Batcher:
             for item in group:
                 if item.chunks[-1].needs_logits:
                     token = self._sample(item.sequence, next(rows))
-                    new_tokens.append(NewToken(item.sequence, token))
+                    new_tokens.append((item.sequence, token))
         return new_tokens
 
     def _record_progress(self, item: ScheduledSequence) -> None:
@@ -239,8 +236,8 @@ def _stopped_error() -> BackendError:
 
 
 def _deliver(new_tokens: Sequence[NewToken]) -> None:
-    for item in new_tokens:
-        item.sequence.put(item.token)
+    for sequence, token in new_tokens:
+        sequence.put(token)
 
 
 def _call_in_loop(

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from arena.core.errors import MissingDependency, UsageError
+from arena.core.errors import UsageError
+from arena.plugins.extras import require
 from backends.embedded.token_sampling import SamplingParams, TokenIds
 
 MAX_CACHED_TRIES = 1024
@@ -29,7 +30,7 @@ class TrieNode:
     """Node of a trie of token sequences."""
 
     children: dict[int, TrieNode] = field(default_factory=dict)
-    allowed: TokenIds | None = None
+    allowed: TokenIds | None = None  # The keys of `children`, ascending; computed at first use.
 
 
 class ChoiceConstraint:
@@ -95,11 +96,9 @@ class ConstraintFactory:
         if params.guided_choice:  # Without a grammar engine.
             return ChoiceConstraint(self._trie(params.guided_choice))
         if params.guided_regex:
-            return self._grammar(lambda matcher: matcher.grammar_from_regex(params.guided_regex))
+            return self._grammar(lambda llg: llg.grammar_from_regex(params.guided_regex))
         if params.guided_json is not None:
-            return self._grammar(
-                lambda matcher: matcher.grammar_from_json_schema(params.guided_json)
-            )
+            return self._grammar(lambda llg: llg.grammar_from_json_schema(params.guided_json))
         return None
 
     def _trie(self, choices: tuple[str, ...]) -> TrieNode:
@@ -116,13 +115,10 @@ class ConstraintFactory:
         return trie
 
     def _grammar(self, make_grammar: Callable[[Any], str]) -> TokenConstraint:
-        try:
-            import llguidance
-            import llguidance.hf
-        except ImportError:
-            raise MissingDependency(
-                "guided_regex and guided_json need llguidance: pip install 'arena-games[embedded]'"
-            ) from None
+        require("an answer that follows guided_regex or guided_json", ("llguidance",), "embedded")
+        import llguidance
+        import llguidance.hf
+
         if self._grammar_tokenizer is None:  # Built at first use.
             self._grammar_tokenizer = llguidance.hf.from_tokenizer(
                 self._tokenizer, n_vocab=self._vocabulary, eos_token=self._end_id

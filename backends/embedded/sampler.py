@@ -22,7 +22,7 @@ from backends.embedded.batching import Batcher
 from backends.embedded.cache import HashedPrompt
 from backends.embedded.constrained_decoding import ConstraintFactory
 from backends.embedded.model import InferenceModel
-from backends.embedded.sequence import SamplerStats, SequenceState
+from backends.embedded.scheduler import SamplerStats, SequenceState
 from backends.embedded.token_sampling import GeneratedToken, SamplingParams, TopLogprob
 from backends.embedded.tokens import ChatTokenizer
 from backends.embedded.weights import (

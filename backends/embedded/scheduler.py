@@ -1,15 +1,79 @@
-"""Scheduling: the tokens that one step of continuous batching computes, and on which thread."""
+"""The requests of a sampler, and scheduling.
+
+Scheduling selects the tokens that one step of continuous batching computes, and their thread.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
+from arena.core.errors import BackendError
+from backends.embedded.cache import CacheRegion, HashedPrompt
+from backends.embedded.constrained_decoding import TokenConstraint
 from backends.embedded.model import BLOCK_SIZE, Chunk
-from backends.embedded.sequence import SequenceState
+from backends.embedded.token_sampling import GeneratedToken, SamplingParams
+from backends.embedded.tokens import IncrementalDetokenizer
 
 PREFILL_TOKENS = 256
 """Prompt tokens per step and thread; the limit keeps answers in progress from waiting."""
+
+
+@dataclass(slots=True)
+class SamplerStats:
+    """Totals since the start, and the current numbers of running and waiting requests."""
+
+    requests: int = 0
+    running: int = 0
+    waiting: int = 0
+    prompt_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    generated_tokens: int = 0
+    steps: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class SequenceState:
+    """One request: its prompt and parameters, its progress, and the queue for its tokens.
+
+    The event loop creates it, reads tokens with `next_token` and sets `cancelled`. All other
+    fields belong to the sampler's thread.
+    """
+
+    prompt: HashedPrompt
+    params: SamplingParams
+    constraint: TokenConstraint | None
+    detokenizer: IncrementalDetokenizer
+    loop: asyncio.AbstractEventLoop
+    cancelled: bool = False
+    region: CacheRegion | None = None
+    cached_tokens: int = 0
+    """Prompt tokens that were in the cache."""
+    computed_tokens: int = 0
+    """Tokens whose keys and values are in the region."""
+    output_ids: list[int] = field(default_factory=list)
+    finished: bool = False
+    _random: Callable[[], float] | None = None
+    _tokens: asyncio.Queue[GeneratedToken | BackendError] = field(default_factory=asyncio.Queue)
+
+    def uniform(self) -> float:
+        """Return the next random number of this request, uniform in [0, 1)."""
+        # Created at first use, in the order of the tokens: independent of the batch.
+        if self._random is None:
+            self._random = self.params.make_rng().random
+        return self._random()
+
+    async def next_token(self) -> GeneratedToken:
+        """Wait for the next token. Raises BackendError if the sampler stops."""
+        item = await self._tokens.get()
+        if isinstance(item, BackendError):
+            raise item
+        return item
+
+    def put(self, item: GeneratedToken | BackendError) -> None:
+        """Deliver a token or an error; call it in the event loop only."""
+        self._tokens.put_nowait(item)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -17,23 +26,46 @@ from arena.core.errors import UsageError
 StateDict = Mapping[str, Tensor]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelShape:
-    """Hyperparameters of a Qwen3 model that the forward pass needs."""
+def _rope_alias(name: str, *others: str) -> AliasChoices:
+    # transformers 5 renamed `rope_scaling` to `rope_parameters`.
+    groups = ("rope_parameters", "rope_scaling")
+    return AliasChoices(*(AliasPath(group, name) for group in groups), *others)
 
-    layers: int
-    width: int
-    heads: int
-    kv_heads: int
+
+class ModelShape(BaseModel):
+    """Hyperparameters of a Qwen3 model that the forward pass needs, read from config.json.
+
+    The aliases are the names of transformers.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    layers: int = Field(validation_alias="num_hidden_layers")
+    width: int = Field(validation_alias="hidden_size")
+    heads: int = Field(validation_alias="num_attention_heads")
+    kv_heads: int = Field(validation_alias="num_key_value_heads")
     head_dim: int
-    vocabulary: int
-    context: int
-    epsilon: float
+    vocabulary: int = Field(validation_alias="vocab_size")
+    context: int = Field(validation_alias="max_position_embeddings")
+    epsilon: float = Field(validation_alias="rms_norm_eps")
     """Of RMSNorm."""
-    theta: float
+    theta: float = Field(10_000.0, validation_alias=_rope_alias("rope_theta", "rope_theta"))
     """Base of the RoPE frequencies."""
-    tied: bool
+    rope_type: str = Field("default", validation_alias=_rope_alias("rope_type"))
+    tied: bool = Field(False, validation_alias="tie_word_embeddings")
     """The output head is the embedding matrix."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, config: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Treat null as absent, and derive the width of a head that is not given."""
+        given: dict[str, JsonValue] = {
+            name: value for name, value in config.items() if value is not None
+        }
+        width, heads = given.get("hidden_size"), given.get("num_attention_heads")
+        if isinstance(width, int) and isinstance(heads, int) and heads > 0:
+            given.setdefault("head_dim", width // heads)
+        return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +91,6 @@ class ModelWeights:
     layers: tuple[LayerWeights, ...]
 
 
-class _RopeConfig(BaseModel):
-    rope_type: str = "default"
-    rope_theta: float | None = None
-
-
-class _ModelConfig(BaseModel):
-    """Fields of config.json, under the names of transformers."""
-
-    num_hidden_layers: int
-    hidden_size: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int | None = None
-    vocab_size: int
-    max_position_embeddings: int
-    rms_norm_eps: float
-    rope_theta: float | None = None
-    rope_parameters: _RopeConfig | None = None  # The name in transformers 5.
-    rope_scaling: _RopeConfig | None = None
-    tie_word_embeddings: bool = False
-
-
 def read_model_config(folder: Path) -> dict[str, JsonValue]:
     """Return the checkpoint's config.json. Raises UsageError unless it describes a Qwen3 model."""
     try:
@@ -98,26 +108,14 @@ def read_model_config(folder: Path) -> dict[str, JsonValue]:
 def parse_shape(config: Mapping[str, JsonValue]) -> ModelShape:
     """Return the hyperparameters in a config.json. Raises UsageError."""
     try:
-        fields = _ModelConfig.model_validate(config)
+        shape = ModelShape.model_validate(config)
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
         raise UsageError(f"config.json: {place}: {fault['msg']}") from None
-    rope = fields.rope_parameters or fields.rope_scaling or _RopeConfig()
-    if rope.rope_type != "default":
-        raise UsageError(f"rope_type={rope.rope_type!r}: only the default RoPE is supported")
-    return ModelShape(
-        layers=fields.num_hidden_layers,
-        width=fields.hidden_size,
-        heads=fields.num_attention_heads,
-        kv_heads=fields.num_key_value_heads,
-        head_dim=fields.head_dim or fields.hidden_size // fields.num_attention_heads,
-        vocabulary=fields.vocab_size,
-        context=fields.max_position_embeddings,
-        epsilon=fields.rms_norm_eps,
-        theta=rope.rope_theta or fields.rope_theta or 10_000.0,
-        tied=fields.tie_word_embeddings,
-    )
+    if shape.rope_type != "default":
+        raise UsageError(f"rope_type={shape.rope_type!r}: only the default RoPE is supported")
+    return shape
 
 
 def read_state_dict(folder: Path) -> dict[str, Tensor]:

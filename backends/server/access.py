@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,6 +13,8 @@ from pydantic import JsonValue, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
+
+from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -33,8 +35,8 @@ _ERROR_TYPES = {
 }
 
 
-class ApiError(Exception):
-    """A request that is refused; `str(error)` is the message for the client.
+class ApiError(HTTPException):
+    """A request that is refused, with OpenAI's format of errors.
 
     Args:
         status: HTTP status code.
@@ -53,33 +55,30 @@ class ApiError(Exception):
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.param = param
-        self.code = code
-        self.headers = headers
-
-    @property
-    def body(self) -> dict[str, JsonValue]:
-        """Return the error in OpenAI's format."""
-        default_type = "invalid_request_error" if self.status < 500 else "server_error"
-        return {
+        super().__init__(status, message, headers)
+        default_type = "invalid_request_error" if status < 500 else "server_error"
+        self.body: dict[str, JsonValue] = {
             "error": {
-                "message": str(self),
-                "type": _ERROR_TYPES.get(self.status, default_type),
-                "param": self.param,
-                "code": self.code,
+                "message": message,
+                "type": _ERROR_TYPES.get(status, default_type),
+                "param": param,
+                "code": code,
             }
         }
 
     @property
     def response(self) -> Response:
-        return JSONResponse(self.body, self.status, self.headers)
+        return JSONResponse(self.body, self.status_code, self.headers)
 
 
 def invalid_value(param: str, message: str) -> ApiError:
     """Return the error for a field whose value cannot be used."""
     return ApiError(400, message, param=param, code="invalid_value")
+
+
+def unknown_model(name: str) -> ApiError:
+    message = f"The model `{name}` does not exist."
+    return ApiError(404, message, param="model", code="model_not_found")
 
 
 def validation_error(error: ValidationError) -> ApiError:
@@ -89,19 +88,34 @@ def validation_error(error: ValidationError) -> ApiError:
         return ApiError(400, f"the body is not JSON: {fault['msg']}", code="invalid_json")
     param = ".".join(map(str, fault["loc"])) or None
     reason = fault["msg"].removeprefix("Value error, ")
-    message = f"{param}: {reason}" if param else reason
-    return ApiError(400, message, param=param, code="invalid_value")
+    return ApiError(
+        400, f"{param}: {reason}" if param else reason, param=param, code="invalid_value"
+    )
 
 
-async def handle_api_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, ApiError)
-    return error.response
+def to_api_error(error: Exception) -> ApiError:
+    """Return the response for an error of starlette or the sampler; raise all others again."""
+    match error:
+        case ApiError():
+            return error
+        case HTTPException():  # Unknown routes and wrong methods.
+            return ApiError(error.status_code, error.detail, headers=error.headers)
+        case ContextOverflow():  # Before BackendError, its base class.
+            return ApiError(400, str(error), param="messages", code="context_length_exceeded")
+        case UsageError():
+            return ApiError(400, str(error), code="invalid_value")
+        case MissingDependency():
+            return ApiError(501, str(error))
+        case BackendError():
+            # The queue is full, or the sampler is being closed.
+            status, code = (429, "queue_full") if error.cause == "rate_limit" else (503, None)
+            headers = {"Retry-After": RETRY_AFTER}
+            return ApiError(status, str(error), code=code, headers=headers)
+    raise error
 
 
-async def handle_http_error(_request: Request, error: Exception) -> Response:
-    """Answer the errors that starlette raises: unknown routes and wrong methods."""
-    assert isinstance(error, HTTPException)
-    return ApiError(error.status_code, error.detail, headers=error.headers).response
+async def handle_error(_request: Request, error: Exception) -> Response:
+    return to_api_error(error).response
 
 
 async def handle_internal_error(_request: Request, _error: Exception) -> Response:
@@ -124,36 +138,34 @@ class AccessControl:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self.app
         if scope["type"] == "http":
-            error = next(self._errors(Request(scope)), None)
-            app = error.response if error else app
+            try:
+                self._check(Request(scope))
+            except ApiError as error:
+                app = error.response
         await app(scope, receive, send)
 
-    def _errors(self, request: Request) -> Iterator[ApiError]:
+    def _check(self, request: Request) -> None:
         host = request.headers.get("host", "").lower()
         if self.key is None and not is_loopback_host(host):
-            yield ApiError(
-                403, f"Host {host!r}: without an API key only loopback names are allowed"
-            )
+            message = f"Host {host!r}: without an API key only loopback names are allowed"
+            raise ApiError(403, message)
         origin = request.headers.get("origin")
         if origin is not None and not is_own_origin(origin, host):
-            yield ApiError(403, "requests from other web pages are not allowed")
+            raise ApiError(403, "requests from other web pages are not allowed")
         if self.key is not None and request.url.path not in OPEN_ROUTES:
-            yield from self._key_errors(request, self.key.get_secret_value())
+            scheme, _, token = request.headers.get("authorization", "").partition(" ")
+            key = self.key.get_secret_value().encode()
+            # Comparison in constant time: the duration must not depend on the matching characters.
+            is_equal = secrets.compare_digest(token.strip().encode("latin-1"), key)
+            if scheme.lower() != "bearer" or not is_equal:
+                message = "send the API key of the server: 'Authorization: Bearer KEY'"
+                headers = {"WWW-Authenticate": "Bearer"}
+                raise ApiError(401, message, code="invalid_api_key", headers=headers)
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         # A web page can send a form or plain text to a foreign server without asking it first
         # (CORS preflight), but not application/json.
         if request.method == "POST" and content_type != "application/json":
-            yield ApiError(415, f"Content-Type {content_type!r}: send application/json")
-
-    @staticmethod
-    def _key_errors(request: Request, key: str) -> Iterator[ApiError]:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        # Comparison in constant time: the duration must not depend on the matching characters.
-        is_equal = secrets.compare_digest(token.strip().encode("latin-1"), key.encode())
-        if scheme.lower() != "bearer" or not is_equal:
-            message = "send the API key of the server: 'Authorization: Bearer KEY'"
-            headers = {"WWW-Authenticate": "Bearer"}
-            yield ApiError(401, message, code="invalid_api_key", headers=headers)
+            raise ApiError(415, f"Content-Type {content_type!r}: send application/json")
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -180,20 +192,16 @@ async def read_body(request: Request, limit: int) -> bytes:
     return bytes(body)
 
 
-def is_loopback_name(name: str) -> bool:
-    """Check whether a host name refers to this machine, without a DNS query."""
+def is_loopback_host(header: str) -> bool:
+    """Check without a DNS query if a Host header, with or without a port, is this machine's."""
+    try:
+        name = urlsplit(f"//{header.lower()}").hostname or ""
+    except ValueError:  # For example, brackets that do not match.
+        return False
     try:
         return ip_address(name).is_loopback
     except ValueError:
         return name == "localhost" or name.endswith(".localhost")
-
-
-def is_loopback_host(header: str) -> bool:
-    """Check whether a Host header, with or without a port, refers to this machine."""
-    try:
-        return is_loopback_name(urlsplit(f"//{header.lower()}").hostname or "")
-    except ValueError:  # For example, brackets that do not match.
-        return False
 
 
 def is_own_origin(origin: str, host: str) -> bool:

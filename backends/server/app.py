@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from arena.core.errors import ArenaError
 from backends.server.access import (
     AccessControl,
-    ApiError,
-    handle_api_error,
-    handle_http_error,
+    handle_error,
     handle_internal_error,
     read_body,
 )
-from backends.server.adapters import AdapterLoader
 from backends.server.completions import CompletionEndpoints
-from backends.server.generation import ClientDisconnected
 from backends.server.metrics import MetricsMiddleware, ServerMetrics
+from backends.server.models import ModelEndpoints
 from backends.server.schemas import (
     AnyBody,
     ChatBody,
@@ -38,77 +33,66 @@ from backends.server.schemas import (
 from backends.server.uvicorn_server import ShutdownResponder
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue, SecretStr
+    from pathlib import Path
+
+    from pydantic import SecretStr
     from starlette.types import ASGIApp
 
     from backends.embedded.sampler import Sampler
 
 
-@dataclass(frozen=True, slots=True)
-class AppOptions:
-    """Options of the application."""
+def make_app(
+    sampler: Sampler,
+    *,
+    key: SecretStr | None = None,
+    lora_root: Path | None = None,
+    max_body_bytes: int = 2_000_000,
+    tokens_as_ids: bool = False,
+) -> ASGIApp:
+    """Return the application for one sampler, for uvicorn or for httpx's ASGI transport.
 
-    key: SecretStr | None = None
-    """API key that clients must send."""
-    lora_root: Path | None = None
-    """Folder below which clients may load adapters."""
-    max_body_bytes: int = 2_000_000
-    tokens_as_ids: bool = False
-    """Represent tokens as "token_id:123" unless a request chooses."""
-
-
-def make_app(sampler: Sampler, options: AppOptions) -> ASGIApp:
-    """Return the application for one sampler, for uvicorn or for httpx's ASGI transport."""
+    Args:
+        sampler: The sampler; the caller closes it.
+        key: API key that clients must send.
+        lora_root: Folder below which clients may load adapters.
+        max_body_bytes: Longest body of a request.
+        tokens_as_ids: Represent tokens as "token_id:123" unless a request chooses.
+    """
     metrics = ServerMetrics(sampler.stats)
-    completions = CompletionEndpoints(sampler, metrics, options.tokens_as_ids)
-    adapters = AdapterLoader(sampler, options.lora_root)
-    created = int(time.time())
-
-    async def load_adapter(_request: Request, body: LoadAdapterBody) -> Response:
-        return PlainTextResponse(await adapters.load(body))
-
-    async def unload_adapter(_request: Request, body: UnloadAdapterBody) -> Response:
-        return PlainTextResponse(await adapters.unload(body.lora_name))
+    completions = CompletionEndpoints(sampler, metrics, tokens_as_ids)
+    models = ModelEndpoints(sampler, lora_root)
 
     async def health(_request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def metrics_page(_request: Request) -> Response:
-        return metrics.page
+    async def client_disconnected(_request: Request, _error: Exception) -> Response:
+        return Response(status_code=499)  # For the metrics; the client does not read it.
 
-    async def list_models(_request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": model_cards(sampler, created)})
-
-    async def show_model(request: Request) -> Response:
-        name = request.path_params["name"]
-        for card in model_cards(sampler, created):
-            if card["id"] == name:
-                return JSONResponse(card)
-        message = f"The model `{name}` does not exist."
-        raise ApiError(404, message, param="model", code="model_not_found")
-
-    limit = options.max_body_bytes
+    limit = max_body_bytes
     routes = [
         _post_route("/v1/chat/completions", ChatBody, completions.chat, limit),
         _post_route("/v1/completions", TextBody, completions.text, limit),
-        _post_route("/v1/load_lora_adapter", LoadAdapterBody, load_adapter, limit),
-        _post_route("/v1/unload_lora_adapter", UnloadAdapterBody, unload_adapter, limit),
+        _post_route("/v1/load_lora_adapter", LoadAdapterBody, models.load_adapter, limit),
+        _post_route(
+            "/v1/unload_lora_adapter", UnloadAdapterBody, models.unload_adapter, max_body_bytes
+        ),
         _post_route("/llm_request", LegacyBody, completions.legacy, limit),
-        Route("/v1/models", list_models),
-        Route("/v1/models/{name:path}", show_model),
+        Route("/v1/models", models.list_models),
+        Route("/v1/models/{name:path}", models.show_model),
         Route("/health", health),
-        Route("/metrics", metrics_page),
+        Route("/metrics", metrics.page),
     ]
     app = Starlette(
         routes=routes,
         exception_handlers={
-            ApiError: handle_api_error,
-            HTTPException: handle_http_error,
+            HTTPException: handle_error,
+            ArenaError: handle_error,
+            ClientDisconnect: client_disconnected,
             Exception: handle_internal_error,
         },
     )
     # Metrics are outermost, so that they count refused requests too.
-    guarded = ShutdownResponder(AccessControl(app, options.key))
+    guarded = ShutdownResponder(AccessControl(app, key))
     return MetricsMiddleware(guarded, metrics, {route.path for route in routes})
 
 
@@ -121,17 +105,8 @@ def _post_route(
     """Return a POST route that reads and checks its body before it calls the endpoint."""
 
     async def handle(request: Request) -> Response:
-        body = parse_body(body_type, await read_body(request, max_body_bytes))
-        try:
-            return await endpoint(request, body)
-        except ClientDisconnected:
-            return Response(status_code=499)  # For the metrics; the client does not read it.
+        return await endpoint(
+            request, parse_body(body_type, await read_body(request, max_body_bytes))
+        )
 
     return Route(path, handle, methods=["POST"])
-
-
-def model_cards(sampler: Sampler, created: int) -> list[dict[str, JsonValue]]:
-    """Return the base model and its adapters, in vLLM's format of `/v1/models`."""
-    card: dict[str, JsonValue] = {"object": "model", "created": created, "owned_by": "arena"}
-    base = card | {"id": sampler.name, "parent": None, "max_model_len": sampler.context_length}
-    return [base, *(card | {"id": name, "parent": sampler.name} for name in sampler.adapters)]

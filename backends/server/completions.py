@@ -16,18 +16,21 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from arena.core.errors import ArenaError
 from backends.embedded.sampler import SamplingParams
-from backends.server.access import ApiError, invalid_value
+from backends.server.access import ApiError, invalid_value, to_api_error, unknown_model
 from backends.server.generation import (
     ChoiceRequest,
     ChoiceToken,
     GenerationJob,
     cancel_on_disconnect,
     collect_choices,
-    read_until_all_started,
     stream_tokens,
-    to_api_error,
 )
-from backends.server.responses import ChatFormatter, ResponseBuilder, TextFormatter, join_text
+from backends.server.responses import (
+    ChatResponseBuilder,
+    ResponseBuilder,
+    TextResponseBuilder,
+    join_text,
+)
 from backends.server.schemas import MAX_CHOICES, ChatBody, LegacyBody, SamplingBody, TextBody
 
 if TYPE_CHECKING:
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from arena.llm.backend import Message
     from backends.embedded.sampler import GeneratedToken, Sampler
     from backends.server.metrics import ServerMetrics
-    from backends.server.responses import TokenText
 
 LONG_TEXT = 20_000
 """Characters; a text of this length is tokenized within a few milliseconds."""
@@ -61,11 +63,7 @@ class CompletionEndpoints:
         # OpenAI's newer name has priority.
         max_tokens = body.max_completion_tokens or body.max_tokens
         choices = self._choices(body, prompt, max_tokens, body.top_logprobs)
-        formatter = ChatFormatter(self._token_text(body), body.logprobs, body.return_token_ids)
-        job = self._job(body.model, choices, body.n)
-        return await self._respond(
-            request, body, ResponseBuilder(formatter, job, body.return_token_ids)
-        )
+        return await self._respond(request, body, ChatResponseBuilder, choices, body.logprobs)
 
     async def text(self, request: Request, body: TextBody) -> Response:
         """Answer `/v1/completions`."""
@@ -78,13 +76,8 @@ class CompletionEndpoints:
             for prompt in prompts
             for choice in self._choices(body, prompt, body.max_tokens, body.logprobs or 0)
         ]
-        formatter = TextFormatter(
-            self._token_text(body), body.logprobs is not None, body.return_token_ids
-        )
-        job = self._job(body.model, choices, body.n)
-        return await self._respond(
-            request, body, ResponseBuilder(formatter, job, body.return_token_ids)
-        )
+        has_logprobs = body.logprobs is not None
+        return await self._respond(request, body, TextResponseBuilder, choices, has_logprobs)
 
     async def legacy(self, request: Request, body: LegacyBody) -> Response:
         """Answer `/llm_request` with one text."""
@@ -102,8 +95,7 @@ class CompletionEndpoints:
         """Return the job for a model or adapter. Raises ApiError if it is not served."""
         name = model or self.sampler.name
         if name != self.sampler.name and name not in self.sampler.adapters:
-            message = f"The model `{name}` does not exist."
-            raise ApiError(404, message, param="model", code="model_not_found")
+            raise unknown_model(name)
         adapter = None if name == self.sampler.name else name
         return GenerationJob(name, adapter, tuple(choices), per_prompt)
 
@@ -171,72 +163,54 @@ class CompletionEndpoints:
         async with self.tokenizing:
             return await asyncio.to_thread(encode)
 
-    def _token_text(self, body: SamplingBody) -> TokenText:
-        as_ids = body.return_tokens_as_token_ids
-        if self.tokens_as_ids if as_ids is None else as_ids:
-            return "token_id:{}".format
-        return self.sampler.chat_tokenizer.token_text
-
     async def _generate(self, request: Request, job: GenerationJob) -> list[list[GeneratedToken]]:
-        """Return all tokens of each choice. Raises ApiError, ClientDisconnected."""
-        stream = stream_tokens(self.sampler, job, self.metrics)
-        try:
-            async with aclosing(stream):
-                return await cancel_on_disconnect(
-                    request, collect_choices(stream, len(job.choices))
-                )
-        except ArenaError as error:
-            raise to_api_error(error) from error
+        """Return all tokens of each choice. Raises ArenaError, ClientDisconnect."""
+        async with aclosing(stream_tokens(self.sampler, job, self.metrics)) as stream:
+            return await cancel_on_disconnect(request, collect_choices(stream, len(job.choices)))
 
     async def _respond(
-        self, request: Request, body: SamplingBody, builder: ResponseBuilder
+        self,
+        request: Request,
+        body: SamplingBody,
+        builder_type: type[ResponseBuilder],
+        choices: Sequence[ChoiceRequest],
+        logprobs: bool,
     ) -> Response:
+        """Generate the choices; return them as one response or as a stream of events."""
+        as_ids = body.return_tokens_as_token_ids
+        as_ids = self.tokens_as_ids if as_ids is None else as_ids
+        token_text = "token_id:{}".format if as_ids else self.sampler.chat_tokenizer.token_text
+        job = self._job(body.model, choices, body.n)
+        builder = builder_type(job, token_text, logprobs, body.return_token_ids)
         if not body.stream:
-            return JSONResponse(builder.complete(await self._generate(request, builder.job)))
-        stream = stream_tokens(self.sampler, builder.job, self.metrics)
-        starting = read_until_all_started(stream, len(builder.job.choices))
-        try:
-            # Before the head of the response is sent, an error can still change its status.
-            first_tokens = await cancel_on_disconnect(request, starting)
-        except ArenaError as error:
-            raise to_api_error(error) from error
-        events = _events(builder, first_tokens, stream, body.stream_options.include_usage)
+            return JSONResponse(builder.complete(await self._generate(request, job)))
+        stream = stream_tokens(self.sampler, job, self.metrics)
+        # Before the head of the response is sent, an error can still change its status.
+        first = await cancel_on_disconnect(request, anext(stream))
+        events = _events(builder, first, stream, body.stream_options.include_usage)
         headers = {"Cache-Control": "no-cache"}
         return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
 
 async def _events(
     builder: ResponseBuilder,
-    first_tokens: Sequence[ChoiceToken],
+    first: ChoiceToken,
     stream: AsyncGenerator[ChoiceToken, None],
     include_usage: bool,
 ) -> AsyncIterator[str]:
     """Yield the response as server-sent events; a later error becomes an event too."""
-    cached: dict[int, int] = {}  # By choice: cached prompt tokens.
-    generated = 0
-    async with aclosing(_chain(first_tokens, stream)) as tokens:
+    async with aclosing(stream):
         try:
-            async for item in tokens:
-                is_first = item.index not in cached
-                cached.setdefault(item.index, item.token.cached_tokens)
-                generated += 1
-                yield _event(builder.chunk(item.index, item.token, is_first=is_first))
+            item: ChoiceToken | None = first
+            while item is not None:
+                yield _event(builder.chunk(item.index, item.token))
+                item = await anext(stream, None)
             if include_usage:
-                yield _event(builder.usage_chunk(generated, cached))
+                yield _event(builder.usage_chunk())
         except ArenaError as error:
             yield _event(to_api_error(error).body)
     # OpenAI's end mark, also after an error, so that no client waits for more.
     yield "data: [DONE]\n\n"
-
-
-async def _chain(
-    first_tokens: Sequence[ChoiceToken], stream: AsyncGenerator[ChoiceToken, None]
-) -> AsyncGenerator[ChoiceToken, None]:
-    async with aclosing(stream):
-        for item in first_tokens:
-            yield item
-        async for item in stream:
-            yield item
 
 
 def _event(data: dict[str, JsonValue]) -> str:

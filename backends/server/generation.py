@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
-from backends.embedded.sampler import QueueFull
-from backends.server.access import RETRY_AFTER, ApiError
+from starlette.requests import ClientDisconnect, Request
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
     from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams
     from backends.server.metrics import ServerMetrics
 
@@ -48,66 +44,46 @@ class ChoiceToken:
     token: GeneratedToken
 
 
-@dataclass(frozen=True, slots=True)
-class _ChoiceEnd:
-    """The end of a choice, with the error if it failed."""
-
-    error: BaseException | None
-
-
 async def stream_tokens(
     sampler: Sampler, job: GenerationJob, metrics: ServerMetrics
 ) -> AsyncGenerator[ChoiceToken, None]:
     """Yield the tokens of all choices in the order of sampling.
 
-    Closing the iterator stops the sampling.
+    The first tokens are held back until every choice has one: after this point the sampler refuses
+    none of the choices, so a response can start. Closing the iterator stops the sampling.
     """
-    queue: asyncio.Queue[ChoiceToken | _ChoiceEnd] = asyncio.Queue()
+    queue: asyncio.Queue[ChoiceToken | Exception] = asyncio.Queue()
 
     async def generate(index: int, choice: ChoiceRequest) -> None:
         try:
             async for token in sampler.generate(choice.prompt_ids, choice.params, job.adapter):
                 queue.put_nowait(ChoiceToken(index, token))
-        except BaseException as error:  # Raised again by the loop that reads the queue.
-            queue.put_nowait(_ChoiceEnd(error))
-            raise
-        queue.put_nowait(_ChoiceEnd(None))
+        except Exception as error:  # Raised again by the loop that reads the queue.
+            queue.put_nowait(error)
 
     # One task per choice; the sampler batches them. The queue merges their tokens.
     tasks = [asyncio.create_task(generate(n, choice)) for n, choice in enumerate(job.choices)]
     running = len(tasks)
-    is_first = True
+    started: set[int] = set()
+    held_back: list[ChoiceToken] = []
     try:
         while running:
             item = await queue.get()
-            if isinstance(item, _ChoiceEnd):
-                if item.error is not None:
-                    raise item.error
-                running -= 1
-                continue
-            if is_first:
+            if isinstance(item, Exception):
+                raise item
+            if not started:
                 metrics.first_token_seconds.observe(time.perf_counter() - job.started)
-                is_first = False
-            yield item
+            started.add(item.index)
+            held_back.append(item)
+            running -= item.token.finish_reason is not None  # The last token of its choice.
+            if len(started) == len(tasks):
+                for ready in held_back:
+                    yield ready
+                held_back.clear()
     finally:  # Also when the client has disconnected: frees the slots of the sampler.
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def read_until_all_started(
-    stream: AsyncIterator[ChoiceToken], choices: int
-) -> list[ChoiceToken]:
-    """Return the tokens up to the first token of the last choice.
-
-    After this point the sampler refuses none of the choices, so the response can start.
-    """
-    tokens: list[ChoiceToken] = []
-    async for token in stream:
-        tokens.append(token)
-        if len({token.index for token in tokens}) == choices:
-            break
-    return tokens
 
 
 async def collect_choices(
@@ -120,53 +96,25 @@ async def collect_choices(
     return collected
 
 
-def to_api_error(error: Exception) -> ApiError:
-    """Return the response for an error of the sampler; raises all other errors again."""
-    match error:
-        case ApiError():
-            return error
-        case ContextOverflow():  # Before BackendError, its base class.
-            return ApiError(400, str(error), param="messages", code="context_length_exceeded")
-        case QueueFull():
-            headers = {"Retry-After": RETRY_AFTER}
-            return ApiError(429, str(error), code="queue_full", headers=headers)
-        case UsageError():
-            return ApiError(400, str(error), code="invalid_value")
-        case MissingDependency():
-            return ApiError(501, str(error))
-        case BackendError():  # The sampler is being closed.
-            return ApiError(503, str(error), headers={"Retry-After": RETRY_AFTER})
-    raise error
-
-
 WorkResult = TypeVar("WorkResult")
 
 
-class ClientDisconnected(Exception):
-    """The client has closed the connection before the response was complete."""
+async def cancel_on_disconnect(request: Request, work: Awaitable[WorkResult]) -> WorkResult:
+    """Return the result of the work; cancel it and raise ClientDisconnect if the client leaves."""
 
+    async def wait_for_disconnect() -> None:
+        # After the body, the only message that `receive` can return is the disconnect.
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
 
-async def cancel_on_disconnect(
-    request: Request, work: Coroutine[None, None, WorkResult]
-) -> WorkResult:
-    """Return the result of the work; cancel it if the client disconnects.
-
-    Raises ClientDisconnected.
-    """
-    # After the body, the only message that `receive` can return is the disconnect.
     working = asyncio.ensure_future(work)
-    watching = asyncio.ensure_future(_wait_for_disconnect(request))
+    watching = asyncio.ensure_future(wait_for_disconnect())
     try:
         await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise ClientDisconnected
+            raise ClientDisconnect
         return working.result()
     finally:
         working.cancel()
         watching.cancel()
         await asyncio.gather(working, watching, return_exceptions=True)
-
-
-async def _wait_for_disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

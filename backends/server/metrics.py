@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from backends.embedded.sampler import SamplerStats
@@ -67,8 +68,8 @@ class ServerMetrics:
             buckets=_BUCKETS,
         )
 
-    @property
-    def page(self) -> Response:
+    async def page(self, _request: Request) -> Response:
+        """Answer `/metrics`."""
         headers = {"Content-Type": CONTENT_TYPE_LATEST}
         return Response(generate_latest(self.registry), headers=headers)
 

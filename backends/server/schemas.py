@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
@@ -138,20 +139,26 @@ class ResponseFormat(RequestBody):
     type: Literal["text", "json_object", "json_schema"]
     json_schema: NamedJsonSchema = NamedJsonSchema()
 
+    @property
+    def answer_schema(self) -> dict[str, JsonValue] | None:
+        """Return the schema of the answer, if any. Raises ApiError if it is missing."""
+        if self.type == "text":
+            return None
+        if self.type == "json_object":
+            return {"type": "object"}
+        if self.json_schema.json_schema is None:
+            param = "response_format.json_schema.schema"
+            raise ApiError(400, f"{param}: Field required", param=param)
+        return self.json_schema.json_schema
 
-class OutputConstraint(BaseModel):
+
+@dataclass(frozen=True, slots=True)
+class OutputConstraint:
     """Constraint on the form of the answer; at most one field is set."""
-
-    model_config = ConfigDict(frozen=True)
 
     choice: tuple[str, ...] = ()
     regex: str = ""
     json_schema: dict[str, JsonValue] | None = None
-
-    @property
-    def count(self) -> int:
-        """Return the number of fields that are set."""
-        return bool(self.choice) + bool(self.regex) + (self.json_schema is not None)
 
 
 class SamplingBody(RequestBody):
@@ -194,36 +201,21 @@ class SamplingBody(RequestBody):
         Raises ApiError if there is more than one.
         """
         outputs = self.structured_outputs
-        forms = [
-            OutputConstraint(
-                choice=self.guided_choice, regex=self.guided_regex, json_schema=self.guided_json
-            ),
-            OutputConstraint(
-                choice=outputs.choice, regex=outputs.regex, json_schema=outputs.json_schema
-            ),
-            self._response_format_constraint,
+        choices = (self.guided_choice, outputs.choice)
+        patterns = (self.guided_regex, outputs.regex)
+        schemas = (self.guided_json, outputs.json_schema, self.response_format.answer_schema)
+        given = [
+            *(OutputConstraint(choice=choice) for choice in choices if choice),
+            *(OutputConstraint(regex=regex) for regex in patterns if regex),
+            *(OutputConstraint(json_schema=schema) for schema in schemas if schema is not None),
         ]
-        if sum(form.count for form in forms) > 1:
+        if len(given) > 1:
             raise invalid_value(
                 "structured_outputs",
                 "guided_choice, guided_regex, guided_json, structured_outputs, response_format: "
                 "only one of them can be used",
             )
-        return next((form for form in forms if form.count), OutputConstraint())
-
-    @property
-    def _response_format_constraint(self) -> OutputConstraint:
-        match self.response_format.type:
-            case "text":
-                return OutputConstraint()
-            case "json_object":
-                return OutputConstraint(json_schema={"type": "object"})
-            case "json_schema":
-                schema = self.response_format.json_schema.json_schema
-                if schema is None:
-                    param = "response_format.json_schema.schema"
-                    raise ApiError(400, f"{param}: Field required", param=param)
-                return OutputConstraint(json_schema=schema)
+        return given[0] if given else OutputConstraint()
 
 
 class ChatBody(SamplingBody):

@@ -68,13 +68,13 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 def public_page() -> str:
     """Return the page of the public import: every name of `arena` and where it is defined."""
-    tree = ast.parse((ROOT / "arena" / "__init__.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "arena" / "__init__.pyi").read_text(encoding="utf-8"))
     homes = {
         alias.name: f"{node.module}.{alias.name}"
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module
+        if isinstance(node, ast.ImportFrom)
         for alias in node.names
-        if alias.asname == alias.name  # `from x import Name as Name` publishes the name.
+        if alias.name != "__version__"
     }
     lines = ["# `arena`", "", "The public import. Each name is loaded when it is first used.", ""]
     lines += ["| Name | Defined as |", "| --- | --- |"]

@@ -43,8 +43,16 @@ class CluedoBase(Game, ABC):
 
     @cached_property
     def hand_sizes(self) -> tuple[int, ...]:
-        """Number of cards of each seat."""
-        return self.deck.hand_sizes(self.num_players, self.options.leftover_cards == "open")
+        """Number of cards of each seat.
+
+        Cards are dealt one by one, so the first seats get the cards that are left over, unless
+        those lie open on the table.
+        """
+        # Three cards lie in the envelope.
+        share, extra = divmod(len(self.deck.cards) - 3, self.num_players)
+        if self.options.leftover_cards == "open":
+            extra = 0
+        return tuple(share + (seat < extra) for seat in range(self.num_players))
 
     def refuters(self, suggester: int) -> Iterator[int]:
         """Yield the seats asked to refute a suggestion, in turn order from the suggester's left."""

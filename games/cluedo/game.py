@@ -11,24 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from arena import (
-    Action,
-    ArraySpec,
-    Assessment,
-    Comment,
-    Event,
-    Observation,
-    Step,
-    TextLevel,
-)
+from arena import Action, ArraySpec, Assessment, Comment, Event, Observation, Step, TextLevel
 from games.cluedo.analysis.measures import FACTS, MEASURES
 from games.cluedo.base import CluedoBase
-from games.cluedo.rules.events import (
-    END_TURN,
-    ROLL,
-    Move,
-    Show,
-)
+from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, Show
 from games.cluedo.rules.state import CluedoState
 
 if TYPE_CHECKING:
@@ -99,6 +85,10 @@ class Cluedo(CluedoBase):
         legal = observation.legal_actions
         proceed = [action for action in (ROLL, END_TURN) if action in legal]
         return legal.of(Show) or legal.of(Move) or proceed
+
+    def is_irrevocable(self, action: Action) -> bool:
+        """Return whether the action is an accusation; a false one loses the game."""
+        return isinstance(action, Accuse)
 
     def synonyms(self) -> Mapping[str, str]:
         from games.cluedo.text.synonyms import synonyms

@@ -16,7 +16,7 @@ from arena import CHANCE, Message
 from arena.agents.model_call import Attempt
 from replays.analysis.beliefs import BeliefComparison, compare_beliefs
 from replays.analysis.documents import AttemptJson, DecisionJson, MessageJson, PosteriorJson
-from replays.analysis.numbers import finite_or_zero, to_json_value
+from replays.analysis.numbers import finite_or_zero
 from replays.analysis.prompt_diff import common_prefix_length, diff_messages
 from replays.analysis.size_limit import SizeBudget
 from replays.analysis.timeline import Timeline
@@ -121,7 +121,7 @@ def _other_details(
         other["attempts"] = recorded.invalid
     if beliefs.remainder:
         other["beliefs"] = beliefs.remainder
-    return {name: to_json_value(value) for name, value in other.items()}
+    return other
 
 
 def _attempts_json(
@@ -154,33 +154,26 @@ def _compare_attempts(
         if number == 0 and characters <= MAX_REPEATED_CHARACTERS:
             unchanged, characters = 0, 0
         messages = diff_messages(last[unchanged:], current[unchanged:])
-        yield _attempt_json(attempt, _PromptDiff(unchanged, characters, messages), budget)
+        yield _attempt_json(attempt, unchanged, characters, messages, budget)
         last = current
 
 
-@dataclass(frozen=True, slots=True)
-class _PromptDiff:
-    """Leading messages of a request that are left out, and the diff of the others."""
-
-    unchanged: int
-    characters: int
-    messages: list[MessageJson]
-
-
-def _attempt_json(attempt: Attempt, prompt: _PromptDiff, budget: SizeBudget) -> AttemptJson:
+def _attempt_json(
+    attempt: Attempt, unchanged: int, characters: int, diff: list[MessageJson], budget: SizeBudget
+) -> AttemptJson:
+    """Return an attempt; its first `unchanged` messages are left out, `diff` has the others."""
     first_token = attempt.seconds_to_first_token
     # Answers come before prompts, so that the size limit cuts the prompts first.
     reply, excerpt = budget.text(attempt.reply), budget.text(attempt.excerpt)
     reasoning, refusal = budget.text(attempt.reasoning), budget.text(attempt.refusal)
-    messages = [budget.message(message) for message in prompt.messages if budget.left > 0]
+    messages = [budget.message(message) for message in diff if budget.left > 0]
     tokens = attempt.tokens[: budget.count(attempt.tokens)]
-    sampling = {name: to_json_value(value) for name, value in attempt.sampling.items()}
     return {
-        "unchanged": prompt.unchanged,
-        "unchanged_characters": prompt.characters,
+        "unchanged": unchanged,
+        "unchanged_characters": characters,
         "messages": messages,
-        "more_messages": len(prompt.messages) - len(messages),
-        "sampling": budget.values(sampling),
+        "more_messages": len(diff) - len(messages),
+        "sampling": budget.values(attempt.sampling),
         "reply": reply,
         "reasoning": reasoning,
         "refusal": refusal,

@@ -17,8 +17,18 @@ def compute_posterior(timeline: Timeline, player: int) -> PosteriorJson | None:
     knowledge = timeline.game.knowledge(player)
     if knowledge is None:
         return None
+    posterior: PosteriorJson = {
+        "player": player,
+        "things": [],
+        "kinds": [],
+        "places": [],
+        "entries": [],
+    }
+    if isinstance(knowledge, PlacedKnowledge):
+        placement = knowledge.placement()
+        posterior["things"], posterior["kinds"] = list(placement.things), list(placement.kinds)
+        posterior["places"] = list(placement.places)
     # Position n is after n plies, so position 0 is before the deal.
-    posterior = _without_entries(knowledge, player)
     _append_if_changed(posterior["entries"], knowledge, 0)
     for ply in range(timeline.last_position):
         events = timeline.events_seen_by(player, ply)
@@ -28,15 +38,6 @@ def compute_posterior(timeline: Timeline, player: int) -> PosteriorJson | None:
         if events:
             _append_if_changed(posterior["entries"], knowledge, ply + 1)
     return posterior
-
-
-def _without_entries(knowledge: Knowledge, player: int) -> PosteriorJson:
-    things, kinds, places = list[str](), list[str](), list[str]()
-    if isinstance(knowledge, PlacedKnowledge):
-        placement = knowledge.placement()
-        things, kinds = list(placement.things), list(placement.kinds)
-        places = list(placement.places)
-    return {"player": player, "things": things, "kinds": kinds, "places": places, "entries": []}
 
 
 def _append_if_changed(

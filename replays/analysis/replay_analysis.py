@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache, partial
 from typing import cast
 
 from pydantic import JsonValue
 
 from arena import Replay
 from replays.analysis.annotations import Annotator
-from replays.analysis.decision import AttemptsByPly, decision_json, read_attempts
+from replays.analysis.decision import decision_json, read_attempts
 from replays.analysis.documents import (
     CommentJson,
     DecisionJson,
     PosteriorJson,
-    SceneJson,
     SeatSummaryJson,
     TimelineJson,
 )
@@ -39,21 +39,18 @@ class ReplayAnalysis:
         """
         self._timeline = build_timeline(replay)
         self._annotator = Annotator(self._timeline)
-        self._scenes: dict[int | None, list[SceneJson]] = {}
-        self._posteriors: dict[int, PosteriorJson | None] = {}
-        self._attempts: dict[int, AttemptsByPly] = {}
+        # Each is computed once per seat, when a document first needs it.
+        self._scenes = cache(partial(render_scenes, self._timeline))
+        self._posterior = cache(partial(compute_posterior, self._timeline))
+        self._attempts = cache(partial(read_attempts, self._timeline))
 
     def timeline(self, seat: int | None = None, first: int = 0) -> TimelineJson:
         """Return the course of the game from ply `first` on."""
-        if seat not in self._scenes:
-            self._scenes[seat] = render_scenes(self._timeline, seat)
-        return timeline_json(self._timeline, self._scenes[seat], seat, first)
+        return timeline_json(self._timeline, self._scenes(seat), seat, first)
 
     def posterior(self, player: int) -> PosteriorJson | None:
         """Return the exact posterior of a seat; None for a game without exact knowledge."""
-        if player not in self._posteriors:
-            self._posteriors[player] = compute_posterior(self._timeline, player)
-        return self._posteriors[player]
+        return self._posterior(player)
 
     def comments(self, seat: int | None = None) -> Iterator[CommentJson]:
         """Yield the comments on the plies as they are computed, which takes a while."""
@@ -71,12 +68,10 @@ class ReplayAnalysis:
         # The prompt of another seat holds its private events.
         if seat not in (None, move.player):
             return None
-        if move.player not in self._attempts:
-            self._attempts[move.player] = read_attempts(self._timeline, move.player)
         # The posterior is slow to compute and only needed for comparison with stated beliefs.
         has_beliefs = "beliefs" in move.decision.details
         posterior = self.posterior(move.player) if has_beliefs else None
-        document = decision_json(self._timeline, ply, self._attempts[move.player], posterior)
+        document = decision_json(self._timeline, ply, self._attempts(move.player), posterior)
         if document is None or seat is None:
             return document
         seeds = find_seeds(move.decision.details)

@@ -8,11 +8,18 @@ from collections.abc import Collection, Mapping
 from pydantic import JsonValue
 
 from replays.analysis.documents import DiffPart, MessageJson
+from replays.analysis.numbers import to_json_value
 
 MAX_CHARACTERS = 2_000_000
 """Characters of one document."""
 ITEM_OVERHEAD = 40
 """Characters that a message or a token counts for in addition to its text."""
+
+
+def cut(text: str, length: int) -> str:
+    """Return the beginning of a long text, with a note of how much is missing."""
+    missing = len(text) - length
+    return text if missing <= 0 else f"{text[:length]}… ({missing:,} more characters)"
 
 
 class SizeBudget:
@@ -23,11 +30,10 @@ class SizeBudget:
 
     def text(self, text: str) -> str:
         """Return the text, cut to the budget with a note of how much is missing."""
-        # `left` never becomes negative, so the slice is empty once the budget is used up.
-        head = text[: self.left]
-        self.left -= len(head)
-        missing = len(text) - len(head)
-        return text if not missing else f"{head}… ({missing:,} more characters)"
+        # `left` never becomes negative, so nothing is left of a text once it is used up.
+        short = cut(text, self.left)
+        self.left -= min(self.left, len(text))
+        return short
 
     def value(self, value: JsonValue) -> JsonValue:
         """Return the value, or its JSON text cut to the budget."""
@@ -39,12 +45,15 @@ class SizeBudget:
         return value
 
     def values(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return the fields that fit; once the budget is used up, the others are left out."""
+        """Return the fields that fit; once the budget is used up, the others are left out.
+
+        Numbers that JSON does not have become null.
+        """
         fitting: dict[str, JsonValue] = {}
         for name, value in values.items():
             if self.left <= 0:
                 break
-            fitting[self.text(name)] = self.value(value)
+            fitting[self.text(name)] = self.value(to_json_value(value))
         return fitting
 
     def message(self, message: MessageJson) -> MessageJson:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from arena import CHANCE, ActionSet, Event, Game, Ply, Replay, State
+from arena import Action, Event, Game, Ply, Replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class TimelinePly:
     ply: Ply
     turn: int
     """The turn in which it was made."""
-    legal: ActionSet
+    legal: Sequence[Action]
     """Legal actions of its player; empty for chance."""
     to_act: tuple[int, ...]
     """The players who must act after it."""
@@ -57,33 +57,16 @@ def build_timeline(replay: Replay) -> Timeline:
     """
     game = replay.make_game()
     timeline = Timeline(replay, game)
-    before = _position_facts(game.initial_state(), replay, 0, simultaneous=False)
+    to_act, simultaneous = game.initial_state().to_act, False
     for walked in replay.walk():
-        ply, state = walked.ply, walked.state
+        ply, next_to_act = walked.ply, walked.state.to_act
+        simultaneous = simultaneous or len(to_act) > 1
+        legal = walked.observation.legal_actions if walked.observation else ()
         timeline.plies.append(
-            TimelinePly(ply, walked.turn_before, before.legal, state.to_act, before.simultaneous)
+            TimelinePly(ply, walked.turn_before, legal, next_to_act, simultaneous)
         )
         # The last of several who commit together is alone to act, but belongs to the same group.
-        remaining = tuple(player for player in before.to_act if player != ply.player)
-        same_group = before.simultaneous and state.to_act == remaining
-        before = _position_facts(state, replay, ply.number + 1, same_group)
+        remaining = tuple(player for player in to_act if player != ply.player)
+        simultaneous = simultaneous and next_to_act == remaining
+        to_act = next_to_act
     return timeline
-
-
-@dataclass(frozen=True, slots=True)
-class _PositionFacts:
-    """Facts of one position, copied because the state object changes with the next ply."""
-
-    to_act: tuple[int, ...]
-    legal: ActionSet
-    simultaneous: bool
-
-
-def _position_facts(
-    state: State, replay: Replay, number: int, simultaneous: bool
-) -> _PositionFacts:
-    # After the last move the replay does not say who moves next.
-    move = replay.moves[number] if number < len(replay.moves) else None
-    player = getattr(move, "player", CHANCE)
-    several = len(state.to_act) > 1
-    return _PositionFacts(state.to_act, state.legal_actions(player), simultaneous or several)

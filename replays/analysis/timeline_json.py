@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from arena import CHANCE, Decision, Event, Game, PlacedKnowledge, Scene, catalog
 from replays.analysis.documents import (
@@ -159,46 +159,46 @@ def _event_json(timeline: Timeline, event: Event) -> EventJson:
 
 def render_scenes(timeline: Timeline, seat: int | None) -> list[SceneJson]:
     """Return the scene or diagram of each position; None means unchanged."""
-    if _has_scene(timeline.game):
-        return _scenes(timeline, seat)
-    return _diagrams(timeline, seat)
-
-
-def _has_scene(game: Game) -> bool:
-    return game.name in catalog().names("scene")
-
-
-def _scenes(timeline: Timeline, seat: int | None) -> list[SceneJson]:
-    scene: Scene = catalog().load("scene", timeline.game.name)(timeline.game, seat)
-    last: SceneJson = scene.to_json()
+    by_ply = [timeline.events_seen_by(seat, ply) for ply in range(timeline.last_position)]
+    draw = _drawing_of(timeline.game, seat, sum(map(len, by_ply)))
+    last = draw(())
     scenes = [last]
-    for ply in range(timeline.last_position):
-        events = timeline.events_seen_by(seat, ply)
-        for event in events:
-            scene.update(event)
+    for events in by_ply:
         # Only witnessed events change a scene.
-        current = scene.to_json() if events else last
+        current = draw(events) if events else last
         scenes.append(None if current == last else current)
         last = current
     return scenes
 
 
-def _diagrams(timeline: Timeline, seat: int | None) -> list[SceneJson]:
-    game = timeline.game
-    diagrams: list[SceneJson] = [None] * (timeline.last_position + 1)
-    by_ply = [timeline.events_seen_by(seat, ply) for ply in range(timeline.last_position)]
+def _drawing_of(
+    game: Game, seat: int | None, num_events: int
+) -> Callable[[Sequence[Event]], SceneJson]:
+    """Return a function that takes the next events and draws the position after them."""
+    if _has_scene(game):
+        scene: Scene = catalog().load("scene", game.name)(game, seat)
+
+        def draw_scene(events: Sequence[Event]) -> SceneJson:
+            for event in events:
+                scene.update(event)
+            return scene.to_json()
+
+        return draw_scene
     has_diagram = type(game).diagram is not Game.diagram
     # Each diagram is drawn from all events so far, which is quadratic in the length of the game.
-    if not has_diagram or sum(map(len, by_ply)) > MAX_DIAGRAM_EVENTS:
-        return diagrams
-    events = list[Event]()
-    last = diagrams[0] = game.diagram(events) or None
-    for ply, new_events in enumerate(by_ply):
-        events += new_events
-        current = (game.diagram(events) or None) if new_events else last
-        diagrams[ply + 1] = None if current == last else current
-        last = current
-    return diagrams
+    if not has_diagram or num_events > MAX_DIAGRAM_EVENTS:
+        return lambda _events: None
+    seen = list[Event]()
+
+    def draw_diagram(events: Sequence[Event]) -> SceneJson:
+        seen.extend(events)
+        return game.diagram(seen) or None
+
+    return draw_diagram
+
+
+def _has_scene(game: Game) -> bool:
+    return game.name in catalog().names("scene")
 
 
 def _scenes_from(scenes: Sequence[SceneJson], first: int) -> list[SceneJson]:

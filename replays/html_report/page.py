@@ -14,18 +14,9 @@ from arena.core.text import pluralize, printable
 from arena.evaluation.output.formatting import options_in_words
 from arena.evaluation.output.verdict import Sentence, headline, other_estimates
 from arena.evaluation.report import Interval, PlayerReport, Report, TurnSeries
-from replays.html_report.charts import (
-    MARKS,
-    ChartAxis,
-    ChartPoint,
-    Series,
-    forest_chart,
-    line_chart,
-    percent_tick,
-    plain_tick,
-    points_of,
-)
+from replays.html_report.charts import MARKS, forest_chart, line_chart, points_of
 from replays.html_report.document import environment
+from replays.html_report.svg_canvas import ChartAxis, ChartPoint, Series, percent_tick, plain_tick
 
 MIN_DEALS = 5
 """Deals that a point of a line needs to be drawn: few deals give wide intervals, which would hide

@@ -8,9 +8,8 @@ game, the events and the seat that returns a rich renderable). Other games show 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from rich.console import Group, RenderableType
 from rich.rule import Rule
@@ -23,6 +22,9 @@ MIN_PICTURE_WIDTH = 80
 """Columns that a picture needs."""
 BITS_WIDTH, BAR_WIDTH, MIN_NAME_WIDTH = 9, 4, 5
 """Columns of "7.9 bits ", of the longest bar in the bundled games, and of the shortest name."""
+
+EntropyOf = Callable[[int, "Snapshot"], float | None]
+"""Function of a seat and a position: the bits that the seat misses; None if they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,6 @@ def take_snapshots(replay: Replay) -> list[Snapshot]:
 def is_visible(event: Event, seat: int | None) -> bool:
     """Return True if `seat` witnesses the event; None means that everything is open."""
     return seat is None or event.seen_by(seat)
-
-
-class EntropySource(Protocol):
-    """Source of the entropy of each seat's posterior."""
-
-    def bits(self, seat: int, snapshot: Snapshot) -> float | None:
-        """Return the bits that the seat misses; None if unknown, or not computed yet."""
 
 
 class EntropyTracker:
@@ -163,7 +158,7 @@ def draw_frame(
     title: str,
     snapshot: Snapshot,
     specs: Sequence[str],
-    entropy: EntropySource,
+    entropy: EntropyOf,
     seat: int | None,
     size: Size,
     caption: str = "",
@@ -174,7 +169,7 @@ def draw_frame(
         title: The first line.
         snapshot: The position.
         specs: SPEC of each seat.
-        entropy: Source of the bits that each seat misses.
+        entropy: Returns the bits that a seat misses.
         seat: The perspective; None: everything is open.
         size: The size of the frame.
         caption: Text in the line between the seats and the events.
@@ -208,7 +203,7 @@ def draw_picture(game: Game, events: Sequence[Event], seat: int | None) -> Pictu
 def _draw_seats(
     snapshot: Snapshot,
     specs: Sequence[str],
-    entropy: EntropySource,
+    entropy: EntropyOf,
     viewer: int | None,
     notes: Mapping[int, str],
     width: int,
@@ -216,7 +211,7 @@ def _draw_seats(
     """Return the players and the bits that each one misses, up to three seats per row."""
     seats, per_row = range(len(specs)), _seats_per_row(width)
     name_width = (width + 1) // per_row - 5  # Without the marker, the seat and three spaces.
-    bits = [entropy.bits(seat, snapshot) if viewer in (None, seat) else None for seat in seats]
+    bits = [entropy(seat, snapshot) if viewer in (None, seat) else None for seat in seats]
     names = [spec.removeprefix("bot:") for spec in specs]
     # Bars are dropped in favour of names, and in all cells at once: otherwise the columns would
     # move during the game.

@@ -70,5 +70,5 @@ class LiveView:
         title = format_title(self._header, None, where, self._console.width)
         size = Size(self._console.width, min(self._console.height - 2, MAX_HEIGHT))
         snapshot = Snapshot.of(self._state)
-        frame = draw_frame(title, snapshot, self.specs, self._entropy, None, size)
+        frame = draw_frame(title, snapshot, self.specs, self._entropy.bits, None, size)
         self._live.update(frame, refresh=True)

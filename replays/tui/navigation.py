@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from arena import CHANCE, Replay
 from replays.analysis.replay_analysis import ReplayAnalysis
@@ -27,23 +25,15 @@ PANEL_NAMES = (TABLE, "grid", "comments", "decision", "entropy", "result")
 SHORTCUTS = {name[0]: name for name in PANEL_NAMES}
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
-    """Target and direction of a jump."""
-
-    target: str
-    ahead: bool
-
-
 JUMPS = {
-    "m": Jump("mistake", ahead=True),
-    "M": Jump("mistake", ahead=False),
-    "a": Jump("event", ahead=True),
-    "A": Jump("event", ahead=False),
-    "]": Jump("move", ahead=True),
-    "[": Jump("move", ahead=False),
+    "m": ("mistake", True),
+    "M": ("mistake", False),
+    "a": ("event", True),
+    "A": ("event", False),
+    "]": ("move", True),
+    "[": ("move", False),
 }
-"""The same keys as on the web page."""
+"""Target of a jump, and whether it goes ahead; the same keys as on the web page."""
 
 
 class Navigation:
@@ -112,46 +102,34 @@ class Navigation:
 
     def _jump(self, key: str) -> bool:
         """Move to the nearest position of a kind."""
-        jump = JUMPS.get(key)
-        if jump is None:
+        if key not in JUMPS:
             return False
-        targets = {"mistake": self._mistakes, "event": self._events, "move": self._moves}
-        positions = targets[jump.target]()
-        if jump.ahead:
+        target, ahead = JUMPS[key]
+        name, more = target, ""
+        if target == "mistake":
+            comments = self.analysis.comments(self.seat)
+            positions = [each["visible_from"] for each in comments.value if each["mistake"]]
+            more = "" if comments.complete else " yet: computing …"
+        elif target == "move":
+            players = enumerate(self._players(), start=1)
+            positions = [position for position, player in players if player == self.focus]
+        else:
+            kind, later = self._wanted_kind(), range(1, len(self.snapshots))
+            positions = [position for position in later if kind in self._kinds_at(position)]
+            name = f"event '{kind}'"
+        if ahead:
             found = min((each for each in positions if each > self.position), default=None)
         else:
             found = max((each for each in positions if each < self.position), default=None)
         if found is None:
-            incomplete = jump.target == "mistake" and not self._comments_complete()
-            name = f"event '{self._wanted_kind()}'" if jump.target == "event" else jump.target
-            more = " yet: computing …" if incomplete else ""
-            self.message = f"no {'later' if jump.ahead else 'earlier'} {name}{more}"
+            self.message = f"no {'later' if ahead else 'earlier'} {name}{more}"
         else:
             self.position = found
         return True
 
-    def _comments_complete(self) -> bool:
-        return self.analysis.comments(self.seat).complete
-
-    def _mistakes(self) -> Sequence[int]:
-        comments = self.analysis.comments(self.seat).value
-        return [comment["visible_from"] for comment in comments if comment["mistake"]]
-
-    def _moves(self) -> Sequence[int]:
-        players = enumerate(self._players(), start=1)
-        return [position for position, player in players if player == self.focus]
-
     def _players(self) -> list[int]:
         """Return the player of each ply."""
         return [getattr(move, "player", CHANCE) for move in self.replay.moves]
-
-    def _events(self) -> Sequence[int]:
-        kind = self._wanted_kind()
-        return [
-            position
-            for position in range(1, len(self.snapshots))
-            if kind in self._kinds_at(position)
-        ]
 
     def _kinds_at(self, position: int) -> list[str]:
         """Return the kinds of the events of the ply that led to a position."""
@@ -187,8 +165,10 @@ class Navigation:
         self.message = f"a looks for: {self.event_kind}"
 
     def _switch_panel(self, key: str) -> bool:
-        if key == "?" or (key == "escape" and self.panel == HELP):
-            self._toggle_help()
+        if self.panel == HELP and key in ("?", "escape"):
+            self.panel = self._panel_before_help
+        elif key == "?":
+            self._panel_before_help, self.panel = self.panel, HELP
         elif key == "escape":
             self.message = "q quits" if self.panel == TABLE else ""
             self.panel = TABLE
@@ -201,12 +181,6 @@ class Navigation:
         else:
             return False
         return True
-
-    def _toggle_help(self) -> None:
-        if self.panel == HELP:
-            self.panel = self._panel_before_help
-        else:
-            self._panel_before_help, self.panel = self.panel, HELP
 
     def _switch_view(self, key: str) -> bool:
         """Change the perspective, the focused seat or the kind of event."""

@@ -118,9 +118,9 @@ def _draw_position(replay: Replay, position: int, seat: int | None, size: Size) 
     """Return the table at a position, and the comments on the last ply."""
     snapshot = take_snapshots(replay)[position]
     title = position_title(replay, snapshot, position, seat, size.width)
-    entropy = EntropyTracker(snapshot.game)
     specs = [printable_lines(spec) for spec in players_at(replay.header, position - 1)]
-    frame = draw_frame(title, snapshot, specs, entropy, seat, size)
+    entropy = EntropyTracker(snapshot.game)
+    frame = draw_frame(title, snapshot, specs, entropy.bits, seat, size)
     # Comments come in the order of `visible_from`, so later plies need no assessment.
     comments = takewhile(
         lambda comment: comment["visible_from"] <= position,

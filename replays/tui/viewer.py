@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType, ScreenContext
 from rich.control import Control
@@ -13,14 +12,7 @@ from rich.text import Text
 from arena import Replay
 from replays.analysis.posterior import entry_at
 from replays.analysis.seating import former_players, players_at
-from replays.tui.background_analysis import BackgroundAnalysis
-from replays.tui.frame import (
-    MIN_PICTURE_WIDTH,
-    Size,
-    Snapshot,
-    draw_frame,
-    format_title,
-)
+from replays.tui.frame import MIN_PICTURE_WIDTH, Size, Snapshot, draw_frame, format_title
 from replays.tui.keyboard import read_keys
 from replays.tui.navigation import HELP, PANEL_NAMES, TABLE, Navigation
 from replays.tui.panels.base import PanelContext, hint, printable_lines
@@ -44,21 +36,6 @@ GRID_HINT = "g: exact probabilities"
 MAX_COMMENT_LINES = 3
 """Lines of comments in a terminal of `STANDARD_HEIGHT` lines; in proportion for others."""
 STANDARD_HEIGHT = 24
-
-
-@dataclass(frozen=True, slots=True)
-class AnalysisEntropy:
-    """Entropy at one position, from the results of the background analysis."""
-
-    analysis: BackgroundAnalysis
-    position: int
-
-    def bits(self, seat: int, snapshot: Snapshot) -> float | None:
-        """Return the bits that the seat misses; None if they are not computed yet."""
-        posterior = self.analysis.posterior(seat).value
-        if posterior is None or not snapshot.num_events:
-            return None
-        return entry_at(posterior, self.position)["bits"]
 
 
 class TerminalViewer(Navigation):
@@ -126,15 +103,21 @@ class TerminalViewer(Navigation):
         return lines
 
     def _table_lines(self, width: int, room: int) -> list[list[Segment]]:
-        entropy = AnalysisEntropy(self.analysis, self.position)
         specs = [printable_lines(self._player_name(seat)) for seat in range(self.seats)]
         # A frame reserves a line for its title, which is dropped here, and one below itself.
         size = Size(width, room + 2)
         caption = GRID_HINT if self.analysis.has_grid(self.focus) else ""
         snapshot = self.snapshots[self.position]
-        frame = draw_frame("", snapshot, specs, entropy, self.seat, size, caption)
+        frame = draw_frame("", snapshot, specs, self._bits, self.seat, size, caption)
         lines = self._lines(frame, width)[1:]
         return Segment.set_shape(lines[:room], width, room)
+
+    def _bits(self, seat: int, snapshot: Snapshot) -> float | None:
+        """Return the bits that a seat misses at this position; None if not computed yet."""
+        posterior = self.analysis.posterior(seat).value
+        if posterior is None or not snapshot.num_events:
+            return None
+        return entry_at(posterior, self.position)["bits"]
 
     def _player_name(self, seat: int) -> str:
         """Return the SPEC of a seat at this position, and of its players before a branch."""

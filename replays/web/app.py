@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from replays.analysis.documents import CommentJson
-from replays.web.branch_parents import BranchParents
+from replays.web.branch_parents import find_parents
 from replays.web.encoding import encode
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing
@@ -42,7 +42,6 @@ class ReplayApi:
         self._directory = directory
         self._listing = Listing(directory)
         self._cache = ReplayCache()
-        self._parents = BranchParents(directory)
 
     def games(self, request: Request) -> Response:
         """List the replays."""
@@ -63,7 +62,7 @@ class ReplayApi:
         # The path and the parents contain seeds, so a seat does not get them.
         if seat is None:
             timeline["path"] = file.name
-            parents = self._parents.find(replay.branches)
+            parents = find_parents(self._directory, replay.branches)
             for branch, path in zip(timeline["game"]["branches"], parents, strict=True):
                 branch["path"] = path
         return _json_response(request, timeline)
@@ -140,17 +139,15 @@ def make_app(directory: ReplayDirectory) -> ASGIApp:
     def favicon(_request: Request) -> Response:
         return Response(status_code=204)  # Browsers request one and report a 404 as an error.
 
+    endpoints = (
+        api.games, api.timeline, api.posterior, api.comments, api.summaries, api.decision,
+    )  # fmt: skip
     routes = [
         Route("/", index),
         Route("/favicon.ico", favicon),
         Route("/page/{name}", page),
         Route("/scene/{game}.js", scene),
-        Route("/api/games", api.games),
-        Route("/api/timeline", api.timeline),
-        Route("/api/posterior", api.posterior),
-        Route("/api/comments", api.comments),
-        Route("/api/summaries", api.summaries),
-        Route("/api/decision", api.decision),
+        *(Route(f"/api/{endpoint.__name__}", endpoint) for endpoint in endpoints),
     ]
     handlers = {
         ArenaError: _handle_arena_error,

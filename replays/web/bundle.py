@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal, TypedDict
 
@@ -68,7 +68,8 @@ def write_bundle(replay: Replay, seat: int | None, out: Path) -> None:
     """
     if out.exists() and replay.path.exists() and out.samefile(replay.path):
         raise UsageError(f"--html {out}: this is the replay itself; choose another file")
-    with _status(f"Analysing {replay.path}"):
+    console = Console(stderr=True)
+    with console.status(f"Analysing {replay.path} …") if console.is_terminal else nullcontext():
         data = collect_documents(replay, seat)
     page = render(data, data["scene"])
     try:
@@ -76,11 +77,6 @@ def write_bundle(replay: Replay, seat: int | None, out: Path) -> None:
     except OSError as error:
         raise ArenaError(f"cannot write {out}: {error.strerror}") from error
     print(f"Page: {out} ({len(page) / 2**20:.1f} MiB); open it in any browser")
-
-
-def _status(text: str) -> AbstractContextManager[object]:
-    console = Console(stderr=True)
-    return console.status(f"{text} …") if console.is_terminal else nullcontext()
 
 
 def collect_documents(replay: Replay, seat: int | None) -> BundleJson:
@@ -159,22 +155,14 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None) -> str:
         raise ArenaError(f"{INDEX} cannot be inlined: {reference and reference[0]}")
     # Scripts come last, because the embedded data may contain text that looks like a reference.
     page = SCRIPT.sub(inline_script, page)
-    policy = f'<meta http-equiv="Content-Security-Policy" content="{_policy(styles, scripts)}">'
-    # The policy is the first element of the head, so that it applies to all others.
-    return page.replace(HEAD, f"{HEAD}{policy}\n", 1)
-
-
-def _policy(styles: list[str], scripts: list[str]) -> str:
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src {' '.join(map(_hash_source, scripts))}",
-            f"style-src {' '.join(map(_hash_source, styles))}",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
+    policy = (
+        f"default-src 'none'; script-src {' '.join(map(_hash_source, scripts))}; "
+        f"style-src {' '.join(map(_hash_source, styles))}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
+    # The policy is the first element of the head, so that it applies to all others.
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    return page.replace(HEAD, f"{HEAD}{meta}\n", 1)
 
 
 def _hash_source(text: str) -> str:

@@ -34,25 +34,18 @@ UNSUPPORTED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """A name outside of a module, and the name inside of it."""
-
-    outside: str
-    inside: str
-
-
 @dataclass(slots=True)
 class Module:
     """A module whose import and export statements have been removed."""
 
     name: str
     body: str
-    imports: dict[str, list[Binding]] = field(default_factory=dict)
-    """Imported names by module."""
+    imports: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By module: the name here -> the name that the other module exports."""
     namespaces: dict[str, str] = field(default_factory=dict)
     """Names of namespace imports (`import * as name`) -> module."""
-    exports: list[Binding] = field(default_factory=list)
+    exports: dict[str, str] = field(default_factory=dict)
+    """Name for other modules -> name here."""
 
 
 def join_modules(entry: str, read: Callable[[str], str]) -> str:
@@ -98,20 +91,20 @@ def parse_module(name: str, source: str) -> Module:
     module = Module(name, source.replace("\r\n", "\n").replace("\r", "\n"))
 
     def remove_import(match: re.Match[str]) -> str:
-        names = module.imports.setdefault(match["source"], [])
-        if "all" in match.groupdict() and match["all"]:
+        groups = match.groupdict()
+        names = module.imports.setdefault(match["source"], {})
+        if groups.get("all"):
             module.namespaces[match["all"]] = match["source"]
-        elif "names" in match.groupdict():
-            names.extend(_parse_bindings(name, match["names"]))
+        elif "names" in groups:
+            names.update(_parse_bindings(name, match["names"]))
         return "\n" * match[0].count("\n")  # Line numbers in messages stay correct.
 
     def remove_export(match: re.Match[str]) -> str:
-        module.exports.append(Binding(match["name"], match["name"]))
+        module.exports[match["name"]] = match["name"]
         return f"{match['kind']} {match['name']}"
 
     def remove_list(match: re.Match[str]) -> str:
-        bindings = _parse_bindings(name, match["names"])
-        module.exports.extend(Binding(one.inside, one.outside) for one in bindings)
+        module.exports.update(_parse_bindings(name, match["names"]))
         return "\n" * match[0].count("\n")
 
     for pattern, remove in (
@@ -129,27 +122,26 @@ def parse_module(name: str, source: str) -> Module:
     return module
 
 
-def _parse_bindings(module: str, names: str) -> Iterator[Binding]:
-    """Yield the bindings of `a, b as c`."""
+def _parse_bindings(module: str, names: str) -> Iterator[tuple[str, str]]:
+    """Yield (new name, old name) for each part of `a, b as c`."""
     for part in filter(None, map(str.strip, names.split(","))):
         match = re.fullmatch(rf"({_NAME})(?:\s+as\s+({_NAME}))?", part)
         if match is None or "default" in match.groups():
             raise ArenaError(f"{module}: unsupported statement: {{ {part} }}")
-        yield Binding(match[1], match[2] or match[1])
+        yield match[2] or match[1], match[1]
 
 
 def _to_function(module: Module, modules: dict[str, Module], numbers: dict[str, int]) -> str:
     lines = [f"// {json.dumps(module.name)}", f"const $module{numbers[module.name]} = (() => {{"]
     for source, bindings in module.imports.items():
-        missing = {b.outside for b in bindings} - {b.outside for b in modules[source].exports}
-        if missing:
+        if missing := set(bindings.values()) - modules[source].exports.keys():
             raise ArenaError(f"{module.name}: {source} does not export {', '.join(missing)}")
         if bindings:
-            names = ", ".join(f"{b.outside}: {b.inside}" for b in bindings)
+            names = ", ".join(f"{outside}: {inside}" for inside, outside in bindings.items())
             lines.append(f"const {{ {names} }} = $module{numbers[source]};")
     for namespace, source in module.namespaces.items():
         lines.append(f"const {namespace} = $module{numbers[source]};")
-    exports = "".join(f", {b.outside}: {b.inside}" for b in module.exports)
+    exports = "".join(f", {outside}: {inside}" for outside, inside in module.exports.items())
     # A frozen object without prototype behaves like a module namespace.
     lines += [module.body.strip("\n"), f"return Object.freeze({{ __proto__: null{exports} }});"]
     return "\n".join([*lines, "})();", ""])

@@ -12,7 +12,7 @@ from arena.core.errors import ReplayError
 from arena.core.text import shorten
 from arena.episodes.record import Header, OutcomeLine
 from arena.episodes.replay import NO_HEADER, read_header
-from replays.analysis.documents import BranchJson, ListedReplayJson, ReplayListJson
+from replays.analysis.documents import ListedReplayJson, ReplayListJson
 from replays.web.replay_directory import ReplayDirectory, ServedFile
 
 MAX_ROWS = 20_000
@@ -21,6 +21,23 @@ HEAD_BYTES = 16 * 2**10
 MAX_HEADER_BYTES = 2**20
 TAIL_BYTES = 16 * 2**10
 """Every outcome is shorter; a longer last line is the last move of a running game."""
+
+EMPTY_ROW: ListedReplayJson = {
+    "path": "",
+    "game": "",
+    "variant": None,
+    "players": [],
+    "created": "",
+    "status": "unreadable",
+    "reason": "",
+    "winner": None,
+    "returns": [],
+    "turns": None,
+    "decisions": None,
+    "bytes": 0,
+    "branch": None,
+    "error": None,
+}
 
 
 class Listing:
@@ -134,46 +151,24 @@ def _parse_outcome(tail: bytes) -> OutcomeLine | None:
 
 def _listed(file: ServedFile, header: Header, outcome: OutcomeLine | None) -> ListedReplayJson:
     variant = header.options.get("variant")
-    return {
+    row: ListedReplayJson = {
+        **EMPTY_ROW,
         "path": file.name,
         "game": header.game,
         "variant": variant if isinstance(variant, str) else None,
         "players": list(header.players),
         "created": header.created.isoformat(),
-        "status": outcome.status if outcome else "unfinished",
-        "reason": outcome.reason if outcome else "",
-        "winner": outcome.winner if outcome else None,
-        "returns": list(outcome.returns) if outcome else [],
-        "turns": outcome.turns if outcome else None,
-        "decisions": outcome.decisions if outcome else None,
+        "status": "unfinished",
         "bytes": file.version.bytes,
-        "branch": _branch(header),
-        "error": None,
     }
-
-
-def _branch(header: Header) -> BranchJson | None:
-    """Return the last branch, without its seed."""
-    if not header.branches:
-        return None
-    last = header.branches[-1]
-    return {"parent": last.parent, "ply": last.ply}
+    if header.branches:  # The last branch, without its seed.
+        row["branch"] = {"parent": header.branches[-1].parent, "ply": header.branches[-1].ply}
+    if outcome:
+        row["status"], row["reason"], row["winner"] = outcome.status, outcome.reason, outcome.winner
+        row["returns"], row["turns"] = list(outcome.returns), outcome.turns
+        row["decisions"] = outcome.decisions
+    return row
 
 
 def _unreadable(name: str, size: int, error: str) -> ListedReplayJson:
-    return {
-        "path": name,
-        "game": "",
-        "variant": None,
-        "players": [],
-        "created": "",
-        "status": "unreadable",
-        "reason": "",
-        "winner": None,
-        "returns": [],
-        "turns": None,
-        "decisions": None,
-        "bytes": size,
-        "branch": None,
-        "error": shorten(error),
-    }
+    return {**EMPTY_ROW, "path": name, "bytes": size, "error": shorten(error)}

@@ -8,9 +8,9 @@ from pathlib import Path
 from threading import Lock
 from weakref import WeakValueDictionary
 
-from arena.core.errors import ArenaError, ReplayError
+from arena.core.errors import ArenaError
 from arena.episodes.record import Branch
-from arena.episodes.replay import Replay, read_replay
+from arena.episodes.replay import read_replay
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web.http_errors import HttpError
 from replays.web.replay_directory import FileVersion, ServedFile
@@ -94,20 +94,10 @@ def open_replay(file: ServedFile, max_bytes: int = MAX_BYTES) -> OpenReplay:
             f"{max_bytes / 2**20:.0f} MiB",
         )
     try:
-        replay = _read(file)
-        header = replay.header
+        replay = read_replay(file.path)
+        # Errors of moves contain the served name, not the path on this machine.
+        replay.path, header = Path(file.name), replay.header
         analysis = ReplayAnalysis(replay)
         return OpenReplay(file.version, analysis, header.branches, len(header.players))
     except ArenaError as error:
-        raise HttpError(422, str(error)) from error
-
-
-def _read(file: ServedFile) -> Replay:
-    """Read a replay; error messages contain the served name, not the path on this machine."""
-    try:
-        replay = read_replay(file.path)
-    except ReplayError as error:
-        raise ReplayError(str(error).replace(str(file.path), file.name)) from None
-    # Later errors, for example of a move, also use this name.
-    replay.path = Path(file.name)
-    return replay
+        raise HttpError(422, str(error).replace(str(file.path), file.name)) from None

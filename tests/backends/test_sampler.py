@@ -26,10 +26,10 @@ from transformers import Qwen3ForCausalLM
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Message
 from backends.embedded.batch_invariance import batch_invariant_tiles
-from backends.embedded.detokenizer import IncrementalDetokenizer
 from backends.embedded.model import TILE_SIZES
 from backends.embedded.sampler import GeneratedToken, QueueFull, Sampler, SamplingParams
 from backends.embedded.token_sampling import sample_token
+from backends.embedded.tokens import IncrementalDetokenizer
 from backends.embedded.weights import fuse_weights, parse_shape, read_model_config, read_state_dict
 
 VOCABULARY = 600

@@ -677,7 +677,7 @@ def test_what_cannot_be_served_is_said_in_one_line(folder: Path, tmp_path: Path)
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     from arena.core.errors import MissingDependency
-    from backends.server.process import ServeOptions, serve
+    from backends.server import ServeOptions, serve
 
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(MissingDependency, match=r"prometheus_client.*\[embedded,serve\]"):

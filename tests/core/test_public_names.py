@@ -31,4 +31,4 @@ def test_no_name_of_a_module_is_a_name_of_the_package() -> None:
     assert not any(ismodule(getattr(arena, name)) for name in arena.__all__)
     assert set(arena.__all__) <= set(dir(arena))
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
-        arena.Nonsense  # noqa: B018
+        arena.Nonsense  # type: ignore[attr-defined]  # noqa: B018

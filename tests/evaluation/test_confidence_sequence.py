@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -24,13 +25,22 @@ def ends(estimate: Estimate) -> list[float]:
     return [estimate.low, estimate.value, estimate.high]
 
 
+def added(sequence: ConfidenceSequence, values: Iterable[float]) -> Floats:
+    """Add the values and return the ends of the interval after each, (2, values)."""
+    intervals = []
+    for value in values:
+        sequence.add(value)
+        intervals.append(sequence.interval())
+    return np.array([ends(each)[::2] for each in intervals]).T
+
+
 def test_a_confidence_sequence_at_its_beginning_and_at_its_bounds() -> None:
     sequence = ConfidenceSequence(-1, 1)
     assert math.isnan(sequence.interval().value)
     assert ends(sequence.interval())[::2] == [-1, 1]
-    losses = sequence.run([-1] * 30)
-    assert set(losses.lower) == {-1}
-    assert all(np.diff(losses.upper) < 0), "each loss narrows it"
+    lower, upper = added(sequence, [-1] * 30)
+    assert set(lower) == {-1}
+    assert all(np.diff(upper) < 0), "each loss narrows it"
     for bad in (1.5, -1.01, math.nan):
         with pytest.raises(UsageError):
             sequence.add(bad)
@@ -44,8 +54,8 @@ def test_a_confidence_sequence_holds_the_mean_and_scales(
     sample: list[float], low: float, width: float
 ) -> None:
     plain, scaled = ConfidenceSequence(0, 1), ConfidenceSequence(low, low + width)
-    plain.run(sample)
-    scaled.run(min(low + width * value, low + width) for value in sample)
+    added(plain, sample)
+    added(scaled, (min(low + width * value, low + width) for value in sample))
     found = plain.interval()
     assert 0 <= found.low <= found.value <= found.high <= 1
     assert found.value == pytest.approx(statistics.mean(sample), abs=1e-6)
@@ -56,24 +66,24 @@ def test_a_confidence_sequence_holds_the_mean_and_scales(
 def test_the_order_of_games_does_not_matter() -> None:
     sample = [0.0, 1.0, 1.0, 0.3, 0.0, 1.0]
     first, second = ConfidenceSequence(0, 1), ConfidenceSequence(0, 1)
-    first.run(sample)
-    second.run(sample[::-1])
+    added(first, sample)
+    added(second, sample[::-1])
     assert ends(first.interval()) == pytest.approx(ends(second.interval()))
 
 
 def test_the_ends_are_where_the_capital_reaches_20() -> None:
     sample = (np.random.default_rng(0).random(200) < 0.3) * 1.0
-    run = ConfidenceSequence(0, 1).run(sample)
-    for end in (run.lower[-1], run.upper[-1]):
+    lower, upper = added(ConfidenceSequence(0, 1), sample)
+    for end in (lower[-1], upper[-1]):
         assert log_capital(sample, end, 0, 1)[-1] == pytest.approx(math.log(20), abs=1e-3)
-    inside = (run.lower <= 0.3) & (run.upper >= 0.3)
+    inside = (lower <= 0.3) & (upper >= 0.3)
     assert (inside == (log_capital(sample, 0.3, 0, 1) < math.log(20))).all()
 
 
 def test_values_off_the_grid_only_widen_the_interval() -> None:
     sample = np.random.default_rng(0).random(200)
     sequence = ConfidenceSequence(0, 1)
-    sequence.run(sample)
+    added(sequence, sample)
     found = sequence.interval()
     for end, inwards in ((found.low, 1e-3), (found.high, -1e-3)):
         assert log_capital(sample, end, 0, 1)[-1] >= math.log(20) - 1e-6

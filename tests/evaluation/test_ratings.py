@@ -12,6 +12,7 @@ import pytest
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.report import Interval
 from arena.evaluation.statistics.plackett_luce import (
     Floats,
     Ints,
@@ -204,7 +205,7 @@ def test_games_of_one_deal_are_one_observation() -> None:
         for i in range(4)
     ]
     single, repeated = rate(once, names(3)), rate(copies, names(3))
-    assert repeated.deals == single.deals == 50
+    assert repeated.seats[0].n == single.seats[0].n == 50
     for name in names(3):
         widths = repeated.ratings[name].half_width / single.ratings[name].half_width
         assert widths == pytest.approx(1, abs=0.15)  # As four deals each they would be half.
@@ -261,7 +262,9 @@ def test_who_beats_whom() -> None:
     assert meeting(ratings, "b", "a").ahead.value == pytest.approx((0 + 1 + 0.25) / 3)
     assert meeting(ratings, "c", "a").ahead.value == pytest.approx((0 + 0.5 + 1) / 3)
     assert [meeting(ratings, "a", other).games for other in "bcd"] == [3, 3, 0]
-    stored = json.loads(json.dumps(ratings.meetings[2].ahead.to_json(), allow_nan=False))
+    stored = json.loads(
+        json.dumps(Interval.of(ratings.meetings[2].ahead).model_dump(), allow_nan=False)
+    )
     assert stored == {"value": None, "low": 0.0, "high": 1.0, "n": 0}
 
 
@@ -290,7 +293,7 @@ def test_the_share_ahead_is_covered_at_tables_where_most_pairs_are_equal() -> No
 
 def test_no_games_give_no_news() -> None:
     ratings = rate([], ["a", "b"], draws=50)
-    assert ratings.deals == 0 and ratings.seats == ()
+    assert ratings.seats == () and not any(each.n for each in ratings.ratings.values())
     assert {each.value for each in ratings.ratings.values()} == {1500}
     assert {each.value for each in ratings.ranks.values()} == {1}
 

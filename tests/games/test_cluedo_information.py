@@ -16,7 +16,7 @@ from games.cluedo.game import Cluedo
 from games.cluedo.inference.answer_distribution import AnswerDistribution
 from games.cluedo.inference.constraints import Constraints, card_numbers
 from games.cluedo.inference.counting import DealCount
-from games.cluedo.inference.information import QuestionValues, best_question, estimated_information
+from games.cluedo.inference.information import QuestionValues, estimated_information
 from games.cluedo.inference.knowledge import CluedoKnowledge, RefuterModel
 from games.cluedo.inference.position_weights import PositionWeights
 from games.cluedo.rules.cards import Triple
@@ -143,7 +143,7 @@ def test_the_best_question_is_the_best_or_nearly() -> None:
         knowledge = full_position(4, seed)
         information = QuestionValues(knowledge)
         most = max(map(information.bits, knowledge.game.deck.triples))
-        best = best_question(knowledge, knowledge.game.suggestions())
+        best = QuestionValues(knowledge).best(knowledge.game.suggestions())
         assert best.bits == information.bits(best.suggestion.triple) <= most
         if most:
             lost.append(1 - best.bits / most)
@@ -155,8 +155,8 @@ def test_only_legal_questions_are_the_best() -> None:
     knowledge = full_position(4, 0)
     for room in knowledge.game.deck.rooms:
         suggestions = knowledge.game.suggestions(room)
-        assert best_question(knowledge, suggestions).suggestion in suggestions
-        assert best_question(knowledge, suggestions[:1]).suggestion == suggestions[0]
+        assert QuestionValues(knowledge).best(suggestions).suggestion in suggestions
+        assert QuestionValues(knowledge).best(suggestions[:1]).suggestion == suggestions[0]
 
 
 def test_the_estimate_is_close_before_anything_is_known() -> None:
@@ -173,7 +173,7 @@ def test_a_solved_case_has_nothing_to_ask() -> None:
     knowledge = knowledge_of(state, 0)
     assert state.envelope is not None
     knowledge._must(knowledge.envelope, knowledge._set(state.envelope))
-    assert best_question(knowledge, state.game.suggestions()).bits == 0.0
+    assert QuestionValues(knowledge).best(state.game.suggestions()).bits == 0.0
 
 
 def test_cards_that_nobody_can_show_are_equal() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.cli import run
 from arena.core.errors import ArenaError, MissingDependency, PluginWarning, UsageError
 from arena.plugins import loader as plugins
 from arena.plugins.catalog import Catalog
@@ -167,6 +168,22 @@ def test_a_game_that_cannot_be_imported_is_an_error_of_arena(
     found.add("game", "broken", "broken_game:Game")
     with pytest.raises(ArenaError, match=r"game 'broken' of arena \(broken_game:Game\) cannot be"):
         found.load("game", "broken")
+
+
+def test_games_are_listed_beside_one_that_cannot_be_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def register(catalog: Catalog) -> None:
+        catalog.add("game", "far", "nowhere_to_be_found.rules:Far")
+
+    found = filled_with(monkeypatch, remote=register)
+    monkeypatch.setattr(plugins, "catalog", lambda: found)
+    assert run(["games", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert "cluedo" in {game["name"] for game in json.loads(printed.out)["games"]}
+    assert printed.err.startswith("warning: game 'far' of remote needs the package")
+    assert run(["games", "far"]) == 1
+    assert capsys.readouterr().err.startswith("arena: game 'far' of remote")
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:

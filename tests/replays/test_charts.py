@@ -11,18 +11,20 @@ from hypothesis import strategies as st
 
 from arena.evaluation.report import Interval
 from replays.html_report.charts import (
-    WIDTH,
-    ChartAxis,
     ChartLayer,
-    ChartPoint,
-    Series,
     forest_chart,
     layer_chart,
     line_chart,
-    plain_tick,
     points_of,
-    points_tick,
     thinned,
+)
+from replays.html_report.svg_canvas import (
+    WIDTH,
+    ChartAxis,
+    ChartPoint,
+    Series,
+    plain_tick,
+    points_tick,
 )
 
 FINITE = st.floats(-1e15, 1e15, allow_nan=False)

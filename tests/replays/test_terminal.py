@@ -28,11 +28,12 @@ from arena.episodes.replay import Replay, read_replay
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.plugins.loader import make_game
+from replays.analysis.posterior import entry_at
+from replays.tui.bars import bar_lines
 from replays.tui.frame import abbreviate_names, entropy_bar, format_title
 from replays.tui.live import LiveView
 from replays.tui.navigation import PANEL_NAMES
 from replays.tui.panels.base import printable_lines
-from replays.tui.panels.entropy import bar_lines, resample
 from replays.tui.panels.grid import (
     GridRow,
     GridSection,
@@ -253,6 +254,20 @@ def test_panels_of_games_that_say_less(tmp_path: Path, name: str) -> None:
     assert "does not compute exact prob" in shown["grid"] + shown["entropy"]
     assert "There are no comments" in shown["comments"]
     assert "terminated" in shown["result"] and "seat 1" in shown["result"]
+
+
+def test_a_column_of_the_entropy_chart_shows_the_last_of_its_positions(cards: Replay) -> None:
+    last = len(cards.moves)
+    viewer = studied(cards, last, 0)
+    viewer.press("e")
+    posterior = viewer.analysis.posterior(0).value
+    assert posterior is not None
+    columns = 17  # Of 40, 22 are for labels.
+    assert last + 1 > columns
+    bits = {at * columns // (last + 1): entry_at(posterior, at)["bits"] for at in range(last + 1)}
+    top = max(entry["bits"] for entry in posterior["entries"])
+    shown = drawn(viewer, width=40)
+    assert all(line.rstrip() in shown for line in bar_lines(list(bits.values()), top, 4))
 
 
 def test_the_grid_shows_all_cards_at_80_by_24(tmp_path: Path) -> None:
@@ -519,7 +534,6 @@ def test_parts_of_the_panels() -> None:
     ]
     assert len(split_into_blocks(kinds, 1)) == 1 and len(split_into_blocks(kinds, 3)) == 3
     assert bar_lines([8, 4, 0.001, 0], 8, 2) == ["█   ", "██▁ "]
-    assert resample([5, 4, 3], [0, 0, 1]) == [4, 3]
 
 
 def test_on_a_real_terminal(tmp_path: Path) -> None:

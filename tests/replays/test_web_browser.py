@@ -150,7 +150,8 @@ def test_jumps_to_moves_mistakes_and_events(browser: Browser, served: Served) ->
             page.get_by_role("button", name=f"Next {wanted}").and_(
                 page.locator("[aria-disabled=false]")
             ).wait_for()
-            page.wait_for_timeout(300)  # Comments come one by one.
+            # Comments come one by one; the last mark shows that all mistakes are known.
+            page.locator(".ticks span").nth(len(set(mistakes)) - 1).wait_for(state="attached")
             page.locator("h1").click()
             page.keyboard.press(key)
             opened.wait_for_position(min(found))

@@ -18,7 +18,7 @@ from web_viewer import being_written, record
 from arena.core.errors import UsageError
 from arena.episodes.record import Branch
 from replays.analysis.documents import ListedReplayJson
-from replays.web.branch_parents import BranchParents
+from replays.web.branch_parents import find_parents
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing, check_single_file, read_row
 from replays.web.replay_directory import IDLE_SECONDS, ReplayDirectory, is_plain
@@ -169,12 +169,13 @@ def test_a_parent_is_found_by_name_and_bytes(tmp_path: Path) -> None:
     here = Branch(parent="game.jsonl", parent_sha256=digest, ply=2, seed=5, players=("x", "y"))
     changed = here.model_copy(update={"parent_sha256": "0" * 64})
     elsewhere = here.model_copy(update={"parent": "../deep/game.jsonl"})
-    parents = BranchParents(ReplayDirectory(tmp_path))
-    found = parents.find([changed, here, elsewhere])
+    folder = ReplayDirectory(tmp_path)
+    found = find_parents(folder, [changed, here, elsewhere])
     assert found == [None, "deep/game.jsonl", None]
     parent.unlink()
-    assert parents.find([here]) == [None] and parents.find([]) == []
-    assert BranchParents(ReplayDirectory(tmp_path / "other" / "game.jsonl")).find([here]) == [None]
+    assert find_parents(folder, [here]) == [None] and find_parents(folder, []) == []
+    other = ReplayDirectory(tmp_path / "other" / "game.jsonl")
+    assert find_parents(other, [here]) == [None]
 
 
 def test_an_outcome_that_is_none_does_not_count(tmp_path: Path) -> None:

@@ -62,8 +62,9 @@ def test_a_mistake_its_decision_and_its_judgement_meet(browser: Browser, served:
     with tab(browser) as opened:
         open_game(opened, served.at(CARDS))
         page = opened.page
-        page.locator(".ticks span").first.wait_for()
-        page.wait_for_timeout(300)  # Comments come one by one.
+        # Comments come one by one; the last mark shows that all mistakes are known.
+        marks = len({each["visible_from"] for each in comments})
+        page.locator(".ticks span").nth(marks - 1).wait_for(state="attached")
         page.keyboard.press("m")
         opened.wait_for_position(first["ply"] + 1)
         assert f"ply {first['ply'] + 1}" in page.locator(".decision .status").inner_text()
@@ -225,7 +226,7 @@ def test_the_heads_of_the_list_stand_over_its_columns(browser: Browser, served: 
         rows.first.wait_for()
         for size in ((1280, 480), (1280, 1400)):  # With a scroll bar and without.
             opened.page.set_viewport_size({"width": size[0], "height": size[1]})
-            opened.page.wait_for_timeout(100)
+            opened.page.evaluate(DRAWN)
             head, row, table = (
                 opened.page.locator(selector).first.bounding_box()
                 for selector in (".row.head", ".rows .row", ".rows")
@@ -233,6 +234,10 @@ def test_the_heads_of_the_list_stand_over_its_columns(browser: Browser, served: 
             assert head is not None and row is not None and table is not None
             assert (head["x"], head["width"]) == (row["x"], row["width"])
         assert row and table and row["width"] == table["width"]
+
+
+DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""Ends when the page has been drawn in its new size."""
 
 
 def test_dark_is_dark_and_can_be_chosen(browser: Browser, served: Served) -> None:

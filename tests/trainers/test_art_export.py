@@ -28,6 +28,7 @@ from arena.episodes.record import Position
 from arena.episodes.replay import read_replay
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
+from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
@@ -36,7 +37,6 @@ from backends.embedded.sampler import Sampler
 from trainers.algorithms.sequences import token_sequences
 from trainers.export.art import read_groups
 from trainers.export.exporter import ExportResult, export_replays
-from trainers.export.seat_replies import episode_of
 from trainers.hosts.art import TrainableModel, Trajectory, TrajectoryGroup
 from trainers.hosts.embedded_backend import EmbeddedArtBackend
 from trainers.rewards import Rewards, SeatEpisode

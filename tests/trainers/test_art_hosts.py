@@ -33,18 +33,19 @@ from arena.llm.backend import Message, Request, Token
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
 from trainers.hosts.arguments import KEYWORDS, train_arguments
+from trainers.hosts.embedded_backend import TrainSettings
 from trainers.hosts.host import HostRequest, TrainingHost
 from trainers.hosts.local import (
+    LocalHost,
     _train_signature,
     delete_later_checkpoints,
     internal_config,
-    local_host,
 )
 from trainers.hosts.megatron_stub import import_model_config
 from trainers.hosts.preflight import packages_problem, runtime_problem
 from trainers.hosts.selection import select_host
-from trainers.hosts.serverless import serverless_host
-from trainers.hosts.weight_sync.adapters import RemoteAdapters
+from trainers.hosts.serverless import ServerlessHost
+from trainers.hosts.weight_sync.adapter_server import RemoteAdapters
 
 HUB_ID = "Qwen/Qwen2.5-7B-Instruct"
 ASK = Request((Message("user", "who has the rope"),), logprobs=True)
@@ -107,7 +108,7 @@ def serverless_train() -> Callable[..., object]:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.sampled_from(["local", "serverless", "anything"]),
+    st.sampled_from(["embedded", "local", "serverless", "anything"]),
     st.lists(st.sampled_from(sorted(WISHES)), max_size=4, unique=True),
     st.data(),
 )
@@ -120,6 +121,7 @@ def test_every_wish_is_passed_or_refused(
     train, known = {
         "local": (_train_signature, LOCAL),
         "serverless": (serverless_train(), SERVERLESS),
+        "embedded": (TrainSettings, ALL),
         "anything": (anything, ALL),
     }[host]
     wishes = {field for field in WISHES if getattr(config, field) != getattr(default, field)}
@@ -134,7 +136,7 @@ def test_every_wish_is_passed_or_refused(
         assert said.startswith(f"{host} does not support: ") and "\n" not in said
         return
     arguments = train_arguments(config, train, host=host)
-    selves = [] if host in {"local", "anything"} else [None, None, None]
+    selves = [None, None, None] if host == "serverless" else []
     inspect.signature(train).bind(*selves, **arguments)
     for field in wishes:
         value = getattr(config, field)
@@ -151,14 +153,6 @@ def test_the_mapping_covers_every_setting_of_the_update() -> None:
     update = {name for name, panel in panels.items() if panel == "Update"}
     of_the_loop = {"kl_reference_every", "learning_rate_end"}
     assert update - of_the_loop <= KEYWORDS.keys() == WISHES.keys()
-
-
-def test_what_the_host_decides_itself_wins_and_what_it_does_elsewhere_is_not_refused() -> None:
-    config = TrainConfig(threads=7, learning_rate=0.5)
-    given = train_arguments(
-        config, _train_signature, fixed={"learning_rate": 0.25}, elsewhere=["threads"]
-    )
-    assert given["learning_rate"] == 0.25 and "threads" not in given
 
 
 def test_the_local_host_knows_arts_signature() -> None:
@@ -234,7 +228,7 @@ def test_local_says_all_that_is_missing_in_one_line(
     plain_machine()
     monkeypatch.setenv("ART_VLLM_RUNTIME_BIN", "/nowhere/art-vllm-runtime-server --flag")
     with pytest.raises(UsageError) as caught:
-        local_host(request_of(empty_folder, base_model="scratch")).preflight()
+        LocalHost(request_of(empty_folder, base_model="scratch")).preflight()
     said = str(caught.value)
     assert "\n" not in said
     assert "there is no CUDA device" in said or "torch is not installed" in said
@@ -259,15 +253,15 @@ def test_vllms_environment_can_be_there_already(
 def test_local_refuses_what_it_cannot_do(empty_folder: Path) -> None:
     wishes = {"server": "http://a", "device": "cpu"}
     with pytest.raises(UsageError, match=r"--server http://a .*--device cpu"):
-        local_host(request_of(empty_folder, **wishes)).arguments()
+        LocalHost(request_of(empty_folder, **wishes)).arguments()
     with pytest.raises(
         UsageError, match="--trainer-host local does not support: --weight-decay 0.5"
     ):
-        local_host(request_of(empty_folder, weight_decay=0.5)).arguments()
-    allowed = local_host(request_of(empty_folder, kl_coef=0.1, loss="ppo")).arguments()
+        LocalHost(request_of(empty_folder, weight_decay=0.5)).arguments()
+    allowed = LocalHost(request_of(empty_folder, kl_coef=0.1, loss="ppo")).arguments()
     assert allowed["kl_penalty_coef"] == 0.1 and allowed["loss_fn"] == "ppo"
     with pytest.raises(ArenaError, match="not open"):
-        _ = local_host(request_of(empty_folder)).model
+        _ = LocalHost(request_of(empty_folder)).model
 
 
 def test_the_adapter_is_as_large_as_was_asked_for() -> None:
@@ -323,7 +317,7 @@ def test_adapters_are_loaded_and_unloaded_over_http(wire: WandbWire) -> None:
 @pytest.mark.gpu
 def test_the_local_host_on_a_gpu(empty_folder: Path) -> None:
     request = request_of(empty_folder, base_model="Qwen/Qwen3-0.6B", lora_rank=8)
-    host = local_host(request)
+    host = LocalHost(request)
     try:
         host.preflight()
     except UsageError as error:
@@ -354,7 +348,7 @@ def with_host(
     folder: Path, do: Callable[[TrainingHost], Awaitable[None]], step: int = 0, **config: Any
 ) -> int:
     """Open a serverless host that stands at `step`, do something with it, and close it."""
-    host: TrainingHost = serverless_host(request_of(folder, project="clue", **config))
+    host: TrainingHost = ServerlessHost(request_of(folder, project="clue", **config))
 
     async def run() -> int:
         host.preflight()
@@ -491,11 +485,11 @@ def test_a_run_goes_on_from_where_it_stands(wire: WandbWire, empty_folder: Path)
 
 def test_serverless_says_what_is_missing_and_refuses_the_rest(empty_folder: Path) -> None:
     with pytest.raises(UsageError, match=r"2 reasons: \(1\) WANDB_API_KEY is not set.*clue-tiny"):
-        serverless_host(request_of(empty_folder, base_model="clue-tiny")).preflight()
+        ServerlessHost(request_of(empty_folder, base_model="clue-tiny")).preflight()
     wishes = {"kl_coef": 0.1, "truncated_importance": 2.0}
     with pytest.raises(
         UsageError, match=r"--trainer-host serverless does not support: --kl-coef 0.1 .*--trunc"
     ):
-        serverless_host(request_of(empty_folder, **wishes)).arguments()
+        ServerlessHost(request_of(empty_folder, **wishes)).arguments()
     with pytest.raises(UsageError, match="--lora-rank 4"):
-        serverless_host(request_of(empty_folder, lora_rank=4)).arguments()
+        ServerlessHost(request_of(empty_folder, lora_rank=4)).arguments()

@@ -22,7 +22,7 @@ if find_spec("art") is None:
 from scripted_table import quick
 from tiny_model import build_tiny_model
 
-import trainers.grpo
+import trainers.update
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.seeds import stream
 from arena.episodes.replay import read_replay
@@ -36,7 +36,7 @@ from trainers.groups import select_groups, shuffle_rewards
 from trainers.grpo import GrpoRun, train
 from trainers.heldout_eval import FINAL, PERIODIC
 from trainers.hosts.art import Trajectory, TrajectoryGroup
-from trainers.hosts.embedded import EmbeddedHost, embedded_host
+from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.opponents import NEWEST, OpponentMix
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
@@ -213,17 +213,17 @@ def test_a_collapse_stops_the_run_until_its_limit_is_moved(base: Path, tmp_path:
     assert (more.status, more.reason, more.step) == ("finished", "", 3)
 
 
-def test_other_limits_of_a_collapse(base: Path, tmp_path: Path) -> None:
-    run = GrpoRun.of(small(base), tmp_path / "x", Notes(), quick())
+def test_other_limits_of_a_collapse(base: Path) -> None:
+    config = small(base)
     first = StepRecord(step=1, config_hash="", legal_rate=1.0, reply_tokens=3.0)
-    run.log.records = [StepRecord(step=0, config_hash=""), first]
+    earlier = [StepRecord(step=0, config_hash=""), first]
     fine = first.model_copy(update={"step": 2, "update": {"kl": 0.1, "entropy": 0.01}})
-    assert run._collapse_reason(fine) == ""
+    assert collapse_reason(config, [*earlier, fine]) == ""
     for change, word in (
         ({"legal_rate": 0.4}, "legal"),
         ({"update": {"kl": 5.1}}, "nats per token"),
     ):
-        assert word in run._collapse_reason(fine.model_copy(update=change))
+        assert word in collapse_reason(config, [*earlier, fine.model_copy(update=change)])
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,18 @@ def test_replies_that_grow_for_several_steps_are_a_collapse(
     lengths: tuple[float, ...], stops: bool
 ) -> None:
     rows = [StepRecord(step=n, config_hash="", reply_tokens=one) for n, one in enumerate(lengths)]
-    assert bool(collapse_reason(TrainConfig(), rows[-1], rows[:-1])) == stops
-    assert not collapse_reason(TrainConfig(stop_reply=0.0), rows[-1], rows[:-1])
+    assert bool(collapse_reason(TrainConfig(), rows)) == stops
+    assert not collapse_reason(TrainConfig(stop_reply=0.0), rows)
+
+
+def test_one_long_step_does_not_stop_a_run(base: Path, tmp_path: Path) -> None:
+    """The mean of the last three steps counts the newest step once: (10 + 10 + 60) / 3 < 4 * 10."""
+    config = small(base)
+    host: Any = EmbeddedHost(HostRequest(config, tmp_path, quick()))
+    run = GrpoRun(config, KUHN, host, tmp_path, Notes(), quick())
+    for step, length in enumerate((10, 10, 10, 10, 10, 60)):
+        run._finish_step(StepRecord(step=step, config_hash="", reply_tokens=length))
+        assert run.stopped == ""
 
 
 # Which groups are trained
@@ -346,7 +356,7 @@ def test_tokens_without_the_chance_they_were_drawn_with_are_not_trained(
 
     def run(name: str, **changes: Any) -> RunState:
         config, folder = small(base, **changes), tmp_path / name
-        host = Plain(embedded_host(HostRequest(config, folder, quick())))
+        host = Plain(EmbeddedHost(HostRequest(config, folder, quick())))
         return asyncio.run(GrpoRun(config, KUHN, host, folder, Notes(), quick()).complete())
 
     for name, changes in (("guided", {"guided": True}), ("cold", {"temperature": 0.5})):
@@ -368,7 +378,7 @@ def test_the_reference_of_the_penalty_moves_on_and_is_kept(base: Path, tmp_path:
     config = small(
         base, steps=5, kl_coef=0.1, kl_reference_every=2, keep_pool=0, learning_rate_end=0.002
     )
-    host = Watched(embedded_host(HostRequest(config, folder, quick())))
+    host = Watched(EmbeddedHost(HostRequest(config, folder, quick())))
     asyncio.run(GrpoRun(config, KUHN, host, folder, Notes(), quick()).complete())
     assert given == [0, 0, 2, 2, 4]
     assert rates == pytest.approx([0.01, 0.008, 0.006, 0.004, 0.002])
@@ -440,7 +450,7 @@ class FaultyBackend:
 
 
 def faulty(config: TrainConfig, folder: Path, **faults: Any) -> GrpoRun:
-    host = embedded_host(HostRequest(config, folder, quick()))
+    host = EmbeddedHost(HostRequest(config, folder, quick()))
     view = faults.pop("view", Notes())
     return GrpoRun(config, KUHN, Faulty(host, **faults), folder, view, quick(patience=0.3))
 
@@ -578,7 +588,7 @@ def test_an_answer_of_other_weights_stops_the_run(base: Path, tmp_path: Path) ->
             return replace(await super().complete(request), policy_version=7)
 
     config, folder = small(base), tmp_path / "x"
-    host = Stale(embedded_host(HostRequest(config, folder, quick())))
+    host = Stale(EmbeddedHost(HostRequest(config, folder, quick())))
     run = GrpoRun(config, KUHN, host, folder, Notes(), quick())
     with pytest.raises(StopPlaying, match="weights of step 7 have answered, not those of step 0"):
         asyncio.run(run.complete())
@@ -595,7 +605,7 @@ PASSING = [
 def test_an_update_that_may_succeed_later_is_tried_four_times(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trainers.grpo, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(trainers.update, "FIRST_WAIT", 0.001)
     asyncio.run(faulty(small(base), tmp_path / "x", updates=list(PASSING)).complete())
     learn(small(base), tmp_path / "smooth")
     assert weights(tmp_path / "x", 1) == weights(tmp_path / "smooth", 1)
@@ -605,7 +615,7 @@ def test_an_update_that_may_succeed_later_is_tried_four_times(
 def test_an_update_that_keeps_failing_ends_the_run_in_one_line(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: Exception
 ) -> None:
-    monkeypatch.setattr(trainers.grpo, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(trainers.update, "FIRST_WAIT", 0.001)
     updates = [*PASSING, last, AssertionError("a fifth try")]
     with pytest.raises(ArenaError, match=re.escape(str(last))) as caught:
         asyncio.run(faulty(small(base), tmp_path / "x", updates=updates).complete())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -269,7 +269,7 @@ def gradient(
         name: weight + 0.1 * torch.randn(weight.shape, generator=generator)
         for name, weight in learner.state().items()
     }
-    learner._optimizer_step(batches, UpdateOptions(loss=loss, max_grad_norm=1e9), reference)
+    learner._optimizer_step(batches, UpdateOptions(**asdict(loss), max_grad_norm=1e9), reference)
     return {
         name: tensor.grad for name, tensor in learner._trained.items() if tensor.grad is not None
     }

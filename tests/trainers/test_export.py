@@ -29,12 +29,13 @@ from arena.episodes.record import Position
 from arena.episodes.replay import Replay, read_replay
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
+from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Completion, Message, Request, Sampling, Token
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 from trainers.export.exporter import Exporter, ExportResult, export_replays
-from trainers.export.seat_replies import ReplyReader, SeatReplies, episode_of
+from trainers.export.seat_replies import ReplyReader, SeatReplies
 from trainers.rewards import Rewards, SeatEpisode, information_gains
 
 END = 7

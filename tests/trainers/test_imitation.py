@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import subprocess
 import sys
@@ -17,8 +18,10 @@ from hypothesis import strategies as st
 from arena.core.errors import UsageError
 from arena.plugins.loader import make_game
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
-from trainers.pretrain.pretrain import PaddedBatch, batches, encode, pretrain, tokenizer_for
+from trainers.pretrain.examples import PaddedBatch, batches, encode
+from trainers.pretrain.pretrain import pretrain, tokenizer_for
 from trainers.pretrain.recipe import Recipe, make_recipe
+from trainers.pretrain.tokenizer import make_tokenizer
 
 SMALL = Recipe(
     games=12, epochs=1, tokens_per_batch=2048, hidden_size=32, layers=1, mlp_size=64, warmup_steps=2
@@ -119,6 +122,23 @@ def test_batches_hold_every_example_once(
         int((batch.weights[r] > 0).sum()) for batch in made for r in range(len(batch.ids))
     )
     assert all(any(row[: len(i)] == i for row in rows) for i in ids)
+
+
+def test_an_example_longer_than_a_batch_gets_a_batch_of_its_own(
+    corpus: Sequence[Demonstration], tokenizer: object
+) -> None:
+    examples = [encode(demonstration, tokenizer) for demonstration in corpus]  # type: ignore[arg-type]
+    recipe = dataclasses.replace(SMALL, tokens_per_batch=1)
+    made = list(batches(examples, recipe, np.random.default_rng(0)))
+    assert [len(batch.ids) for batch in made] == [1] * len(examples)
+
+
+def test_many_names_leave_no_room_for_phrases() -> None:
+    phrases = [f" says {a}{b}{c}" for a, b, c in itertools.product("abcdefg", repeat=3)]
+    texts = ["\n".join(phrases)] * 20
+    few, many = (make_tokenizer(texts, [f"Name {n:03}" for n in range(size)]) for size in (10, 250))
+    assert len(few) == 256 + 160 + 5 + 3 * 10 + len(phrases)
+    assert len(many) == 256 + 160 + 5 + 3 * 250
 
 
 def test_the_same_recipe_gives_the_same_weights_and_they_answer(tmp_path: Path) -> None:

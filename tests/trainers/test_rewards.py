@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
 from backends.scripted import ScriptedBackend
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.information import best_question
+from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Show, Suggest
 from trainers.rewards import Rewards, RewardTerm, SeatEpisode, default_reward, information_gains
@@ -89,7 +90,7 @@ def test_question() -> None:
     state = CLUEDO.initial_state()
     state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
     knowledge = CluedoKnowledge.after(CLUEDO, 0, state.log.witnessed[0])
-    best = best_question(knowledge, state.legal_actions(0).of(Suggest)).suggestion
+    best = QuestionValues(knowledge).best(state.legal_actions(0).of(Suggest)).suggestion
     assert value("question", best, *_answer(best)) == pytest.approx(1.0)
     own = Suggest("Miss Scarlett", "Dagger", "Kitchen")
     assert value("question", own, END) == pytest.approx(0.0)
@@ -353,6 +354,26 @@ def test_terms_of_a_plugin() -> None:
         assert "short" not in Rewards.parse("", CLUEDO).score(SeatEpisode(CLUEDO, episode, 1)).terms
     finally:
         catalog().restore(before)
+
+
+def test_a_term_of_a_plugin_is_in_the_record_of_a_step() -> None:
+    if not find_spec("art"):
+        pytest.skip("openpipe-art is not installed")
+    from trainers.config.config import TrainConfig
+    from trainers.step_metrics import RolloutCounts, step_record
+
+    before = catalog().entries_by_kind()
+    catalog().add("reward", "short", "test_rewards:SHORT")
+    try:
+        rewards, counts = Rewards.parse("win=1,short=0.5", CLUEDO), RolloutCounts()
+    finally:
+        catalog().restore(before)
+    episode = contest(0)
+    breakdown = rewards.score(SeatEpisode(CLUEDO, episode, 1))
+    counts.add_game(episode, 1, 0, breakdown)
+    term = step_record(TrainConfig(), 1, counts, rewards.weights, {}).terms["short"]
+    assert (term.mean, term.weight) == (breakdown.terms["short"], 0.5)
+    assert term.mean < 0
 
 
 def _first_of_turns(episode: Episode) -> list[Ply]:

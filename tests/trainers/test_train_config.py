@@ -10,6 +10,7 @@ from arena import catalog, make_game
 from arena.core.errors import ArenaError, UsageError
 from trainers.config.config import TrainConfig
 from trainers.config.presets import SettingsLayer, layer_of, preset_names, read_preset, resolve
+from trainers.runs.figures import time_split
 from trainers.runs.run_files import Plan, lock_of, open_run, plan_run, run_files
 from trainers.runs.training_run import TrainingRun
 
@@ -275,3 +276,12 @@ def test_a_run_of_an_earlier_version_keeps_its_hash() -> None:
     assert {record.config_hash for record in run.records} == {run.config.config_hash}
     assert run.config.max_tokens == 8 and run.records[1].legal_rate == 1.0
     assert run.state.final["newest"].win_rate_delta.low == pytest.approx(-0.258866)
+
+
+def test_the_time_of_scoring_is_not_part_of_the_rollouts() -> None:
+    """Records count it once, so a view must not subtract it."""
+    record = TrainingRun.read(Path(__file__).parent / "data" / "old_run").records[1]
+    split = time_split(record)
+    assert record.time["rewards"] > 0
+    assert {name: split[name] for name in record.time} == record.time
+    assert sum(split.values()) == pytest.approx(record.seconds)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from pydantic import JsonValue
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from arena.core.errors import ArenaError
 from backends.embedded.weights import ModelShape, parse_shape, read_model_config, read_state_dict
 from trainers.algorithms.batching import MicroBatch, minibatches
+from trainers.algorithms.checkpoint_files import fsync, read_tensors, read_weights, write_tensors
 from trainers.algorithms.lora import Lora, adapter_config
 from trainers.algorithms.loss import LossOptions, LossSums, ReferenceLogprobs, policy_loss
 from trainers.algorithms.network import score_tokens
@@ -31,12 +29,11 @@ NOT_COPIED = ("*.safetensors", "*.safetensors.index.json", "pretraining.json", O
 """Files of the base model's folder that a checkpoint replaces, or that no longer describe it."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateOptions(LossOptions):
     """Settings of one call of `update`; see `TrainConfig` for their meaning and units."""
 
     learning_rate: float = 3e-4
-    loss: LossOptions = field(default_factory=LossOptions)
     advantage_balance: float = 0.0
     minibatches: int = 2
     tokens_per_batch: int = 4_096
@@ -139,10 +136,10 @@ class Learner:
         sums = dict.fromkeys(("loss", "entropy", "kl", "kl_reference", "clipped", "ratio"), 0.0)
         # None instead of zeros: a tensor without a gradient keeps its moments and its value.
         self._adam.zero_grad(set_to_none=True)
-        references = self._reference_logprobs(batches, options.loss, reference)
+        references = self._reference_logprobs(batches, options, reference)
         for batch, known in zip(batches, references, strict=True):
             # The weights change after the loop only, so all micro-batches see the same p_new.
-            loss, entropy, kl = self._micro_batch_loss(batch, options.loss, known)
+            loss, entropy, kl = self._micro_batch_loss(batch, options, known)
             # Gradient accumulation: each micro-batch is divided by the minibatch's number of
             # tokens, so the gradients add up to that of the minibatch's mean. `backward` frees the
             # micro-batch's activations.
@@ -229,8 +226,8 @@ class Learner:
         # `torch_dtype` is the older name of `dtype`.
         config = read_model_config(draft) | {"dtype": "float32", "torch_dtype": "float32"}
         (draft / "config.json").write_text(json.dumps(config, indent=1) + "\n", "utf-8")
-        _write_tensors(self.state(), draft / "model.safetensors")
-        _write_tensors(self._moments(), draft / OPTIMIZER)
+        write_tensors(self.state(), draft / "model.safetensors")
+        write_tensors(self._moments(), draft / OPTIMIZER)
         if self._lora:
             (draft / ADAPTER).mkdir()
             self.save_adapter(draft / ADAPTER)
@@ -238,11 +235,11 @@ class Learner:
         # Files before the folder, the folder before its new name: after a power failure the name
         # never refers to incomplete content.
         for path in [*sorted(draft.rglob("*")), draft]:
-            _fsync(path)
+            fsync(path)
         # `rename` cannot replace a folder that has content.
         shutil.rmtree(folder, ignore_errors=True)
         draft.rename(folder)
-        _fsync(folder.parent)
+        fsync(folder.parent)
 
     def save_adapter(self, folder: Path) -> None:
         """Write the adapter into an existing folder, as PEFT writes it."""
@@ -251,7 +248,7 @@ class Learner:
         # contiguous tensors only.
         named = {f"base_model.model.{n}.weight": t.detach().cpu().contiguous()
                  for n, t in self._trained.items()}  # fmt: skip
-        _write_tensors(named, folder / "adapter_model.safetensors")
+        write_tensors(named, folder / "adapter_model.safetensors")
         config = adapter_config(self._lora, str(self.base))
         (folder / "adapter_config.json").write_text(json.dumps(config, indent=1), "utf-8")
 
@@ -261,7 +258,7 @@ class Learner:
         Raises:
             ArenaError: the checkpoint is broken, or other tensors were trained in it.
         """
-        moments = _read_tensors(folder / OPTIMIZER)
+        moments = read_tensors(folder / OPTIMIZER)
         values = self._trained_values(folder)
         self._check_tensors(folder, moments, values)
         with torch.no_grad():
@@ -303,7 +300,7 @@ class Learner:
         if self._lora is None:
             return read_weights(folder)
         # The inverse of the names in `save_adapter`.
-        stored = _read_tensors(folder / ADAPTER / "adapter_model.safetensors")
+        stored = read_tensors(folder / ADAPTER / "adapter_model.safetensors")
         return {
             name.removeprefix("base_model.model.").removesuffix(".weight"): tensor
             for name, tensor in stored.items()
@@ -318,22 +315,6 @@ class Learner:
         }
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Return the weights of a checkpoint that `Learner.save` wrote. Raises ArenaError."""
-    return _read_tensors(folder / "model.safetensors")
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    """Raise ArenaError for a file of a checkpoint that is missing or broken."""
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise ArenaError(
-            f"the checkpoint {path.parent} cannot be read: {path.name}: {error}; --fresh moves the "
-            "run aside and starts again"
-        ) from None
-
-
 @contextmanager
 def _torch_threads(number: int) -> Iterator[None]:
     """Compute with this number of threads: sums are equal to the bit only for equal numbers."""
@@ -343,21 +324,3 @@ def _torch_threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Raise ArenaError if the file cannot be written."""
-    try:
-        save_file(tensors, path, {"format": "pt"})
-    except SafetensorError as error:
-        raise ArenaError(f"cannot write {path}: {error}") from None
-
-
-def _fsync(path: Path) -> None:
-    """Flush a file, or the list of names in a folder, to disk."""
-    # A folder can be opened for reading only, and `fsync` flushes what any handle has written.
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

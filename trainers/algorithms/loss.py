@@ -18,7 +18,8 @@ Notation, for the trained token t of a sequence:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ from torch import Tensor
 from trainers.config.config import ImportanceLevel, LossName
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LossOptions:
     """Settings of a loss under ART's names; None means ART's default."""
 
@@ -75,23 +76,14 @@ class TokenTargets:
 
     def take(self, indices: Tensor) -> TokenTargets:
         """Return the tokens at these indices, int64 of shape [taken]."""
-        return TokenTargets(
-            self.sampled_logprobs[indices],
-            self.advantages[indices],
-            self.weights[indices],
-            self.sequence_ids[indices],
-            self.policy_logprobs[indices],
-        )
+        return self._map(lambda tensor: tensor[indices])
 
     def to(self, device: torch.device) -> TokenTargets:
         """Return a copy on the device."""
-        return TokenTargets(
-            self.sampled_logprobs.to(device),
-            self.advantages.to(device),
-            self.weights.to(device),
-            self.sequence_ids.to(device),
-            self.policy_logprobs.to(device),
-        )
+        return self._map(lambda tensor: tensor.to(device))
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> TokenTargets:
+        return TokenTargets(*(change(getattr(self, field.name)) for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,27 +166,7 @@ def policy_loss(
         # Drop tokens outside of the range instead of clipping them: ratio 0, so no gradient (ppo)
         # or the lower bound's weight (cispo, where the bound is usually 0).
         ratios = torch.where(inside, ratios, 0.0)
-    advantages = targets.advantages
-    if options.kimi_k2_tau:
-        # Kimi K2 (arXiv:2507.20534): regularise towards the sampling policy,
-        # A <- A - tau sg(log p_new - log p_old).
-        advantages = (
-            advantages - options.kimi_k2_tau * (new_logprobs - targets.sampled_logprobs).detach()
-        )
-    # A scalar on the device of the log-probabilities.
-    divergence = new_logprobs.new_zeros(())
-    if reference is not None:
-        # KL penalty with the k1 estimator k = sg(log p_new - log p_ref) (Schulman 2020,
-        # joschu.net/blog/kl-approx.html), folded into the advantage:
-        #     A <- A + c (mean k - k)
-        # Without its mean the penalty is centred: it moves probability between tokens and does not
-        # push all of them down.
-        gaps = (new_logprobs - reference.logprobs).detach()
-        divergence = gaps.sum()
-        mean_gap = gaps.mean() if reference.mean_gap is None else reference.mean_gap
-        # A token whose k lies above the mean loses advantage, one below gains. The sum over the
-        # tokens of the minibatch is 0.
-        advantages = advantages + options.kl_penalty_coef * (mean_gap - gaps)
+    advantages, divergence = _regularised_advantages(new_logprobs, targets, options, reference)
     # clip(r, 1 - e, 1 + e'). Of `ratios`, so after masking.
     clipped = ratios.clip(1 - options.clip_below, 1 + options.clip_above)
     if options.loss_fn == "ppo":
@@ -211,6 +183,35 @@ def policy_loss(
         losses = losses * ratios.clamp(max=options.truncated_importance_sampling).detach()
     # sum_t w_t loss_t; the caller divides by the number of tokens of the minibatch.
     return LossSums((losses * targets.weights).sum(), ratios.detach(), (~inside).sum(), divergence)
+
+
+def _regularised_advantages(
+    new_logprobs: Tensor,
+    targets: TokenTargets,
+    options: LossOptions,
+    reference: ReferenceLogprobs | None,
+) -> tuple[Tensor, Tensor]:
+    """Return A with its penalties, shape [trained], and the sum of log p_new - log p_ref."""
+    advantages = targets.advantages
+    if options.kimi_k2_tau:
+        # Kimi K2 (arXiv:2507.20534): regularise towards the sampling policy,
+        # A <- A - tau sg(log p_new - log p_old).
+        advantages = (
+            advantages - options.kimi_k2_tau * (new_logprobs - targets.sampled_logprobs).detach()
+        )
+    if reference is None:
+        # A scalar on the device of the log-probabilities.
+        return advantages, new_logprobs.new_zeros(())
+    # KL penalty with the k1 estimator k = sg(log p_new - log p_ref) (Schulman 2020,
+    # joschu.net/blog/kl-approx.html), folded into the advantage:
+    #     A <- A + c (mean k - k)
+    # Without its mean the penalty is centred: it moves probability between tokens and does not
+    # push all of them down.
+    gaps = (new_logprobs - reference.logprobs).detach()
+    mean_gap = gaps.mean() if reference.mean_gap is None else reference.mean_gap
+    # A token whose k lies above the mean loses advantage, one below gains. The sum over the
+    # tokens of the minibatch is 0.
+    return advantages + options.kl_penalty_coef * (mean_gap - gaps), gaps.sum()
 
 
 def _importance_ratios(new_logprobs: Tensor, targets: TokenTargets, options: LossOptions) -> Tensor:

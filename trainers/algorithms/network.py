@@ -143,32 +143,44 @@ def _attention(
         queries = _split(_rotate(normed("q", shape.heads, x), rotation), packed.spans)
     results = []
     for number, span in enumerate(packed.spans):
-        # Each sequence attends to its own rows only, so there is no attention across games. Without
-        # a mask query i sees the keys 0 … i: queries and keys are the same rows.
-        mask = None
-        if last:
-            # The queries are no longer one per key, so causality is a mask of its own:
-            # [queries, keys], true where key position <= query position. Keys are in order.
-            key_positions = torch.arange(len(keys[number]), device=x.device)
-            mask = key_positions <= query_positions[number][:, None]
-        # [length, heads, head_dim] to [1, heads, length, head_dim]
-        # softmax(Q K^T / sqrt(head_dim)) V. With `enable_gqa` each key head serves heads / kv_heads
-        # query heads. The mask broadcasts over the heads.
-        result = F.scaled_dot_product_attention(
-            queries[number].transpose(0, 1)[None],
-            keys[number].transpose(0, 1)[None],
-            values[number].transpose(0, 1)[None],
-            mask,
-            is_causal=not last,
-            enable_gqa=shape.heads != shape.kv_heads,
-        )
-        # [1, heads, queries, head_dim] to [queries, heads * head_dim]
-        flat = result[0].transpose(0, 1).reshape(-1, shape.heads * shape.head_dim)
+        # Each sequence attends to its own rows only, so there is no attention across games.
+        at = query_positions[number] if last else None
+        flat = _attend(queries[number], keys[number], values[number], at)
         # Of the prefix rows, which every sequence has computed, the first sequence's are kept.
         results.append(flat if last or span.owns_prefix else flat[_length(span.prefix) :])
     # In the order of the rows: the first sequence of a group returns the prefix and its own rows,
     # each further one its own rows. In the last layer: in the order of `prediction_rows`.
     return torch.cat(results)
+
+
+def _attend(
+    queries: Tensor, keys: Tensor, values: Tensor, query_positions: Tensor | None
+) -> Tensor:
+    """Return softmax(Q K^T / sqrt(head_dim)) V of one sequence: [queries, heads * head_dim].
+
+    Each tensor has the shape [length, heads, head_dim]. With `query_positions` None, queries and
+    keys are the same rows.
+    """
+    # Without a mask query i sees the keys 0 … i.
+    mask = None
+    if query_positions is not None:
+        # The queries are no longer one per key, so causality is a mask of its own:
+        # [queries, keys], true where key position <= query position. Keys are in order.
+        key_positions = torch.arange(len(keys), device=keys.device)
+        mask = key_positions <= query_positions[:, None]
+    # [length, heads, head_dim] to [1, heads, length, head_dim]
+    # With `enable_gqa` each key head serves heads / kv_heads query heads. The mask broadcasts over
+    # the heads.
+    result = F.scaled_dot_product_attention(
+        queries.transpose(0, 1)[None],
+        keys.transpose(0, 1)[None],
+        values.transpose(0, 1)[None],
+        mask,
+        is_causal=mask is None,
+        enable_gqa=queries.shape[1] != keys.shape[1],
+    )
+    # [1, heads, queries, head_dim] to [queries, heads * head_dim]
+    return result[0].transpose(0, 1).flatten(1)
 
 
 def _split(x: Tensor, spans: Sequence[SequenceSpan]) -> Sequence[Tensor]:

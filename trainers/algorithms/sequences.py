@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count, pairwise
+from itertools import count, takewhile
 
 from arena.core.errors import ArenaError
 from arena.llm.backend import Message
@@ -91,7 +91,9 @@ def token_sequences(
         for trajectory, advantage in pairs:
             trajectory_number += 1
             if advantage == 0:
-                continue  # Its gradient would be 0.
+                # As in ART. The policy loss alone has no gradient here. The KL penalty and Kimi
+                # K2's would have one: with them such a trajectory is left out all the same.
+                continue
             # One sequence per stretch of a chat that was only appended to.
             own = [
                 sequence
@@ -192,12 +194,7 @@ def _check_served_prompt(choice: Choice, prompt: Sequence[int]) -> None:
     # be wrong without any other sign.
     served = (choice.model_extra or {}).get("prompt_token_ids")
     if served and list(served) != list(prompt):
-        differing = (
-            place
-            for place, (ours, theirs) in enumerate(zip(prompt, served, strict=False))
-            if ours != theirs
-        )
-        first = next(differing, min(len(prompt), len(served)))
+        first = _common_length(prompt, served)
         raise ArenaError(
             f"the server read a prompt of {len(served)} tokens, training would use {len(prompt)} "
             f"tokens, and they differ at token {first}; does the server use another tokenizer or "
@@ -212,15 +209,12 @@ def shared_prefix_length(sequences: Sequence[TokenSequence]) -> int:
     own for its trained tokens. Row t - 1 predicts the token at position t, so the prefix has at
     most min(first trained position) - 1 tokens.
     """
-    length = min(sequence.sampled_positions[0] for sequence in sequences) - 1
-    # Equality is transitive, so neighbours are enough.
-    for one, other in pairwise(sequences):
-        equal = 0
-        # `length` only falls, so later pairs compare no more tokens than are still shared.
-        for a, b in zip(one.ids[:length], other.ids[:length], strict=False):
-            if a != b:
-                break
-            equal += 1
-        length = min(length, equal)
+    first = min(sequence.sampled_positions[0] for sequence in sequences)
     # -1 if a sequence starts with a trained token: then there is no prefix.
-    return max(length, 0)
+    return max(0, min(first - 1, _common_length(*(sequence.ids for sequence in sequences))))
+
+
+def _common_length(*lists: Sequence[int]) -> int:
+    """Return how many leading elements are the same in all lists."""
+    columns = zip(*lists, strict=False)
+    return sum(1 for _ in takewhile(lambda column: len({*column}) == 1, columns))

@@ -1,7 +1,7 @@
 """The settings of a training run.
 
 Each field is a flag of `arena train`, an environment variable (`ARENA_TRAIN_…`), a key of presets
-and a key of the `[train]` table in arena.toml. The description of a field is its help text.
+and a key of the `[train]` table in arena.toml. The docstring of a field is its help text.
 """
 
 from __future__ import annotations
@@ -30,15 +30,13 @@ HASHED_NAMES = {new: old for old, new in OLD_NAMES.items()}
 """Names under which `config_hash` counts renamed fields, so that old runs keep their hash."""
 
 
-def setting(
-    default: Any, about: str, panel: str, *, changeable: bool = False, **limits: Any
-) -> Any:
-    """Return a field with its help text and the panel of `--help` that lists it.
+def setting(default: Any, panel: str, *, changeable: bool = False, **limits: Any) -> Any:
+    """Return a field with the panel of `--help` that lists it.
 
     A resumed run may change a field only if it is `changeable`.
     """
     extra: dict[str, JsonValue] = {"panel": panel, "changeable": changeable}
-    return Field(default, description=about, json_schema_extra=extra, **limits)
+    return Field(default, json_schema_extra=extra, **limits)
 
 
 RUN, HOST, GAMES, REWARD, UPDATE, EVAL, STOP, LOG = (
@@ -49,217 +47,166 @@ RUN, HOST, GAMES, REWARD, UPDATE, EVAL, STOP, LOG = (
 class TrainConfig(BaseModel):
     """Settings of `arena train`. Times are in seconds unless a description names another unit."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     game: str = "cluedo"
     options: dict[str, JsonValue] = Field(default_factory=dict)
     text_level: TextLevel = "notes"
     preset: str = "default"
 
-    experiment_name: str = setting(
-        "", "Folder of the run in --log-dir. Empty: GAME-PRESET.", RUN)  # fmt: skip
-    project: str = setting("arena", "Project name for ART and Weights & Biases.", RUN)
-    model_name: str = setting("", "Model name for ART. Empty: the experiment's name.", RUN)
-    steps: int = setting(
-        60, "Training steps. Overrides --epochs.", RUN, changeable=True, ge=0, le=10**6
-    )
-    epochs: int = setting(
-        0,
-        "Passes over the --dataset-size deals, if --steps is not given. 0: use --steps.",
-        RUN,
-        changeable=True,
-        ge=0,
-    )
-    dataset_size: int = setting(
-        0, "Number of training deals. 0: every step plays new deals.", RUN, ge=0, le=10**7
-    )
-    seed: int = setting(
-        0, "Seed of deals, seats, opponents, sampling and minibatches.", RUN, ge=0, le=10**11
-    )
+    experiment_name: str = setting("", RUN)
+    """Folder of the run in --log-dir. Empty: GAME-PRESET."""
+    project: str = setting("arena", RUN)
+    """Project name for ART and Weights & Biases."""
+    model_name: str = setting("", RUN)
+    """Model name for ART. Empty: the experiment's name."""
+    steps: int = setting(60, RUN, changeable=True, ge=0, le=10**6)
+    """Training steps. Overrides --epochs."""
+    epochs: int = setting(0, RUN, changeable=True, ge=0)
+    """Passes over the --dataset-size deals, if --steps is not given. 0: use --steps."""
+    dataset_size: int = setting(0, RUN, ge=0, le=10**7)
+    """Number of training deals. 0: every step plays new deals."""
+    seed: int = setting(0, RUN, ge=0, le=10**11)
+    """Seed of deals, seats, opponents, sampling and minibatches."""
 
-    trainer_host: HostName = setting("auto", "Host that holds and trains the weights.", HOST)
-    base_model: str = setting(
-        "", "Checkpoint to start from: a name, a folder, or on a GPU a Hugging Face id. `scratch`: "
-        "a new small model, pretrained on random games only. Empty: the host's default.", HOST,
-    )  # fmt: skip
-    server: str = setting(
-        "", "URL of an inference server (arena serve, vLLM). Each step's adapter is loaded there.",
-        HOST, changeable=True,
-    )  # fmt: skip
-    lora_rank: int = setting(
-        0, "Rank of the LoRA adapter. 0: train all weights on the embedded host; rank 8 on other "
-        "hosts and with --server.", HOST, ge=0, le=512,
-    )  # fmt: skip
-    lora_alpha: float = setting(16.0, "LoRA alpha: the adapter is scaled by alpha/rank.", HOST,
-                                gt=0)  # fmt: skip
-    device: str = setting("auto", "Device of the embedded host: cpu, cuda or auto.", HOST)
-    threads: int = setting(
-        2, "CPU threads of an update. The order of sums depends on this number.", HOST, ge=1, le=256
-    )
+    trainer_host: HostName = setting("auto", HOST)
+    """Host that holds and trains the weights."""
+    base_model: str = setting("", HOST)
+    """Checkpoint to start from: a name, a folder, or on a GPU a Hugging Face id. `scratch`: a new
+    small model, pretrained on random games only. Empty: the host's default."""
+    server: str = setting("", HOST, changeable=True)
+    """URL of an inference server (arena serve, vLLM). Each step's adapter is loaded there."""
+    lora_rank: int = setting(0, HOST, ge=0, le=512)
+    """Rank of the LoRA adapter. 0: train all weights on the embedded host; rank 8 on other hosts
+    and with --server."""
+    lora_alpha: float = setting(16.0, HOST, gt=0)
+    """LoRA alpha: the adapter is scaled by alpha/rank."""
+    device: str = setting("auto", HOST)
+    """Device of the embedded host: cpu, cuda or auto."""
+    threads: int = setting(2, HOST, ge=1, le=256)
+    """CPU threads of an update. The order of sums depends on this number."""
 
-    groups_per_step: int = setting(16, "Deals per step. Each deal forms one group.", GAMES, ge=1)
-    rollouts_per_group: int = setting(8, "Full games per deal.", GAMES, ge=2, le=1024)
-    max_concurrent: int = setting(
-        64, "Games played at the same time.", GAMES, changeable=True, ge=1, le=10_000
-    )
-    seats: Literal["one", "all"] = setting(
-        "one", "one: the learner has one seat of a deal. all: it has every seat (self-play).", GAMES
-    )
-    opponents: str = setting(
-        "", "Weighted mix, e.g. bot:novice=3,past=1: any SPEC, self (the newest weights), past (an "
-        "earlier checkpoint). Empty: the game's default opponent.", GAMES,
-    )  # fmt: skip
-    max_turns: int = setting(
-        0, "Turns after which a game is cut off. 0: the game's own limit.", GAMES, ge=0
-    )
-    max_context_tokens: int = setting(
-        0, "Longest chat in tokens. 0: the model's context length.", GAMES, ge=0
-    )
-    max_tokens: int = setting(64, "Longest reply in tokens.", GAMES, ge=1, le=10**5)
-    temperature: float = setting(1.0, "Sampling temperature in training.", GAMES, gt=0, le=2)
-    guided: bool = setting(
-        False, "Constrain sampling to legal actions (embedded host, vLLM).", GAMES
-    )
-    beliefs: bool = setting(
-        False, "Ask the learner for its beliefs at each decision (for the term claims).", GAMES
-    )
-    prompt: str = setting("rules", "Name of the system prompt.", GAMES)
-    rollout_timeout: float = setting(
-        300.0, "Time limit of one game in seconds.", GAMES, changeable=True, gt=0
-    )
-    rollout_retries: int = setting(
-        2, "Retries of a failed game.", GAMES, changeable=True, ge=0, le=100
-    )
+    groups_per_step: int = setting(16, GAMES, ge=1)
+    """Deals per step. Each deal forms one group."""
+    rollouts_per_group: int = setting(8, GAMES, ge=2, le=1024)
+    """Full games per deal."""
+    max_concurrent: int = setting(64, GAMES, changeable=True, ge=1, le=10_000)
+    """Games played at the same time."""
+    seats: Literal["one", "all"] = setting("one", GAMES)
+    """one: the learner has one seat of a deal. all: it has every seat (self-play)."""
+    opponents: str = setting("", GAMES)
+    """Weighted mix, e.g. bot:novice=3,past=1: any SPEC, self (the newest weights), past (an earlier
+    checkpoint). Empty: the game's default opponent."""
+    max_turns: int = setting(0, GAMES, ge=0)
+    """Turns after which a game is cut off. 0: the game's own limit."""
+    max_context_tokens: int = setting(0, GAMES, ge=0)
+    """Longest chat in tokens. 0: the model's context length."""
+    max_tokens: int = setting(64, GAMES, ge=1, le=10**5)
+    """Longest reply in tokens."""
+    temperature: float = setting(1.0, GAMES, gt=0, le=2)
+    """Sampling temperature in training."""
+    guided: bool = setting(False, GAMES)
+    """Constrain sampling to legal actions (embedded host, vLLM)."""
+    beliefs: bool = setting(False, GAMES)
+    """Ask the learner for its beliefs at each decision (for the term claims)."""
+    prompt: str = setting("rules", GAMES)
+    """Name of the system prompt."""
+    rollout_timeout: float = setting(300.0, GAMES, changeable=True, gt=0)
+    """Time limit of one game in seconds."""
+    rollout_retries: int = setting(2, GAMES, changeable=True, ge=0, le=100)
+    """Retries of a failed game."""
 
-    reward: str = setting(
-        "", "Terms and weights, e.g. win=1,format=1. `arena train GAME --dry-run` lists the terms. "
-        "Empty: the game's default.", REWARD,
-    )  # fmt: skip
-    reward_fn: str = setting(
-        "", "module:function of a custom term. Weight it in --reward as `custom`.", REWARD
-    )
-    group_scorer: str = setting(
-        "", "Name or module:function that scores all trajectories of a group together.", REWARD
-    )
-    shuffle_rewards: bool = setting(
-        False, "Control experiment: permute the rewards within each group at random.", REWARD
-    )
+    reward: str = setting("", REWARD)
+    """Terms and weights, e.g. win=1,format=1. `arena train GAME --dry-run` lists the terms. Empty:
+    the game's default."""
+    reward_fn: str = setting("", REWARD)
+    """module:function of a custom term. Weight it in --reward as `custom`."""
+    group_scorer: str = setting("", REWARD)
+    """Name or module:function that scores all trajectories of a group together."""
+    shuffle_rewards: bool = setting(False, REWARD)
+    """Control experiment: permute the rewards within each group at random."""
 
-    learning_rate: float = setting(3e-4, "Learning rate of Adam.", UPDATE, gt=0, le=1)
-    learning_rate_end: float | None = setting(
-        None, "Learning rate of the last step, reached linearly. Default: --learning-rate.", UPDATE,
-        gt=0, le=1,
-    )  # fmt: skip
-    warmup_steps: int = setting(
-        0, "Steps over which the learning rate rises to its value.", UPDATE, ge=0
-    )
-    loss: LossName = setting("cispo", "Policy loss, as ART defines it.", UPDATE)
-    clip_eps: float | None = setting(
-        None, "Clip range below a ratio of 1. Default: ART's, 1 for cispo, 0.2 for ppo.", UPDATE,
-        gt=0,
-    )  # fmt: skip
-    clip_eps_high: float | None = setting(
-        None, "Clip range above a ratio of 1. Default: ART's, 4 for cispo, --clip-eps for ppo.",
-        UPDATE, gt=0,
-    )  # fmt: skip
-    kl_coef: float = setting(
-        0.0, "Coefficient of the KL penalty towards --kl-reference.", UPDATE, ge=0
-    )
-    kl_reference: int = setting(0, "Step whose weights are the KL reference.", UPDATE, ge=0)
-    kl_reference_every: int = setting(
-        0, "Move the KL reference to the newest weights every N steps. 0: never.", UPDATE, ge=0
-    )
-    advantage_balance: float = setting(
-        0.0, "-1: use negative advantages only. 1: use positive ones only.", UPDATE, ge=-1, le=1
-    )
-    scale_advantages: bool = setting(
-        True, "Divide the advantages of a group by their standard deviation.", UPDATE
-    )
-    importance_level: ImportanceLevel = setting(
-        "token", "Level at which importance ratios are averaged.", UPDATE
-    )
-    truncated_importance: float | None = setting(
-        None, "Upper bound of truncated importance sampling.", UPDATE, gt=0
-    )
-    max_negative_weight: float | None = setting(
-        None, "Upper bound of importance ratios of negative advantages (ART).", UPDATE, gt=0
-    )
-    mask_prob_ratio: bool = setting(
-        False, "Ignore tokens whose importance ratio is outside of the clip range.", UPDATE
-    )
-    kimi_k2_tau: float | None = setting(None, "ART's kimi_k2_tau.", UPDATE, ge=0)
-    minibatches: int = setting(
-        2, "Optimizer steps per training step (embedded).", UPDATE, ge=1, le=1000
-    )
-    tokens_per_batch: int = setting(
-        4_096, "Tokens per forward pass of an update. Bounds its memory (embedded).", UPDATE,
-        changeable=True, ge=256,
-    )  # fmt: skip
-    max_grad_norm: float = setting(1.0, "Gradient clipping norm (embedded).", UPDATE, gt=0)
-    weight_decay: float = setting(0.0, "Weight decay of AdamW (embedded).", UPDATE, ge=0, le=1)
+    learning_rate: float = setting(3e-4, UPDATE, gt=0, le=1)
+    """Learning rate of Adam."""
+    learning_rate_end: float | None = setting(None, UPDATE, gt=0, le=1)
+    """Learning rate of the last step, reached linearly. Default: --learning-rate."""
+    warmup_steps: int = setting(0, UPDATE, ge=0)
+    """Steps over which the learning rate rises to its value."""
+    loss: LossName = setting("cispo", UPDATE)
+    """Policy loss, as ART defines it."""
+    clip_eps: float | None = setting(None, UPDATE, gt=0)
+    """Clip range below a ratio of 1. Default: ART's, 1 for cispo, 0.2 for ppo."""
+    clip_eps_high: float | None = setting(None, UPDATE, gt=0)
+    """Clip range above a ratio of 1. Default: ART's, 4 for cispo, --clip-eps for ppo."""
+    kl_coef: float = setting(0.0, UPDATE, ge=0)
+    """Coefficient of the KL penalty towards --kl-reference."""
+    kl_reference: int = setting(0, UPDATE, ge=0)
+    """Step whose weights are the KL reference."""
+    kl_reference_every: int = setting(0, UPDATE, ge=0)
+    """Move the KL reference to the newest weights every N steps. 0: never."""
+    advantage_balance: float = setting(0.0, UPDATE, ge=-1, le=1)
+    """-1: use negative advantages only. 1: use positive ones only."""
+    scale_advantages: bool = setting(True, UPDATE)
+    """Divide the advantages of a group by their standard deviation."""
+    importance_level: ImportanceLevel = setting("token", UPDATE)
+    """Level at which importance ratios are averaged."""
+    truncated_importance: float | None = setting(None, UPDATE, gt=0)
+    """Upper bound of truncated importance sampling."""
+    max_negative_weight: float | None = setting(None, UPDATE, gt=0)
+    """Upper bound of importance ratios of negative advantages (ART)."""
+    mask_prob_ratio: bool = setting(False, UPDATE)
+    """Ignore tokens whose importance ratio is outside of the clip range."""
+    kimi_k2_tau: float | None = setting(None, UPDATE, ge=0)
+    """ART's kimi_k2_tau."""
+    minibatches: int = setting(2, UPDATE, ge=1, le=1000)
+    """Optimizer steps per training step (embedded)."""
+    tokens_per_batch: int = setting(4_096, UPDATE, changeable=True, ge=256)
+    """Tokens per forward pass of an update. Bounds its memory (embedded)."""
+    max_grad_norm: float = setting(1.0, UPDATE, gt=0)
+    """Gradient clipping norm (embedded)."""
+    weight_decay: float = setting(0.0, UPDATE, ge=0, le=1)
+    """Weight decay of AdamW (embedded)."""
 
-    eval_every: int = setting(
-        10, "Steps between evaluations. 0: evaluate at the end only.", EVAL, changeable=True, ge=0
-    )
-    eval_games: int = setting(
-        100, "Held-out deals of an evaluation, paired with the starting policy.", EVAL, ge=2
-    )
-    final_eval_games: int = setting(
-        400, "Held-out deals of the final evaluation of the newest and the best checkpoint.", EVAL,
-        changeable=True, ge=0,
-    )  # fmt: skip
-    eval_against: str = setting(
-        "", "SPEC[,SPEC…] of the other seats in evaluations. Empty: the game's default opponent.",
-        EVAL,
-    )  # fmt: skip
-    keep_pool: int = setting(
-        8, "Earlier checkpoints to keep, evenly spaced. Opponents `past` are drawn from them.",
-        EVAL, ge=0, le=1000,
-    )  # fmt: skip
+    eval_every: int = setting(10, EVAL, changeable=True, ge=0)
+    """Steps between evaluations. 0: evaluate at the end only."""
+    eval_games: int = setting(100, EVAL, ge=2)
+    """Held-out deals of an evaluation, paired with the starting policy."""
+    final_eval_games: int = setting(400, EVAL, changeable=True, ge=0)
+    """Held-out deals of the final evaluation of the newest and the best checkpoint."""
+    eval_against: str = setting("", EVAL)
+    """SPEC[,SPEC…] of the other seats in evaluations. Empty: the game's default opponent."""
+    keep_pool: int = setting(8, EVAL, ge=0, le=1000)
+    """Earlier checkpoints to keep, evenly spaced. Opponents `past` are drawn from them."""
 
-    stop_entropy: float = setting(
-        0.0, "Stop if the mean entropy per sampled token falls below this, in nats. 0: never.",
-        STOP, changeable=True, ge=0,
-    )  # fmt: skip
-    stop_legal_rate: float = setting(
-        0.5, "Stop if the share of legal replies falls below this.", STOP, changeable=True,
-        ge=0, le=1,
-    )  # fmt: skip
-    stop_kl: float = setting(
-        5.0, "Stop if the KL divergence from the sampling policy exceeds this, in nats per "
-        "token. 0: never.", STOP, changeable=True, ge=0,
-    )  # fmt: skip
-    stop_reply: float = setting(
-        4.0, "Stop if the mean reply of the last three steps is this many times as long as in the "
-        "first three, and longer than 24 tokens. 0: never.",
-        STOP, changeable=True, ge=0,
-    )  # fmt: skip
+    stop_entropy: float = setting(0.0, STOP, changeable=True, ge=0)
+    """Stop if the mean entropy per sampled token falls below this, in nats. 0: never."""
+    stop_legal_rate: float = setting(0.5, STOP, changeable=True, ge=0, le=1)
+    """Stop if the share of legal replies falls below this."""
+    stop_kl: float = setting(5.0, STOP, changeable=True, ge=0)
+    """Stop if the KL divergence from the sampling policy exceeds this, in nats per token. 0:
+    never."""
+    stop_reply: float = setting(4.0, STOP, changeable=True, ge=0)
+    """Stop if the mean reply of the last three steps is this many times as long as in the first
+    three, and longer than 24 tokens. 0: never."""
 
-    log_dir: str = setting("runs/train", "Folder of all experiments.", LOG, changeable=True)
-    log_sample_rate: float = setting(
-        0.02, "Share of rollouts to save as replays.", LOG, changeable=True, ge=0, le=1
-    )
-    wandb: bool = setting(
-        False, "Log to Weights & Biases too (offline without a key).", LOG, changeable=True
-    )
-    health_every: float = setting(
-        60.0, "Seconds between checks of the machine.", LOG, changeable=True, gt=0
-    )
-    health_children: int = setting(
-        64, "Warn if there are more child processes than this.", LOG, changeable=True, ge=0
-    )
-    health_temp_gb: float = setting(
-        10.0, "Warn if temporary files exceed this, in GB.", LOG, changeable=True, gt=0
-    )
-    health_memory: float = setting(
-        0.9, "Warn if more than this share of memory is in use.", LOG, changeable=True, gt=0, le=1
-    )
-    health_disk_gb: float = setting(
-        1.0, "Warn if less than this is free in --log-dir, in GB.", LOG, changeable=True, ge=0
-    )
-    health_rollout_age: float = setting(
-        3600.0, "Warn if a game takes longer than this, in seconds.", LOG, changeable=True, gt=0
-    )
+    log_dir: str = setting("runs/train", LOG, changeable=True)
+    """Folder of all experiments."""
+    log_sample_rate: float = setting(0.02, LOG, changeable=True, ge=0, le=1)
+    """Share of rollouts to save as replays."""
+    wandb: bool = setting(False, LOG, changeable=True)
+    """Log to Weights & Biases too (offline without a key)."""
+    health_every: float = setting(60.0, LOG, changeable=True, gt=0)
+    """Seconds between checks of the machine."""
+    health_children: int = setting(64, LOG, changeable=True, ge=0)
+    """Warn if there are more child processes than this."""
+    health_temp_gb: float = setting(10.0, LOG, changeable=True, gt=0)
+    """Warn if temporary files exceed this, in GB."""
+    health_memory: float = setting(0.9, LOG, changeable=True, gt=0, le=1)
+    """Warn if more than this share of memory is in use."""
+    health_disk_gb: float = setting(1.0, LOG, changeable=True, ge=0)
+    """Warn if less than this is free in --log-dir, in GB."""
+    health_rollout_age: float = setting(3600.0, LOG, changeable=True, gt=0)
+    """Warn if a game takes longer than this, in seconds."""
 
     @model_validator(mode="before")
     @classmethod
@@ -329,28 +276,30 @@ class TrainConfig(BaseModel):
 
     def _decisive(self) -> dict[str, JsonValue]:
         """Return the settings that decide what is learned, with the effective adapter rank."""
-        values = {name: getattr(self, name) for name in sorted(decisive_fields())}
-        return values | {"lora_rank": self.trained_rank}
+        names = TrainConfig.model_fields.keys() - CHANGEABLE - LABELS
+        return {name: getattr(self, name) for name in sorted(names)} | {
+            "lora_rank": self.trained_rank
+        }
 
 
 def with_new_names(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the values with former names of fields replaced. A new name overrides its old one."""
     return {
-        OLD_NAMES.get(name, name): value
+        new: value
         for name, value in values.items()
-        if OLD_NAMES.get(name, name) == name or OLD_NAMES[name] not in values
+        if (new := OLD_NAMES.get(name, name)) == name or new not in values
     }
 
 
 LABELS = frozenset({"experiment_name", "model_name", "project", "preset"})
 """Fields that only name a run. They do not influence what is learned."""
+CHANGEABLE = frozenset(
+    name
+    for name, field in TrainConfig.model_fields.items()
+    if isinstance(field.json_schema_extra, dict) and field.json_schema_extra["changeable"]
+)
+"""Fields that a resumed run may change."""
 
-
-def decisive_fields() -> frozenset[str]:
-    """Return the names of the fields that decide what is learned."""
-    changeable = {
-        name
-        for name, field in TrainConfig.model_fields.items()
-        if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("changeable")
-    }
-    return frozenset(TrainConfig.model_fields) - changeable - LABELS
+for _field in TrainConfig.model_fields.values():
+    # A docstring may have several lines; a help text is one paragraph.
+    _field.description = _field.description and " ".join(_field.description.split())

@@ -163,7 +163,10 @@ def resolve(game: str, preset: str, layers: Sequence[SettingsLayer]) -> Resolved
     try:
         config = TrainConfig.model_validate(values)
     except ValidationError as error:
-        raise UsageError(_first_fault(error, layers)) from None
+        fault = error.errors()[0]
+        message = fault["msg"].removeprefix("Value error, ")
+        place = _place(str(fault["loc"][0]), layers)
+        raise UsageError(f"{place}: {message[0].lower()}{message[1:]}") from None
     _check_config(config, layers)
     return ResolvedConfig(config, origins | dict.fromkeys(("game", "preset"), "flag"))
 
@@ -179,12 +182,6 @@ def _options_of(layer: SettingsLayer) -> Mapping[str, JsonValue]:
     if not isinstance(options, dict):
         raise UsageError(f"{layer.place('options', options)}: this must be a table")
     return options
-
-
-def _first_fault(error: ValidationError, layers: Sequence[SettingsLayer]) -> str:
-    fault = error.errors()[0]
-    message = fault["msg"].removeprefix("Value error, ")
-    return f"{_place(str(fault['loc'][0]), layers)}: {message[0].lower()}{message[1:]}"
 
 
 def _place(name: str, layers: Sequence[SettingsLayer]) -> str:

@@ -23,6 +23,7 @@ from arena.core.action import CHANCE
 from arena.core.errors import ReplayError
 from arena.core.game import Game
 from arena.episodes.replay import Replay
+from trainers.export.exporter import Exporter
 from trainers.export.seat_replies import GameSetup, ReplyReader, SeatReplies
 from trainers.hosts.art import Choice, History, Trajectory, TrajectoryGroup
 from trainers.trajectories import trajectory_of
@@ -66,7 +67,7 @@ class SeatTrajectory:
     trajectory: Trajectory
 
 
-class ArtExport:
+class ArtExport(Exporter[list[SeatTrajectory]]):
     """Exporter with one line per group."""
 
     suffix: ClassVar[str] = "art.jsonl"
@@ -98,9 +99,6 @@ class ArtExport:
     def finish(self) -> int:
         self._flush()
         return self._rows
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""
 
     def notes(self) -> list[str]:
         if not self._without_variance:

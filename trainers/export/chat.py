@@ -20,10 +20,11 @@ from arena.core.game import Game
 from arena.episodes.record import dump
 from arena.episodes.replay import Replay
 from arena.llm.backend import Message
+from trainers.export.exporter import Exporter
 from trainers.export.seat_replies import ModelReply, ReplyReader, SeatReplies
 
 
-class ChatExport:
+class ChatExport(Exporter[list[bytes]]):
     """Exporter with one row per conversation."""
 
     suffix: ClassVar[str] = "chat.jsonl"
@@ -44,12 +45,6 @@ class ChatExport:
 
     def finish(self) -> int:
         return self._rows
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""
-
-    def notes(self) -> list[str]:
-        return []
 
 
 def chat_rows(seat: SeatReplies, terms: Sequence[str]) -> Iterator[dict[str, JsonValue]]:

@@ -70,10 +70,11 @@ class Exporter(Protocol[Prepared]):
         """Write the remaining data; return the number of rows in the file."""
 
     def close(self) -> None:
-        """Release the file, finished or not. Called in any case."""
+        """Release what the exporter holds, finished or not. Called in any case."""
 
     def notes(self) -> list[str]:
         """Return remarks for the user of the file."""
+        return []
 
 
 @dataclass(slots=True)
@@ -109,13 +110,12 @@ def export_replays(
         UsageError: no replay can be exported.
         ArenaError: the file cannot be written. In both cases an older file `out` is unchanged.
     """
-    files = _input_files(paths, out)
-    order = _FileOrder.of(files)
+    files, games = _in_order(_input_files(paths, out))
     result, digests = ExportResult(out), set[bytes]()
-    with _draft(out) as draft, closing(make(draft, order.games, reward)) as exporter:
-        for number, path in enumerate(order.files, start=1):
+    with _draft(out) as draft, closing(make(draft, games, reward)) as exporter:
+        for number, path in enumerate(files, start=1):
             _export(path, exporter, result, digests)
-            on_progress(number, len(order.files))
+            on_progress(number, len(files))
         if not result.games:
             raise UsageError(_nothing_exported(result.skipped, make.requirement))
         result.rows = exporter.finish()
@@ -136,30 +136,23 @@ def _input_files(paths: Sequence[Path], out: Path) -> list[Path]:
     return files
 
 
-@dataclass(frozen=True, slots=True)
-class _FileOrder:
-    """The files, those of one deal together, and the games in them."""
+def _in_order(files: Sequence[Path]) -> tuple[list[Path], list[Game]]:
+    """Return the files, those of one deal together, and the games in them."""
+    headers = {path: _read_first_line(path) for path in files}
+    setups = {_setup_key(header): header for header in headers.values() if header is not None}
 
-    files: list[Path]
-    games: list[Game]
+    def key(path: Path) -> tuple[str, int, list[tuple[str, int]]]:
+        header = headers[path]
+        if header is None:
+            return "", 0, []
+        branches = [(branch.parent_sha256, branch.ply) for branch in header.branches]
+        return _setup_key(header), header.seed, branches
 
-    @staticmethod
-    def of(files: Sequence[Path]) -> _FileOrder:
-        headers = {path: _read_first_line(path) for path in files}
-        setups = {_setup_key(header): header for header in headers.values() if header is not None}
-
-        def key(path: Path) -> tuple[str, int, list[tuple[str, int]]]:
-            header = headers[path]
-            if header is None:
-                return "", 0, []
-            branches = [(branch.parent_sha256, branch.ply) for branch in header.branches]
-            return _setup_key(header), header.seed, branches
-
-        games = []
-        for header in setups.values():
-            with suppress(ArenaError):  # The replay is reported when it is read.
-                games.append(make_game(header.game, **header.options))
-        return _FileOrder(sorted(files, key=key), games)
+    games = []
+    for header in setups.values():
+        with suppress(ArenaError):  # The replay is reported when it is read.
+            games.append(make_game(header.game, **header.options))
+    return sorted(files, key=key), games
 
 
 def _setup_key(header: Header) -> str:

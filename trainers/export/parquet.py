@@ -15,11 +15,13 @@ from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
 
+from arena.agents.model_call import Attempt
 from arena.core.game import Game
 from arena.core.version import __version__
 from arena.episodes.replay import Replay
 from arena.plugins.extras import require
-from trainers.export.seat_replies import ModelReply, ReplyReader, SeatReplies
+from trainers.export.exporter import Exporter
+from trainers.export.seat_replies import ReplyReader, SeatReplies
 from trainers.rewards import information_gains
 
 require("--export parquet", ("pyarrow",), "train")
@@ -37,7 +39,7 @@ ROWS = 4096
 Row = dict[str, JsonValue]
 
 
-class ParquetExport:
+class ParquetExport(Exporter[list["SeatGains"]]):
     """Exporter with one row per reply."""
 
     suffix: ClassVar[str] = "replies.parquet"
@@ -75,9 +77,6 @@ class ParquetExport:
                 self._writer.close()
             self._writer.is_open = False  # Otherwise its destructor would close it again.
 
-    def notes(self) -> list[str]:
-        return []
-
     def _flush(self) -> None:
         if self._pending:
             if self._writer is None:
@@ -108,78 +107,36 @@ class SeatGains:
 
 
 def _rows(seat: SeatGains, terms: Sequence[str]) -> Iterator[Row]:
-    facts = seat.replies.facts(terms)
-    replies = seat.replies.replies
+    facts, replies = seat.replies.facts(terms), seat.replies.replies
     for place, reply in enumerate(replies, start=1):
-        done = place == len(replies)
+        ply, attempt, tokens = reply.ply, reply.attempt, reply.attempt.tokens
+        gain = None
+        if seat.gains is not None:
+            # Corrected replies gain nothing: the decision's gain belongs to its last reply.
+            gain = seat.gains[ply.number] if reply.last else 0.0
         yield {
             **facts,
-            **_reply_columns(reply),
-            **_token_columns(reply),
-            **_ply_columns(reply, seat.gains, done),
+            **{name: getattr(attempt, name) for name in _ATTEMPT_COLUMNS},
+            "prompt": [{"role": each.role, "content": each.content} for each in reply.request],
+            "sampling": json.dumps(attempt.sampling, sort_keys=True),
+            "completion_token_ids": [number for number, _, _ in tokens],
+            "logprobs": [logprob for _, logprob, _ in tokens],
+            "sampled_logprobs": [sampled for _, _, sampled in tokens],
+            "ply": ply.number,
+            "attempt": reply.number,
+            "last": reply.last,
+            "done": place == len(replies),
+            "action": str(ply.decision.action),
+            "fallback": ply.decision.failure,
+            "information_gain": gain,
         }
-
-
-def _reply_columns(reply: ModelReply) -> Row:
-    attempt = reply.attempt
-    return {
-        "prompt": [{"role": each.role, "content": each.content} for each in reply.request],
-        "reply": attempt.reply,
-        "reasoning": attempt.reasoning,
-        "refusal": attempt.refusal,
-        "finish_reason": attempt.finish_reason,
-        "failure": attempt.failure,
-        "excerpt": attempt.excerpt,
-        "sampling": json.dumps(attempt.sampling, sort_keys=True),
-        "model": attempt.model,
-        "policy_version": attempt.policy_version,
-        "prompt_tokens": attempt.prompt_tokens,
-        "completion_tokens": attempt.completion_tokens,
-        "cost": attempt.cost,
-        "cached": attempt.cached,
-        "seconds": attempt.seconds,
-    }
-
-
-def _token_columns(reply: ModelReply) -> Row:
-    tokens = reply.attempt.tokens
-    return {
-        "prompt_token_ids": list(reply.attempt.prompt_token_ids),
-        "completion_token_ids": [number for number, _, _ in tokens],
-        "logprobs": [logprob for _, logprob, _ in tokens],
-        "sampled_logprobs": [sampled for _, _, sampled in tokens],
-    }
-
-
-def _ply_columns(reply: ModelReply, gains: Mapping[int, float] | None, done: bool) -> Row:
-    ply, gain = reply.ply, None
-    if gains is not None:
-        # Corrected replies gain nothing: the decision's gain belongs to its last reply.
-        gain = gains[ply.number] if reply.last else 0.0
-    return {
-        "ply": ply.number,
-        "attempt": reply.number,
-        "last": reply.last,
-        "done": done,
-        "action": str(ply.decision.action),
-        "fallback": ply.decision.failure,
-        "information_gain": gain,
-    }
 
 
 # The columns
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    name: str
-    type: pa.DataType
-    about: str
-    nullable: bool = False
-
-    def field(self) -> pa.Field:
-        metadata = {"description": self.about}
-        return pa.field(self.name, self.type, nullable=self.nullable, metadata=metadata)
+def _column(name: str, kind: pa.DataType, about: str, nullable: bool = False) -> pa.Field:
+    return pa.field(name, kind, nullable=nullable, metadata={"description": about})
 
 
 _MESSAGE = pa.struct(
@@ -191,56 +148,58 @@ _NUMBER, _COUNT, _TEXT, _FLAG = pa.float64(), pa.int64(), pa.string(), pa.bool_(
 
 
 _COLUMNS = (
-    _Column("replay", _TEXT, "The replay file."),
-    _Column("game", _TEXT, "Name of the game."),
-    _Column("options", _TEXT, "Options of the game, as JSON."),
-    _Column("seed", _COUNT, "Seed of the deal; games of one deal are not independent."),
-    _Column(
+    _column("replay", _TEXT, "The replay file."),
+    _column("game", _TEXT, "Name of the game."),
+    _column("options", _TEXT, "Options of the game, as JSON."),
+    _column("seed", _COUNT, "Seed of the deal; games of one deal are not independent."),
+    _column(
         "first_ply",
         _COUNT,
         "First ply of a branch: earlier plies are its parent's; otherwise 0.",
     ),
-    _Column("text_level", _TEXT, "How much help the texts gave to the players."),
-    _Column("players", pa.list_(_TEXT), "SPEC of each seat."),
-    _Column("seat", pa.int32(), "The seat that decides; from 0."),
-    _Column("spec", _TEXT, "SPEC of this seat."),
-    _Column("ply", _COUNT, "Number of the decision in the game."),
-    _Column("attempt", _COUNT, "Number of the request at this decision, from 1."),
-    _Column("last", _FLAG, "True for the last request at this decision."),
-    _Column("done", _FLAG, "True for the last request of this seat in the game."),
-    _Column("prompt", pa.list_(_MESSAGE), "All messages of the request, as they were sent."),
-    _Column("reply", _TEXT, "Answer of the model."),
-    _Column("reasoning", _TEXT, "Reasoning of the model, if the provider separates it."),
-    _Column("refusal", _TEXT, "Refusal of the model, if the provider separates it."),
-    _Column("finish_reason", _TEXT, "stop, length, …"),
-    _Column("failure", _TEXT, "Why the reply is not a legal action; null: it is.", True),
-    _Column("excerpt", _TEXT, "Text that shows the failure."),
-    _Column("action", _TEXT, "Action that was played at this decision."),
-    _Column("fallback", _TEXT, "Why a fallback was played; null: the action is the model's.", True),
-    _Column("sampling", _TEXT, "Sampling parameters that are not the default, as JSON."),
-    _Column("model", _TEXT, "Name of the model, as the provider reports it."),
-    _Column("policy_version", _COUNT, "Training step of the weights that answered.", True),
-    _Column("prompt_tokens", _COUNT, "Number of tokens, as the provider counts."),
-    _Column("completion_tokens", _COUNT, "Number of tokens, as the provider counts."),
-    _Column("prompt_token_ids", _IDS, "Tokens of the request; empty: not recorded."),
-    _Column("completion_token_ids", _IDS, "Tokens of the reply; empty: not recorded."),
-    _Column("logprobs", _LOGPROBS, "Log-probabilities of the reply, without temperature and mask."),
-    _Column("sampled_logprobs", _LOGPROBS, "Log-probabilities as sampled, with both; or null."),
-    _Column("cost", _NUMBER, "US dollars; null: unknown.", True),
-    _Column("cached", _FLAG, "True if the response cache answered."),
-    _Column("seconds", _NUMBER, "Time until the answer was complete."),
-    _Column(
+    _column("text_level", _TEXT, "How much help the texts gave to the players."),
+    _column("players", pa.list_(_TEXT), "SPEC of each seat."),
+    _column("seat", pa.int32(), "The seat that decides; from 0."),
+    _column("spec", _TEXT, "SPEC of this seat."),
+    _column("ply", _COUNT, "Number of the decision in the game."),
+    _column("attempt", _COUNT, "Number of the request at this decision, from 1."),
+    _column("last", _FLAG, "True for the last request at this decision."),
+    _column("done", _FLAG, "True for the last request of this seat in the game."),
+    _column("prompt", pa.list_(_MESSAGE), "All messages of the request, as they were sent."),
+    _column("reply", _TEXT, "Answer of the model."),
+    _column("reasoning", _TEXT, "Reasoning of the model, if the provider separates it."),
+    _column("refusal", _TEXT, "Refusal of the model, if the provider separates it."),
+    _column("finish_reason", _TEXT, "stop, length, …"),
+    _column("failure", _TEXT, "Why the reply is not a legal action; null: it is.", True),
+    _column("excerpt", _TEXT, "Text that shows the failure."),
+    _column("action", _TEXT, "Action that was played at this decision."),
+    _column("fallback", _TEXT, "Why a fallback was played; null: the action is the model's.", True),
+    _column("sampling", _TEXT, "Sampling parameters that are not the default, as JSON."),
+    _column("model", _TEXT, "Name of the model, as the provider reports it."),
+    _column("policy_version", _COUNT, "Training step of the weights that answered.", True),
+    _column("prompt_tokens", _COUNT, "Number of tokens, as the provider counts."),
+    _column("completion_tokens", _COUNT, "Number of tokens, as the provider counts."),
+    _column("prompt_token_ids", _IDS, "Tokens of the request; empty: not recorded."),
+    _column("completion_token_ids", _IDS, "Tokens of the reply; empty: not recorded."),
+    _column("logprobs", _LOGPROBS, "Log-probabilities of the reply, without temperature and mask."),
+    _column("sampled_logprobs", _LOGPROBS, "Log-probabilities as sampled, with both; or null."),
+    _column("cost", _NUMBER, "US dollars; null: unknown.", True),
+    _column("cached", _FLAG, "True if the response cache answered."),
+    _column("seconds", _NUMBER, "Time until the answer was complete."),
+    _column(
         "information_gain",
         _NUMBER,
         "Share of the entropy of the hidden information that was removed between this decision "
         "and the next, by exact knowledge; 0 for a corrected reply; null: not known.",
         True,
     ),
-    _Column("won", _FLAG, "True if this seat alone has the highest return of the game."),
-    _Column("return", _NUMBER, "Return of the whole game, in its own unit; the same in all rows."),
-    _Column("reward", _NUMBER, "Reward of the whole game, by arena.reward; the same in all rows."),
+    _column("won", _FLAG, "True if this seat alone has the highest return of the game."),
+    _column("return", _NUMBER, "Return of the whole game, in its own unit; the same in all rows."),
+    _column("reward", _NUMBER, "Reward of the whole game, by arena.reward; the same in all rows."),
 )
 """All columns but `terms`, which depends on the games."""
+_ATTEMPT_COLUMNS = [column.name for column in _COLUMNS if column.name in Attempt.model_fields]
+"""The columns with the value of the attempt's field of this name."""
 
 
 def schema(terms: Sequence[str], rewards: Mapping[str, str]) -> pa.Schema:
@@ -252,5 +211,4 @@ def schema(terms: Sequence[str], rewards: Mapping[str, str]) -> pa.Schema:
     }
     each_term = pa.struct([pa.field(name, _NUMBER) for name in terms])
     about = "Each reward term, unweighted; null: the game does not have it."
-    columns = (*_COLUMNS, _Column("terms", each_term, about))
-    return pa.schema([column.field() for column in columns], metadata=metadata)
+    return pa.schema([*_COLUMNS, _column("terms", each_term, about)], metadata=metadata)

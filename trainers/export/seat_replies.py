@@ -15,13 +15,13 @@ from arena.agents.model_call import Attempt, requests_of
 from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
 from arena.core.game import Game
-from arena.core.outcome import Outcome
 from arena.core.ply import Ply
 from arena.core.text import shorten
 from arena.episodes.branch import MAX_ATTEMPTS
 from arena.episodes.record import Episode, Header
 from arena.episodes.replay import Replay
 from arena.episodes.verify import verify
+from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Message
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
 
@@ -165,7 +165,11 @@ class ReplyReader:
         replay.make_game()  # First, so that an unknown game is reported as such.
         if not any("attempts" in getattr(move, "details", ()) for move in replay.moves):
             raise ReplayError(f"{replay.path}: no model was asked in this game")
-        rewards, episode = self._rewards_of(replay), episode_of(replay)
+        rewards = self._rewards_of(replay)
+        difference = verify(replay)
+        if difference:
+            raise ReplayError(f"{replay.path}: not by the rules, at {difference}")
+        episode = episode_of(replay)
         seats = []
         for seat in range(rewards.game.num_players):
             replies = tuple(_replies(_own_plies(episode), seat))
@@ -184,18 +188,6 @@ class ReplyReader:
             known = (rewards for rewards in self._known if rewards.game == game)
             self._by_setup[setup] = next(known, None) or Rewards.parse(self._reward, game)
         return self._by_setup[setup]
-
-
-def episode_of(replay: Replay) -> Episode:
-    """Return the game of a finished replay. Raises ReplayError if it breaks the rules."""
-    assert replay.outcome is not None, "the replay is finished"
-    difference = verify(replay)
-    if difference:
-        raise ReplayError(f"{replay.path}: not by the rules, at {difference}")
-    line = replay.outcome
-    outcome = Outcome(line.status, line.reason, line.returns)
-    plies = tuple(walked.ply for walked in replay.walk())
-    return Episode(replay.header, plies, outcome, line.turns)
 
 
 def _own_plies(episode: Episode) -> Episode:

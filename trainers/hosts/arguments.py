@@ -8,8 +8,9 @@ while it has its default value, and is an error otherwise: a run never silently 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -67,18 +68,16 @@ def train_arguments(
     train: Callable[..., object],
     *,
     host: str = "this host",
-    fixed: Mapping[str, JsonValue] | None = None,
-    elsewhere: Collection[str] = (),
+    unsupported: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, JsonValue]:
     """Return the keyword arguments of `train` that the config means.
 
     Args:
         config: the settings of the run.
-        train: `art.Backend.train` of the host; its signature decides what is passed.
+        train: `art.Backend.train` of the host, or a class of its settings; the signature decides
+            what is passed.
         host: name of the host in errors.
-        fixed: keywords that the host sets itself; they take precedence.
-        elsewhere: fields of the config that the host obeys outside of `train`, for example when it
-            loads the model.
+        unsupported: other fields of the config that mean nothing to the host, with the remedy.
 
     Raises:
         UsageError: the host does not support some settings; the message names all their flags.
@@ -88,9 +87,13 @@ def train_arguments(
     names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
     accepts_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     arguments: dict[str, JsonValue] = {}
-    unsupported: list[str] = []
+    refused = [
+        _flag(config, field, remedy)
+        for field, remedy in unsupported.items()
+        if _is_changed(config, field)
+    ]
     for field, keyword in KEYWORDS.items():
-        value, changed = getattr(config, field), is_changed(config, field)
+        value, changed = getattr(config, field), _is_changed(config, field)
         name = next((name for name in keyword.names if name in names), None)
         # ART's protocol has **kwargs: then changed settings are passed under their usual name.
         if name is None and accepts_any and changed:
@@ -98,26 +101,21 @@ def train_arguments(
         if name is not None and (changed or not keyword.omit_default):
             # The serverless trainer chooses the loss by a flag.
             arguments[name] = value == "ppo" if name == "ppo" else value
-        elif name is None and changed and field not in elsewhere:
-            unsupported.append(describe_unsupported(config, field, keyword.remedy))
-    raise_unsupported(host, unsupported)
-    return arguments | dict(fixed or {})
+        elif name is None and changed:
+            refused.append(_flag(config, field, keyword.remedy))
+    if refused:
+        raise UsageError(f"{host} does not support: {'; '.join(refused)}")
+    return arguments
 
 
-def is_changed(config: TrainConfig, field: str) -> bool:
+def _is_changed(config: TrainConfig, field: str) -> bool:
     """Return whether the setting differs from its default."""
     return bool(getattr(config, field) != TrainConfig.model_fields[field].default)
 
 
-def describe_unsupported(config: TrainConfig, field: str, remedy: str) -> str:
+def _flag(config: TrainConfig, field: str, remedy: str) -> str:
     """Return a setting as it is written on the command line, with the remedy."""
     flag, value = field.replace("_", "-"), getattr(config, field)
     if isinstance(value, bool):
         return f"--{'' if value else 'no-'}{flag} ({remedy})"
     return f"--{flag} {value} ({remedy})"
-
-
-def raise_unsupported(host: str, descriptions: Collection[str]) -> None:
-    """Raise UsageError with all unsupported settings, if there are any."""
-    if descriptions:
-        raise UsageError(f"{host} does not support: {'; '.join(descriptions)}")

@@ -13,7 +13,6 @@ from arena.core.errors import UsageError
 from arena.llm.backend import Backend
 from arena.plugins.extras import require
 from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
-from trainers.config.config import TrainConfig
 from trainers.hosts.arguments import train_arguments
 from trainers.hosts.art_errors import require_open
 from trainers.hosts.host import HostRequest
@@ -21,7 +20,6 @@ from trainers.hosts.policy import inference_server
 from trainers.hosts.weight_sync.adapter_server import check_server
 
 if TYPE_CHECKING:
-    from trainers.algorithms.lora import Lora
     from trainers.hosts.art import TrainableModel
     from trainers.hosts.embedded_backend import EmbeddedArtBackend
     from trainers.hosts.weight_sync.remote import RemoteBackend
@@ -29,11 +27,6 @@ if TYPE_CHECKING:
 SCRATCH = "scratch"
 """Base model that the trainer makes before it opens the host."""
 PACKAGES = ("art", "openai", "safetensors", "starlette", "torch", "transformers")
-
-
-def embedded_host(request: HostRequest) -> EmbeddedHost:
-    """Return the catalog's `host` of the name `embedded`."""
-    return EmbeddedHost(request)
 
 
 class EmbeddedHost:
@@ -73,11 +66,9 @@ class EmbeddedHost:
             check_server(self._request)
 
     def arguments(self) -> dict[str, JsonValue]:
-        from trainers.hosts.embedded_backend import EmbeddedArtBackend
+        from trainers.hosts.embedded_backend import TrainSettings
 
-        return train_arguments(
-            self._request.config, EmbeddedArtBackend.train, host="the embedded host"
-        )
+        return train_arguments(self._request.config, TrainSettings, host="the embedded host")
 
     async def open(self, step: int) -> int:
         from trainers.hosts.model import trainable_model
@@ -91,23 +82,27 @@ class EmbeddedHost:
         return self._backend.step
 
     def _make_backend(self, step: int) -> EmbeddedArtBackend:
-        if self._request.config.server:
-            from trainers.hosts.weight_sync.remote import remote_backend
+        from trainers.algorithms.lora import Lora
 
-            self._remote = remote_backend(self._request, step)
+        config = self._request.config
+        rank = config.trained_rank
+        options: dict[str, Any] = {
+            "folder": self._request.folder / "art",
+            "base_model": find_checkpoint(config.base_model),
+            "lora": Lora(rank, config.lora_alpha, config.seed) if rank else None,
+            "device": config.device,
+            "context_length": config.max_context_tokens or None,
+            "seed": config.seed,
+            "first_step": step,
+        }
+        if config.server:
+            from trainers.hosts.weight_sync.remote import RemoteBackend
+
+            self._remote = RemoteBackend(self._request, **options)
             return self._remote
         from trainers.hosts.embedded_backend import EmbeddedArtBackend
 
-        config = self._request.config
-        return EmbeddedArtBackend(
-            self._request.folder / "art",
-            find_checkpoint(config.base_model),
-            lora=_lora(config),
-            device=config.device,
-            context_length=config.max_context_tokens or None,
-            seed=config.seed,
-            first_step=step,
-        )
+        return EmbeddedArtBackend(**options)
 
     def policy(self, step: int | None = None) -> Backend:
         if self._remote is not None:
@@ -135,9 +130,3 @@ class EmbeddedHost:
     async def close(self) -> None:
         if self._backend is not None:
             await self._backend.close()
-
-
-def _lora(config: TrainConfig) -> Lora | None:
-    from trainers.algorithms.lora import Lora
-
-    return Lora(config.lora_rank, config.lora_alpha, config.seed) if config.lora_rank else None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any
@@ -23,11 +24,10 @@ from torch import Tensor
 from arena.core.errors import ArenaError, UsageError
 from backends.embedded.sampler import Sampler
 from backends.embedded.weights import read_state_dict
-from trainers.algorithms.learner import Learner, UpdateOptions, read_weights
+from trainers.algorithms.checkpoint_files import read_weights
+from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.lora import Lora
-from trainers.algorithms.loss import LossOptions
 from trainers.algorithms.sequences import TokenSequence, token_sequences
-from trainers.config.config import ImportanceLevel, LossName
 from trainers.hosts.art import TrainableModel, TrainResult, TrajectoryGroup
 
 if TYPE_CHECKING:
@@ -37,6 +37,18 @@ AnyModel = TrainableModel[Any, Any]
 
 SERVED_BYTES = 2**30
 """Bytes of weights that stay loaded for answers; the least recently used step goes first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSettings(UpdateOptions):
+    """Keywords of `EmbeddedArtBackend.train`, under ART's names; `TrainConfig` explains them.
+
+    `train` itself sets `seed`.
+    """
+
+    kl_penalty_reference_step: int | None = None
+    scale_rewards: bool = True
+    warmup_steps: int = 0
 
 
 class EmbeddedArtBackend:
@@ -128,28 +140,9 @@ class EmbeddedArtBackend:
         self,
         model: AnyModel,
         trajectory_groups: Iterable[TrajectoryGroup],
-        *,
-        learning_rate: float = 3e-4,
-        loss_fn: LossName = "cispo",
-        epsilon: float | None = None,
-        epsilon_high: float | None = None,
-        kl_penalty_coef: float = 0.0,
-        kl_penalty_reference_step: int | None = None,
-        advantage_balance: float = 0.0,
-        scale_rewards: bool = True,
-        importance_sampling_level: ImportanceLevel = "token",
-        truncated_importance_sampling: float | None = None,
-        max_negative_advantage_importance_sampling_weight: float | None = None,
-        mask_prob_ratio: bool = False,
-        kimi_k2_tau: float | None = None,
-        warmup_steps: int = 0,
-        minibatches: int = 2,
-        tokens_per_batch: int = 4_096,
-        max_grad_norm: float = 1.0,
-        weight_decay: float = 0.0,
-        threads: int = 2,
+        **keywords: Any,
     ) -> TrainResult:
-        """Do one training step, save it and serve it. `TrainConfig` explains the keywords.
+        """Do one training step, save it and serve it. The keywords are those of `TrainSettings`.
 
         Shuffling depends on the backend's seed and the step: the same groups in the same order give
         the same weights, to the bit. An error leaves the state after the last finished step.
@@ -157,35 +150,21 @@ class EmbeddedArtBackend:
         Raises:
             ArenaError: the gradient is not finite, or a checkpoint cannot be written.
         """
-        loss = LossOptions(
-            loss_fn=loss_fn,
-            epsilon=epsilon,
-            epsilon_high=epsilon_high,
-            kl_penalty_coef=kl_penalty_coef,
-            importance_sampling_level=importance_sampling_level,
-            truncated_importance_sampling=truncated_importance_sampling,
-            max_negative_advantage_importance_sampling_weight=max_negative_advantage_importance_sampling_weight,
-            mask_prob_ratio=mask_prob_ratio,
-            kimi_k2_tau=kimi_k2_tau,
-        )
-        options = UpdateOptions(
-            # Linear warm-up: the full rate is reached at step `warmup_steps`.
-            learning_rate=learning_rate * min(1.0, (self._step + 1) / max(1, warmup_steps)),
-            loss=loss,
-            advantage_balance=advantage_balance,
-            minibatches=minibatches,
-            tokens_per_batch=tokens_per_batch,
-            max_grad_norm=max_grad_norm,
-            weight_decay=weight_decay,
-            threads=threads,
+        settings = TrainSettings(**keywords)
+        # Linear warm-up: the full rate is reached at step `warmup_steps`.
+        warmed = min(1.0, (self._step + 1) / max(1, settings.warmup_steps))
+        settings = replace(
+            settings,
+            learning_rate=settings.learning_rate * warmed,
             # By step: a repeated step has the same order of groups, another step another one.
             seed=f"{self._seed}/{self._step}",
         )
-        reference = self._reference(kl_penalty_reference_step or 0) if kl_penalty_coef else None
+        reference = None
+        if settings.kl_penalty_coef:
+            reference = self._reference(settings.kl_penalty_reference_step or 0)
         # In a thread: the event loop must not stand still during the update.
-        metrics = await asyncio.to_thread(
-            self._train, list(trajectory_groups), scale_rewards, options, reference
-        )
+        groups = list(trajectory_groups)
+        metrics = await asyncio.to_thread(self._train, groups, settings, reference)
         return TrainResult(self._step, metrics)
 
     def _train_sft(self, *_args: Any, **_more: Any) -> AsyncIterator[dict[str, float]]:
@@ -244,19 +223,18 @@ class EmbeddedArtBackend:
     def _train(
         self,
         groups: list[TrajectoryGroup],
-        scale_rewards: bool,
-        options: UpdateOptions,
+        settings: TrainSettings,
         reference: dict[str, Tensor] | None,
     ) -> dict[str, float]:
-        sequences = token_sequences(groups, self.sampler.encode, scale_rewards)
+        sequences = token_sequences(groups, self.sampler.encode, settings.scale_rewards)
         started, step = time.perf_counter(), self._step + 1
         try:
             # Weights, then the file, then serving. The step number changes last: until then any
             # error goes back to the last finished step.
-            metrics = self._learner.update(sequences, options, reference)
+            metrics = self._learner.update(sequences, settings, reference)
             computed = time.perf_counter() - started
             metrics |= _token_counts(sequences)
-            metrics |= {"learning_rate": options.learning_rate, "seconds_computing": computed}
+            metrics |= {"learning_rate": settings.learning_rate, "seconds_computing": computed}
             # A dict of floats is JSON, but mypy takes the values of a dict as invariant.
             self._learner.save(self.checkpoint(step), {"step": step, "update": {**metrics}})
             self._serve(step, self._learner.state())
@@ -310,9 +288,9 @@ class EmbeddedArtBackend:
         import httpx
         from openai import AsyncOpenAI
 
-        from backends.server.app import AppOptions, make_app
+        from backends.server.app import make_app
 
-        app = make_app(self.sampler, AppOptions(tokens_as_ids=True))
+        app = make_app(self.sampler, tokens_as_ids=True)
         transport = httpx.ASGITransport(app)
         return AsyncOpenAI(
             base_url="http://localhost/v1",

@@ -10,24 +10,18 @@ import shutil
 from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, UsageError
 from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK
-from trainers.hosts.arguments import (
-    EMBEDDED_ONLY,
-    describe_unsupported,
-    is_changed,
-    raise_unsupported,
-    train_arguments,
-)
+from trainers.hosts.arguments import EMBEDDED_ONLY, train_arguments
 from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open
 from trainers.hosts.host import HostRequest
 from trainers.hosts.megatron_stub import import_model_config
-from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
+from trainers.hosts.policy import ServedWeights, inference_server
 from trainers.hosts.preflight import (
     cuda_problem,
     disk_problem,
@@ -35,7 +29,8 @@ from trainers.hosts.preflight import (
     raise_problems,
     runtime_problem,
 )
-from trainers.hosts.weight_sync.adapters import RemoteAdapters
+from trainers.hosts.served_host import ServedHost
+from trainers.hosts.weight_sync.adapter_server import LORA_RANKS, RemoteAdapters
 from trainers.runs.records import RunFiles
 
 if TYPE_CHECKING:
@@ -43,49 +38,26 @@ if TYPE_CHECKING:
     from art.dev import InternalModelConfig
     from art.dev.engine import EngineArgs
 
-    from arena.llm.backend import Backend
-    from backends.openai_http import HTTPBackend
     from trainers.config.config import TrainConfig
 
-DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
-"""The model of ART's examples: its chat template renders a chat as it was sampled."""
-LORA_RANKS = (16, 32, 64, 128, 256, 512)
-"""The ranks for which vLLM can reserve memory."""
 DEFAULT_SEQUENCE_LENGTH = 32_768
 """Tokens of the longest chat without --max-context-tokens; ART's default."""
 SEQUENCE_MULTIPLE = 2_048
 """ART rounds the longest chat up to a multiple of this."""
 
 
-def local_host(request: HostRequest) -> LocalHost:
-    """Return the catalog's `host` of the name `local`."""
-    return LocalHost(request)
-
-
-class LocalHost:
+class LocalHost(ServedHost[ErrorTranslatingBackend]):
     """ART's LocalBackend as a TrainingHost."""
 
     name = "local"
 
     def __init__(self, request: HostRequest) -> None:
-        self._request = request
-        self._base_model = request.config.base_model or DEFAULT_MODEL
-        self._model: art.TrainableModel[Any, Any] | None = None
-        self._backend: ErrorTranslatingBackend | None = None
-        self._server: HTTPBackend | None = None
+        super().__init__(request)
         self._first_step = 0
         """The step whose adapter vLLM was started with; ART loads all later ones."""
         self._loaded: set[int] = set()
         """Earlier steps that this host has loaded into vLLM."""
         self._loading = asyncio.Lock()
-
-    @property
-    def model(self) -> art.TrainableModel[Any, Any]:
-        return require_open(self._model)
-
-    @property
-    def backend(self) -> art.Backend:
-        return require_open(self._backend)
 
     def preflight(self) -> None:
         problems = [cuda_problem(), packages_problem(), runtime_problem()]
@@ -95,25 +67,16 @@ class LocalHost:
         raise_problems(self.name, problems)
 
     def arguments(self) -> dict[str, JsonValue]:
-        config, host = self._request.config, f"--trainer-host {self.name}"
-        unsupported = []
-        if config.server:
-            unsupported.append(describe_unsupported(config, "server", EMBEDDED_ONLY))
-        if is_changed(config, "device") and config.device != "cuda":
-            unsupported.append(describe_unsupported(config, "device", EMBEDDED_ONLY))
-        raise_unsupported(host, unsupported)
-        train = _train_signature if self._backend is None else self._backend.inner.train
-        return train_arguments(config, train, host=host)
+        config = self._request.config
+        fields = ("server",) if config.device == "cuda" else ("server", "device")
+        return train_arguments(
+            config,
+            _train_signature if self._backend is None else self._backend.inner.train,
+            host=f"--trainer-host {self.name}",
+            unsupported=dict.fromkeys(fields, EMBEDDED_ONLY),
+        )
 
-    async def open(self, step: int) -> int:
-        try:
-            await self._open(step)
-        except BaseException:
-            await self.close()  # vLLM would continue to run and hold the GPU's memory.
-            raise
-        return step
-
-    async def _open(self, step: int) -> None:
+    async def _open(self, step: int) -> int:
         # Before ART starts, since it continues from the newest checkpoint that it finds.
         delete_later_checkpoints(self._folder() / "checkpoints", step)
         log = self._folder() / "logs" / "vllm-runtime.log"
@@ -129,6 +92,7 @@ class LocalHost:
         await self._model.register(backend)
         self._first_step = step
         self._server = inference_server(self._model, self._request, self.name)
+        return step
 
     def _load_backend(self) -> art.Backend:
         import_module("trainers.hosts.art")  # Imports ART first, and quietly.
@@ -144,17 +108,8 @@ class LocalHost:
             f"--trainer-host {self.name}: ART's LocalBackend cannot be imported: {cause}"
         )
 
-    def policy(self, step: int | None = None) -> Backend:
-        if step is not None:
-            self._kept_checkpoint(step)
-        context = self._request.config.max_context_tokens or None
-        return HostedPolicy(
-            require_open(self._server),
-            self._serve,
-            step,
-            model=self.model.name,
-            context_length=context,
-        )
+    def _check_kept(self, step: int) -> None:
+        self._kept_checkpoint(step)
 
     def _kept_checkpoint(self, step: int) -> Path:
         folder = self.checkpoint(step)
@@ -203,12 +158,6 @@ class LocalHost:
 
     def _folder(self) -> Path:
         return RunFiles(self._request.folder.absolute()).art_model(self._request.config)
-
-    async def close(self) -> None:
-        if self._server is not None:
-            await self._server.close()
-        if self._backend is not None:
-            await self._backend.close()
 
 
 def delete_later_checkpoints(checkpoints: Path, step: int) -> None:

@@ -44,13 +44,24 @@ class HostedPolicy:
         *,
         model: str,
         context_length: int | None,
+        reload: Callable[[int | None], Awaitable[None]] | None = None,
     ) -> None:
-        """`serve` makes a step (None: the newest) available and returns its name at the server."""
+        """Prepare to answer.
+
+        Args:
+            server: the host's connections.
+            serve: makes a step (None: the newest) available and returns its name at the server.
+            step: the step that answers; None: the newest.
+            model: the model's name.
+            context_length: tokens of the longest chat; None: unknown.
+            reload: loads the weights of a step again if the server has lost them.
+        """
         self.model = model
         self.context_length = context_length
         self._server = server
         self._serve = serve
         self._step = step
+        self._reload = reload
 
     async def complete(self, request: Request) -> Completion:
         """Return the completion with the `policy_version` of the weights that answered.
@@ -60,6 +71,17 @@ class HostedPolicy:
         """
         # A request may ask for one version; it takes precedence over the policy's own step.
         step = self._step if request.policy_version is None else request.policy_version
+        try:
+            return await self._complete(request, step)
+        except BackendError as error:
+            # A server rejects an unknown model as any bad request; its list of models decides.
+            if self._reload is None or error.cause != "bad_request":
+                raise
+        # Once per call: a restart of the server may have lost the weights.
+        await self._reload(step)
+        return await self._complete(request, step)
+
+    async def _complete(self, request: Request, step: int | None) -> Completion:
         served = await self._serve(step)
         completion = await self._server.complete_with(served.name, request)
         # None: the server does not report a version, and its name for the model must do.

@@ -17,30 +17,19 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError, UsageError
 from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
-from trainers.hosts.arguments import (
-    EMBEDDED_OR_LOCAL,
-    describe_unsupported,
-    is_changed,
-    raise_unsupported,
-    train_arguments,
-)
+from trainers.hosts.arguments import EMBEDDED_OR_LOCAL, train_arguments
 from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open
-from trainers.hosts.host import HostRequest
-from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
+from trainers.hosts.policy import ServedWeights, inference_server
 from trainers.hosts.preflight import is_hub_id, raise_problems
+from trainers.hosts.served_host import DEFAULT_MODEL, ServedHost
 
 if TYPE_CHECKING:
     import art
     from art.serverless import ServerlessBackend
     from art.types import TrainResult
 
-    from arena.llm.backend import Backend
-    from backends.openai_http import HTTPBackend
-
     Trainable = art.TrainableModel[Any, Any]
 
-DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
-"""W&B trains this one and Qwen/Qwen3-30B-A3B-Instruct-2507 (its documentation, 2026)."""
 KEY = "WANDB_API_KEY"
 URL_VARIABLE = "ARENA_SERVERLESS_URL"
 ENTITY_VARIABLE = "WANDB_ENTITY"
@@ -57,58 +46,32 @@ UNSUPPORTED = {
 """Settings without a meaning at W&B, and the remedy."""
 
 
-def serverless_host(request: HostRequest) -> ServerlessHost:
-    """Return the catalog's `host` of the name `serverless`."""
-    return ServerlessHost(request)
-
-
-class ServerlessHost:
+class ServerlessHost(ServedHost["ServerlessArtBackend"]):
     """ART's ServerlessBackend as a TrainingHost."""
 
     name = "serverless"
-
-    def __init__(self, request: HostRequest) -> None:
-        self._request = request
-        self._base_model = request.config.base_model or DEFAULT_MODEL
-        self._model: Trainable | None = None
-        self._backend: ServerlessArtBackend | None = None
-        self._server: HTTPBackend | None = None
-
-    @property
-    def model(self) -> Trainable:
-        return require_open(self._model)
-
-    @property
-    def backend(self) -> art.Backend:
-        return require_open(self._backend)
 
     def preflight(self) -> None:
         problems = []
         if not self._setting(KEY):
             problems.append(f"{KEY} is not set (in the environment or in .env)")
         if not is_hub_id(self._base_model):
+            # It trains Qwen/Qwen3-30B-A3B-Instruct-2507, too (W&B's documentation, 2026).
             problems.append(
                 f"W&B does not train '{self._base_model}'; it trains {DEFAULT_MODEL}, for example"
             )
         raise_problems(self.name, problems)
 
     def arguments(self) -> dict[str, JsonValue]:
-        config, host = self._request.config, f"--trainer-host {self.name}"
-        changed = [field for field in UNSUPPORTED if is_changed(config, field)]
-        raise_unsupported(
-            host, [describe_unsupported(config, field, UNSUPPORTED[field]) for field in changed]
+        return train_arguments(
+            self._request.config,
+            _serverless_class().train,
+            host=f"--trainer-host {self.name}",
+            unsupported=UNSUPPORTED,
         )
-        return train_arguments(config, _serverless_class().train, host=host)
-
-    async def open(self, step: int) -> int:
-        """Register the model. W&B cannot go back: a later step than `step` is continued from."""
-        try:
-            return await self._open(step)
-        except BaseException:
-            await self.close()  # The caller does not close a host that it could not open.
-            raise
 
     async def _open(self, step: int) -> int:
+        """Register the model. W&B cannot go back: a later step than `step` is continued from."""
         from trainers.hosts.model import trainable_model
 
         key, url = self._setting(KEY) or "", self._setting(URL_VARIABLE)
@@ -126,18 +89,6 @@ class ServerlessHost:
             )
         self._server = inference_server(self._model, self._request, self.name)
         return self._backend.newest
-
-    def policy(self, step: int | None = None) -> Backend:
-        if step is not None:
-            self._check_kept(step)
-        context = self._request.config.max_context_tokens or None
-        return HostedPolicy(
-            require_open(self._server),
-            self._serve,
-            step,
-            model=self.model.name,
-            context_length=context,
-        )
 
     def _check_kept(self, step: int) -> None:
         backend = require_open(self._backend)
@@ -163,12 +114,6 @@ class ServerlessHost:
     def checkpoint(self, step: int) -> Path | None:
         """Return None: the weights are at W&B."""
         return None
-
-    async def close(self) -> None:
-        if self._server is not None:
-            await self._server.close()
-        if self._backend is not None:
-            await self._backend.close()
 
     def _setting(self, name: str) -> str | None:
         value = self._request.settings.secret(name)
@@ -240,10 +185,8 @@ class ServerlessArtBackend(ErrorTranslatingBackend):
 
     def _translate_status(self, error: openai.APIStatusError, operation: str) -> BackendError:
         response = error.response
-        body, wait = (
-            extract_message(response.text),
-            parse_retry_after(response.headers.get("retry-after")),
-        )
+        wait = parse_retry_after(response.headers.get("retry-after"))
+        body = extract_message(response.text)
         problem = status_error(response.status_code, body, self._url, wait, self._key)
         # Only the POST starts a job. If a later request failed, the job is running.
         rejected = response.request.method == "POST" and response.status_code not in AMBIGUOUS

@@ -22,29 +22,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import JsonValue
 
-from arena.core.observation import TextLevel
 from arena.plugins.extras import require
 from arena.plugins.loader import make_game
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
+from trainers.pretrain.examples import Example, PaddedBatch, batches, examples_of
 from trainers.pretrain.recipe import Recipe
 from trainers.pretrain.tokenizer import make_tokenizer, names_of
 from trainers.seeds import first_deal
 
 if TYPE_CHECKING:
     import torch
-    from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A demonstration as tokens; both arrays have the shape [tokens]."""
-
-    ids: NDArray[np.int32]
-    is_target: NDArray[np.bool_]
-    """Marks the tokens that the model learns to write; the others are context."""
-    level: TextLevel
-    players: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +94,7 @@ def pretrain(
     corpus = list(_corpus(recipe)) if corpus is None else corpus
     say(f"{len(corpus)} chats of {recipe.games} games, {time.perf_counter() - started:.0f} s")
     tokenizer = tokenizer_for(recipe, corpus)
-    examples, last = (_examples(chats, tokenizer, recipe) for chats in (corpus, finish))
+    examples, last = (examples_of(chats, tokenizer, recipe) for chats in (corpus, finish))
     # Two percent of the chats, from the first deals, measure the loss and are not trained on.
     count = max(1, len(examples) // 50)
     held_out, train = examples[:count], examples[count:]
@@ -149,35 +137,6 @@ def tokenizer_for(recipe: Recipe, corpus: Sequence[Demonstration]) -> PreTrained
     return make_tokenizer(texts, names_of([largest]))
 
 
-def encode(demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example:
-    """Return the tokens of the chat, as its template writes it, and which are targets."""
-    ids: list[Any] = []
-    is_target: list[bool] = []
-    end = tokenizer.eos_token_id
-    for number, message in enumerate(demonstration.messages):
-        text = tokenizer.encode(message.content)
-        # A mistake is context: the model reads it with its correction, but does not learn to write
-        # it.
-        learned = message.role == "assistant" and number not in demonstration.mistakes
-        ids += [tokenizer.convert_tokens_to_ids(f"<|{message.role}|>"), *text, end]
-        # The role token is given by the template; the text and the end token are written.
-        is_target += [False, *[learned] * (len(text) + 1)]
-    return Example(
-        np.array(ids, dtype=np.int32),
-        np.array(is_target),
-        demonstration.level,
-        demonstration.players,
-    )
-
-
-def _examples(
-    chats: Sequence[Demonstration], tokenizer: PreTrainedTokenizerFast, recipe: Recipe
-) -> list[Example]:
-    """Return the chats that fit into the context, as tokens."""
-    examples = [encode(chat, tokenizer) for chat in chats]
-    return [example for example in examples if len(example.ids) <= recipe.context_length]
-
-
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
     """Return a model of the recipe's size with random weights from torch's generator."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -200,53 +159,6 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCau
             bos_token_id=None,
             attn_implementation="sdpa",
         )
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class PaddedBatch:
-    """Chats of similar length, padded to the longest: all tensors are [chats, longest]."""
-
-    ids: torch.Tensor  # int64
-    weights: torch.Tensor  # float32: weight of the token in the loss, 0 for padding
-    is_target: torch.Tensor  # bool
-
-
-def batches(
-    examples: Sequence[Example], recipe: Recipe, rng: np.random.Generator
-) -> Iterator[PaddedBatch]:
-    """Yield all examples once, in random order, in batches of at most `tokens_per_batch`."""
-    order = rng.permutation(len(examples))
-    # Sorted by length within pools of 512: little padding, and still another mix in each pass.
-    pools = [order[i : i + 512] for i in range(0, len(order), 512)]
-    for pool in pools:
-        by_length = sorted(pool, key=lambda i: len(examples[i].ids))
-        groups: list[list[Example]] = [[]]
-        for i in by_length:
-            # The new example is the longest, so it decides the padded size.
-            if (len(groups[-1]) + 1) * len(examples[i].ids) > recipe.tokens_per_batch:
-                groups.append([])
-            groups[-1].append(examples[i])
-        # Shuffled again, so that lengths do not rise within a pool.
-        for g in rng.permutation(len(groups)):
-            yield _pad(groups[g], recipe.context_weight)
-
-
-def _pad(group: Sequence[Example], context_weight: float) -> PaddedBatch:
-    import torch
-
-    # Padding has the token id 0 and the weight 0, and is no target.
-    longest = max(len(example.ids) for example in group)
-    ids = np.zeros((len(group), longest), dtype=np.int64)
-    weights = np.zeros((len(group), longest), dtype=np.float32)
-    is_target = np.zeros((len(group), longest), dtype=bool)
-    for row, example in enumerate(group):
-        length = len(example.ids)
-        ids[row, :length] = example.ids
-        weights[row, :length] = np.where(example.is_target, 1.0, context_weight)
-        is_target[row, :length] = example.is_target
-    return PaddedBatch(
-        torch.from_numpy(ids), torch.from_numpy(weights), torch.from_numpy(is_target)
     )
 
 

@@ -40,11 +40,6 @@ class HabitBot:
         self._seed = seed
         self._rng = seat.rng
 
-    @classmethod
-    def factory(cls, seed: int) -> MakeAgent:
-        """Return a maker of bots with the same habits; it ignores the SPEC."""
-        return lambda _, seat: cls(seed, seat)
-
     async def act(self, observation: Observation) -> Decision:
         legal = observation.legal_actions
         # A generator of the situation alone: all that the seat has seen decides the favourite.
@@ -80,7 +75,8 @@ def make_random_init(
     recipe = random_init_recipe(game, seed, text_level)
     # A tiny model gains nothing from a second thread, and waits for it if a core is busy.
     threads = 1 if recipe.hidden_size <= 64 else 2
-    habits = _play(recipe, HabitBot.factory(recipe.seed), 0, recipe.games)
+    # All these bots have the same habits; they ignore the SPEC.
+    habits = _play(recipe, lambda _, seat: HabitBot(recipe.seed, seat), 0, recipe.games)
     # Deals after those of the first games, half as many.
     even = _play(recipe, make_agent, recipe.games, recipe.games // 2)
     pretrain(recipe, folder, say, habits, threads, finish=even)

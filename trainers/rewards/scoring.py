@@ -11,6 +11,7 @@ from numbers import Real
 from arena import Assessment, Game
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.reward import RewardTerm, SeatEpisode, function_term, measure_term
+from arena.evaluation.scoring import assessments
 from arena.plugins.loader import catalog
 from trainers.rewards.loading import load_function
 
@@ -131,8 +132,7 @@ class Rewards:
         assessor = self.game.assessor((seat_episode.seat,), self.kinds)
         assert assessor is not None, "a term that needs an assessor is not available without one"
         # In the order of play, then those of the end: `entropy_removed` reads the last one.
-        during = [each for ply in seat_episode.episode.plies for each in assessor.ply(ply)]
-        return during + assessor.end(seat_episode.episode.outcome)
+        return list(assessments(assessor, seat_episode.episode))
 
     def describe(self) -> list[TermSummary]:
         """Return the terms that are computed, then the other terms of this game."""

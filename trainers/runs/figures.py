@@ -158,11 +158,9 @@ def group_split(record: StepRecord) -> dict[str, float]:
 
 
 def time_split(record: StepRecord) -> dict[str, float]:
-    """Return the seconds of a step by phase, without overlap; the unmeasured part is `other`."""
+    """Return the seconds of a step by phase; the unmeasured part is `other`."""
+    # Games are scored while others are played; the record already counts that time as rewards only.
     measured = {name: max(0.0, finite(seconds) or 0.0) for name, seconds in record.time.items()}
-    # Rewards are computed while games are played, so the time of rollouts includes theirs.
-    if "rollouts" in measured and "rewards" in measured:
-        measured["rollouts"] = max(0.0, measured["rollouts"] - measured["rewards"])
     split = {name: measured.get(name, 0.0) for name in PHASES}
     total = max(0.0, finite(record.seconds) or 0.0, sum(measured.values()))
     # Rounding may make the sum of the phases exceed the total.

@@ -135,16 +135,23 @@ class Health:
 
     def _causes(self, readings: Readings) -> Iterator[tuple[str, str]]:
         """Yield each problem: a key for it, and the warning."""
-        limits = self._config
-        if readings.children and readings.children.total() > limits.health_children:
-            yield "children", _too_many_children(readings.children)
-        if readings.temporary.size > limits.health_temp_gb * GB:
-            yield "temporary", _too_many_files(readings.temporary)
+        limits, children, temporary = self._config, readings.children, readings.temporary
+        if children and children.total() > limits.health_children:
+            most = ", ".join(f"{count} × {name}" for name, count in children.most_common(3))
+            yield "children", f"{children.total()} child processes ({most})"
+        if temporary.size > limits.health_temp_gb * GB:
+            size = f"{'' if temporary.complete else 'at least '}{_size(temporary.size)}"
+            where = tempfile.gettempdir()
+            yield "temporary", f"{size} of files newer than this run in {where}"
         stale = [age for age in readings.ages if age > limits.health_rollout_age]
         if stale:
-            yield "stale", _too_old(stale, limits.health_rollout_age)
-        if readings.memory_used is not None and readings.memory_used > limits.health_memory:
-            yield "memory", _too_little_memory(readings.memory_used, readings.memory_own)
+            games = "1 game has" if len(stale) == 1 else f"{len(stale)} games have"
+            limit, oldest = map(duration_in_words, (limits.health_rollout_age, max(stale)))
+            yield "stale", f"{games} been running for over {limit}, the oldest {oldest}"
+        used, own = readings.memory_used, readings.memory_own
+        if used is not None and used > limits.health_memory:
+            of_this = "" if own is None else f", {_size(own)} by this process"
+            yield "memory", f"{used:.0%} of the memory is in use{of_this}"
         yield from self._disk(readings)
 
     def _disk(self, readings: Readings) -> Iterator[tuple[str, str]]:
@@ -227,28 +234,6 @@ def seconds_until_full(at_start: float | None, now: float, seconds: float) -> fl
     used = at_start - now
     # Free bytes / (used bytes per second).
     return now * seconds / used if used > CLEAR_FALL * at_start else None
-
-
-def _too_many_children(names: Counter[str]) -> str:
-    most = ", ".join(f"{count} × {name}" for name, count in names.most_common(3))
-    return f"{names.total()} child processes ({most})"
-
-
-def _too_many_files(temporary: TemporaryFiles) -> str:
-    least = "" if temporary.complete else "at least "
-    where = tempfile.gettempdir()
-    return f"{least}{_size(temporary.size)} of files newer than this run in {where}"
-
-
-def _too_old(ages: Sequence[float], limit: float) -> str:
-    games = "1 game has" if len(ages) == 1 else f"{len(ages)} games have"
-    oldest = duration_in_words(max(ages))
-    return f"{games} been running for over {duration_in_words(limit)}, the oldest {oldest}"
-
-
-def _too_little_memory(used: float, own: float | None) -> str:
-    of_this = "" if own is None else f", {_size(own)} by this process"
-    return f"{used:.0%} of the memory is in use{of_this}"
 
 
 def _size(size: float) -> str:

@@ -14,22 +14,29 @@ from arena.evaluation.report import Interval
 from trainers.config.config import TrainConfig
 
 
-class TermMean(BaseModel):
-    """Statistics of a reward term over the trajectories of a step."""
+class Record(BaseModel):
+    """Part of a run's files; immutable."""
 
     model_config = ConfigDict(frozen=True)
-    mean: float = Field(description="Mean without the weight.")
+
+
+class TermMean(Record):
+    """Statistics of a reward term over the trajectories of a step."""
+
+    mean: float
+    """Without the weight."""
     sd: float = 0.0
     weight: float = 0.0
 
 
-class GroupCounts(BaseModel):
+class GroupCounts(Record):
     """Number of groups of a step, by result. The sum is the number of groups that were played."""
 
-    model_config = ConfigDict(frozen=True)
     trained: int = 0
-    incomplete: int = Field(default=0, description="Dropped: a game failed.")
-    no_variance: int = Field(default=0, description="Dropped: all rewards are equal.")
+    incomplete: int = 0
+    """Dropped: a game failed."""
+    no_variance: int = 0
+    """Dropped: all rewards are equal."""
 
     @property
     def dropped(self) -> int:
@@ -37,86 +44,80 @@ class GroupCounts(BaseModel):
         return self.incomplete + self.no_variance
 
 
-class TokenCounts(BaseModel):
+class TokenCounts(Record):
     """Number of tokens of a step, by use."""
 
-    model_config = ConfigDict(frozen=True)
-    prompt: int = Field(
-        default=0, description="Read by the learner. Each request of a chat counts the whole chat."
-    )
+    prompt: int = 0
+    """Read by the learner. Each request of a chat counts the whole chat."""
     sampled: int = 0
-    trained: int = Field(default=0, description="Sampled tokens in the loss.")
-    computed: int = Field(
-        default=0, description="Tokens of forward and backward passes in the update."
-    )
+    trained: int = 0
+    """Sampled tokens in the loss."""
+    computed: int = 0
+    """Tokens of forward and backward passes in the update."""
 
 
-class HeldOutResult(BaseModel):
+class HeldOutResult(Record):
     """Result of a checkpoint on held-out deals, paired with the starting policy's result."""
 
-    model_config = ConfigDict(frozen=True)
     games: int
     win_rate: Interval
-    start: Interval = Field(description="Win rate of the starting policy on the same deals.")
-    win_rate_delta: Interval = Field(
-        description="Paired difference of the two win rates.",
-        validation_alias=AliasChoices("win_rate_delta", "gain"),
-    )
+    start: Interval
+    """Win rate of the starting policy on the same deals."""
+    win_rate_delta: Interval = Field(validation_alias=AliasChoices("win_rate_delta", "gain"))
+    """Paired difference of the two win rates."""
 
 
-class StepRecord(BaseModel):
+class StepRecord(Record):
     """A line of metrics.jsonl. Record 0 is the starting policy; record k follows step k."""
-
-    model_config = ConfigDict(frozen=True)
 
     step: int
     config_hash: str
-    seconds: float = Field(default=0.0, description="Duration of the whole step.")
-    time: Mapping[str, float] = Field(
-        default_factory=dict,
-        description="Seconds by phase: rollouts (includes rewards), rewards, update, saving, "
-        "evaluation, logging.",
-    )
+    seconds: float = 0.0
+    """Duration of the whole step."""
+    time: Mapping[str, float] = {}
+    """Seconds by phase, without overlap: rollouts, rewards, update, saving, evaluation, logging."""
     games: int = 0
-    decisions: int = Field(default=0, description="Decisions of the learner.")
+    decisions: int = 0
+    """Decisions of the learner."""
     context_overflow: int = Field(
-        default=0,
-        description="Decisions of the learner whose chat exceeded the model's context.",
-        validation_alias=AliasChoices("context_overflow", "overflowed"),
+        default=0, validation_alias=AliasChoices("context_overflow", "overflowed")
     )
+    """Decisions of the learner whose chat exceeded the model's context."""
     win_rate: Interval = Interval()
     reward: Interval = Interval()
-    terms: Mapping[str, TermMean] = Field(default_factory=dict)
+    terms: Mapping[str, TermMean] = {}
     groups: GroupCounts = GroupCounts()
-    failed: int = Field(default=0, description="Failed games. Each retry counts.")
+    failed: int = 0
+    """Failed games. Each retry counts."""
     tokens: TokenCounts = TokenCounts()
     legal_rate: float | None = Field(
-        default=None,
-        description="Share of replies with a legal action.",
-        validation_alias=AliasChoices("legal_rate", "legality"),
+        default=None, validation_alias=AliasChoices("legal_rate", "legality")
     )
-    reply_tokens: float | None = Field(default=None, description="Mean tokens per reply.")
-    update: Mapping[str, float] = Field(
-        default_factory=dict,
-        description="Metrics of the host's update: loss, entropy, kl, grad_norm, clipped, ….",
-    )
+    """Share of replies with a legal action."""
+    reply_tokens: float | None = None
+    """Mean tokens per reply."""
+    update: Mapping[str, float] = {}
+    """Metrics of the host's update: loss, entropy, kl, grad_norm, clipped, …."""
     evaluation: HeldOutResult | None = None
-    best: bool = Field(default=False, description="The best checkpoint so far, by evaluation.")
+    best: bool = False
+    """The best checkpoint so far, by evaluation."""
     warnings: tuple[str, ...] = ()
 
 
-class RunState(BaseModel):
+class RunState(Record):
     """Content of run.json: the progress of a run that is safely on disk."""
 
-    model_config = ConfigDict(frozen=True)
-    step: int = Field(default=0, description="Last finished step.")
+    step: int = 0
+    """Last finished step."""
     best_step: int | None = None
-    best_value: float | None = Field(default=None, description="Win-rate delta of `best_step`.")
-    status: str = Field(default="running", description="running, finished, stopped or interrupted.")
-    reason: str = Field(default="", description="Reason of an early stop.")
-    final: dict[str, HeldOutResult] = Field(
-        default_factory=dict, description="Results of `newest` and `best` on the final deals."
-    )
+    best_value: float | None = None
+    """Win-rate delta of `best_step`."""
+    status: str = "running"
+    """running, finished, stopped or interrupted."""
+    reason: str = ""
+    """Reason of an early stop."""
+    final: dict[str, HeldOutResult] = {}
+    """Results of `newest` and `best` on the final deals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +165,14 @@ def read_records(path: Path) -> list[StepRecord]:
     """Return the records of metrics.jsonl in order, without an incomplete last line.
 
     Raises:
-        UsageError: Another line is not a record. Reading on would lose all records after it.
+        UsageError: The file is not text, or a line before the last one is not a record. Reading
+            on would lose all records after it.
     """
     records: list[StepRecord] = []
-    if not path.exists():
-        return records
-    lines = path.read_text("utf-8").rstrip("\n").split("\n")
+    try:
+        lines = path.read_text("utf-8").rstrip("\n").split("\n") if path.exists() else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
     for number, line in enumerate(lines, 1):
         try:
             records.append(StepRecord.model_validate_json(line))

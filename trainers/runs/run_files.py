@@ -19,7 +19,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError, UsageError
 from trainers.config.config import TrainConfig
-from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
+from trainers.runs.records import RunFiles, RunState
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -76,7 +76,13 @@ def plan_run(config: TrainConfig, resume: bool | None = None) -> Plan:
             f"--experiment-name {config.experiment}: {files.folder} is not an experiment of arena; "
             "choose another name"
         )
-    _check_settings(files, config)
+    differences = "; ".join(_differences(config, read_config(files)))
+    if differences:
+        raise UsageError(
+            f"{files.folder} was started with other settings: {differences}. Use the same settings "
+            "to resume it, --fresh to start a new run (the old one is moved aside), or another "
+            "--experiment-name"
+        )
     return Plan(files, "continue", read_state(files).step)
 
 
@@ -88,16 +94,6 @@ def _has_content(folder: Path) -> bool:
         return folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())
     except OSError as error:
         raise UsageError(f"--log-dir: {folder} cannot be read: {error.strerror}") from None
-
-
-def _check_settings(files: RunFiles, config: TrainConfig) -> None:
-    differences = "; ".join(_differences(config, read_config(files)))
-    if differences:
-        raise UsageError(
-            f"{files.folder} was started with other settings: {differences}. Use the same settings "
-            "to resume it, --fresh to start a new run (the old one is moved aside), or another "
-            "--experiment-name"
-        )
 
 
 def _differences(ours: TrainConfig, theirs: TrainConfig) -> Iterator[str]:
@@ -232,18 +228,6 @@ def read_state(files: RunFiles) -> RunState:
             "put it back to resume; --fresh moves the run aside and starts a new one"
         )
     return RunState()
-
-
-def read_rows(files: RunFiles) -> list[StepRecord]:
-    """Return the complete records.
-
-    Raises:
-        UsageError: The file is not text, or a line before the last one is not a record.
-    """
-    try:
-        return read_records(files.metrics)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{files.metrics} cannot be read: {error}") from None
 
 
 def _read(path: Path, model: type[Model]) -> Model:

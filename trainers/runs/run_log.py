@@ -17,8 +17,8 @@ from pydantic import JsonValue
 
 from arena.episodes.files import write_whole
 from trainers.config.config import TrainConfig
-from trainers.runs.records import RunFiles, RunState, StepRecord
-from trainers.runs.run_files import read_rows, read_state
+from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
+from trainers.runs.run_files import read_state
 from trainers.runs.training_run import TrainingRun
 
 ART_TOTALS = "_metrics_builder_state"
@@ -37,7 +37,8 @@ class RunLog:
     def start(self, config: TrainConfig) -> None:
         """Create the folder, or remove what a killed run has left unfinished."""
         finished = self.state.step
-        self.records = [row for row in read_rows(self.files) if row.step <= finished]
+        records = read_records(self.files.metrics)
+        self.records = [record for record in records if record.step <= finished]
         self.files.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self.files.config, config.model_dump_json(indent=1) + "\n")
         # Rewrites the file without records of unfinished steps and without an incomplete line.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.evaluation.report import Interval
@@ -15,18 +15,19 @@ from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, played
 from trainers.runs.records import (
     HeldOutResult,
+    Record,
     RunFiles,
     RunState,
     StepRecord,
     as_json,
+    read_records,
 )
-from trainers.runs.run_files import is_locked, read_config, read_rows, read_state
+from trainers.runs.run_files import is_locked, read_config, read_state
 
 
-class RunSummary(BaseModel):
+class RunSummary(Record):
     """A run in a few numbers, as `arena runs list --json` prints it."""
 
-    model_config = ConfigDict(frozen=True)
     name: str
     folder: str
     game: str | None
@@ -81,7 +82,7 @@ class TrainingRun:
         with _collected(faults):
             state = read_state(files)
         with _collected(faults):
-            records = read_rows(files)
+            records = read_records(files.metrics)
         return cls(files, config, state, records, "; ".join(faults))
 
     @property

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.cli.common.paths import unused_path
 from arena.core.errors import ArenaError
 from arena.episodes.files import write_whole
 
@@ -18,8 +18,7 @@ def settle_accounts(ledger: Ledger, folder: Path, stem: str, quiet: bool = False
     """Write `STEM.ledger.json`, without overwriting another, and print the ledger on stderr."""
     from rich.console import Console
 
-    names = (f"{stem}{number}.ledger.json" for number in chain([""], map("-{}".format, count(2))))
-    path = next(folder / name for name in names if not (folder / name).exists())
+    path = unused_path(folder, stem, ".ledger.json")
     try:
         write_ledger(ledger, path)
     except OSError as error:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from arena.cli.common import models
 from arena.cli.common.accounts import settle_accounts
 from arena.cli.common.experiment_files import ExperimentFiles
-from arena.cli.common.flags import Flag, GameFlags
+from arena.cli.common.flags import Flag, GameFlags, first_seed
 from arena.cli.common.report import ReportFlags
+from arena.cli.common.terminal import progress_bar, run_until_stopped
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.core.text import pluralize
@@ -25,11 +24,15 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from arena.core.game import Game
+    from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
     from arena.evaluation.evaluator import ExperimentSetup, Workers
     from arena.evaluation.records import GameResult, Slot
     from arena.evaluation.report import Report
     from arena.evaluation.store.results import Results
     from arena.evaluation.store.schema import Kind
+
+    Aggregator = EvaluationAggregator | TournamentAggregator
+    """Turns results, which come in the order of the schedule, into a report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,7 @@ class ExperimentFlags:
         Path | None, Flag(help="Folder for results and replays. Default: a new one in runs/.")
     ] = None
     resume: Annotated[
-        bool,
-        Flag("--resume", help="Continue the run in --out, or the last run with these flags."),
+        bool, Flag("--resume", help="Continue the run in --out, or the last run with these flags.")
     ] = False
     workers: Annotated[
         int | None, Flag(min=1, max=1024, help="Processes for bots and scores. Default: cores.")
@@ -50,30 +52,11 @@ class ExperimentFlags:
         int, Flag(min=1, max=10_000, help="Games played at the same time, if models play.")
     ] = 16
     scored: Annotated[
-        int,
-        Flag(min=0, help="Games per player that the exact posterior scores: the first ones."),
+        int, Flag(min=0, help="Games per player that the exact posterior scores: the first ones.")
     ] = 100
     replays: Annotated[
         bool, Flag("--replays/--no-replays", help="Write a replay of each game.")
     ] = True
-
-
-class ResultAggregator(Protocol):
-    """Turns results, which come in the order of the schedule, into a report."""
-
-    @property
-    def games(self) -> int:
-        """Number of results so far."""
-
-    @property
-    def enough(self) -> bool:
-        """True if no further games are needed."""
-
-    def add(self, result: GameResult) -> None: ...
-    def status(self) -> str:
-        """Return the result so far in a few words."""
-
-    def report(self) -> Report: ...
 
 
 class ExperimentRun:
@@ -131,15 +114,14 @@ class ExperimentRun:
             assert isinstance(seed, int)
             self.seed = seed
             return results
-        if self.seed is None:
-            self.seed = random.SystemRandom().randrange(2**31)
+        self.seed = first_seed(self.seed)
         return self._files.create(self.seed)
 
     def conduct(
         self,
         results: Results,
         slots: Sequence[Slot],
-        aggregator: ResultAggregator,
+        aggregator: Aggregator,
         report_flags: ReportFlags,
     ) -> int:
         """Play the missing games of the schedule, report, and return the exit code.
@@ -148,29 +130,27 @@ class ExperimentRun:
         """
         results.extend(slots)
         folder = results.path.parent
-        fault: ArenaError | None = None
-        interrupted = False
-        try:
-            asyncio.run(self._play(results, slots, self._setup(folder, slots), aggregator))
-        except KeyboardInterrupt:
-            interrupted = True
-        except ArenaError as error:
-            fault = error
-        except OSError as error:  # A replay cannot be written, or cannot be moved to its place.
-            fault = ArenaError(f"cannot write into {folder}: {error.strerror}")
+        stop = run_until_stopped(self._play(results, slots, aggregator))
+        if isinstance(stop, OSError):  # A replay cannot be written, or moved to its place.
+            stop = ArenaError(f"cannot write into {folder}: {stop.strerror}")
         if aggregator.games:
             report = self._report(results.path, aggregator)
             report_flags.output(report, f"Results: {results.path}")
-        if interrupted or fault:
+        if stop:
             print(
                 f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same command "
                 f"with --resume --out {folder} continues",
                 file=sys.stderr,
             )
-        self._write_ledger(folder, fault)
-        return 130 if interrupted else 0
+        try:
+            if self.llm:
+                settle_accounts(self.llm.ledger, folder, "run")
+        finally:  # The error that ended the run outranks one of the ledger.
+            if isinstance(stop, ArenaError):
+                raise stop
+        return 130 if stop else 0
 
-    def _report(self, path: Path, aggregator: ResultAggregator) -> Report:
+    def _report(self, path: Path, aggregator: Aggregator) -> Report:
         report = aggregator.report()
         notes = list(report.notes)
         if self.game.measures and report.scored < min(self.flags.scored, aggregator.games):
@@ -181,51 +161,21 @@ class ExperimentRun:
         run = {"seed": self.seed, "settings": self._settings, "results": str(path)}
         return report.model_copy(update={"notes": notes, **run})
 
-    def _write_ledger(self, folder: Path, fault: ArenaError | None) -> None:
-        """Write and show the ledger if models played. An earlier fault is raised first."""
-        try:
-            if self.llm:
-                settle_accounts(self.llm.ledger, folder, "run")
-        except ArenaError as error:
-            fault = fault or error
-        if fault:
-            raise fault
-
-    def _setup(self, folder: Path, slots: Sequence[Slot]) -> ExperimentSetup:
-        from arena.evaluation.evaluator import ExperimentSetup
-        from arena.evaluation.schedule import first_games
-
-        return ExperimentSetup(
-            match=self._match,
-            replays=folder / "replays" if self.flags.replays else None,
-            scored=first_games(slots, self.flags.scored),
-        )
-
-    async def _play(
-        self,
-        results: Results,
-        slots: Sequence[Slot],
-        setup: ExperimentSetup,
-        aggregator: ResultAggregator,
-    ) -> None:
+    async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:
         from contextlib import aclosing
 
-        from rich.console import Console
         from rich.markup import escape
-        from rich.progress import MofNCompleteColumn, Progress
 
-        from arena.evaluation.evaluator import Workers, play_slot, run_schedule
+        from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot, run_schedule
+        from arena.evaluation.schedule import first_games
 
+        setup = ExperimentSetup(
+            match=self._match,
+            replays=results.path.parent / "replays" if self.flags.replays else None,
+            scored=first_games(slots, self.flags.scored),
+        )
         async with self.llm or nullcontext():
-            with (
-                Workers(self.flags.workers) as workers,
-                Progress(
-                    *Progress.get_default_columns(),
-                    MofNCompleteColumn(),
-                    console=Console(stderr=True),
-                    disable=not sys.stderr.isatty(),
-                ) as progress,
-            ):
+            with Workers(self.flags.workers) as workers, progress_bar() as progress:
                 await _score_earlier(results, setup, workers)
                 bar = progress.add_task(self.game.name, total=len(slots))
                 # With two games per worker, no worker waits for its next game.
@@ -250,16 +200,13 @@ async def _score_earlier(results: Results, setup: ExperimentSetup, workers: Work
     from arena.evaluation.analysis import score
     from arena.evaluation.evaluator import in_order
 
-    def unscored() -> Iterator[GameResult]:
-        for result in results.games():
-            if setup.scored and result.slot.number in setup.scored and not result.scored:
-                yield result
-
     async def score_one(result: GameResult) -> GameResult | None:
         return await workers.run(partial(score, result, results.path.parent))
 
-    if setup.match.game.measures:
-        async for scored in in_order(unscored(), score_one, 4 * workers.number):
+    numbers = setup.scored
+    if numbers and setup.match.game.measures:
+        unscored = (g for g in results.games() if g.slot.number in numbers and not g.scored)
+        async for scored in in_order(unscored, score_one, 4 * workers.number):
             if scored:
                 results.rescore(scored)
 

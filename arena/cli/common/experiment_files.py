@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.cli.common.paths import game_stem, unused_path
 from arena.core.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ class ExperimentFiles:
         from arena.evaluation.store.results import Results
 
         options = self.game.options.model_dump(mode="json")
-        path = (self.out or self._new_folder(seed)) / RESULTS
+        folder = self.out or unused_path(self._home, game_stem(self.game, seed))
+        path = folder / RESULTS
         return Results.create(
             path, self.kind, self.game.name, options, {"seed": seed, **self.settings}
         )
@@ -52,11 +53,12 @@ class ExperimentFiles:
 
         path = self._last_file(seed) if self.out is None else self.out / RESULTS
         results = Results.open(path)
-        try:
-            self._check_same(path, results.experiment, seed)
-        except UsageError:
+        for name, value in self._differences(results.experiment, seed).items():
             results.close()
-            raise
+            raise UsageError(
+                f"--resume: {path} was made with {name} = {value}; use the same flags, or another "
+                "--out without --resume"
+            )
         stored = results.experiment.settings
         # A tournament of bots may be joined by a model; from then on its options are fixed.
         if self.settings["models"] and not stored["models"]:
@@ -66,13 +68,6 @@ class ExperimentFiles:
     @property
     def _home(self) -> Path:
         return Path("runs") / self.kind
-
-    def _new_folder(self, seed: int) -> Path:
-        variant = getattr(self.game.options, "variant", None)
-        parts = [self.game.name, variant, f"{self.game.num_players}p", f"seed{seed}"]
-        stem = "-".join(part for part in parts if part)
-        names = chain([stem], (f"{stem}-{number}" for number in count(2)))
-        return next(p for p in map(self._home.joinpath, names) if not p.exists())
 
     def _last_file(self, seed: int | None) -> Path:
         """Return the file with these settings that was written to last."""
@@ -87,15 +82,6 @@ class ExperimentFiles:
         raise UsageError(
             f"--resume: no run in {self._home} had these flags; name its folder with --out"
         )
-
-    def _check_same(self, path: Path, experiment: Experiment, seed: int | None) -> None:
-        differences = self._differences(experiment, seed)
-        if differences:
-            name, stored = next(iter(differences.items()))
-            raise UsageError(
-                f"--resume: {path} was made with {name} = {stored}; use the same flags, or another "
-                "--out without --resume"
-            )
 
     def _differences(self, experiment: Experiment, seed: int | None) -> dict[str, JsonValue]:
         """Return the stored values that differ from the present ones, by name.

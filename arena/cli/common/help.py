@@ -103,33 +103,30 @@ class ArenaCommand(TyperCommand):
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write usage, summary, examples and flags."""
         basics = BASICS.get(self.name or "")
-        complete = basics is None or bool(ctx.obj and ctx.obj.get(HELP_ALL))
+        if ctx.obj and ctx.obj.get(HELP_ALL):
+            basics = None
         formatter.width = min(formatter.width, 80)
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
-        if basics:
-            formatter.write("\nExamples:\n" + "".join(f"  {e}\n" for e in basics.examples))
+        if self.name in BASICS:
+            examples = BASICS[self.name].examples
+            formatter.write("\nExamples:\n" + "".join(f"  {each}\n" for each in examples))
         params = [each for each in self.get_params(ctx) if not getattr(each, "hidden", False)]
-        self._write(formatter, "Arguments", [p for p in params if isinstance(p, TyperArgument)])
         options = {p.name or "": p for p in params if isinstance(p, TyperOption)}
-        if complete:
-            groups: dict[str, list[TyperOption]] = {}
-            for option in options.values():
-                groups.setdefault(option.rich_help_panel or "Options", []).append(option)
-            for title, group in groups.items():
-                self._write(formatter, title, group)
+        sections: dict[str, list[TyperArgument | TyperOption]] = {
+            "Arguments": [p for p in params if isinstance(p, TyperArgument)]
+        }
+        if basics:
+            sections["Options"] = [options[name] for name in basics.flags.split()]
         else:
-            assert basics is not None
-            self._write(formatter, "Options", [options[name] for name in basics.flags.split()])
+            for option in options.values():
+                sections.setdefault(option.rich_help_panel or "Options", []).append(option)
+        for title, members in sections.items():
+            if members:
+                with formatter.section(title):
+                    formatter.write_dl([(_spelling(p), _help(p)) for p in members], col_max=28)
+        if basics:
             formatter.write(f"\nAll flags: arena {self.name} {HELP_ALL}\n")
-
-    def _write(
-        self, formatter: HelpFormatter, title: str, params: list[TyperArgument] | list[TyperOption]
-    ) -> None:
-        rows = [(_spelling(each), _help(each)) for each in params]
-        if rows:
-            with formatter.section(title):
-                formatter.write_dl(rows, col_max=28)
 
 
 def _spelling(param: TyperArgument | TyperOption) -> str:

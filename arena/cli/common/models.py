@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from arena.cli.common.flags import Flag, one_of
-from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
     from arena.agents.prompt import ChatOptions
@@ -21,7 +20,7 @@ BackendFlag = Annotated[
     str | None,
     ModelFlag(
         help="BACKEND or BACKEND:MODEL: takes the first seat without --seat, and every seat "
-        "I=model. Environment: LLM_BACKEND.",
+        "I=model. Environment: LLM_BACKEND."
     ),
 ]
 MaxConcurrentFlag = Annotated[int, Flag(min=1, max=10_000, help="Games played at once.")]
@@ -64,8 +63,7 @@ class ModelFlags:
         ),
     ] = False
     logprobs: Annotated[
-        bool,
-        ModelFlag("--logprobs", help="Keep token ids and log-probabilities in the replay."),
+        bool, ModelFlag("--logprobs", help="Keep token ids and log-probabilities in the replay.")
     ] = False
     temperature: Annotated[float, ModelFlag(min=0, max=2, help="Sampling temperature.")] = 1.0
     top_p: Annotated[float, ModelFlag(min=0.01, max=1, help="Nucleus sampling.")] = 1.0
@@ -73,8 +71,7 @@ class ModelFlags:
         int, ModelFlag(min=1, max=10**6, help="Longest reply, in tokens, thinking included.")
     ] = 1024
     max_cost: Annotated[
-        float | None,
-        ModelFlag(min=0, help="US dollars: no call is made that would exceed it."),
+        float | None, ModelFlag(min=0, help="US dollars: no call is made that would exceed it.")
     ] = None
     token_limit: Annotated[
         int | None, ModelFlag(min=1, help="Tokens of the run, prompts and replies together.")
@@ -106,28 +103,6 @@ class ModelFlags:
         from arena.llm.service import LLMService
 
         return LLMService(max_cost=self.max_cost, token_limit=self.token_limit, cache=self.cache)
-
-
-def seat_model(backend: str | None, specs: list[str], free: list[int]) -> list[str]:
-    """Put the model on its seats; `free` are the seats without --seat."""
-    from arena.core.spec import Spec, redacted
-    from arena.llm.settings import Settings
-    from arena.plugins.loader import catalog
-
-    asked = backend or Settings.load().llm_backend
-    wanted = [seat for seat, spec in enumerate(specs) if spec == "model"]
-    # The environment variable takes no seat if any seat was named by hand.
-    if asked and not wanted and (backend or len(free) == len(specs)):
-        wanted = free[:1]
-    if backend and not wanted:
-        raise UsageError(f"--backend {redacted(backend)}: all seats are taken; name one I=model")
-    parsed = Spec.parse(asked or "embedded")
-    spec = replace(parsed, prefix=parsed.prefix.lower())
-    if wanted and spec.prefix not in catalog().names("backend"):
-        known = ", ".join(catalog().names("backend"))
-        name = redacted(asked or spec.prefix)
-        raise UsageError(f"--backend {name}: unknown backend; known: {known}")
-    return [str(spec) if seat in wanted else other for seat, other in enumerate(specs)]
 
 
 def has_models(specs: Iterable[str]) -> bool:

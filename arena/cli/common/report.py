@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from arena.cli.common.flags import Flag, JsonFlag
-from arena.core.errors import ArenaError, UsageError
+from arena.cli.common.flags import Flag, JsonFlag, MarkdownFlag
+from arena.cli.common.paths import check_file
+from arena.cli.common.terminal import print_grids
+from arena.core.errors import ArenaError
 from replays.html_report import require_report_packages, write_html
 
 if TYPE_CHECKING:
@@ -25,11 +27,10 @@ class ReportFlags:
     """Formats of the result."""
 
     as_json: JsonFlag = False
-    markdown: Annotated[bool, Flag("--markdown", help="Print the tables as Markdown.")] = False
+    markdown: MarkdownFlag = False
     html: Annotated[
         Path | None, Flag(help="Also write an HTML report with charts: one file, works offline.")
     ] = None
-
     explain: Annotated[bool, Flag("--explain", help="Also define each measure.")] = False
 
     def check(self) -> None:
@@ -82,31 +83,13 @@ class ReportFlags:
         if heading:
             console.rule(Text(heading, style="bold"), align="left")
         beside = max(1, (console.width - LABEL_WIDTH) // PLAYER_WIDTH)
-        for grid in reversed(list(grids(report, beside))):
-            console.print(Text(grid.title, style="bold"))
-            console.print(grid.rich(console.width))
+        print_grids(reversed(list(grids(report, beside))), console)
         for text in texts:
             console.print(Text(text))
 
 
-def check_file(flag: str, path: Path) -> None:
-    """Raise UsageError if no file can be created at this path."""
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(f"{flag} {path}: no file can be written there")
-
-
-COLUMNS = (
-    "game",
-    "options",
-    "text_level",
-    "player",
-    "measure",
-    "unit",
-    "value",
-    "low",
-    "high",
-    "n",
-)
+GAME_COLUMNS = ("game", "options", "text_level")
+MEASURE_COLUMNS = ("player", "measure", "unit", "value", "low", "high", "n")
 
 
 def write_csv(reports: Sequence[Report], path: Path) -> None:
@@ -116,7 +99,7 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(COLUMNS)
+            writer.writerow(GAME_COLUMNS + MEASURE_COLUMNS)
             for report in reports:
                 writer.writerows(_csv_rows(report))
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.cli.common.accounts import settle_accounts
 from arena.cli.common.models import has_models
+from arena.cli.common.paths import game_stem
+from arena.cli.common.terminal import progress_bar, run_until_stopped
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import pluralize
@@ -84,21 +86,19 @@ class Table:
 
     def stem(self, seed: int) -> str:
         """Return the name of the replay of this seed."""
-        variant = getattr(self.match.game.options, "variant", None)
-        parts = [self.match.game.name, variant, f"{self.match.game.num_players}p", f"seed{seed}"]
-        return "-".join(part for part in parts if part)
+        return game_stem(self.match.game, seed)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the result of all games for `--json`."""
-        games: list[JsonValue] = [game.model_dump(mode="json") for game in self.results]
-        single = games[0] if games and len(self.seeds) == 1 else None
-        return single if isinstance(single, dict) else {"games": games}
+        games = [game.model_dump(mode="json") for game in self.results]
+        return games[0] if games and len(self.seeds) == 1 else {"games": [*games]}
 
     def report(self, interrupted: bool, as_json: bool) -> None:
         """Print the result for people."""
         if len(self.seeds) > 1:
             self.count_games(interrupted)
-            self.count_wins()
+            for seat, spec in enumerate(self.match.specs):
+                print(f"  seat {seat}  {spec:<24} won {self.wins(seat)}", file=sys.stderr)
         elif interrupted:
             kept = "".join(f"; the unfinished game is kept: {path}" for path in self.unfinished)
             print(f"interrupted{kept}", file=sys.stderr)
@@ -117,11 +117,6 @@ class Table:
             kept = pluralize(len(self.unfinished), "unfinished game")
             verb = "is" if len(self.unfinished) == 1 else "are"
             print(f"{kept} {verb} kept as *.part there", file=sys.stderr)
-
-    def count_wins(self) -> None:
-        """Print the wins of each seat on stderr."""
-        for seat, spec in enumerate(self.match.specs):
-            print(f"  seat {seat}  {spec:<24} won {self.wins(seat)}", file=sys.stderr)
 
     def wins(self, seat: int) -> int:
         """Return the number of games that this seat has won alone."""
@@ -164,21 +159,16 @@ def run(table: Table, as_json: bool) -> int:
 
     Raises the error that ended the run early.
     """
-    import asyncio
-
-    interrupted = False
+    stop = run_until_stopped(_play_all(table))
+    interrupted = isinstance(stop, KeyboardInterrupt)
+    table.results.sort(key=lambda game: game.seed)
     try:
-        asyncio.run(_play_and_close(table))
-    except KeyboardInterrupt:
-        interrupted = True
-    except (ArenaError, OSError):  # The latter from a folder that is gone, or a closed pipe.
-        if table.results:
+        if table.results or interrupted:
             table.report(interrupted, as_json)
-        with suppress(ArenaError):  # A ledger that cannot be written must not hide the cause.
-            _report(table, as_json)
-        raise
-    table.report(interrupted, as_json)
-    _report(table, as_json)
+        _report(table, as_json)
+    finally:  # The error that ended the games outranks one of their report.
+        if stop and not interrupted:
+            raise stop
     return 130 if interrupted else 0
 
 
@@ -192,30 +182,17 @@ def _report(table: Table, as_json: bool) -> None:
         settle_accounts(table.llm.ledger, table.out, table.stem(table.seeds[0]), quiet=as_json)
 
 
-async def _play_and_close(table: Table) -> None:
-    try:
-        async with table.llm or nullcontext():
-            await _play_all(table)
-    finally:
-        table.results.sort(key=lambda game: game.seed)
-
-
 async def _play_all(table: Table) -> None:
     from arena.episodes.runner import play_many
 
     max_concurrent = 1 if table.watch else table.max_concurrent
     playing = play_many(lambda seed: _play_one(table, seed), table.seeds, max_concurrent)
-    if len(table.seeds) == 1 and (table.watch or table.persons):
-        async for _ in playing:
-            pass
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
-        bar = progress.add_task(table.match.game.name, total=len(table.seeds))
-        async for _ in playing:
-            progress.advance(bar)
+    shown = len(table.seeds) == 1 and bool(table.watch or table.persons)
+    async with table.llm or nullcontext():
+        with progress_bar(hidden=shown) as progress:
+            bar = progress.add_task(table.match.game.name, total=len(table.seeds))
+            async for _ in playing:
+                progress.advance(bar)
 
 
 async def _play_one(table: Table, seed: int) -> Episode:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from arena.cli.common import models
 from arena.cli.common.flags import Flag
-
-if TYPE_CHECKING:
-    pass
-
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
 from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
     from arena.episodes.replay import Replay
+
+LookFlag = partial(Flag, rich_help_panel="Look")
+PageFlag = partial(Flag, rich_help_panel="Page")
+WhatIfFlag = partial(Flag, rich_help_panel="What if")
+DataFlag = partial(Flag, rich_help_panel="Data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +61,10 @@ class WhatIfFlags:
     """Other players at the positions of a replay."""
 
     branch: Annotated[
-        int | None,
-        WhatIfFlag(min=0, help="Play on from position N, after N plies."),
+        int | None, WhatIfFlag(min=0, help="Play on from position N, after N plies.")
     ] = None
     ask: Annotated[
-        str | None,
-        WhatIfFlag(help="SPEC: ask this agent for its move at each decision of --seat."),
+        str | None, WhatIfFlag(help="SPEC: ask this agent for its move at each decision of --seat.")
     ] = None
     seed: Annotated[
         int | None,
@@ -128,23 +125,7 @@ class Call:
         return self.paths[0]
 
     def replay(self) -> Replay:
-        """Read the one replay. Raises UsageError for a folder, ReplayError for other files."""
+        """Read the one replay. Raises ReplayError for another file."""
         from arena.episodes.replay import read_replay
 
-        if self.path.is_dir():
-            raise UsageError(
-                f"{self.path} is a folder: `arena replay {self.path} --web` lists what is in it"
-            )
         return read_replay(self.path)
-
-
-LookFlag = partial(Flag, rich_help_panel="Look")
-
-
-PageFlag = partial(Flag, rich_help_panel="Page")
-
-
-WhatIfFlag = partial(Flag, rich_help_panel="What if")
-
-
-DataFlag = partial(Flag, rich_help_panel="Data")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.cli.common.terminal import print_copies, progress_bar
 from arena.core.errors import UsageError
 from arena.core.text import pluralize, printable
 
@@ -22,9 +23,6 @@ NAMED = 10
 
 def export(call: Call) -> int:
     """Write the replays to one file; an existing one is replaced when the new one is complete."""
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress
-
     from arena.plugins.loader import catalog
     from trainers.export.exporter import export_replays
 
@@ -39,13 +37,7 @@ def export(call: Call) -> int:
             f"--out {out}: --export {data.export} writes {suffix}; name the file "
             f"{out.with_suffix(suffix)}"
         )
-    with Progress(
-        *Progress.get_default_columns(),
-        MofNCompleteColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-        transient=True,
-    ) as progress:
+    with progress_bar(transient=True) as progress:
         bar = progress.add_task("replays", total=None)
         exported = export_replays(
             call.paths,
@@ -54,18 +46,11 @@ def export(call: Call) -> int:
             data.reward or "",
             lambda done, total: progress.update(bar, completed=done, total=total),
         )
-    _tell(exported, call.as_json)
+    _print_result(exported, call.as_json)
     return 0
 
 
-def tell_copies(number: int) -> None:
-    """Files that hold what another one holds, on stderr."""
-    meaning = "a copy of another: it counts" if number == 1 else "copies of others: they count"
-    verb = "is" if number == 1 else "are"
-    print(f"{pluralize(number, 'file')} {verb} {meaning} once", file=sys.stderr)
-
-
-def _tell(exported: ExportResult, as_json: bool) -> None:
+def _print_result(exported: ExportResult, as_json: bool) -> None:
     from trainers.export.exporter import summarise_reasons
 
     for skipped in exported.skipped[:NAMED]:
@@ -74,8 +59,7 @@ def _tell(exported: ExportResult, as_json: bool) -> None:
     if more:
         why = "; ".join(summarise_reasons(more))
         print(printable(f"skipped {pluralize(len(more), 'more file')}; {why}"), file=sys.stderr)
-    if exported.copies:
-        tell_copies(exported.copies)
+    print_copies(exported.copies)
     for note in exported.notes:
         print(note, file=sys.stderr)
     if as_json:

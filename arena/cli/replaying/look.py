@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def print_schema(call: Call) -> int:
+    """Print the JSON schema of a replay."""
     from arena.episodes.record import replay_json_schema
 
     print(json.dumps(replay_json_schema(), indent=2))
@@ -21,7 +22,7 @@ def print_schema(call: Call) -> int:
 
 
 def serve_page(call: Call) -> int:
-    """Until Ctrl-C."""
+    """Serve the page until Ctrl-C."""
     from replays.web import serve
 
     return int(serve(call.path, call.page.port, moment_address(call)) or 0)
@@ -29,60 +30,58 @@ def serve_page(call: Call) -> int:
 
 def moment_address(call: Call) -> str:
     """Return the fragment of the page's address for --position and --seat; "" without them."""
-    look = call.look
-    if look.position is None and not look.seat:
+    if call.look.position is None and not call.look.seat:
         return ""
     if call.path.is_dir():
         raise UsageError("--position and --seat with --web: name the replay that they are about")
-    replay = call.replay()
-    check_ply(replay, look.position)
-    fields = {"at": look.position, "seat": only_seat(replay, look.seat)}
+    _, ply, seat = _moment(call)
+    fields = {"at": ply, "seat": seat}
     return "#" + "&".join(f"{name}={value}" for name, value in fields.items() if value is not None)
 
 
 def write_html(call: Call) -> int:
+    """Write the page of one replay."""
     from replays.web import write_page
 
-    replay = call.replay()
-    seat = only_seat(replay, call.look.seat)
+    replay, _, seat = _moment(call)
     assert call.page.html is not None  # Else another mode was chosen.
     write_page(replay, seat, call.page.html)
     return 0
 
 
 def write_svg(call: Call) -> int:
+    """Write a picture of one position."""
     from replays.tui.terminal import save_svg
 
     file = call.look.svg
     assert file is not None  # Else another mode was chosen.
     if file.suffix.lower() not in ("", ".svg"):
         raise UsageError(f"--svg {file}: it writes SVG; name the file {file.with_suffix('.svg')}")
-    replay, ply = call.replay(), call.look.position
-    seat = only_seat(replay, call.look.seat)
-    check_ply(replay, ply)
-    save_svg(replay, ply, seat, file)
+    save_svg(*_moment(call), file)
     return 0
 
 
 def step_through(call: Call) -> int:
+    """Show the replay in the terminal, or print it as JSON."""
     from replays.tui import terminal
-    from replays.tui.terminal import print_json
 
-    replay, ply = call.replay(), call.look.position
-    seat = only_seat(replay, call.look.seat)
-    check_ply(replay, ply)
-    (print_json if call.as_json else terminal.step_through)(replay, ply, seat)
+    show = terminal.print_json if call.as_json else terminal.step_through
+    show(*_moment(call))
     return 0
 
 
-def check_ply(replay: Replay, ply: int | None) -> None:
+def _moment(call: Call) -> tuple[Replay, int | None, int | None]:
+    """Return the replay, --position and --seat; raises UsageError for what it does not have."""
+    replay, ply = call.replay(), call.look.position
+    seat = only_seat(replay, call.look.seat)
     if ply is not None and ply > len(replay.moves):
         plies = pluralize(len(replay.moves), "ply")
         raise UsageError(f"--position {ply}: {replay.path} has {plies}")
+    return replay, ply, seat
 
 
 def only_seat(replay: Replay, given: list[str]) -> int | None:
-    """The seat whose view is asked for; None for everything open."""
+    """Return the seat of --seat; None without it, for a view in which everything is open."""
     if not given:
         return None
     seats = replay.make_game().num_players
@@ -97,7 +96,7 @@ def only_seat(replay: Replay, given: list[str]) -> int | None:
 
 
 def verify_replay(call: Call) -> int:
-    """Exit code 1 on the first difference, which is named."""
+    """Apply the actions again; exit with 1 at the first difference, which is named."""
     from arena.episodes.verify import verify
 
     replay = call.replay()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
 
@@ -56,25 +55,13 @@ OF_FOLDERS = frozenset({"web", "schema", "export"})
 """Modes that need no replay, or take many."""
 
 
-def named_flags(ctx: typer.Context) -> frozenset[str]:
-    """Return the flags of the command line, without those of the environment."""
-    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
-    return frozenset(n for n, found in sources.items() if found and found.name == "COMMANDLINE")
-
-
-def run_of(ctx: typer.Context, call: Call) -> Callable[[Call], int]:
+def mode_of(ctx: typer.Context, call: Call) -> Mode:
     """Return the mode of this call. Raises UsageError for a flag that the mode ignores."""
-    wanted = {
-        "web": call.page.web,
-        "html": call.page.html is not None,
-        "svg": call.look.svg is not None,
-        "verify": call.look.verify,
-        "schema": call.look.schema,
-        "branch": call.what_if.branch is not None,
-        "ask": call.what_if.ask is not None,
-        "export": call.data.export is not None,
-    }
-    mode = next(each for each in MODES if wanted.get(each.flag, True))
+    groups = (call.look, call.page, call.what_if, call.data)
+    values = {each.name: getattr(group, each.name) for group in groups for each in fields(group)}
+    # Position 0 of --branch is a value too.
+    given = {name for name, value in values.items() if value is not None and value is not False}
+    mode = next(each for each in MODES if each.flag in {"", *given})
     for name in sorted(call.named - mode.takes - {mode.flag, "paths"}):
         raise UsageError(_refusal(ctx, name, mode))
     if mode.flag not in OF_FOLDERS and len(call.paths) == 1 and call.path.is_dir():
@@ -83,7 +70,7 @@ def run_of(ctx: typer.Context, call: Call) -> Callable[[Call], int]:
             f"{doing} takes one file: {call.path} is a folder; `arena replay {call.path} --web` "
             "lists what is in it"
         )
-    return mode.run
+    return mode
 
 
 def _spelled(ctx: typer.Context) -> dict[str, str]:

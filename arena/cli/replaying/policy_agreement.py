@@ -7,27 +7,22 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from arena.core.errors import ArenaError
+from arena.cli.common.terminal import progress_bar, run_until_stopped
 from arena.core.spec import Spec, redacted
 from arena.core.text import pluralize
 from arena.episodes.policy_agreement import Comparison, is_number, mean_facts
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
     from rich.table import Table
 
     from arena.core.assessment import Fact
     from arena.core.ply import Decision
-    from arena.episodes.policy_agreement import (
-        Facts,
-        MeanFact,
-        PolicyAgreement,
-        RecordedDecision,
-    )
+    from arena.episodes.policy_agreement import Facts, MeanFact, PolicyAgreement
     from arena.evaluation.output.tables import Grid
 
 
@@ -36,50 +31,30 @@ def report(agreement: PolicyAgreement, max_concurrent: int, as_json: bool) -> in
 
     Raises the error that ended the run early, after the answers so far were printed.
     """
-    import asyncio
+    decisions = agreement.recorded_decisions()
+    is_human = Spec.parse(agreement.spec).is_human
+    with progress_bar(hidden=is_human, transient=True) as progress:
+        bar = progress.add_task(redacted(agreement.spec), total=len(decisions))
 
-    decisions, interrupted, stopped = agreement.recorded_decisions(), False, None
-    with _progress(agreement) as progress:
-        try:
-            asyncio.run(_ask(agreement, decisions, max_concurrent, progress))
-        except KeyboardInterrupt:
-            interrupted = True
-        except ArenaError as error:  # A spent budget, a provider that is down.
-            stopped = error
-        bar = progress.add_task("exact knowledge", total=len(agreement.answers))
+        async def ask() -> None:
+            async with agreement.llm or nullcontext():
+                at_once = 1 if is_human else max_concurrent
+                await agreement.ask(decisions, at_once, lambda: progress.advance(bar))
+
+        stop = run_until_stopped(ask())  # Ctrl-C, a spent budget, a provider that is down.
+        exact = progress.add_task("exact knowledge", total=len(agreement.answers))
         comparisons = []
         for comparison in agreement.comparisons():
             comparisons.append(comparison)
-            progress.advance(bar)
+            progress.advance(exact)
     _warn_of_failures(agreement, comparisons)
     if as_json:
         print(json.dumps(to_json(agreement, comparisons, len(decisions))))
     else:
         AgreementTables(agreement, comparisons).print(len(decisions))
-    if stopped is not None:
-        raise stopped
-    return 130 if interrupted else 0
-
-
-def _progress(agreement: PolicyAgreement) -> Progress:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    hidden = Spec.parse(agreement.spec).is_human or not sys.stderr.isatty()
-    return Progress(console=Console(stderr=True), disable=hidden, transient=True)
-
-
-async def _ask(
-    agreement: PolicyAgreement,
-    decisions: list[RecordedDecision],
-    max_concurrent: int,
-    progress: Progress,
-) -> None:
-    if Spec.parse(agreement.spec).is_human:
-        max_concurrent = 1
-    bar = progress.add_task(redacted(agreement.spec), total=len(decisions))
-    async with agreement.llm or nullcontext():
-        await agreement.ask(decisions, max_concurrent, lambda: progress.advance(bar))
+    if isinstance(stop, Exception):
+        raise stop
+    return 130 if stop else 0
 
 
 def _warn_of_failures(agreement: PolicyAgreement, comparisons: list[Comparison]) -> None:
@@ -97,6 +72,7 @@ def to_json(
     agreement: PolicyAgreement, comparisons: list[Comparison], questions: int
 ) -> dict[str, JsonValue]:
     """Return the result for `--json`; `questions` is the number of decisions of the replay."""
+    from arena.evaluation.report import Interval
     from arena.evaluation.statistics.intervals import rate
 
     same = sum(each.is_same for each in comparisons)
@@ -115,7 +91,7 @@ def to_json(
         "answers": len(comparisons),
         "failures": sum(each.proposed.failure is not None for each in comparisons),
         "same": same,
-        "agreement": rate(same, len(comparisons)).to_json(),
+        "agreement": Interval.of(rate(same, len(comparisons))).model_dump(),
         "means": means,
         "decisions": [_decision_json(each) for each in comparisons],
         **({"ledger": agreement.llm.ledger.to_json()} if agreement.llm else {}),
@@ -193,15 +169,10 @@ class AgreementTables:
         from arena.evaluation.output.tables import Grid
 
         headings = ["mean, where both moves have it", "played", "proposed", "decisions"]
-        rows = [
-            [
-                _words(name),
-                self._value(name, mean.played),
-                self._value(name, mean.proposed),
-                str(mean.n),
-            ]
-            for name, mean in means.items()
-        ]
+        rows = []
+        for name, mean in means.items():
+            played, proposed = self._value(name, mean.played), self._value(name, mean.proposed)
+            rows.append([_words(name), played, proposed, str(mean.n)])
         return Grid("means", headings, rows)
 
     def _table(self) -> Table:
@@ -216,33 +187,29 @@ class AgreementTables:
         table.add_column(Text(redacted(self._agreement.spec)), overflow="fold")
         table.add_column("same")
         for each in self._comparisons:
-            played = self._move(each.played, self._facts_beside_played(each), "fallback")
-            proposed = self._move(each.proposed, self._facts_beside_proposed(each))
-            if each.is_same:
-                proposed = "the same"
-            elif each.proposed.failure:
-                proposed = "no legal reply"
-            numbers = (str(each.ply + 1), str(each.player))  # Plies are counted from 1 for people.
-            table.add_row(*numbers, *map(Text, (played, proposed)), "yes" if each.is_same else "no")
+            played, proposed = self._facts_to_show(each)
+            move = self._move(each.proposed, proposed)
+            if each.is_same or each.proposed.failure:
+                move = "the same" if each.is_same else "no legal reply"
+            cells = (self._move(each.played, played, "fallback"), move)
+            # Plies are counted from 1 for people.
+            numbers = (str(each.ply + 1), str(each.player))
+            table.add_row(*numbers, *map(Text, cells), "yes" if each.is_same else "no")
         return table
 
-    def _facts_beside_played(self, comparison: Comparison) -> Facts:
-        """Return the facts of the played move.
+    def _facts_to_show(self, comparison: Comparison) -> tuple[Facts, Facts]:
+        """Return the facts of the played and of the proposed move.
 
-        `best` is the best of the moves that were compared, and the proposed move is one of them: of
-        the two values of this one number the larger is shown.
+        Facts of the position are shown once, beside the played move. `best` is the best of the
+        moves that were compared, and the proposed move is one of them: the larger of its two values
+        is shown.
         """
-        played, other = comparison.facts_of_played, comparison.facts_of_proposed.get("best")
-        best = played.get("best")
+        played, proposed = comparison.facts_of_played, comparison.facts_of_proposed
+        best, other = played.get("best"), proposed.get("best")
+        shown = self._context & played.keys()
         if is_number(best) and is_number(other):
-            return {**played, "best": max(best, other)}
-        return played
-
-    def _facts_beside_proposed(self, comparison: Comparison) -> Facts:
-        """Return the facts of the proposed move, without those of the position shown already."""
-        shown = self._context & comparison.facts_of_played.keys()
-        facts = comparison.facts_of_proposed.items()
-        return {name: value for name, value in facts if name not in shown}
+            played = {**played, "best": max(best, other)}
+        return played, {name: value for name, value in proposed.items() if name not in shown}
 
     def _move(self, decision: Decision, facts: Facts, failed: str = "") -> str:
         """Return the move, and below it its numeric facts."""
@@ -265,12 +232,8 @@ class AgreementTables:
 
     def _legend(self) -> Iterator[str]:
         """Yield the meaning of each fact that the table shows."""
-        names = {
-            name: None
-            for each in self._comparisons
-            for name in {**each.facts_of_played, **each.facts_of_proposed}
-        }
-        for name in names:
+        facts = ((*each.facts_of_played, *each.facts_of_proposed) for each in self._comparisons)
+        for name in dict.fromkeys(chain.from_iterable(facts)):
             if name in self._facts:
                 yield f"{_words(name)}: {self._facts[name].about}"
 

@@ -42,6 +42,7 @@ def check_recordings(table: Table) -> None:
 
 def _check(table: Table, replay: Replay) -> None:
     from arena.agents.prompt import ChatOptions
+    from arena.episodes.branch import models_of
 
     header, path = replay.header, replay.path
     if header.branches:
@@ -51,7 +52,8 @@ def _check(table: Table, replay: Replay) -> None:
             f"recorded:{path}: this game left another one, so play that one on: arena replay "
             f"{shlex.quote(last.parent)} --branch {last.ply} --seed {last.seed} {seats}"
         )
-    then = _recorded_with(replay)
+    models = models_of(replay) or ModelFlags().options()
+    then = _flags(replay.make_game(), header.seed, header.text_level, models)
     match, chat = table.match, table.match.chat or ChatOptions()
     now = _flags(match.game, table.seeds[0], match.text_level, chat)
     others = [name for name in {**then, **now} if then.get(name) != now.get(name)]
@@ -66,14 +68,6 @@ def _check(table: Table, replay: Replay) -> None:
         raise UsageError(f"recorded:{path} is one game; leave out --games")
     if (table.out / f"{table.stem(header.seed)}.jsonl").resolve() == path.resolve():
         raise UsageError(f"recorded:{path} would be replaced: choose another folder with --out")
-
-
-def _recorded_with(replay: Replay) -> Flags:
-    from arena.episodes.branch import models_of
-
-    header = replay.header
-    models = models_of(replay) or ModelFlags().options()
-    return _flags(replay.make_game(), header.seed, header.text_level, models)
 
 
 def _flags(game: Game, seed: int, level: str, models: ChatOptions) -> Flags:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shlex
 import sys
 from dataclasses import dataclass, fields, replace
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from arena.cli.common.models import ModelFlags, has_models, seat_model
-from arena.cli.common.options import specs_from_flags
+from arena.cli.common.flags import first_seed
+from arena.cli.common.models import ModelFlags, has_models
+from arena.cli.common.seats import named_seats, seat_model
 from arena.cli.common.table import Table, check, run
+from arena.cli.common.terminal import print_grids
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import LONGEST_QUOTE, pluralize, shorten
@@ -50,8 +51,7 @@ def branch(call: Call) -> int:
             f"note: at position {len(start.plies)} no player has moved; the deal is drawn again",
             file=sys.stderr,
         )
-    seed = what_if.seed
-    first = random.SystemRandom().randrange(2**31) if seed is None else seed
+    first = first_seed(what_if.seed)
     table = Branches(
         match=Match(
             game,
@@ -79,15 +79,12 @@ def _players(replay: Replay, game: Game, seats: list[str]) -> list[str]:
     A replay is untrusted. Its header must not spend money, choose the receiver of requests and
     keys, or choose the files that are read: so it only chooses agents of the package.
     """
-    given = specs_from_flags(game, seats)
-    named = {int(text.partition("=")[0]) for text in seats}
+    named = named_seats(game, seats)
     for seat, spec in enumerate(replay.header.players):
-        if seat in named:
-            continue
-        if not (spec.startswith("bot:") or spec in SHIPPED):
+        if not (seat in named or spec.startswith("bot:") or spec in SHIPPED):
             raise UsageError(_whom_instead(seat, redacted(spec)))
-        given[seat] = spec
-    return seat_model(None, given, [])
+    specs = [named.get(seat, spec) for seat, spec in enumerate(replay.header.players)]
+    return seat_model(None, specs, [])
 
 
 def _whom_instead(seat: int, spec: str) -> str:
@@ -144,27 +141,22 @@ class BranchSeat(BaseModel):
     won_before: bool | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Branches(Table):
     """Games that start from one position of a replay."""
 
-    parent: Replay | None = None
-
-    @property
-    def origin(self) -> Position:
-        assert self.start is not None
-        return self.start
+    start: Position
+    parent: Replay
 
     def stem(self, seed: int) -> str:
-        name = self.origin.parent.removesuffix(".part").removesuffix(".jsonl")[:LONGEST_STEM]
-        return f"{name}-branch{len(self.origin.plies)}-seed{seed}"
+        name = self.start.parent.removesuffix(".part").removesuffix(".jsonl")[:LONGEST_STEM]
+        return f"{name}-branch{len(self.start.plies)}-seed{seed}"
 
     def to_json(self) -> dict[str, JsonValue]:
-        assert self.parent is not None
         outcome = self.parent.outcome
         return {
             "parent": str(self.parent.path),
-            "ply": len(self.origin.plies),
+            "ply": len(self.start.plies),
             "seeds": [self.seeds[0], self.seeds[-1]],
             "outcome": outcome.model_dump(mode="json", exclude={"type"}) if outcome else None,
             "seats": [self._seat(s).model_dump(mode="json") for s in range(len(self.match.specs))],
@@ -174,13 +166,12 @@ class Branches(Table):
     def _seat(self, seat: int) -> BranchSeat:
         from arena.evaluation.statistics.intervals import rate
 
-        assert self.parent is not None
         outcome, played = self.parent.outcome, len(self.results)
         earned = [game.returns[seat] for game in self.results]
         return BranchSeat(
             seat=seat,
             player=redacted(self.match.specs[seat]),
-            player_before=self.origin.header.players[seat],
+            player_before=self.start.header.players[seat],
             won=self.wins(seat),
             games=played,
             win_rate=Interval.of(rate(self.wins(seat), played)),
@@ -195,22 +186,17 @@ class Branches(Table):
             self.count_games(interrupted)
         if as_json or not self.results:
             return
-        from rich.console import Console
-        from rich.text import Text
-
         from arena.evaluation.output.tables import Grid
 
         several = len(self.results) > 1
         title = (
-            f"{self.origin.parent} played on from position {len(self.origin.plies)}: "
+            f"{self.start.parent} played on from position {len(self.start.plies)}: "
             f"{pluralize(len(self.results), 'game')}, seed {self.seeds[0]}"
             f"{f' to {self.seeds[-1]}' if several else ''}"
         )
         headings = ["seat", "won", *(["95 %"] if several else []), "return", "in the parent"]
         rows = [_row(self._seat(seat), several) for seat in range(len(self.match.specs))]
-        console = Console()
-        console.print(Text(title, style="bold"))
-        console.print(Grid(title, headings, rows).rich(console.width))
+        print_grids([Grid(title, headings, rows)])
         print(f"Look: arena replay {self.results[0].replay}, or all: arena replay {self.out} --web")
 
 

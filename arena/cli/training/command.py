@@ -8,18 +8,14 @@ import os
 import sys
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import JsonValue
 
 from arena.cli.common.flags import Flag, GameName, JsonFlag, flag_groups
-from arena.cli.training.flags import (
-    SettingValues,
-    TrainGameFlags,
-    given_layers,
-    resolve_settings,
-    setting_flags,
-)
+from arena.cli.training.flags import TrainGameFlags, given_layers, resolve_settings, setting_flags
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import pluralize
 from arena.llm.settings import Settings
@@ -56,14 +52,13 @@ class RunFlags:
     as_json: JsonFlag = False
 
 
-@setting_flags
-@flag_groups
+@partial(flag_groups, more=setting_flags())
 def train_command(
     ctx: typer.Context,
     game: GameName,
     which: TrainGameFlags,
     flags: RunFlags,
-    settings: SettingValues,
+    **settings: JsonValue,
 ) -> int:
     """Train a model, or show what would be done; returns the exit code."""
     if flags.backend != "art":

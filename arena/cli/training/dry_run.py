@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
+from arena.cli.common.terminal import print_grids
 from arena.evaluation.output.tables import Grid
 from arena.plugins.loader import catalog, make_game
 from trainers.checks import check_config
@@ -22,10 +21,6 @@ from trainers.runs.settings_table import flat_settings
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from arena.core.game import State
-    from arena.core.outcome import Outcome
-    from arena.core.ply import Ply
-    from arena.episodes.record import Header
     from arena.llm.settings import Settings
     from trainers.config.config import TrainConfig
     from trainers.config.presets import ResolvedConfig
@@ -53,10 +48,7 @@ def print_plan(
     if json_wanted:
         print(json.dumps(_as_json(resolved, plan, host, terms, workload)))
     else:
-        console = Console()
-        for grid in (_settings(resolved), _rewards(terms)):
-            console.print(grid.title, style="bold", markup=False, highlight=False)
-            console.print(grid.rich(console.width))
+        print_grids([_settings(resolved), _rewards(terms)])
         print(f"Experiment: {plan}")
         print(f"Host: {host.name}. {host.reason}")
         print(f"Work: {workload}")
@@ -153,62 +145,33 @@ def estimate(config: TrainConfig) -> Workload:
     evaluation_games = evaluations * config.eval_games + 3 * config.final_eval_games
     samples = [asyncio.run(_play_sample(config, seed)) for seed in range(SAMPLE_GAMES)]
     learners = make_game(config.game, **config.options).num_players if config.seats == "all" else 1
-
-    def total(per_seat: Callable[[GameSample], int]) -> int:
-        return round(games * learners * sum(map(per_seat, samples)) / len(samples))
-
-    return Workload(
-        steps,
-        games,
-        evaluation_games,
-        total(lambda sample: sample.decisions),
-        total(lambda sample: _tokens(sample.text)),
-        total(lambda sample: sample.written),
+    # All games of all learners, each as long as the mean of the samples.
+    decisions, read, sampled = (
+        round(games * learners * sum(figures) / len(samples))
+        for figures in zip(*samples, strict=True)
     )
+    return Workload(steps, games, evaluation_games, decisions, read, sampled)
 
 
 def _tokens(text: str) -> int:
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
-async def _play_sample(config: TrainConfig, seed: int) -> GameSample:
-    """Play one game of the default opponents and measure seat 0."""
+async def _play_sample(config: TrainConfig, seed: int) -> tuple[int, int, int]:
+    """Play one game of the default opponents.
+
+    Returns the decisions of seat 0, the tokens of its text at the end, and those of its actions.
+    """
     from arena.agents.seating import default_opponent
     from arena.episodes.match import Match
     from arena.episodes.runner import play
 
     game = make_game(config.game, **config.options)
     specs = [default_opponent(game)] * game.num_players
-    sample = GameSample(config)
-    await play(
-        Match(game, specs, seed, max_turns=config.max_turns or None),
-        watchers=[sample],
-    )
-    return sample
-
-
-class GameSample:
-    """A `Watcher` that measures what seat 0 reads and writes."""
-
-    def __init__(self, config: TrainConfig) -> None:
-        self._level = config.text_level
-        self._state: State | None = None
-        self.decisions = 0
-        self.written = 0
-        """Tokens of the actions of seat 0."""
-        self.text = ""
-        """The text of seat 0 at the end."""
-
-    def begin(self, header: Header, state: State) -> None:
-        self._state = state
-
-    def ply(self, ply: Ply, state: State) -> None:
-        if ply.player == 0:
-            self.decisions += 1
-            self.written += _tokens(str(ply.decision.action))
-
-    def end(self, outcome: Outcome) -> None:
-        assert self._state is not None, "begin is called before end"
-        self.text = self._state.observe(0).text(self._level)
-
-    def close(self) -> None: ...
+    episode = await play(Match(game, specs, seed, max_turns=config.max_turns or None))
+    state = game.initial_state()
+    for ply in episode.plies:
+        state.apply(ply.player, ply.decision.action)
+    actions = [str(ply.decision.action) for ply in episode.plies if ply.player == 0]
+    text = state.observe(0).text(config.text_level)
+    return len(actions), _tokens(text), sum(map(_tokens, actions))

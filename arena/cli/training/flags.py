@@ -5,11 +5,9 @@ This module imports pydantic. The command line imports it only when the flags of
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import wraps
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -18,8 +16,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import JsonValue
 from pydantic.fields import FieldInfo
 
-from arena.cli.common.flags import Flag
-from arena.cli.common.options import options_from_flags
+from arena.cli.common.flags import Flag, GameOptionFlags, parameters_from
 from arena.core.errors import UsageError
 from arena.llm.settings import Settings, config_path, config_table
 from arena.plugins.loader import catalog
@@ -54,44 +51,18 @@ LARGE_LIMIT = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class TrainGameFlags:
+class TrainGameFlags(GameOptionFlags):
     """The game's options and the text level. Presets may set them too."""
 
-    variant: Annotated[str | None, Flag(help="Variant of the game.")] = None
-    players: Annotated[int | None, Flag(help="Number of seats.")] = None
-    option: Annotated[
-        list[str], Flag("--option", "-o", help="NAME=VALUE, any option of the game.")
-    ] = field(default_factory=list)
     text_level: Annotated[
         str | None,
         Flag(help="Help in the text: events, notes or deductions. Default: the preset's."),
     ] = None
 
 
-def setting_flags(command: Callable[..., int]) -> Callable[..., int]:
-    """Replace the parameter `settings` of a command by one flag for each field of TrainConfig.
-
-    The command gets the given flags as a mapping by field.
-    """
-
-    @wraps(command)
-    def with_flags(**given: Any) -> int:
-        flags = {name: given.pop(name) for name in setting_fields()}
-        settings = {name: value for name, value in flags.items() if value is not None}
-        return command(settings=settings, **given)
-
-    kind = inspect.Parameter.KEYWORD_ONLY
-    # typer builds the command from the signature, so the flags are added to it.
-    parameters = [
-        *(p for p in inspect.signature(command).parameters.values() if p.name != "settings"),
-        *(
-            inspect.Parameter(name, kind, default=None, annotation=_flag(name, info))
-            for name, info in setting_fields().items()
-        ),
-    ]
-    with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
-    return with_flags
+def setting_flags() -> dict[str, Any]:
+    """Return the annotations of the flags for the fields of TrainConfig, by name."""
+    return {name: _flag(name, info) for name, info in setting_fields().items()}
 
 
 def setting_fields() -> dict[str, FieldInfo]:
@@ -204,16 +175,12 @@ def _values_from(
     ctx: typer.Context, source: str, which: TrainGameFlags, given: SettingValues
 ) -> dict[str, JsonValue]:
     """Return the values of the parameters that come from this source."""
-    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
-    names = {name for name, found in sources.items() if found and found.name == source}
+    names = parameters_from(ctx, source)
+    own = {each.name: getattr(which, each.name) for each in fields(which) if each.name in names}
+    game_flags = TrainGameFlags(**own)
     values = {name: value for name, value in given.items() if name in names}
-    options = options_from_flags(
-        which.variant if "variant" in names else None,
-        which.players if "players" in names else None,
-        which.option if "option" in names else [],
-    )
-    if options:
+    if options := game_flags.options():
         values["options"] = options
     if "text_level" in names:
-        values["text_level"] = which.text_level
+        values["text_level"] = game_flags.text_level
     return values

@@ -52,13 +52,11 @@ def pages(run: TrainingRun, every: int | None) -> Iterator[Grid]:
     yield overview([run], run.files.folder.parent)
     if run.config:
         yield changed_settings(run.config)
-    some = thinned(run.records, every)
-    if some:
+    if some := thinned(run.records, every):
         yield steps(some)
         yield rewards(some)
         yield times(run.records)
-    results = [*run.learning_curve(), *run.final_evaluations()]
-    if results:
+    if results := [*run.learning_curve(), *run.final_evaluations()]:
         yield evaluations(results)
 
 
@@ -66,8 +64,7 @@ def thinned(records: Sequence[StepRecord], every: int | None) -> list[StepRecord
     """Return every n-th record, and always the last one. By default about `MAX_ROWS`."""
     # ceil(records / MAX_ROWS).
     stride = every or -(-len(records) // MAX_ROWS) or 1
-    last = len(records) - 1
-    return [row for place, row in enumerate(records) if place % stride == 0 or place == last]
+    return [*records[:-1:stride], *records[-1:]]
 
 
 def changed_settings(config: TrainConfig) -> Grid:

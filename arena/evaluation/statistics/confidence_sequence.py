@@ -13,7 +13,7 @@ mean, K its capital, x an observation scaled to [0, 1].
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,16 +35,6 @@ CELLS = 60
 """Observations are counted on a grid of this many equal cells; 60 has many divisors."""
 EDGE = 1e-9
 """Distance that counts as 0, and distance of candidates from 0 and 1, where bets are undefined."""
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceBounds:
-    """The ends of the interval after each observation."""
-
-    lower: Floats
-    """(n,)"""
-    upper: Floats
-    """(n,)"""
 
 
 class ConfidenceSequence:
@@ -113,22 +103,9 @@ class ConfidenceSequence:
         # log K is convex with K <= 1 at the sample mean: one root on either side of it.
         lower, upper = (_root(excess, values.mean, limit) for limit in (0.0, 1.0))
         # Back from shares of the range to the units of the observations.
-        mean, low, high = (self._unscaled(end) for end in (values.mean, lower, upper))
+        width = self.high - self.low
+        mean, low, high = (self.low + share * width for share in (values.mean, lower, upper))
         return Estimate(mean, low, high, self.n)
-
-    def run(self, values: Iterable[float]) -> SequenceBounds:
-        """Add each of the values; return the interval after each."""
-        # Each interval follows from the counts so far, not from the interval before it.
-        ends = []
-        for value in values:
-            self.add(value)
-            ends.append(self.interval())
-        return SequenceBounds(
-            np.array([end.low for end in ends]), np.array([end.high for end in ends])
-        )
-
-    def _unscaled(self, share: float) -> float:
-        return self.low + share * (self.high - self.low)
 
 
 @dataclass(frozen=True, slots=True)

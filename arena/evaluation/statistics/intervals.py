@@ -31,18 +31,20 @@ from arena.evaluation.records import Estimate
 Floats = NDArray[np.float64]
 
 UNBOUNDED = (-math.inf, math.inf)
+LEVEL = 0.95
+"""Level of all intervals."""
 CELLS = 4_000_000
 """Resampled counts in memory at the same time: 32 MB."""
 
 
-def rate(successes: int, n: int, level: float = 0.95) -> Estimate:
+def rate(successes: int, n: int) -> Estimate:
     """Return a rate with Wilson's interval (Wilson 1927); all of [0, 1] if n is 0."""
     from scipy.stats import binomtest  # Slow to import, hence not at the top.
 
     if n == 0:
         return Estimate(math.nan, 0.0, 1.0, 0)
     # Wilson's interval has a positive width also at 0 and at n successes.
-    interval = binomtest(successes, n).proportion_ci(level, method="wilson")
+    interval = binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
     return Estimate(successes / n, float(interval.low), float(interval.high), n)
 
 
@@ -62,9 +64,7 @@ def student_mean(values: ArrayLike, level: float = 0.95) -> Estimate:
 def clustered_mean(
     values: ArrayLike,
     clusters: ArrayLike,
-    rng_seed: int = 0,
     draws: int = 2000,
-    level: float = 0.95,
     bounds: tuple[float, float] = UNBOUNDED,
 ) -> Estimate:
     """Return the mean of `values` (n,), clustered by the entries of `clusters` (n,).
@@ -75,7 +75,7 @@ def clustered_mean(
     # A mean is the ratio sum(values) / sum(1): one measure, weight 1 for each value. Shape (n, 1).
     totals = np.asarray(values, np.float64).reshape(-1, 1)
     sums = Sums(totals, np.ones_like(totals), clusters)
-    return ratio_of_sums(sums, rng_seed, draws, level, bounds)[0]
+    return ratio_of_sums(sums, draws, bounds)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,7 @@ class Sums:
     """Shape (games,), whole numbers: games with equal numbers belong to one cluster."""
 
 
-def ratio_of_sums(
-    sums: Sums,
-    rng_seed: int = 0,
-    draws: int = 1000,
-    level: float = 0.95,
-    bounds: ArrayLike = UNBOUNDED,
-) -> list[Estimate]:
+def ratio_of_sums(sums: Sums, draws: int = 1000, bounds: ArrayLike = UNBOUNDED) -> list[Estimate]:
     """Return sum(totals) / sum(weights) of each measure, all from the same resampled clusters.
 
     The `n` of an estimate counts the clusters in which its measure occurs.
@@ -104,31 +98,24 @@ def ratio_of_sums(
     A sample without spread (20 differences, all 0) does not prove that there is none. With bounds,
     the interval then allows another value in a share
 
-        u = 1 - (1 - level)^(1/n),  about 3/n,
+        u = 1 - (1 - LEVEL)^(1/n),  about 3/n,
 
     of the clusters, which is exact ("rule of three", Hanley and Lippman-Hand 1983). Without bounds,
     or with fewer than two clusters, the interval is unbounded.
 
     Args:
         sums: Totals and weights of all games.
-        rng_seed: Seed of the bootstrap.
         draws: Number of bootstrap samples.
-        level: Level of the intervals.
         bounds: Least and greatest possible ratio, (2,) or (measures, 2).
     """
     # The same resampled clusters for all measures, so one pass over the draws serves them all.
     ratios = _Ratios(sums, np.unique(sums.clusters))
-    resampled = [ratios.of(counts) for counts in _resamples(ratios.size, draws, rng_seed)]
-    return _estimates(ratios.value, ratios.influence, ratios.units, resampled, bounds, level)
+    resampled = [ratios.of(counts) for counts in _resamples(ratios.size, draws)]
+    return _estimates(ratios.value, ratios.influence, ratios.units, resampled, bounds)
 
 
 def difference_of_ratios(
-    first: Sums,
-    second: Sums,
-    rng_seed: int = 0,
-    draws: int = 1000,
-    level: float = 0.95,
-    bounds: ArrayLike = UNBOUNDED,
+    first: Sums, second: Sums, draws: int = 1000, bounds: ArrayLike = UNBOUNDED
 ) -> list[Estimate]:
     """Return the ratio of `first` minus that of `second` for each measure, paired by cluster.
 
@@ -140,14 +127,12 @@ def difference_of_ratios(
     clusters = np.union1d(first.clusters, second.clusters)
     one, other = _Ratios(first, clusters), _Ratios(second, clusters)
     # The same counts on both sides: this is what pairs the draws.
-    resampled = [
-        one.of(counts) - other.of(counts) for counts in _resamples(one.size, draws, rng_seed)
-    ]
+    resampled = [one.of(counts) - other.of(counts) for counts in _resamples(one.size, draws)]
     # The influence of a cluster on a difference is the difference of its influences.
     influence = one.influence - other.influence
     # The smaller n is the cautious one: fewer degrees of freedom, a wider interval.
     units = np.minimum(one.units, other.units)
-    return _estimates(one.value - other.value, influence, units, resampled, bounds, level)
+    return _estimates(one.value - other.value, influence, units, resampled, bounds)
 
 
 class _Ratios:
@@ -190,10 +175,10 @@ def _add_up(values: Floats, rows: NDArray[np.intp], size: int) -> Floats:
     return sums
 
 
-def _resamples(size: int, draws: int, rng_seed: int) -> Iterator[Floats]:
+def _resamples(size: int, draws: int) -> Iterator[Floats]:
     """Yield how often each cluster is drawn, (draws, size) in all, in parts to save memory."""
     # The seed is fixed, so that equal data have equal intervals.
-    rng = np.random.default_rng(rng_seed)
+    rng = np.random.default_rng(0)
     while draws > 0 and size > 0:
         # rows * size <= CELLS, except that a part has at least one draw.
         rows = min(draws, max(1, CELLS // size))
@@ -211,7 +196,6 @@ def _estimates(
     units: NDArray[np.intp],
     resampled: Sequence[Floats],
     bounds: ArrayLike,
-    level: float,
 ) -> list[Estimate]:
     """Return an estimate per measure, from arrays whose last axis are the measures."""
     # The empty part keeps the shape if there are no clusters at all.
@@ -220,11 +204,11 @@ def _estimates(
     limits = np.broadcast_to(np.asarray(bounds, float), (len(values), 2))
     # Per measure: influence (clusters,), draws (draws,), limits (2,).
     columns = zip(values, influences.T, units, draws.T, limits, strict=True)
-    return [_estimate(*column, level) for column in columns]
+    return [_estimate(*column) for column in columns]
 
 
 def _estimate(
-    value: float, influence: Floats, units: int, draws: Floats, limits: Floats, level: float
+    value: float, influence: Floats, units: int, draws: Floats, limits: Floats
 ) -> Estimate:
     """Return the hull of the two intervals, within the limits.
 
@@ -240,15 +224,15 @@ def _estimate(
     # Relative to the value, because rounding leaves influences that are not exactly 0.
     if spread <= 1e-12 * max(1.0, abs(value)):
         # No spread: a share `unseen` of the clusters may have the value of a limit.
-        unseen = 1 - (1 - level) ** (1 / n)
+        unseen = 1 - (1 - LEVEL) ** (1 / n)
         low, high = (value + unseen * (limit - value) for limit in (least, most))
         return Estimate(value, low, high, n)
-    # Student's interval: t(n-1; (1 + level)/2) * se.
-    half = -stdtrit(n - 1, (1 - level) / 2) * spread * math.sqrt(n / (n - 1))
+    # Student's interval: t(n-1; (1 + LEVEL)/2) * se.
+    half = -stdtrit(n - 1, (1 - LEVEL) / 2) * spread * math.sqrt(n / (n - 1))
     # A percentile interval corresponds to a variance divided by n instead of n - 1 and to normal
     # quantiles. The expanded one (Hesterberg) uses the tail probability that gives Student's width:
     # Phi(sqrt(n / (n - 1)) * t(n-1; alpha/2)).
-    tail = ndtr(math.sqrt(n / (n - 1)) * stdtrit(n - 1, (1 - level) / 2))
+    tail = ndtr(math.sqrt(n / (n - 1)) * stdtrit(n - 1, (1 - LEVEL) / 2))
     low, high = np.quantile(draws[np.isfinite(draws)], [tail, 1 - tail])
     # The hull protects the coverage where one of the two intervals is too narrow.
     return Estimate(
@@ -259,9 +243,7 @@ def _estimate(
     )
 
 
-def games_needed(
-    difference: float, sd: float, power: float = 0.8, level: float = 0.95
-) -> int | None:
+def games_needed(difference: float, sd: float, power: float = 0.8) -> int | None:
     """Return the pairs of games that distinguish this mean difference from 0, or None.
 
     `sd` is the standard deviation of one pair's difference. Two-sided test with the normal
@@ -273,14 +255,12 @@ def games_needed(
     """
     if difference == 0 or not math.isfinite(difference) or not math.isfinite(sd):
         return None
-    z = ndtri((1 + level) / 2) + ndtri(power)  # ndtri is the normal quantile function
+    z = ndtri((1 + LEVEL) / 2) + ndtri(power)  # ndtri is the normal quantile function
     # The spread of the pairs cannot be estimated from fewer than 2.
     return max(2, math.ceil((z * sd / difference) ** 2))
 
 
-def games_needed_for_rates(
-    first: float, second: float, power: float = 0.8, level: float = 0.95
-) -> int | None:
+def games_needed_for_rates(first: float, second: float, power: float = 0.8) -> int | None:
     """Return the games of each player, on independent deals, that distinguish two rates, or None.
 
     Two-sided, without continuity correction:
@@ -295,6 +275,6 @@ def games_needed_for_rates(
     # Both players have the same number of games, so the pooled rate p is the plain mean.
     mean = (first + second) / 2
     # Standard deviations under the null hypothesis (equal rates) and under the alternative.
-    under_null = ndtri((1 + level) / 2) * math.sqrt(2 * mean * (1 - mean))
+    under_null = ndtri((1 + LEVEL) / 2) * math.sqrt(2 * mean * (1 - mean))
     under_alternative = ndtri(power) * math.sqrt(first * (1 - first) + second * (1 - second))
     return max(2, math.ceil(((under_null + under_alternative) / (first - second)) ** 2))

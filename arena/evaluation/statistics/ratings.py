@@ -52,9 +52,6 @@ class Ratings:
     """Effect of each seat in Elo points; the effects add up to 0."""
     meetings: tuple[Meeting, ...]
     """Both orders of each pair."""
-    deals: int
-    draws: int
-    """Bootstrap samples."""
 
 
 def rate(
@@ -87,16 +84,16 @@ def rate(
         weights = rng.standard_exponential(len(seeds))[deal]
         # A draw is close to the best fit, so Newton's method needs few steps from there.
         drawn[i] = model.fit(model.drawn_weights(weights, rng), best)
-    summary = _Summary(len(players), best, drawn)
+    ratings, ranks, effects = _in_elo(len(players), np.vstack([best, drawn]))
+    # Stable: players with equal ratings keep their given order.
+    best_first = np.argsort(-ratings[0], kind="stable").tolist()
     # n of each player: the deals, not the games, in which it sits.
     deals = [len(set(deal[(outcomes.players == i).any(axis=1)])) for i in range(len(players))]
     return Ratings(
-        {players[i]: summary.rating(i, deals[i]) for i in summary.best_first},
-        {players[i]: summary.rank(i, deals[i]) for i in summary.best_first},
-        tuple(summary.seat(i, len(seeds)) for i in range(outcomes.players.shape[1])),
+        {players[i]: _percentiles(ratings[:, i], deals[i]) for i in best_first},
+        {players[i]: _percentiles(ranks[:, i], deals[i]) for i in best_first},
+        tuple(_percentiles(effect, len(seeds)) for effect in effects.T),
         tuple(_meetings(outcomes, deal, players)),
-        len(seeds),
-        draws,
     )
 
 
@@ -118,40 +115,20 @@ def _outcomes(games: Sequence[GameResult], players: Sequence[str]) -> Outcomes:
     return Outcomes(who, returns)
 
 
-class _Summary:
-    """Estimates in Elo points, from the best parameters and those of the bootstrap.
-
-    Arrays have a row for the best fit and one for each draw: (1 + draws, players or seats).
-    """
-
-    def __init__(self, num_players: int, best: Floats, drawn: Floats) -> None:
-        # Row 0 is the best fit. Strengths are logs of odds, in units of 400 / ln(10) Elo points.
-        both = np.concatenate([best[None], drawn]) * ELO_PER_UNIT
-        strengths, effects = np.split(both, [num_players], axis=1)
-        # The likelihood depends on differences only: the median is set to 1500 in each row.
-        self._ratings = ELO_MEDIAN + strengths - np.median(strengths, axis=1, keepdims=True)
-        # The same for seats: their mean is set to 0 in each row. Without games there are no seats.
-        self._seats = effects - (effects.mean(axis=1, keepdims=True) if effects.size else 0.0)
-        # rank = 1 + number of players with a higher rating. Rounded first, so that players with
-        # equal records share a rank despite the error of the solver.
-        rounded = np.round(self._ratings, 6)
-        # [row, player, other] is 1 where the other is higher; the sum over others counts them.
-        self._ranks = 1.0 + (rounded[:, None, :] > rounded[:, :, None]).sum(axis=2)
-
-    @property
-    def best_first(self) -> list[int]:
-        # Stable: players with equal ratings keep their given order.
-        order: list[int] = np.argsort(-self._ratings[0], kind="stable").tolist()
-        return order
-
-    def rating(self, player: int, n: int) -> Estimate:
-        return _percentiles(self._ratings[:, player], n)
-
-    def rank(self, player: int, n: int) -> Estimate:
-        return _percentiles(self._ranks[:, player], n)
-
-    def seat(self, seat: int, n: int) -> Estimate:
-        return _percentiles(self._seats[:, seat], n)
+def _in_elo(num_players: int, parameters: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return ratings, ranks and seat effects of fits, a row for each: (fits, players or seats)."""
+    # Strengths are logs of odds, in units of 400 / ln(10) Elo points.
+    strengths, effects = np.split(parameters * ELO_PER_UNIT, [num_players], axis=1)
+    # The likelihood depends on differences only: the median is set to 1500 in each row.
+    ratings = ELO_MEDIAN + strengths - np.median(strengths, axis=1, keepdims=True)
+    # The same for seats: their mean is set to 0 in each row. Without games there are no seats.
+    effects = effects - (effects.mean(axis=1, keepdims=True) if effects.size else 0.0)
+    # rank = 1 + number of players with a higher rating. Rounded first, so that players with equal
+    # records share a rank despite the error of the solver.
+    rounded = np.round(ratings, 6)
+    # [row, player, other] is 1 where the other is higher; the sum over others counts them.
+    ranks = 1.0 + (rounded[:, None, :] > rounded[:, :, None]).sum(axis=2)
+    return ratings, ranks, effects
 
 
 def _percentiles(values: Floats, n: int) -> Estimate:
@@ -164,7 +141,8 @@ def _percentiles(values: Floats, n: int) -> Estimate:
 
 def _meetings(outcomes: Outcomes, deal: Ints, players: Sequence[str]) -> list[Meeting]:
     """Return the pairwise results of each ordered pair of different players."""
-    met: dict[tuple[int, int], list[_Comparison]] = defaultdict(list)
+    # By pair, each common game: its deal, and 1, 1/2 or 0 for the first player.
+    met: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
     for row in range(len(outcomes.players)):
         seated, returns = outcomes.players[row], outcomes.returns[row]
         # (seats, seats): 1 if the row's seat has the higher return, 1/2 if both are equal.
@@ -174,7 +152,7 @@ def _meetings(outcomes: Outcomes, deal: Ints, players: Sequence[str]) -> list[Me
             for second in set(seated.tolist()) - {-1, first}:
                 # With several copies of a player at the table, all pairs of copies are averaged.
                 share = float(ahead[np.ix_(seated == first, seated == second)].mean())
-                met[first, second].append(_Comparison(int(deal[row]), share))
+                met[first, second].append((int(deal[row]), share))
     # A pair that never met has an empty list of comparisons.
     return [
         Meeting(one, other, len(met[i, j]), _share_ahead(met[i, j]))
@@ -184,15 +162,7 @@ def _meetings(outcomes: Outcomes, deal: Ints, players: Sequence[str]) -> list[Me
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    """One game of a pair: its deal, and 1, 1/2 or 0 for the first player."""
-
-    deal: int
-    ahead: float
-
-
-def _share_ahead(comparisons: Sequence[_Comparison]) -> Estimate:
+def _share_ahead(games: Sequence[tuple[int, float]]) -> Estimate:
     """Return the mean over deals, with Wilson's interval for the effective number of games.
 
     The effective number (Korn and Graubard 1998) is
@@ -205,8 +175,8 @@ def _share_ahead(comparisons: Sequence[_Comparison]) -> Estimate:
     """
     # Games of one deal are not independent: their mean is one observation.
     by_deal = defaultdict(list)
-    for comparison in comparisons:
-        by_deal[comparison.deal].append(comparison.ahead)
+    for deal, ahead in games:
+        by_deal[deal].append(ahead)
     shares = np.array([np.mean(values) for values in by_deal.values()])
     n = len(shares)
     # Two players that never met: the share may be anything.

@@ -68,13 +68,11 @@ class Sample:
 
     def total(self, name: str) -> float:
         """Return the sum of a measure's totals; 0 for an unknown measure."""
-        column = self._columns.get(name)
-        return sum(column.totals) if column else 0.0
+        return sum(self._columns[name].totals) if name in self._columns else 0.0
 
     def weight(self, name: str) -> float:
         """Return the sum of a measure's weights; 0 for an unknown measure."""
-        column = self._columns.get(name)
-        return sum(column.weights) if column else 0.0
+        return sum(self._columns[name].weights) if name in self._columns else 0.0
 
     def sums(self, names: Sequence[str]) -> Sums:
         """Return totals and weights of these measures, (rows, measures); 0 in rows without one."""

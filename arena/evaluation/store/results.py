@@ -186,17 +186,8 @@ class Results:
         number = result.slot.number
         with translated_errors(self.path, "write"), transaction(self._database):
             self._check_fits(result)
-            game = GameRow(
-                number,
-                result.status,
-                result.reason,
-                result.turns,
-                result.decisions,
-                result.seconds,
-                result.scored,
-                result.replay,
-                result.sha256,
-            )
+            # All columns but the number are fields of the result.
+            game = [number, *(getattr(result, name) for name in GameRow._fields[1:])]
             GAMES.insert(self._database, [game], finished=datetime.now(UTC).isoformat())
             SEATS.insert(
                 self._database,

@@ -31,14 +31,10 @@ class Experiment:
 
 
 def experiment_row(experiment: Experiment) -> tuple[object, ...]:
-    return (
-        experiment.kind,
-        experiment.game,
-        _json_text("options", experiment.options),
-        _json_text("settings", experiment.settings),
-        experiment.created.isoformat(),
-        experiment.arena,
-    )
+    options = _json_text("options", experiment.options)
+    settings = _json_text("settings", experiment.settings)
+    created = experiment.created.isoformat()
+    return (experiment.kind, experiment.game, options, settings, created, experiment.arena)
 
 
 def _json_text(column: str, value: Mapping[str, JsonValue]) -> str:
@@ -76,21 +72,13 @@ def game_result(
     """Assemble a result; `measurements` are by game and seat. Raises BadRow if rows are missing."""
     if slot is None or [row.seat for row in seats] != list(range(len(slot.specs))):
         raise BadRow(f"games: rows of game {game.number} are missing")
-    results = [
+    results = tuple(
         SeatResult(
             spec, row.returns, row.won, row.fallbacks, measurements.get((row.number, row.seat), {})
         )
         for spec, row in zip(slot.specs, seats, strict=True)
-    ]
-    return GameResult(
-        slot,
-        game.status,
-        game.reason,
-        game.turns,
-        game.decisions,
-        game.seconds,
-        tuple(results),
-        game.scored,
-        game.replay,
-        game.sha256,
     )
+    fields = game._asdict()
+    # The number is in the slot; all other columns are fields of the result.
+    del fields["number"]
+    return GameResult(slot=slot, seats=results, **fields)

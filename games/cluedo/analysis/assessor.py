@@ -132,7 +132,7 @@ class CluedoAssessor:
             if seat.entropy_dealt is not None:
                 facts = KnowledgeFacts(
                     entropy_dealt=seat.entropy_dealt, entropy_end=seat.knowledge.entropy()
-                ).to_json()
+                ).model_dump()
                 assessments.append(Assessment(self._latest_ply, player, "knowledge", facts))
         return assessments
 
@@ -149,10 +149,10 @@ class CluedoAssessor:
                 facts = analysis.suggestion(action, analysis.answers(triple))
                 return facts.model_dump(exclude={"entropy_before"})
             case Accuse(triple=triple):
-                return self._position_analysis(player).odds(triple).to_json()
+                return self._position_analysis(player).odds(triple).model_dump()
             case Show(card) if self._pending:
                 answers = self._pending.answers
-                return refutation_facts(answers, player, card, self._state.choices).to_json()
+                return refutation_facts(answers, player, card, self._state.choices).model_dump()
         return {}
 
     def _advance(self, ply: Ply) -> None:
@@ -234,7 +234,7 @@ class CluedoAssessor:
             correct=correct,
             provable=seat.provable,
         )
-        return Assessment(ply.number, ply.player, "accusation", facts.to_json(), measurements)
+        return Assessment(ply.number, ply.player, "accusation", facts.model_dump(), measurements)
 
     # Questions, answers and refutations
 
@@ -272,7 +272,7 @@ class CluedoAssessor:
             entropy_after=after,
         )
         return Assessment(
-            question.number, question.player, "answer", answer.to_json(), measurements
+            question.number, question.player, "answer", answer.model_dump(), measurements
         )
 
     def _assess_refutation(self, ply: Ply, action: Show) -> Assessment:
@@ -284,7 +284,7 @@ class CluedoAssessor:
         if facts.choices > 1:
             # Only with a choice: a forced card is no decision.
             measurements["excess_leak"] = WeightedSum(facts.leaked - facts.least)
-        return Assessment(ply.number, ply.player, "refutation", facts.to_json(), measurements)
+        return Assessment(ply.number, ply.player, "refutation", facts.model_dump(), measurements)
 
 
 def _assess_turn(ply: Ply, seat: SeatHistory) -> Assessment:
@@ -295,7 +295,7 @@ def _assess_turn(ply: Ply, seat: SeatHistory) -> Assessment:
     if seat.own_turns in TURNS:
         measurements[f"entropy/{seat.own_turns}"] = WeightedSum(entropy)
     facts = TurnFacts(own_turn=seat.own_turns, entropy=entropy)
-    return Assessment(ply.number, ply.player, "turn", facts.to_json(), measurements)
+    return Assessment(ply.number, ply.player, "turn", facts.model_dump(), measurements)
 
 
 def _assess_suggestion(ply: Ply, facts: SuggestionFacts) -> Assessment:
@@ -304,7 +304,7 @@ def _assess_suggestion(ply: Ply, facts: SuggestionFacts) -> Assessment:
     if facts.best > NEGLIGIBLE:
         # Ratio of sums over a game: questions with much to gain weigh more.
         measurements["efficiency"] = WeightedSum(facts.expected, facts.best)
-    return Assessment(ply.number, ply.player, "suggestion", facts.to_json(), measurements)
+    return Assessment(ply.number, ply.player, "suggestion", facts.model_dump(), measurements)
 
 
 def _assess_missed_accusation(ply: Ply, seat: SeatHistory) -> Assessment:
@@ -312,7 +312,7 @@ def _assess_missed_accusation(ply: Ply, seat: SeatHistory) -> Assessment:
     envelope = next(iter(seat.knowledge.envelopes()))
     facts = MissedAccusationFacts(envelope=list(envelope), turns=seat.turns_passed)
     measurements = {"missed": WeightedSum(1.0)}
-    return Assessment(ply.number, ply.player, "missed accusation", facts.to_json(), measurements)
+    return Assessment(ply.number, ply.player, "missed accusation", facts.model_dump(), measurements)
 
 
 def _assess_unused_certainty(player: int, seat: SeatHistory) -> Iterator[Assessment]:
@@ -321,4 +321,6 @@ def _assess_unused_certainty(player: int, seat: SeatHistory) -> Iterator[Assessm
     if provable:
         facts = UnusedCertaintyFacts(turns=seat.turns_passed)
         measurements = {"turns_to_accuse": WeightedSum(facts.turns)}
-        yield Assessment(provable[0].ply, player, "unused certainty", facts.to_json(), measurements)
+        yield Assessment(
+            provable[0].ply, player, "unused certainty", facts.model_dump(), measurements
+        )

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict
 
 NEGLIGIBLE = 1e-9
 """A smaller amount of bits, or a smaller difference of probabilities, counts as zero."""
 
 
 class CluedoFacts(BaseModel):
-    """Base of the facts of one kind of assessment."""
+    """Base of the facts of one kind of assessment; `model_dump()` gives `Assessment.facts`."""
 
     model_config = ConfigDict(frozen=True)
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return the facts as `Assessment.facts`."""
-        return self.model_dump()
 
 
 class TurnFacts(CluedoFacts):

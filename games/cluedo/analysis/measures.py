@@ -10,7 +10,24 @@ TURNS = range(1, 21)
 BINS = range(10)
 """Stated probabilities are grouped by their first decimal."""
 
-_QUESTIONS = (
+
+def _per_bin(name: str, title: str, quantity: str) -> tuple[Measure, ...]:
+    """Return one measure for each tenth of the stated probability; `title` has a place for it."""
+    return tuple(
+        Measure(
+            f"{name}/{number}",
+            title.format(number / 10),
+            "probability",
+            None,
+            f"{quantity} probability that a card is in the envelope, over statements from "
+            f"{number / 10:.1f} to {(number + 1) / 10:.1f}; cards seen in the deal are left out.",
+        )
+        for number in BINS
+    )
+
+
+MEASURES: tuple[Measure, ...] = (
+    # Questions
     Measure(
         "efficiency",
         "question efficiency",
@@ -46,9 +63,7 @@ _QUESTIONS = (
         "hold and some show the card that gives least information; the posterior assumes neither. "
         "Therefore only the difference between players at one table is used as luck.",
     ),
-)
-
-_ACCUSATIONS = (
+    # Accusations
     Measure(
         "accusations_right",
         "right accusations",
@@ -90,9 +105,7 @@ _ACCUSATIONS = (
         "accusation, over games in which it was provable. If other players ended the game first, "
         "the turns until the end count, so that the mean is a lower bound.",
     ),
-)
-
-_REFUTATIONS = (
+    # Refutations
     Measure(
         "leaked",
         "bits shown",
@@ -109,9 +122,7 @@ _REFUTATIONS = (
         "Bits that the card shown gave to the suggester, minus those of the card that gives least; "
         "over refutations with several cards to choose from.",
     ),
-)
-
-_BELIEFS = (
+    # Stated beliefs
     Measure(
         "log_score",
         "logarithmic score of beliefs",
@@ -151,9 +162,7 @@ _BELIEFS = (
         "lower",
         "Answers to the question about beliefs that stated none, over all answers to it.",
     ),
-)
-
-_SERIES = (
+    # Series, for plots
     *(
         Measure(
             f"entropy/{turn}",
@@ -165,36 +174,8 @@ _SERIES = (
         )
         for turn in TURNS
     ),
-    *(
-        Measure(
-            f"stated/{number}",
-            f"stated probability, from {number / 10:.1f}",
-            "probability",
-            None,
-            "Stated probability that a card is in the envelope, over statements from "
-            f"{number / 10:.1f} to {(number + 1) / 10:.1f}; cards seen in the deal are left out.",
-        )
-        for number in BINS
-    ),
-    *(
-        Measure(
-            f"calibration/{number}",
-            f"exact probability where {number / 10:.1f} is stated",
-            "probability",
-            None,
-            "Exact probability that a card is in the envelope, over statements from "
-            f"{number / 10:.1f} to {(number + 1) / 10:.1f}; cards seen in the deal are left out.",
-        )
-        for number in BINS
-    ),
-)
-
-MEASURES: tuple[Measure, ...] = (
-    *_QUESTIONS,
-    *_ACCUSATIONS,
-    *_REFUTATIONS,
-    *_BELIEFS,
-    *_SERIES,
+    *_per_bin("stated", "stated probability, from {:.1f}", "Stated"),
+    *_per_bin("calibration", "exact probability where {:.1f} is stated", "Exact"),
 )
 
 FACTS: dict[str, Fact] = {

@@ -8,7 +8,7 @@ from functools import cached_property
 from arena import Action, Event, Seat
 from games.cluedo.bots.base import CluedoBot
 from games.cluedo.inference.accusation_threshold import break_even
-from games.cluedo.inference.information import best_question, estimated_information
+from games.cluedo.inference.information import QuestionValues, estimated_information
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Show, Suggest
@@ -66,7 +66,7 @@ class Oracle(CluedoBot):
         return envelope if probability > threshold else None
 
     def suggest(self, suggestions: Sequence[Suggest]) -> Action:
-        return best_question(self.knowledge, self._shuffled(suggestions)).suggestion
+        return QuestionValues(self.knowledge).best(self._shuffled(suggestions)).suggestion
 
     def room_value(self, room: str) -> float:
         """Return the estimated bits of the best question in the room."""

@@ -22,16 +22,20 @@ def resample(
     """
     if not history:
         return []
+    # First pass, over the real history: the events that the player has witnessed.
     state = CluedoState(game)
     for step in history:
         state.apply(step.player, step.action)
     # Without a refuter model every consistent deal may be drawn.
     knowledge = CluedoKnowledge.after(game, player, state.log.witnessed[player], "logic")
+    # Second pass, over the new deal. It agrees with every "cannot refute" and every showing, so
+    # each public action is legal again, and the same seats refute.
     state, steps = CluedoState(game), list[Step]()
     for step in history:
         action = step.action
         if isinstance(action, DealCards):
             action = knowledge.sample(rng)
+        # A card that the player showed or was shown is known to it and stays.
         elif isinstance(action, Show) and player not in (step.player, state.player):
             action = rng.choice(state.legal_actions(step.player))
         steps.append(Step(step.player, action))

@@ -79,11 +79,6 @@ class QuestionValues:
         return max(candidates, key=attrgetter("bits"))
 
 
-def best_question(knowledge: CluedoKnowledge, suggestions: Sequence[Suggest]) -> ScoredQuestion:
-    """Return the best of the legal suggestions, see `QuestionValues.best`."""
-    return QuestionValues(knowledge).best(suggestions)
-
-
 def _num_differences(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     return sum(a != b for a, b in zip(one, other, strict=True))
 
@@ -148,6 +143,7 @@ def _show_probabilities(holds: Floats) -> Floats:
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
     """Return `part / whole`, limited to 0 … 1; 0 where `whole` is 0."""
+    # `whole` comes from subtractions, so it may be a rounding residue near 1e-16 instead of 0.
     result: Floats = np.where(whole > 1e-12, part / np.maximum(whole, 1e-12), 0.0).clip(0.0, 1.0)
     return result
 
@@ -159,6 +155,7 @@ def _relative_entropy(after: Floats, before: Floats) -> Floats:
 
 def _term(after: Floats, before: Floats) -> Floats:
     """Return a log2(a / b), 0 where a or b is 0."""
+    # lim a -> 0 of a log2(a / b) = 0; with b = 0 no change of the probability is possible.
     possible = (after > 0) & (before > 0)
     result: Floats = after * np.log2(np.where(possible, after / np.maximum(before, 1e-12), 1.0))
     return result

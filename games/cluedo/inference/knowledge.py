@@ -73,6 +73,8 @@ class CluedoKnowledge:
         deck = game.deck
         self._bit = {card: 1 << number for card, number in deck.index.items()}
         categories = tuple(sum(map(self._bit.__getitem__, c)) for c in deck.categories)
+        # Before any event each holder may have every card. The categories are disjoint, so their
+        # sum is the union.
         all_cards = sum(categories)
         holders = [Holder(size, all_cards) for size in (*game.hand_sizes, 3)]
         self.constraints = Constraints(len(deck.cards), categories, holders)
@@ -214,6 +216,7 @@ class CluedoKnowledge:
 
         Rows are in deck order; the last column is the envelope. An open card has a row of zeros.
         """
+        # The seats' columns cost more than the envelope's, so they are computed on demand only.
         if self._marginals is None:
             self._marginals = self.count.marginals()
         return self._marginals
@@ -239,6 +242,7 @@ class CluedoKnowledge:
 
     def holder(self, card: str) -> int | None:
         """Return the only holder that can have `card`; None if it is not certain."""
+        # An open card has no possible holder: its row is all False, and the result None.
         holders = np.flatnonzero(self.possible()[self.game.deck.index[card]])
         return int(holders[0]) if len(holders) == 1 else None
 
@@ -249,12 +253,14 @@ class CluedoKnowledge:
             suspects, weapons, rooms = (
                 [cards[number] for number in card_numbers(members)] for members in group.classes
             )
-            # The contents of a group are equally likely.
+            # The contents of a group are equally likely: P(group) / number of its envelopes.
             share = group.probability / (len(suspects) * len(weapons) * len(rooms))
             for suspect in suspects:
                 for weapon in weapons:
                     for room in rooms:
                         probabilities[Triple(suspect, weapon, room)] = share
+        # The sort is stable: equal probabilities keep the order of the groups, so that the result
+        # is reproducible.
         return dict(sorted(probabilities.items(), key=lambda item: -item[1]))
 
     def sample(self, rng: random.Random) -> DealCards:
@@ -266,6 +272,8 @@ class CluedoKnowledge:
         open_cards = [card for card in deck.cards if not self.marginals()[deck.index[card]].any()]
         for card in deck.cards:
             if card not in open_cards:
+                # Exact conditional probabilities: a holder that is drawn never leaves a
+                # contradiction, so nothing is rejected.
                 chances = drawn.marginals()[deck.index[card]]
                 drawn._must(rng.choices(holders, chances)[0], self._bit[card])
         piles = [

@@ -48,10 +48,12 @@ class PositionWeights:
     """
 
     def __init__(self, knowledge: CluedoKnowledge) -> None:
+        # Fixed here, because the knowledge makes a new count after the next event.
         count = knowledge.count
         self.index = knowledge.game.deck.index
         self.constraints = count.constraints
         self.classes = count.classes
+        # probability = (sum of weights in sixths) / (6 * scaled total)
         self.scale = SIXTHS * count.scaled_total
         self.entropy = count.entropy()
         self.refuters = tuple(knowledge.game.refuters(knowledge.player))

@@ -93,16 +93,6 @@ class Deck:
             for room in self.rooms
         )
 
-    def hand_sizes(self, num_players: int, leftover_open: bool = False) -> tuple[int, ...]:
-        """Return the number of cards of each seat.
-
-        Cards are dealt one by one, so the first seats get the extra cards. With `leftover_open`
-        the extra cards lie open on the table instead.
-        """
-        # Three cards lie in the envelope.
-        share, extra = divmod(len(self.cards) - 3, num_players)
-        return tuple(share + (seat < extra and not leftover_open) for seat in range(num_players))
-
     def sort(self, cards: tuple[str, ...] | list[str]) -> tuple[str, ...]:
         """Return the cards in deck order, so that a hand does not show the order of the deal."""
         return tuple(sorted(cards, key=self.index.__getitem__))

@@ -21,13 +21,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from arena import (
-    CHANCE,
-    Action,
-    ActionSet,
-    InvalidAction,
-    State,
-)
+from arena import CHANCE, Action, ActionSet, InvalidAction, State
 from games.cluedo.rules import board, dealing
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (

@@ -56,24 +56,20 @@ WAYS: dict[PawnMovement, str] = {
 
 def rules(game: CluedoBase) -> str:
     """Return the rules for a player who does not know the game."""
-    deck, lines = game.deck, []
-    lines.append(
+    deck = game.deck
+    lines = [
         f"Cluedo, {game.num_players} players (Player 0 to Player {game.num_players - 1}). One "
         "suspect, one weapon and one room lie in an envelope; name all three to win. The other "
-        "cards are dealt to the players."
-    )
-    lines.append(f"Suspects: {', '.join(deck.suspects)}.")
-    lines.append(f"Weapons: {', '.join(deck.weapons)}.")
-    lines.append(f"Rooms: {', '.join(deck.rooms)}.")
-    lines.append(
+        "cards are dealt to the players.",
+        f"Suspects: {', '.join(deck.suspects)}.",
+        f"Weapons: {', '.join(deck.weapons)}.",
+        f"Rooms: {', '.join(deck.rooms)}.",
         "Suggestion: the others are asked in turn order from your left. The first who holds one "
         "of the three cards must show you one of them, secretly; everybody sees who showed, not "
-        "what. Whoever is passed over holds none of the three."
-    )
-    lines.append(
+        "what. Whoever is passed over holds none of the three.",
         "Accusation: ends your turn. If it is right you win. If it is false you make no more "
-        "moves and only show cards."
-    )
+        "moves and only show cards.",
+    ]
     if game.has_board:
         pawns = ", ".join(
             f"{name} plays {suspect}"
@@ -181,12 +177,9 @@ def _narration(game: CluedoBase, observation: Observation, since: int) -> Iterat
     Refuter and suggester see the card that is shown, so the public event is left out for them.
     """
     for event in observation.events_since(since):
-        redundant = isinstance(event, Refuted) and observation.player in (
-            event.player,
-            event.suggester,
-        )
-        if not redundant:
-            yield game.narrate(event)
+        if isinstance(event, Refuted) and observation.player in (event.player, event.suggester):
+            continue
+        yield game.narrate(event)
 
 
 def _notebook(
@@ -257,10 +250,8 @@ def _unplaced_line(game: CluedoBase, possible: Possible) -> str:
 
 def _holder_line(game: CluedoBase, possible: Possible, holder: int) -> str:
     """Return the line of one seat, by the shorter list: possible or impossible cards."""
-    cards, placed = np.array(game.deck.cards), _placed(possible)
-    has = cards[possible[:, holder] & placed]
-    may = cards[possible[:, holder] & ~placed]
-    cannot = cards[~possible[:, holder] & ~placed]
+    cards, placed, here = np.array(game.deck.cards), _placed(possible), possible[:, holder]
+    has, may, cannot = cards[here & placed], cards[here & ~placed], cards[~here & ~placed]
     parts = [f"has {', '.join(has)}"] if len(has) else []
     if len(may) and not len(cannot):
         parts.append("may have any of those not placed")
@@ -287,9 +278,8 @@ def _action_prompt(
     """Yield the legal actions as a grammar instead of a list of hundreds."""
     first = legal[0]
     if isinstance(first, Show):
-        assert notes.suggestion is not None
-        player = game.seat_names[notes.in_turn]
-        yield f"{player} suggested {notes.suggestion}. Show one of your cards: {_join(legal)}."
+        player, choices = game.seat_names[notes.in_turn], " | ".join(map(str, legal))
+        yield f"{player} suggested {notes.suggestion}. Show one of your cards: {choices}."
         return
     if isinstance(first, Move):
         yield from _move_prompt(game, legal, notes, with_example)
@@ -311,10 +301,6 @@ def _action_line(forms: str, example: Action, with_example: bool) -> str:
     return f"Your action: {forms}." + (f" For example: {example}" if with_example else "")
 
 
-def _join(legal: ActionSet) -> str:
-    return " | ".join(map(str, legal))
-
-
 def _move_prompt(
     game: CluedoBase, legal: ActionSet, notes: Notebook, with_example: bool
 ) -> Iterator[str]:
@@ -326,7 +312,7 @@ def _move_prompt(
         for move in legal.of(Move)
         if board.walk(place, move.room, notes.throw, notes.other_squares).enters
     ]
-    reach = f"you reach {', '.join(reachable)}" if reachable else "you reach no room"
+    reach = f"you reach {', '.join(reachable) or 'no room'}"
     steps = sorted((board.steps_to(place, move.room), move.room) for move in legal.of(Move))
     yield (
         f"You are in {describe_place(place)}. With {notes.throw} {reach}; toward any other room "

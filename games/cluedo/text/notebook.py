@@ -33,7 +33,6 @@ from games.cluedo.rules.events import (
 
 if TYPE_CHECKING:
     from games.cluedo.base import CluedoBase
-    from games.cluedo.inference.knowledge import CluedoKnowledge
 
 HISTORY = 32
 """Length of the array of suggestions."""
@@ -148,20 +147,6 @@ class Notebook(Notes):
         """Return the number of a seat, counted from the observer's own."""
         return (seat - self.player) % self.game.num_players
 
-    def _write(self, card: str, column: int) -> None:
-        """Record the place of a card, which excludes all other places."""
-        row = self._book[self._index[card]]
-        row[:] = -1
-        row[column] = 1
-
-    def _place_pawn(self, suspect: str, place: Place) -> None:
-        self.places[suspect] = place
-        row = self._arrays["pawns"][self.game.deck.suspects.index(suspect)]
-        if isinstance(place, str):
-            row[:] = (self.game.deck.rooms.index(place) + 1, 0, 0)
-        else:
-            row[:] = (0, *divmod(place, board.COLUMNS))
-
     def _dealt(self, event: Dealt) -> None:
         self.open_cards = event.open_cards
         for card in event.open_cards:
@@ -186,7 +171,12 @@ class Notebook(Notes):
         self.dice = (event.first, event.second)
 
     def _pawn_moved(self, event: PawnMoved) -> None:
-        self._place_pawn(event.suspect, event.place)
+        self.places[event.suspect] = place = event.place
+        row = self._arrays["pawns"][self.game.deck.suspects.index(event.suspect)]
+        if isinstance(place, str):
+            row[:] = (self.game.deck.rooms.index(place) + 1, 0, 0)
+        else:
+            row[:] = (0, *divmod(place, board.COLUMNS))
 
     def _weapon_moved(self, event: WeaponMoved) -> None:
         weapon = self.game.deck.weapons.index(event.weapon)
@@ -224,7 +214,10 @@ class Notebook(Notes):
         self._past[self._latest, 5] = self._index[event.card] + 1
         if event.suggester == self.player:
             self.shown[event.card] = event.player
-            self._write(event.card, self._column(event.player))
+            row = self._book[self._index[event.card]]
+            # The place of a card excludes all other places.
+            row[:] = -1
+            row[self._column(event.player)] = 1
         else:
             self.shown_to.setdefault(event.suggester, set()).add(event.card)
 
@@ -249,7 +242,11 @@ class Notebook(Notes):
         if count not in self._sheets:
             # Knowledge cannot go back, so an earlier sheet needs a new one from the first event.
             if count < self._logic_read:
-                self._logic_read, self._logic = 0, self._new_logic()
+                # Imported here, because bots without conclusions need no exact knowledge.
+                from games.cluedo.inference.knowledge import CluedoKnowledge
+
+                self._logic = CluedoKnowledge(self.game, self.player, "logic")
+                self._logic_read = 0
             for event in events[self._logic_read : count]:
                 self._logic.update(event)
             self._logic_read = count
@@ -258,11 +255,6 @@ class Notebook(Notes):
             while len(self._sheets) > SHEETS:
                 del self._sheets[next(iter(self._sheets))]
         return self._sheets[count]
-
-    def _new_logic(self) -> CluedoKnowledge:
-        from games.cluedo.inference.knowledge import CluedoKnowledge
-
-        return CluedoKnowledge(self.game, self.player, "logic")
 
 
 _RECORDERS: dict[type[Event], Callable[[Notebook, Any], None]] = {

@@ -75,6 +75,7 @@ class Marks:
         """
         self.has.update((card, holder) for card in cards)
         self._lack(cards, [other for other in range(self.envelope + 1) if other != holder])
+        # Open cards have no holder, but they are not in the envelope either.
         placed = {card for card, _ in self.has}.union(self.open_cards)
         if len(placed) == len(self.cards) - 3 and not self.held_by(self.envelope):
             self._place([card for card in self.cards if card not in placed], self.envelope)

@@ -12,10 +12,7 @@ from rich.text import Text
 from arena import Event, Picture
 from games.cluedo.base import CluedoBase
 from games.cluedo.rules import board
-from games.cluedo.rules.events import (
-    PawnMoved,
-    Place,
-)
+from games.cluedo.rules.events import PawnMoved, Place
 from games.cluedo.views.marks import Marks
 
 HAS, LACKS, OPEN = "●", "–", "·"
@@ -60,6 +57,7 @@ def _block(
     # Beside the board, 54 of 80 columns remain for two blocks of names and marks.
     width = 24 - 2 * game.num_players if game.has_board else 15
     pawns = dict(zip(game.deck.suspects, SUSPECT_COLOURS, strict=False)) if game.has_board else {}
+    # One text instead of a table: a table would pad each mark, and two blocks must fit.
     text = Text(no_wrap=True)
     text.append(f" {title:<{width}}", style="dim italic")
     text.append("".join(f" {h}" for h in holders[:-1]) + " E", style="bold")
@@ -121,12 +119,14 @@ class BoardPicture:
         colours = [[_COLOURS.get(square, ROOM_COLOUR) for square in line] for line in board.MAP]
         pawns_in_room: dict[str, int] = {}
         for (_, place), colour in zip(self.places.items(), SUSPECT_COLOURS, strict=True):
+            # A room can have several pawns, each on a square of its own; a corridor square has one.
             if isinstance(place, str):
                 pawns_in_room[place] = pawns_in_room.get(place, 0) + 1
                 row, column = _spot(place, pawns_in_room[place] - 1)
             else:
                 row, column = divmod(place, board.COLUMNS)
             colours[row][column] = colour
+        # A line of text shows two rows, and the board has an odd number of them.
         colours.append([NO_COLOUR] * board.COLUMNS)
         text = Text(no_wrap=True)
         for row in range(0, board.ROWS, 2):
@@ -151,6 +151,8 @@ def _spot(room: str, number: int) -> tuple[int, int]:
         for column, character in enumerate(line)
         if character == letter
     ]
+    # Every second square of the middle row, away from the walls, so that pawns stay apart; then
+    # any square.
     rows = sorted({row for row, _ in squares})
     middle = rows[len(rows) // 2]
     inner = [square for square in squares if square[0] == middle][1:-1:2] + squares

@@ -151,7 +151,9 @@ class CluedoScene:
             out=sorted(self.marks.out),
             turn=self.turn,
             player=self.player,
-            suggestion=self._suggestion_json(),
+            # A copy, because later answers change the suggestion. A shallow one suffices: its
+            # lists are replaced, never changed.
+            suggestion=None if self.suggestion is None else self.suggestion.copy(),
             accusation=self.accusation,
         )
         if game.has_board:
@@ -159,10 +161,3 @@ class CluedoScene:
             scene["pawns"] = [self.pawns[suspect] for suspect in game.deck.suspects]
             scene["weapons"] = dict(self.weapons)
         return scene
-
-    def _suggestion_json(self) -> SuggestionJson | None:
-        """Return a copy, because later answers change the suggestion.
-
-        A shallow copy suffices: the lists are replaced, never changed.
-        """
-        return None if self.suggestion is None else self.suggestion.copy()

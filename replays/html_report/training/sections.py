@@ -10,17 +10,13 @@ from markupsafe import Markup
 from replays.html_report.charts import (
     SMALL,
     TALL,
-    ChartAxis,
     ChartLayer,
-    Series,
     layer_chart,
     line_chart,
-    percent_tick,
-    plain_tick,
     points_of,
-    points_tick,
     thinned,
 )
+from replays.html_report.svg_canvas import ChartAxis, Series, percent_tick, plain_tick, points_tick
 from trainers.runs import figures
 from trainers.runs.figures import PHASES, Figure, group_split, played, time_split
 from trainers.runs.training_run import TrainingRun

@@ -22,7 +22,7 @@ MAX_PAIRS = 4
 MAX_FILES = 40
 """Replays of a folder that are read."""
 MAX_CHARACTERS = 160
-"""Length of a reply, or of a sentence of table talk."""
+"""Length of a reply, or of the text of an event."""
 MAX_DECISIONS = 60
 
 
@@ -70,37 +70,22 @@ class TranscriptPair:
     after: Transcript | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayFile:
-    """A file with its replay, or with the reason why it cannot be read."""
-
-    path: Path
-    replay: Replay | None
-    fault: str = ""
-
-    @property
-    def deal(self) -> str:
-        """Key that two replays share if they have the same deal and the same learning seat."""
-        if self.replay is None:
-            return f"file {self.path.name}"
-        header = self.replay.header
-        return f"{header.game} {header.options} {header.seed} {learner_of(self.replay)}"
+ReplayFile = tuple[Path, Replay | ArenaError]
+"""A file with its replay, or with the reason why it cannot be read."""
 
 
 def transcript_pairs(run: Path) -> list[TranscriptPair]:
     """Pair the first games of `replays/before` and `replays/after` in the run's folder by deal."""
     before, after = (
-        {file.deal: file for file in _replay_files(run / "replays" / when)}
+        {_deal(file): file for file in _replay_files(run / "replays" / when)}
         for when in ("before", "after")
     )
     # Deals that both policies played come first: only these are a comparison.
-    deals = sorted(
-        dict.fromkeys([*before, *after]), key=lambda deal: not (deal in before and deal in after)
-    )
+    deals = sorted(before | after, key=lambda deal: not (deal in before and deal in after))
     pairs = []
     for deal in deals[:MAX_PAIRS]:
         first, second = (
-            transcript(files[deal], run) if deal in files else None for files in (before, after)
+            transcript(*files[deal], run) if deal in files else None for files in (before, after)
         )
         shown = first or second
         pairs.append(TranscriptPair(shown.title if shown else "", first, second))
@@ -114,9 +99,18 @@ def _replay_files(folder: Path) -> Iterator[ReplayFile]:
         return
     for path in paths[:MAX_FILES]:
         try:
-            yield ReplayFile(path, read_replay(path))
+            yield path, read_replay(path)
         except ArenaError as error:
-            yield ReplayFile(path, None, str(error))
+            yield path, error
+
+
+def _deal(file: ReplayFile) -> str:
+    """Return a key that replays of the same deal and the same learning seat share."""
+    path, replay = file
+    if isinstance(replay, ArenaError):
+        return f"file {path.name}"
+    header = replay.header
+    return f"{header.game} {header.options} {header.seed} {learner_of(replay)}"
 
 
 def learner_of(replay: Replay) -> int | None:
@@ -125,12 +119,11 @@ def learner_of(replay: Replay) -> int | None:
     return next((seat for seat, spec in specs if spec.startswith(LEARNER_PREFIX)), None)
 
 
-def transcript(file: ReplayFile, run: Path) -> Transcript:
+def transcript(path: Path, replay: Replay | ArenaError, run: Path) -> Transcript:
     """Return the learner's game. Problems of the file are reported in `fault`."""
-    path, replay = file.path, file.replay
     link = "/".join(quote(part) for part in path.relative_to(run).parts)
-    if replay is None:
-        return Transcript(path, link, path.name, fault=file.fault)
+    if isinstance(replay, ArenaError):
+        return Transcript(path, link, path.name, fault=str(replay))
     title, seat = f"seed {replay.header.seed}", learner_of(replay)
     if seat is None:
         return Transcript(path, link, title, fault=f"no SPEC starts with {LEARNER_PREFIX}")

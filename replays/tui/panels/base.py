@@ -11,6 +11,7 @@ from rich.text import Text
 from arena import Replay
 from arena.core.text import printable
 from replays.analysis.seating import players_at
+from replays.analysis.size_limit import cut
 from replays.tui.background_analysis import BackgroundAnalysis
 from replays.tui.frame import Size
 
@@ -45,15 +46,9 @@ class PanelContext:
         return printable_lines(f"{seat} {players[seat].removeprefix('bot:')}")
 
 
-def printable_lines(text: str) -> str:
-    """Return untrusted text without control characters, so that it cannot control the terminal."""
-    return "\n".join(map(printable, text.split("\n")))
-
-
-def cut(text: str, length: int = MAX_TEXT) -> str:
-    """Return the beginning of a long text, with a note of how much is missing."""
-    missing = len(text) - length
-    return text if missing <= 0 else f"{text[:length]}… ({missing:,} more characters)"
+def printable_lines(text: str, length: int = MAX_TEXT) -> str:
+    """Return untrusted text, cut to a length, without characters that control the terminal."""
+    return "\n".join(map(printable, cut(text, length).split("\n")))
 
 
 def heading(title: str, detail: str = "") -> Text:

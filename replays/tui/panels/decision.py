@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from pydantic import JsonValue
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from replays.analysis.documents import (
-    AttemptJson,
-    BeliefJson,
-    DecisionJson,
-    MessageJson,
-    TokenJson,
-)
+from replays.analysis.documents import AttemptJson, BeliefJson, DecisionJson
 from replays.tui.panels.base import (
     COMPUTING,
+    MAX_TEXT,
     MarkedText,
     PanelContext,
-    cut,
     heading,
     hint,
     printable_lines,
@@ -55,8 +48,8 @@ def _sections(context: PanelContext, decision: DecisionJson) -> Iterator[Rendera
         f"Ply {decision['ply'] + 1}, {seat}: {printable_lines(decision['action'])}", detail
     )
     if decision["failure"] is not None:
-        failure = printable_lines(cut(f"a fallback was played: {decision['failure']}"))
-        yield MarkedText("!", "bold red", Text(failure))
+        failure = f"a fallback was played: {decision['failure']}"
+        yield MarkedText("!", "bold red", Text(printable_lines(failure)))
     attempts = decision["attempts"]
     if not attempts:
         yield hint("There is no record of a request to a model.")
@@ -69,7 +62,10 @@ def _sections(context: PanelContext, decision: DecisionJson) -> Iterator[Rendera
         yield Text()
         yield heading(f"Prompt of attempt {number}", ": + added, - removed since the last request")
         yield from _draw_prompt(attempt)
-    yield from _draw_other(decision["other"])
+    if decision["other"]:
+        yield Text()
+        yield heading("Other details")
+        yield _indented(json.dumps(decision["other"], ensure_ascii=False, indent=1), MAX_OTHER)
 
 
 def _draw_answer(attempt: AttemptJson, title: str) -> Iterator[RenderableType]:
@@ -80,17 +76,22 @@ def _draw_answer(attempt: AttemptJson, title: str) -> Iterator[RenderableType]:
     else:
         yield Text(f"! {title}: {printable_lines(failure)}", style="bold red")
     yield Text(printable_lines(" · ".join(_figures(attempt))), style="dim")
-    if attempt["excerpt"]:
-        yield Text(f"Failed at: {printable_lines(cut(attempt['excerpt']))}")
-    if attempt["cause"]:
-        yield Text(f"Cause: {printable_lines(cut(attempt['cause']))}")
+    for label, text in {"Failed at": attempt["excerpt"], "Cause": attempt["cause"]}.items():
+        if text:
+            yield Text(f"{label}: {printable_lines(text)}")
     # In the order in which a model produces them; an empty reply is shown as well.
     texts = {"reasoning": attempt["reasoning"], "reply": attempt["reply"]}
     for name, text in {**texts, "refusal": attempt["refusal"]}.items():
         if text.strip() or name == "reply":
             yield Text(f"{name.capitalize()}:", style="bold dim")
             yield _indented(text or "(empty)")
-    yield from _draw_tokens(attempt["tokens"])
+    if logprobs := [token["logprob"] for token in attempt["tokens"]]:
+        mean, lowest = sum(logprobs) / len(logprobs), min(logprobs)
+        yield Text(
+            f"{len(logprobs):,} tokens with log-probabilities: mean {mean:.2f}, "
+            f"lowest {lowest:.2f}",
+            style="dim",
+        )
 
 
 def _figures(attempt: AttemptJson) -> Iterator[str]:
@@ -105,22 +106,11 @@ def _figures(attempt: AttemptJson) -> Iterator[str]:
         yield f"finish {attempt['finish_reason']}"
     if attempt["cached"]:
         yield "from the cache"
-    sampling = [f"{name} {value}" for name, value in attempt["sampling"].items() if value]
-    yield from map(cut, sampling)
+    yield from (f"{name} {value}" for name, value in attempt["sampling"].items() if value)
 
 
-def _draw_tokens(tokens: Sequence[TokenJson]) -> Iterator[RenderableType]:
-    if tokens:
-        logprobs = [token["logprob"] for token in tokens]
-        mean, lowest = sum(logprobs) / len(logprobs), min(logprobs)
-        yield Text(
-            f"{len(tokens):,} tokens with log-probabilities: mean {mean:.2f}, lowest {lowest:.2f}",
-            style="dim",
-        )
-
-
-def _indented(text: str) -> RenderableType:
-    return Padding(Text(printable_lines(cut(text.strip("\n")))), (0, 0, 0, 2))
+def _indented(text: str, length: int = MAX_TEXT) -> RenderableType:
+    return Padding(Text(printable_lines(text.strip("\n"), length)), (0, 0, 0, 2))
 
 
 def _draw_beliefs(beliefs: Sequence[BeliefJson]) -> Iterator[RenderableType]:
@@ -143,27 +133,16 @@ def _draw_prompt(attempt: AttemptJson) -> Iterator[RenderableType]:
         characters = sum(len(text) for message in repeated for _, text in message["parts"])
         characters += attempt["unchanged_characters"]
         yield hint(f"{count:,} messages as in the last request, {characters:,} characters")
-    yield from _draw_new_messages(messages)
-    if attempt["more_messages"]:
-        yield hint(f"and {attempt['more_messages']:,} more messages, not shown: too long")
-
-
-def _draw_new_messages(messages: Sequence[MessageJson]) -> Iterator[RenderableType]:
     for message in messages:
         if not message["sent_before"]:
             yield Text(f"{printable_lines(message['role'])}:", style="bold dim")
             yield from (_draw_part(kind, text) for kind, text in message["parts"])
+    if attempt["more_messages"]:
+        yield hint(f"and {attempt['more_messages']:,} more messages, not shown: too long")
 
 
 def _draw_part(kind: str, text: str) -> RenderableType:
     if kind == "same":
         return hint(f"  {text.count(chr(10)) + 1} lines as before")
     sign, style = ("+", "green") if kind == "added" else ("-", "red")
-    return MarkedText(sign, style, Text(printable_lines(cut(text.rstrip("\n")))), every_line=True)
-
-
-def _draw_other(other: Mapping[str, JsonValue]) -> Iterator[RenderableType]:
-    if other:
-        yield Text()
-        yield heading("Other details")
-        yield _indented(cut(json.dumps(other, ensure_ascii=False, indent=1), MAX_OTHER))
+    return MarkedText(sign, style, Text(printable_lines(text.rstrip("\n"))), every_line=True)

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from replays.analysis.documents import PosteriorJson
+from replays.tui.bars import bar_lines
 from replays.tui.panels.base import COMPUTING, NO_POSTERIOR, PanelContext, heading, hint
 
-BLOCKS = " ▁▂▃▄▅▆▇█"
 LABEL_WIDTH, MAX_CHART_HEIGHT = 22, 4
 """Columns to the left of a chart, and lines of a chart."""
 
@@ -62,8 +62,9 @@ def _draw_chart(
 
     current = f"  {curve[context.position]:.2f} bits" if curve else f"  {COMPUTING}"
     labels = [context.name(seat), current]
-    values = resample(curve, [column(position) for position in range(len(curve))])
-    bars = bar_lines(values, top, lines)
+    # A column shows the last of its values.
+    last_values = {column(position): bits for position, bits in enumerate(curve)}
+    bars = bar_lines(list(last_values.values()), top, lines)
     marks = [" "] * columns
     for comment in context.analysis.comments(context.seat).value:
         visible = context.seat is None or comment["visible_from"] <= context.position
@@ -80,23 +81,4 @@ def _draw_chart(
             overflow="crop",
         )
         for label, line in zip([*labels, *[""] * len(drawn)], drawn, strict=False)
-    ]
-
-
-def resample(curve: Sequence[float], columns: Sequence[int]) -> list[float]:
-    """Return the last value of each column; `columns` is the column of each value."""
-    return list(dict(zip(columns, curve, strict=True)).values())
-
-
-def bar_lines(values: Sequence[float], top: float, lines: int) -> list[str]:
-    """Return bars of this many lines, the upper line first.
-
-    Every positive value has a visible bar.
-    """
-    steps = len(BLOCKS) - 1
-    # Height of each bar in eighths of a line.
-    heights = [max(value > 0, round(value / top * lines * steps)) for value in values]
-    return [
-        "".join(BLOCKS[max(0, min(steps, height - line * steps))] for height in heights)
-        for line in reversed(range(lines))
     ]

@@ -1,19 +1,16 @@
-"""Lines of the live view: a quantity with its sparkline, bars, and rows of facts."""
+"""Lines of the live view: a quantity with its sparkline, and rows of facts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
 
 from rich.text import Text
 
 from arena.evaluation.output.formatting import decimal
-from arena.evaluation.report import Interval
+from replays.tui.bars import sparkline
 from trainers.runs.figures import Figure, Unit
 from trainers.runs.sentences import share
 
-BLOCKS = "▁▂▃▄▅▆▇█"
 NAME, VALUE, RANGE = 15, 8, 18
 """Columns of a line: name, newest value, interval. The sparkline has the rest."""
 
@@ -29,84 +26,31 @@ def significant(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}".replace("-", "−")
 
 
-@dataclass(frozen=True, slots=True)
-class CurveLine:
-    """A figure in one line: its name, its newest value with interval or note, and a sparkline."""
+def curve_line(
+    figure: Figure,
+    width: int,
+    style: str = "",
+    note: str | None = "",
+    format: Callable[[float | None], str] | None = None,
+) -> Text:
+    """Return a figure in one line of at most `width` columns.
 
-    figure: Figure
-    format: Callable[[float | None], str]
-    style: str = ""
-    note: str | None = ""
-    """Text in place of an interval. None: the sparkline starts there."""
-
-    def render(self, width: int) -> Text:
-        """Return the line in at most `width` columns."""
-        line = Text(no_wrap=True)
-        newest = self.figure.newest
-        line.append(fitted(self.figure.name, NAME - 1) + " ", "cyan")
-        line.append(self.format(newest.value).rjust(VALUE) + " ", self.style)
-        if self.note is not None:
-            line.append(fitted(self._interval(newest) or self.note, RANGE - 1) + " ", "dim")
-        line.append(sparkline(self.figure.values, width - line.cell_len), "blue")
-        line.truncate(width)
-        return line
-
-    def _interval(self, newest: Interval) -> str:
-        if newest.low is None or newest.high is None:
-            return ""
-        low, high = (self.format(end).removesuffix(" %") for end in (newest.low, newest.high))
-        return f"{low} to {high}"
-
-
-def sparkline(values: Sequence[float | None], width: int) -> str:
-    """Draw values from their minimum to their maximum; unknown ones leave a gap.
-
-    With more values than columns, a column is the mean of its values.
+    The line has its name, its newest value with the interval, and a sparkline. `note` is a text in
+    place of an unknown interval; None: the sparkline starts there. The default format is that of
+    the figure's unit.
     """
-    columns = [_mean(part) for part in _parts(values, width)]
-    known = [value for value in columns if value is not None]
-    if not known:
-        return ""
-    low, high = min(known), max(known)
-    top = len(BLOCKS) - 1
-
-    def block(value: float | None) -> str:
-        if value is None:
-            return " "
-        # A constant is neither low nor high, so it is drawn in the middle.
-        return BLOCKS[round((value - low) / (high - low) * top) if high > low else top // 2]
-
-    return "".join(map(block, columns))
-
-
-def _parts(values: Sequence[float | None], width: int) -> list[Sequence[float | None]]:
-    """Split the values into at most `width` parts whose lengths differ by at most 1."""
-    count = min(len(values), max(0, width))
-    borders = [len(values) * column // count for column in range(count + 1)] if count else []
-    return [values[first:last] for first, last in pairwise(borders)]
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def bar(filled: float, width: int, style: str) -> Text:
-    """Draw a bar that is filled to this share (0 to 1), with half columns."""
-    halves = round(max(0.0, min(1.0, filled)) * width * 2)
-    full, half = divmod(halves, 2)
-    text = Text().append("━" * full + "╸" * half, style)
-    return text.append("─" * (width - full - half), "bright_black")
-
-
-def stacked_columns(parts: Mapping[str, float], width: int) -> list[int]:
-    """Return the columns of each part of a stacked bar; their sum is exactly `width`."""
-    # Rounding the cumulative sums, not the parts, keeps the total.
-    total, borders, cumulative = sum(parts.values()), [0], 0.0
-    for part in parts.values():
-        cumulative += part
-        borders.append(round(cumulative / total * width))
-    return [last - first for first, last in pairwise(borders)]
+    line = Text(no_wrap=True)
+    newest, in_words = figure.newest, format or FORMATS[figure.unit]
+    line.append(fitted(figure.name, NAME - 1) + " ", "cyan")
+    line.append(in_words(newest.value).rjust(VALUE) + " ", style)
+    if note is not None:
+        if newest.low is not None and newest.high is not None:
+            low, high = (in_words(end).removesuffix(" %") for end in (newest.low, newest.high))
+            note = f"{low} to {high}"
+        line.append(fitted(note, RANGE - 1) + " ", "dim")
+    line.append(sparkline(figure.values, width - line.cell_len), "blue")
+    line.truncate(width)
+    return line
 
 
 def heading(words: str, width: int) -> Text:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
 from arena.evaluation.report import Interval
+from replays.tui.bars import bar_lines, stacked_columns
 from replays.tui.training.curves import (
-    BLOCKS,
-    FORMATS,
     NAME,
-    CurveLine,
+    curve_line,
     cut,
     fact_line,
     heading,
     justified,
     significant,
-    stacked_columns,
 )
 from trainers.runs import figures
-from trainers.runs.figures import PHASES, UPDATE_ORDER, Figure, finite, time_split
+from trainers.runs.figures import PHASES, UPDATE_ORDER, finite, time_split
 from trainers.runs.quantities import short_count
 from trainers.runs.records import StepRecord
 from trainers.runs.sentences import share
@@ -43,20 +41,16 @@ def learning(rows: Rows, width: int, room: int) -> list[Text]:
     reward, *terms = figures.rewards(rows)
     lines = [
         heading("learning", width),
-        *(_line(figure).render(width) for figure in (figures.win_rate(rows), reward)),
+        *(curve_line(figure, width, "bold") for figure in (figures.win_rate(rows), reward)),
     ]
     room -= LEARNING_LINES
     shown = terms if len(terms) <= room else terms[: max(0, room - 1)]
     for term in shown:
-        named = Figure(f"  {term.name}", term.title, term.about, term.points)
-        lines.append(CurveLine(named, FORMATS[""], note=term.about).render(width))
+        indented = replace(term, name=f"  {term.name}")
+        lines.append(curve_line(indented, width, note=term.about))
     if len(shown) < len(terms):
         lines.append(Text(f"  and {len(terms) - len(shown)} more terms", "dim"))
     return lines + _delta([row for row in rows if row.evaluation], width)
-
-
-def _line(figure: Figure, style: str = "bold") -> CurveLine:
-    return CurveLine(figure, FORMATS[figure.unit], style)
 
 
 def _delta(evaluated: Rows, width: int) -> list[Text]:
@@ -76,7 +70,7 @@ def _delta(evaluated: Rows, width: int) -> list[Text]:
         deals,
     ]
     delta = figures.win_rate_delta(evaluated)
-    line = _line(delta, _verdict_style(delta.newest)).render(width)
+    line = curve_line(delta, width, _verdict_style(delta.newest))
     return [line, fact_line("", [Text(fact, "dim") for fact in facts], width)]
 
 
@@ -90,16 +84,14 @@ def _verdict_style(delta: Interval) -> str:
 def updates(rows: Rows, width: int) -> list[Text]:
     """Return a curve of each update metric, of the legal replies and of the reply length."""
     legal, length = figures.replies(rows)
-    lines = [
-        *(CurveLine(figure, significant, note=None) for figure in _shown_updates(rows)),
-        CurveLine(legal, share, note=None),
-        CurveLine(length, significant, note=None),
+    shown = [*figures.updates(rows)[:MAX_UPDATES], legal, length]
+    return [
+        heading("update", width),
+        *(
+            curve_line(each, width, note=None, format=share if each is legal else significant)
+            for each in shown
+        ),
     ]
-    return [heading("update", width), *(line.render(width) for line in lines)]
-
-
-def _shown_updates(rows: Rows) -> list[Figure]:
-    return figures.updates(rows)[:MAX_UPDATES]
 
 
 def update_line(rows: Rows, width: int) -> Text:
@@ -110,7 +102,7 @@ def update_line(rows: Rows, width: int) -> Text:
     parts = [Text.assemble(("legal ", "dim"), share(legal.newest.value))]
     parts += [
         Text.assemble((f"{figure.name} ", "dim"), significant(figure.newest.value))
-        for figure in _shown_updates(rows)[: len(UPDATE_ORDER)]
+        for figure in figures.updates(rows)[: len(UPDATE_ORDER)]
     ]
     return fact_line("update", parts, width, "  ")
 
@@ -176,68 +168,34 @@ def chart(rows: Rows, steps: int, width: int, height: int) -> list[Text]:
     training = figures.win_rate(rows)
     held_out = {row.step: finite(row.evaluation.win_rate.value) for row in rows if row.evaluation}
     known = [value for value in (*training.values, *held_out.values()) if value is not None]
-    room = width - AXIS
-    if not known or height < 5 or room < 20:
+    columns, lines = width - AXIS, height - 2
+    if not known or height < 5 or columns < 20:
         return []
     # A small margin keeps the lowest and the highest value inside of the chart.
-    scale = ChartScale(
-        max(0.0, min(known) - 0.04), min(1.0, max(known) + 0.02), max(1, steps), room
-    )
-    picture = scale.area({step: point.value for step, point in training.points.items()}, height - 2)
-    scale.mark(picture, held_out)
-    lines = [heading("win rate by step: ▇ in training, ◆ on held-out deals", width)]
+    low, high = max(0.0, min(known) - 0.04), min(1.0, max(known) + 0.02)
+    height_of, last = (high - low) or 1.0, max(1, steps)
+
+    def column(step: int) -> int:
+        return min(columns - 1, max(0, step - 1) * columns // last)
+
+    area = [0.0] * columns
+    for step, point in sorted(training.points.items()):
+        if point.value is not None:
+            # A step takes all columns until the next one, and at least one column.
+            end = min(max(column(step) + 1, step * columns // last), columns)
+            area[column(step) : end] = [point.value - low] * (end - column(step))
+    picture = [Text(line, "blue") for line in bar_lines(area, height_of, lines)]
+    for step, value in held_out.items():
+        if value is not None:
+            # The line from above that has the height of this value.
+            row = lines - 1 - min(lines - 1, max(0, int((value - low) / height_of * lines)))
+            line, place = picture[row], column(step)
+            picture[row] = Text.assemble(line[:place], ("◆", "bold green"), line[place + 1 :])
+    drawn = [heading("win rate by step: ▇ in training, ◆ on held-out deals", width)]
     for number, line in enumerate(picture):
-        edge = {0: share(scale.high), len(picture) - 1: share(scale.low)}.get(number, "")
-        lines.append(Text.assemble((edge.rjust(AXIS - 2) + " ┤"[bool(edge)] + " ", "dim"), line))
-    return [*lines, justified(Text(" " * AXIS + "1", "dim"), Text(str(steps), "dim"), width)]
-
-
-@dataclass(frozen=True, slots=True)
-class ChartScale:
-    """Map of steps to columns and of values to heights."""
-
-    low: float
-    high: float
-    steps: int
-    columns: int
-
-    def column(self, step: int) -> int:
-        """Return the first column of a step."""
-        return min(self.columns - 1, max(0, step - 1) * self.columns // self.steps)
-
-    def height_of(self, value: float, lines: int) -> float:
-        """Return the height of a value in lines."""
-        return (value - self.low) / ((self.high - self.low) or 1.0) * lines
-
-    def area(self, values: Mapping[int, float | None], lines: int) -> list[Text]:
-        """Draw a filled curve. A step takes all columns from its own to that of the next step."""
-        heights = [0.0] * self.columns
-        for step, value in sorted(values.items()):
-            if value is not None:
-                # At least one column, also if the run has more steps than columns.
-                end = max(self.column(step) + 1, step * self.columns // self.steps)
-                for column in range(self.column(step), min(end, self.columns)):
-                    heights[column] = self.height_of(value, lines)
-        return [
-            Text("".join(_eighths(height - line) for height in heights), "blue")
-            for line in reversed(range(lines))
-        ]
-
-    def mark(self, picture: list[Text], values: Mapping[int, float | None]) -> None:
-        """Draw a diamond at each known value."""
-        for step, value in values.items():
-            if value is not None:
-                column, lines = self.column(step), len(picture)
-                up = min(lines - 1, max(0, int(self.height_of(value, lines))))
-                line = picture[lines - 1 - up]
-                marked = (line[:column], ("◆", "bold green"), line[column + 1 :])
-                picture[lines - 1 - up] = Text.assemble(*marked)
-
-
-def _eighths(height: float) -> str:
-    """Return the block that fills a line up to this height (0 to 1)."""
-    full = round(max(0.0, min(1.0, height)) * len(BLOCKS))
-    return BLOCKS[full - 1] if full else " "
+        edge = {0: share(high), lines - 1: share(low)}.get(number, "")
+        drawn.append(Text.assemble((edge.rjust(AXIS - 2) + " ┤"[bool(edge)] + " ", "dim"), line))
+    return [*drawn, justified(Text(" " * AXIS + "1", "dim"), Text(str(steps), "dim"), width)]
 
 
 def warnings(messages: Sequence[str], width: int, room: int) -> list[Text]:

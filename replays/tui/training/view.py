@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from arena.core.text import printable
+from replays.tui.bars import bar
 from replays.tui.training import panels
-from replays.tui.training.curves import bar, cut, justified
+from replays.tui.training.curves import cut, justified
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite
 from trainers.runs.quantities import clock
@@ -153,19 +154,16 @@ class TrainingLive:
 
     def _progress(self, width: int) -> Text:
         """Return a bar of the steps, and after it the current phase with a smaller bar."""
-        now = self._now(self._phase)
+        now, phase = Text(), self._phase
+        if phase is not None:
+            now.append("  ").append(printable(phase.name)[:16], "bold cyan").append(" ")
+            if phase.total > 0:
+                now.append_text(bar(phase.done / phase.total, 12, "cyan"))
+                now.append(f" {phase.done}/{phase.total}")
+            now.append(f" {clock(self._clock() - phase.started)}", "dim")
         finished = self._done / max(1, self._config.total_steps)
         steps = bar(finished, max(8, width - now.cell_len), "green")
         return cut(steps.append_text(now), width)
-
-    def _now(self, phase: RunPhase | None) -> Text:
-        if phase is None:
-            return Text()
-        text = Text.assemble("  ", (printable(phase.name)[:16], "bold cyan"), " ")
-        if phase.total > 0:
-            text.append_text(bar(phase.done / phase.total, 12, "cyan"))
-            text.append(f" {phase.done}/{phase.total}")
-        return text.append(f" {clock(self._clock() - phase.started)}", "dim")
 
     def _stacked(self, width: int, room: int) -> list[RenderableType]:
         """Stack the panels. If room is short, updates become one line and reward terms are cut."""

@@ -1,10 +1,8 @@
-"""A model server that takes LoRA adapters while it runs: `arena serve`, or vLLM.
-
-The calls block; while games are played they are made in a thread.
-"""
+"""A model server that takes LoRA adapters over HTTP while it runs: `arena serve`, or vLLM."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import httpx
@@ -15,9 +13,11 @@ from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 from trainers.config.config import DEFAULT_LORA_RANK
 from trainers.hosts.host import HostRequest
-from trainers.hosts.local import LORA_RANKS
-from trainers.hosts.weight_sync.adapters import ConnectionFailure, HttpReply, send_request
 
+LORA_RANKS = (16, 32, 64, 128, 256, 512)
+"""The ranks for which vLLM can reserve memory."""
+TIMEOUT = httpx.Timeout(120.0, connect=10.0)
+"""Seconds; merging an adapter into a large model takes some."""
 PORTS = {"http": 80, "https": 443}
 
 
@@ -34,7 +34,10 @@ class _ModelList(BaseModel):
 
 
 class AdapterServer:
-    """Loads adapters into the server at `url`, which ends in /v1."""
+    """Loads adapters into the server at `url`, which ends in /v1.
+
+    The calls block; while games are played they are made in a thread.
+    """
 
     def __init__(self, url: str, key: SecretStr | None, start_hint: str = "") -> None:
         """`start_hint` ends error messages: commands that start a suitable server."""
@@ -50,10 +53,9 @@ class AdapterServer:
             StopPlaying: the answer is not a list of models.
         """
         reply = self._send("GET", "/models")
-        if reply.status != 200:
-            raise status_error(
-                reply.status, extract_message(reply.text), f"{self.url}/models", key=self.key
-            )
+        if reply.status_code != 200:
+            message = extract_message(reply.text)
+            raise status_error(reply.status_code, message, f"{self.url}/models", key=self.key)
         try:
             return _ModelList.model_validate_json(reply.text).data
         except ValidationError:
@@ -79,46 +81,87 @@ class AdapterServer:
         # vLLM refuses a name that it has already.
         if name in self.names():
             self.unload(name)
-        reply = self._send("POST", "/load_lora_adapter", _load_body(name, folder))
-        if reply.status != 200:
-            raise StopPlaying(
-                f"{self.url} did not load {name}: {self._cause(reply)}; {self.start_hint}"
-            )
+        self._change("load", _load_body(name, folder))
 
     def unload(self, name: str) -> None:
         """Remove an adapter, if the server still has it after a restart. Raises as `load` does."""
-        reply = self._send("POST", "/unload_lora_adapter", {"lora_name": name})
         # 404: the server does not have it, which is the result that was wanted.
-        if reply.status not in {200, 404}:
+        self._change("unload", {"lora_name": name}, allowed_status=404)
+
+    def _change(self, verb: str, body: dict[str, JsonValue], allowed_status: int = 200) -> None:
+        reply = self._send("POST", f"/{verb}_lora_adapter", body)
+        if reply.status_code not in {200, allowed_status}:
             raise StopPlaying(
-                f"{self.url} did not unload {name}: {self._cause(reply)}; {self.start_hint}"
+                f"{self.url} did not {verb} {body['lora_name']}: {self._cause(reply)}; "
+                f"{self.start_hint}"
             )
 
     def load_problem(self, folder: Path) -> str:
         """Return why an adapter in this folder could not be loaded; empty if no reason is known."""
         # Ask for a folder that does not exist: the kind of refusal shows what the server can do.
         reply = self._send("POST", "/load_lora_adapter", _load_body("arena@0", folder))
-        text = safe_excerpt(extract_message(reply.text), self.key)
+        cause = self._cause(reply)
         # A missing route gives 404, and so may a missing folder, but then the message names LoRA.
-        if reply.status in {404, 405} and "lora" not in text.lower():
-            return f"it cannot load LoRA adapters ({text or reply.status})"
-        if reply.status in {401, 403} or "--lora-root" in text:
-            return text
-        return ""
+        if reply.status_code in {404, 405} and "lora" not in cause.lower():
+            return f"it cannot load LoRA adapters ({cause})"
+        return cause if reply.status_code in {401, 403} or "--lora-root" in cause else ""
 
-    def _cause(self, reply: HttpReply) -> str:
-        return safe_excerpt(extract_message(reply.text), self.key) or f"{reply.status}"
+    def _cause(self, reply: httpx.Response) -> str:
+        """Return the server's message, or the HTTP status if it has none."""
+        return safe_excerpt(extract_message(reply.text), self.key) or f"{reply.status_code}"
 
-    def _send(self, method: str, path: str, body: JsonValue = None) -> HttpReply:
+    def _send(self, method: str, path: str, body: JsonValue = None) -> httpx.Response:
         """Raise a retryable BackendError if no server answers."""
         reply = send_request(method, self.url + path, self.key, body)
-        if isinstance(reply, ConnectionFailure):
-            message = f"nothing answers at {self.url} ({reply.cause}); {self.start_hint}"
+        if isinstance(reply, str):
+            message = f"nothing answers at {self.url} ({reply}); {self.start_hint}"
             raise BackendError(message, "connection", retryable=True)
         return reply
 
 
-def _load_body(name: str, folder: Path) -> JsonValue:
+class RemoteAdapters:
+    """The adapters of ART's vLLM at `url` (with its /v1), by the names that requests use."""
+
+    def __init__(self, url: str, key: str = "") -> None:
+        self._url = url.rstrip("/")
+        self._key = key
+
+    async def load(self, name: str, folder: Path) -> None:
+        """Answer requests for `name` with the adapter in `folder`, instead of an older one.
+
+        The folder, in PEFT's format, must exist on the server under the same path. Raises
+        BackendError.
+        """
+        body: dict[str, JsonValue] = {"lora_name": name, "lora_path": f"{folder}"}
+        await self._post("load_lora_adapter", body | {"load_inplace": True})
+
+    async def unload(self, name: str) -> None:
+        """Remove an adapter, if the server still has it. Raises BackendError."""
+        await self._post("unload_lora_adapter", {"lora_name": name}, allowed_status=404)
+
+    async def _post(self, path: str, body: dict[str, JsonValue], allowed_status: int = 200) -> None:
+        url = f"{self._url}/{path}"
+        reply = await asyncio.to_thread(send_request, "POST", url, self._key, body)
+        if isinstance(reply, str):
+            message = f"{url} for {body['lora_name']} failed ({reply})"
+            raise BackendError(message, "connection", retryable=True)
+        if reply.status_code not in {200, allowed_status}:
+            raise status_error(reply.status_code, extract_message(reply.text), url, key=self._key)
+
+
+def send_request(method: str, url: str, key: str, body: JsonValue = None) -> httpx.Response | str:
+    """Send one HTTP request and block until the reply; without one return why, in one line.
+
+    A failure is returned and not raised: httpx's exception holds the request with the API key.
+    """
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    try:
+        return httpx.request(method, url, json=body, headers=headers, timeout=TIMEOUT)
+    except httpx.HTTPError as error:
+        return safe_excerpt(f"{error}", key) or type(error).__name__
+
+
+def _load_body(name: str, folder: Path) -> dict[str, JsonValue]:
     return {"lora_name": name, "lora_path": f"{folder.resolve()}"}
 
 

@@ -11,32 +11,31 @@ import asyncio
 import hashlib
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast, get_args
+from typing import Any
 
 import torch
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 from torch import Tensor
 
-from arena.core.errors import BackendError, StopPlaying, UsageError
-from arena.llm.backend import Completion, Message, Request, Role
-from backends.embedded import find_checkpoint
+from arena.core.errors import StopPlaying, UsageError
 from backends.openai_http import HTTPBackend
 from trainers.algorithms.learner import ADAPTER, Learner
-from trainers.algorithms.lora import Lora
-from trainers.hosts.art import Choice, TrainResult, TrajectoryGroup
+from trainers.hosts.art import TrainResult, TrajectoryGroup
 from trainers.hosts.embedded_backend import AnyModel, EmbeddedArtBackend
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights
-from trainers.hosts.weight_sync.adapter_server import (
-    AdapterServer,
-    adapter_server,
-    adapters_folder,
+from trainers.hosts.weight_sync.adapter_server import adapter_server, adapters_folder
+from trainers.hosts.weight_sync.weight_probe import (
+    PROBE,
+    Chat,
+    ProbeReply,
+    WeightProbe,
+    first_chats,
 )
-from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply, WeightProbe
 
 EXACT = 1e-4
 """Nats; two programs that compute in float32 differ by less."""
@@ -49,67 +48,16 @@ REHEARSAL = 999_999_999
 """Step number of the rehearsal's adapter; longer than any run."""
 
 
-def remote_backend(request: HostRequest, first_step: int) -> RemoteBackend:
-    """Return the backend for the server that --server names."""
-    config = request.config
-    return RemoteBackend(
-        adapter_server(request),
-        adapters_folder(request),
-        request.folder / "art",
-        find_checkpoint(config.base_model),
-        # An HTTP server takes adapters, not all weights: rank 0 means the default rank here.
-        lora=Lora(config.trained_rank, config.lora_alpha, config.seed),
-        patience=request.settings.service.limits("embedded").patience,
-        device=config.device,
-        context_length=config.max_context_tokens or None,
-        seed=config.seed,
-        first_step=first_step,
-    )
-
-
 class RemoteBackend(EmbeddedArtBackend):
-    """Trains a LoRA adapter here, and lets a server answer with it."""
+    """Trains a LoRA adapter here, and lets the server of --server answer with it."""
 
-    def __init__(
-        self,
-        server: AdapterServer,
-        adapters: Path,
-        folder: Path,
-        base_model: Path,
-        *,
-        lora: Lora,
-        patience: float,
-        device: str = "auto",
-        context_length: int | None = None,
-        seed: int = 0,
-        first_step: int | None = None,
-    ) -> None:
-        """Load the base model.
-
-        Args:
-            server: the server that answers.
-            adapters: the folder in which the server finds adapters.
-            folder: as in `EmbeddedArtBackend`, like the remaining arguments.
-            base_model: a folder with a Qwen3 checkpoint.
-            lora: the adapter to train.
-            patience: seconds to wait for a server that does not answer.
-            device: auto, cpu, cuda or cuda:NUMBER.
-            context_length: tokens of the longest chat; None: the model's own.
-            seed: decides everything that is shuffled.
-            first_step: continue from this checkpoint.
-        """
-        super().__init__(
-            folder,
-            base_model,
-            lora=lora,
-            device=device,
-            context_length=context_length,
-            seed=seed,
-            first_step=first_step,
-        )
-        self._server = server
-        self._adapters = adapters
-        self._patience = patience
+    def __init__(self, request: HostRequest, **options: Any) -> None:
+        """Load the base model; `options` are the arguments of `EmbeddedArtBackend`."""
+        super().__init__(**options)
+        self._server = adapter_server(request)
+        self._adapters = adapters_folder(request)
+        self._patience = request.settings.service.limits("embedded").patience
+        """Seconds to wait for a server that does not answer."""
         self._tolerance = EXACT
         self._base_name = ""
         self._loaded: set[int] = set()
@@ -138,7 +86,7 @@ class RemoteBackend(EmbeddedArtBackend):
         result = await super().train(model, groups, **arguments)
         started = time.perf_counter()
         # Probe with a chat from the games: it is where the new weights matter.
-        chat = next(_first_chats(groups), PROBE)
+        chat = next(first_chats(groups), PROBE)
         async with self._loading:
             metrics = await self._retry(lambda: self._swap(result.step, chat))
         metrics["seconds_swapping"] = time.perf_counter() - started
@@ -180,18 +128,18 @@ class RemoteBackend(EmbeddedArtBackend):
         else:
             await self._rehearse()
 
-    def policy(self, step: int | None) -> RemotePolicy:
+    def policy(self, step: int | None) -> HostedPolicy:
         """Return a backend for the weights of a step. Raises UsageError if it is not kept."""
         # Step 0 is the server's base model, and needs no checkpoint here.
         if step and step not in self.steps():
             raise UsageError(f"the checkpoint of step {step} is not kept; found {self.steps()}")
-        return RemotePolicy(
+        return HostedPolicy(
             self._probe.http,
             self._make_available,
             step,
-            reload=self._reload,
             model=self._model_name,
             context_length=self.context_length,
+            reload=self._reload,
         )
 
     async def _delete_checkpoint_files(self, model: AnyModel, steps_to_keep: list[int]) -> None:
@@ -336,43 +284,3 @@ class RemoteBackend(EmbeddedArtBackend):
     def _model_name(self) -> str:
         assert self._model is not None, "register a model first"
         return self._model.name
-
-
-class RemotePolicy(HostedPolicy):
-    """Answers from the server; loads an adapter again, once per call, if a restart lost it."""
-
-    def __init__(
-        self,
-        server: HTTPBackend,
-        serve: Callable[[int | None], Awaitable[ServedWeights]],
-        step: int | None,
-        *,
-        reload: Callable[[int | None], Awaitable[None]],
-        model: str,
-        context_length: int | None,
-    ) -> None:
-        super().__init__(server, serve, step, model=model, context_length=context_length)
-        self._reload = reload
-
-    async def complete(self, request: Request) -> Completion:
-        try:
-            return await super().complete(request)
-        except BackendError as error:
-            # A server rejects an unknown model as any bad request; its list of models decides.
-            if error.cause != "bad_request":
-                raise
-        await self._reload(self._step if request.policy_version is None else request.policy_version)
-        return await super().complete(request)
-
-
-def _first_chats(groups: Iterable[TrajectoryGroup]) -> Iterator[Chat]:
-    """Yield for each trajectory the chat before its first answer."""
-    for trajectory in (each for group in groups for each in group):
-        chat: list[Message] = []
-        for item in trajectory.messages_and_choices:
-            if isinstance(item, Choice):
-                yield chat
-                break
-            role, content = item["role"], item.get("content")
-            if role in get_args(Role):
-                chat.append(Message(cast(Role, role), str(content or "")))

@@ -7,18 +7,20 @@ known weights. Equal log-probabilities show that the server has these weights.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast, get_args
 
 import torch
 from torch import Tensor
 
 from arena.core.errors import StopPlaying
-from arena.llm.backend import Completion, Message, Request, Sampling
+from arena.llm.backend import Completion, Message, Request, Role, Sampling
 from backends.embedded.weights import ModelShape
 from backends.openai_http import HTTPBackend
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
 from trainers.algorithms.sequences import Encode
+from trainers.hosts.art import Choice, TrajectoryGroup
 
 Chat = Sequence[Message]
 ReadWeights = Callable[[], Mapping[str, Tensor]]
@@ -72,21 +74,14 @@ class WeightProbe:
 
     async def difference(self, reply: ProbeReply, read: ReadWeights) -> float:
         """Return max |log p_server - log p_here| over the reply's tokens, in nats."""
-
-        def compute() -> float:
-            return float((reply.logprobs - self._logprobs(reply, read())).abs().max())
-
         # In a thread: games may continue meanwhile.
-        return await asyncio.to_thread(compute)
+        here = await asyncio.to_thread(self._logprobs, reply, read)
+        return float((reply.logprobs - here).abs().max())
 
     async def distance(self, reply: ProbeReply, one: ReadWeights, other: ReadWeights) -> float:
         """Return max |log p_one - log p_other| over the reply's tokens, in nats."""
-
-        def compute() -> float:
-            gaps = self._logprobs(reply, one()) - self._logprobs(reply, other())
-            return float(gaps.abs().max())
-
-        return await asyncio.to_thread(compute)
+        first = await asyncio.to_thread(self._logprobs, reply, one)
+        return float((first - await asyncio.to_thread(self._logprobs, reply, other)).abs().max())
 
     def _check_prompt(self, completion: Completion, prompt: Sequence[int]) -> None:
         served = completion.prompt_token_ids
@@ -97,7 +92,7 @@ class WeightProbe:
                 f"{self.hint}"
             )
 
-    def _logprobs(self, reply: ProbeReply, state: Mapping[str, Tensor]) -> Tensor:
+    def _logprobs(self, reply: ProbeReply, read: ReadWeights) -> Tensor:
         """Return the reply's log-probabilities under these weights: [ids], on the CPU."""
         # One sequence without a shared prefix; its last token predicts nothing and gets no row.
         ids = [*reply.prompt, *reply.ids[:-1]]
@@ -110,6 +105,19 @@ class WeightProbe:
             torch.arange(len(reply.prompt) - 1, len(ids)),
             torch.tensor(reply.ids),
         )
-        weights = {name: tensor.to(self.device) for name, tensor in state.items()}
+        weights = {name: tensor.to(self.device) for name, tensor in read().items()}
         with torch.no_grad():
             return score_tokens(weights, self.shape, packed.to(self.device)).logprobs.cpu()
+
+
+def first_chats(groups: Iterable[TrajectoryGroup]) -> Iterator[Chat]:
+    """Yield for each trajectory the chat before its first answer."""
+    for trajectory in (each for group in groups for each in group):
+        chat: list[Message] = []
+        for item in trajectory.messages_and_choices:
+            if isinstance(item, Choice):
+                yield chat
+                break
+            role, content = item["role"], item.get("content")
+            if role in get_args(Role):
+                chat.append(Message(cast(Role, role), str(content or "")))

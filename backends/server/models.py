@@ -1,23 +1,28 @@
-"""Loading and unloading of LoRA adapters while serving, with vLLM's requests and responses.
+"""The endpoints that list models, and load and unload LoRA adapters, in vLLM's formats.
 
-Disabled unless a root folder is configured, and then restricted to real folders below it: a client
-must not be able to make the server read files of its choice.
+Loading is disabled unless a root folder is configured, and then restricted to real folders below
+it: a client must not be able to make the server read files of its choice.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from arena.core.errors import ArenaError
-from backends.server.access import ApiError, invalid_value
+from backends.server.access import ApiError, invalid_value, unknown_model
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+    from starlette.requests import Request
+
     from backends.embedded.sampler import Sampler
-    from backends.server.schemas import LoadAdapterBody
+    from backends.server.schemas import LoadAdapterBody, UnloadAdapterBody
 
 # The exceptions that a damaged or foreign adapter can cause. All are faults of the request.
 LOADING_ERRORS = (
@@ -26,17 +31,42 @@ LOADING_ERRORS = (
 )  # fmt: skip
 
 
-class AdapterLoader:
-    """Loads and unloads the adapters of a sampler for clients."""
+class ModelEndpoints:
+    """The endpoints about the models of a sampler: its base model and its adapters."""
 
     def __init__(self, sampler: Sampler, root: Path | None) -> None:
         self._sampler = sampler
         self._root = root.resolve(strict=True) if root else None
+        self._created = int(time.time())
         # One change at a time: the checks and the loading in a thread must see the same adapters.
         self._changing = asyncio.Lock()
 
-    async def load(self, body: LoadAdapterBody) -> str:
-        """Load an adapter in PEFT's format from a folder. Raises ApiError."""
+    async def list_models(self, _request: Request) -> Response:
+        """Answer `/v1/models`."""
+        return JSONResponse({"object": "list", "data": self._cards()})
+
+    async def show_model(self, request: Request) -> Response:
+        """Answer `/v1/models/NAME`."""
+        name = request.path_params["name"]
+        for card in self._cards():
+            if card["id"] == name:
+                return JSONResponse(card)
+        raise unknown_model(name)
+
+    def _cards(self) -> list[dict[str, JsonValue]]:
+        base = self._sampler.name
+        card: dict[str, JsonValue] = {
+            "object": "model",
+            "created": self._created,
+            "owned_by": "arena",
+        }
+        return [
+            {**card, "id": base, "parent": None, "max_model_len": self._sampler.context_length},
+            *({**card, "id": name, "parent": base} for name in self._sampler.adapters),
+        ]
+
+    async def load_adapter(self, _request: Request, body: LoadAdapterBody) -> Response:
+        """Answer `/v1/load_lora_adapter`: load an adapter in PEFT's format from a folder."""
         name = body.lora_name
         folder = self._resolve_folder(body.lora_path)
         async with self._changing:
@@ -51,17 +81,18 @@ class AdapterLoader:
                 # Clients must not learn where the root folder is.
                 reason = str(error).replace(str(folder), f"'{body.lora_path}'")
                 raise invalid_value("lora_path", f"cannot load the adapter: {reason}") from error
-        return f"Success: LoRA adapter '{name}' added successfully."
+        return PlainTextResponse(f"Success: LoRA adapter '{name}' added successfully.")
 
-    async def unload(self, name: str) -> str:
-        """Unload an adapter. Raises ApiError."""
+    async def unload_adapter(self, _request: Request, body: UnloadAdapterBody) -> Response:
+        """Answer `/v1/unload_lora_adapter`."""
         self._require_root()
+        name = body.lora_name
         async with self._changing:
             if name not in self._sampler.adapters:
                 message = f"The lora adapter '{name}' cannot be found."
                 raise ApiError(404, message, param="lora_name")
             await asyncio.to_thread(self._sampler.unload_adapter, name)
-        return f"Success: LoRA adapter '{name}' removed successfully."
+        return PlainTextResponse(f"Success: LoRA adapter '{name}' removed successfully.")
 
     def _require_root(self) -> Path:
         if self._root is None:

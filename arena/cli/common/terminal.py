@@ -1,0 +1,63 @@
+"""Output that several commands share: progress, tables, files that were left out, and Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING
+
+from arena.core.errors import ArenaError
+from arena.core.text import pluralize
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from arena.evaluation.output.tables import Grid
+
+
+def progress_bar(hidden: bool = False, transient: bool = False) -> Progress:
+    """Return a progress bar on stderr; without a terminal it shows nothing."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress
+
+    return Progress(
+        *Progress.get_default_columns(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        disable=hidden or not sys.stderr.isatty(),
+        transient=transient,
+    )
+
+
+def run_until_stopped(work: Coroutine[object, object, None]) -> BaseException | None:
+    """Run the coroutine; return the Ctrl-C or the error that ended it early.
+
+    The caller reports what was finished, then raises the error.
+    """
+    import asyncio
+
+    try:
+        asyncio.run(work)
+    except (KeyboardInterrupt, ArenaError, OSError) as stop:
+        return stop
+    return None
+
+
+def print_grids(grids: Iterable[Grid], console: Console | None = None) -> None:
+    """Print each table below its title, in the width of the terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = console or Console()
+    for grid in grids:
+        console.print(Text(grid.title, style="bold"))
+        console.print(grid.rich(console.width))
+
+
+def print_copies(number: int) -> None:
+    """Print on stderr how many files hold what another one holds."""
+    if number:
+        meaning = "a copy of another: it counts" if number == 1 else "copies of others: they count"
+        verb = "is" if number == 1 else "are"
+        print(f"{pluralize(number, 'file')} {verb} {meaning} once", file=sys.stderr)

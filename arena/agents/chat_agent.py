@@ -22,7 +22,9 @@ from pydantic import JsonValue
 from arena.agents.agent import Seat
 from arena.agents.model_call import Attempt, answered, asked, failed
 from arena.agents.prompt import ACTION_SCHEMA, Chat
-from arena.agents.reply.reader import Reading, correction, read_reply
+from arena.agents.reply.correction import correction
+from arena.agents.reply.reader import read_reply
+from arena.agents.reply.reading import Reading
 from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.observation import Observation
 from arena.core.ply import Decision

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from arena.agents.reply.reader import Reading, ReplyFailure
+from arena.agents.reply.reading import Reading, ReplyFailure
 from arena.core.errors import BackendError, FailureCause
 from arena.llm.backend import Completion, FinishReason, Message, Request, Role, Sampling
 

@@ -57,7 +57,7 @@ ACTION_SCHEMA: dict[str, JsonValue] = {
 """The JSON schema of an answer of the form "json"."""
 
 HOW_TO_ANSWER: dict[AnswerForm, str] = {
-    "text": "You may think first. The last action that you write is the one that counts.",
+    "text": "You may think first. End your reply with one line: `Action: ` and your action.",
     "json": 'Answer with JSON: {"thoughts": "…", "action": "your action"}.',
 }
 """Instructions that the system message adds to the rules."""

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena.agents.reply.correction import correction
 from arena.agents.reply.phrasebook import field_names
-from arena.agents.reply.reader import correction, read_reply
+from arena.agents.reply.reader import read_reply
 from arena.core.action import CHANCE, Action
 from arena.core.game import Game, State
 from arena.core.observation import Observation

@@ -11,7 +11,8 @@ from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.prompt import Chat
-from arena.agents.reply.reader import correction, read_reply
+from arena.agents.reply.correction import correction
+from arena.agents.reply.reader import read_reply
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE
 from arena.core.game import Game
@@ -20,6 +21,7 @@ from arena.core.ply import Decision
 from arena.core.seeds import stream
 from arena.llm.backend import Message
 from arena.plugins.loader import make_game
+from trainers.pretrain.tokenizer import SHORT_INSTRUCTION
 
 T = TypeVar("T")
 
@@ -135,7 +137,9 @@ def _recorder(
     seat = Seat(game, player, stream(seed, f"agent {player}"), level)
     rebuild_at = rng.randrange(MAX_FIRST_REBUILD) if rng.random() < mixture.rebuilt else None
     bot = make_bot(f"bot:{_draw(mixture.bots[level], rng)}", seat)
-    return DemonstrationRecorder(bot, Chat(game, "append", level), rebuild_at, rng)
+    system = f"{game.rules()}\n{SHORT_INSTRUCTION}"
+    chat = Chat(game, "append", level, system=system)
+    return DemonstrationRecorder(bot, chat, rebuild_at, rng)
 
 
 def _play_out(

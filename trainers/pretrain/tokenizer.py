@@ -6,11 +6,13 @@ the game and for the phrases between names. A whole game then fits into a short 
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from arena.agents.prompt import HOW_TO_ANSWER
 from arena.core.game import Game
 
 if TYPE_CHECKING:
@@ -21,13 +23,21 @@ END = "<|end|>"
 PAD = "<|pad|>"
 SPECIAL = (PAD, END, *(f"<|{role}|>" for role in ROLES))
 
+SHORT_INSTRUCTION = "You may think first. The last action that you write is the one that counts."
+"""Form of an answer in the prompts of pretraining: small models answer with the action alone."""
+
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
-    "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}"
+    "{{ '<|' + message['role'] + '|>' + message['content'].replace("
+    f"{json.dumps(HOW_TO_ANSWER['text'])}, {json.dumps(SHORT_INSTRUCTION)}) + '<|end|>' }}}}"
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
-"""A message is the token of its role, its content, and the end token."""
+"""A message is the token of its role, its content, and the end token.
+
+The instruction of other models becomes the one that these models have learned, so that they play
+with the same messages as any model.
+"""
 
 MAX_WHOLE_ACTIONS = 100
 """A game with at most this number of actions has a token for each; others have one per name."""
@@ -66,7 +76,7 @@ def names_of(games: Iterable[Game]) -> list[str]:
 def make_tokenizer(
     texts: Sequence[str], names: Sequence[str], vocabulary: int = 1024
 ) -> PreTrainedTokenizerFast:
-    """Return a tokenizer of at most `vocabulary` tokens.
+    """Return a tokenizer of at most `vocabulary` tokens, or more if there are more than 200 names.
 
     Args:
         texts: a sample of messages; phrases are found in all, BPE merges in the first 200.
@@ -77,8 +87,8 @@ def make_tokenizer(
     from transformers import PreTrainedTokenizerFast
 
     name_tokens = [prefix + name for name in names for prefix in NAME_PREFIXES]
-    # Tokens that are left for phrases.
-    room = vocabulary - len(name_tokens) - len(SPECIAL) - BYTES - MERGES
+    # Tokens that are left for phrases. Names, bytes and merges always get theirs.
+    room = max(0, vocabulary - len(name_tokens) - len(SPECIAL) - BYTES - MERGES)
     phrases = _phrases(texts, names)[:room]
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -1,14 +1,15 @@
-"""JSON in a reply, put in the words of the game so that it reads like any other text."""
+"""JSON objects and tool calls in a reply, and the actions that they name."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from arena.agents.reply.phrasebook import Phrasebook
-from arena.core.action import normalise
+from arena.core.action import Action, normalise
 
 ACTION_KEYS = (
     *("action", "move", "answer", "final_answer", "choice", "decision", "command"),
@@ -23,22 +24,43 @@ LONG = 6
 _DECODER = json.JSONDecoder(strict=False)  # Models break lines within strings.
 
 
-def without_json(text: str, book: Phrasebook) -> str:
-    """`text` with each JSON object replaced by the action it describes, on a line of its own."""
-    pieces, at = [], 0
+@dataclass(frozen=True, slots=True)
+class JsonAnswer:
+    """Answer in one JSON object of a reply."""
+
+    action: Action | None
+    """The action whose verb and fields the object has."""
+    texts: tuple[str, ...]
+    """Texts that may name the action otherwise, the likeliest first."""
+
+
+def split_json(text: str, book: Phrasebook) -> tuple[str, list[JsonAnswer]]:
+    """Return `text` without the JSON objects that answer, and these answers in their order.
+
+    An object that does not look like an answer, e.g. notes, is replaced by lines "key: value".
+    """
+    pieces, answers, at = [], [], 0
     for start in _braces(text):
         # This brace lies inside the object that was decoded last.
         if start < at:
             continue
         try:
             # `raw_decode` ignores what follows the object, e.g. more prose or a closing fence.
-            found, length = _DECODER.raw_decode(text[start : start + MAX_LENGTH])
+            decoded, length = _DECODER.raw_decode(text[start : start + MAX_LENGTH])
         # A brace without JSON behind it stays in the text as it is.
         except (ValueError, RecursionError):
             continue
-        pieces += [text[at:start], f"\n{_in_words(found, book)}\n"]
+        # Of equal keys at different depths the last one wins.
+        values = {key: value for key, value in _flat("", decoded, 0) if value}
+        answer = _answer(values, book)
+        if answer is None:
+            prose = "\n".join(f"{key}: {value}" for key, value in values.items())
+        else:
+            answers.append(answer)
+            prose = ""
+        pieces += [text[at:start], f"\n{prose}\n"]
         at = start + length
-    return "".join((*pieces, text[at:]))
+    return "".join((*pieces, text[at:])), answers
 
 
 def _braces(text: str) -> list[int]:
@@ -52,30 +74,21 @@ def _braces(text: str) -> list[int]:
     return found[::-1]
 
 
-def _in_words(found: dict[str, JsonValue], book: Phrasebook) -> str:
-    """The action last: what explains it, and may name others, is put before it."""
-    # Of equal keys at different depths the last one wins.
-    values = {key: value for key, value in _flat("", found, 0) if value}
+def _answer(values: dict[str, str], book: Phrasebook) -> JsonAnswer | None:
+    """Return the answer in the flattened values of an object; None if it is not an answer."""
     # In the order of `ACTION_KEYS`: a key such as "action" outweighs a general one such as "name".
     heads = [values.pop(key) for key in ACTION_KEYS if key in values]
-    aside = "\n".join(values.values())
+    # No key looks like an action, so it may be a note.
+    if not heads and book.fields.isdisjoint(values):
+        return None
     # First try: the head is a verb, and the other fields are the fields of its action.
     for head in heads:
         action = book.by_fields(head, values)
         if action is not None:
-            return f"{aside}\n{action}"
-    # Second try: the head holds the text of a whole action.
-    for head in heads:
-        if any(mention.actions for mention in book.mentions(head.casefold())):
-            return f"{aside}\n{head}"
-    # No key looks like an action, so it may be a note. "key: value" keeps it readable as prose.
-    if not heads and book.fields.isdisjoint(values):
-        return "\n".join(f"{key}: {value}" for key, value in values.items())
-    # Third try: the short values together may name an action. They go on one line, because the last
-    # line of a reply is also read by itself.
-    long = [value for value in values.values() if len(value.split()) > LONG]
-    short = [value for value in (*heads, *values.values()) if value not in long]
-    return "\n".join((*long, ", ".join(short)))
+            return JsonAnswer(action, ())
+    # Second try: a head holds the text of a whole action. Third try: the short values together.
+    short = [value for value in (*heads, *values.values()) if len(value.split()) <= LONG]
+    return JsonAnswer(None, (*heads, ", ".join(short)))
 
 
 def _flat(key: str, value: JsonValue, depth: int) -> Iterator[tuple[str, str]]:

@@ -12,17 +12,15 @@ A phrasebook is made once per game. Reading a text with it takes time linear in 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 
 from arena.agents.reply.phrases import WORD, Key, Phrases, Word, words_in
 from arena.core.action import Action
 from arena.core.observation import ObservedGame
-
-GAP = 4
-"""Words without meaning that may stand before an argument; before a number or a letter, one: in
-"if I bid low, then player 3 wins" nobody bids 3."""
 
 BRIEF, BRIEF_LENGTH = 16, 400
 """So many words, and characters, has a text at most that may answer without a whole action."""
@@ -52,19 +50,6 @@ class Parts:
 
     def sorted(self) -> Parts:
         return Parts(self.head, tuple(sorted(self.args)))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Mention:
-    """Part of a text that names an action, or a head with some arguments (`actions` is empty).
-
-    There are several actions only if their texts have the same words.
-    """
-
-    parts: Parts
-    actions: tuple[Action, ...]
-    start: int
-    end: int
 
 
 class Phrasebook:
@@ -111,11 +96,16 @@ class Phrasebook:
         # One word for a whole action ("done") would fire too often in reasoning, so it counts only
         # in a brief text.
         bare = {phrase for phrase, own in pairs.items() if len(phrase) == 1 and own in whole}
-        self._atoms = Phrases({atom: atom for atom in atoms})
+        self.atoms = Phrases({atom: atom for atom in atoms})
         self._brief_synonyms = Phrases(own_phrases | pairs)
         in_prose = {phrase: own for phrase, own in pairs.items() if phrase not in bare}
         self._synonyms = Phrases(own_phrases | in_prose)
         self._vocabulary = frozenset(used.union(*pairs))
+        self._long_words = sorted(word for word in used if len(word) >= 5)
+        # "White" alone means "Mrs White", but "Chef White" is another person.
+        self._last_names = {
+            p[0] for p, own in pairs.items() if len(p) == 1 and p[0] == own[-1] != own[0]
+        }
 
     def _index_fields(self) -> None:
         self._by_fields: dict[tuple[str, frozenset[tuple[str, str]]], Action] = {}
@@ -131,19 +121,22 @@ class Phrasebook:
     def _key(self, phrase: str) -> Key:
         return tuple(word for word in words_in(phrase) if word not in self.fillers)
 
-    def words(self, text: str, brief: bool = False) -> list[Word]:
+    def words(self, text: str, brief: bool = False, written: str = "") -> list[Word]:
         """The words of a casefolded text that mean something here, as the game says them.
 
         In a brief text one word may stand for a whole action, e.g. "done" for "end turn".
+        `written` is the text before it was casefolded, if its capitals are to be respected.
         """
         place, found = 0, deque[Word](maxlen=MAX_WORDS)
         fillers, vocabulary = self.fillers, self._vocabulary
+        known = fillers | vocabulary
         for match in WORD.finditer(text):
             word = match[0]
             # A filler takes no place: it does not count for `GAP` and does not break a phrase.
             if word in fillers:
                 continue
-            if word in vocabulary:
+            is_other = word in self._last_names and is_other_name(written, match.start(), known)
+            if word in vocabulary and not is_other:
                 found.append(Word(word, place, place, match.start(), match.end()))
             # An unknown word takes a place, although it is not kept: it counts for `GAP` and breaks
             # a phrase.
@@ -154,12 +147,29 @@ class Phrasebook:
         """`text` reduced to the words of the game."""
         return " ".join(word.text for word in self.words(text.casefold(), brief=True))
 
-    def mentions(self, text: str) -> list[Mention]:
-        """The actions and parts of actions that a casefolded text names, in its order."""
-        reader = _Reader(self)
-        for word in self._atoms.find(self.words(text)):
-            reader.read(word)
-        return reader.finish()
+    def spell(self, text: str) -> str:
+        """Return a short text with misspelt words corrected: "Proffesor Plum"."""
+        if len(text) > BRIEF_LENGTH:
+            return text
+        return WORD.sub(lambda match: self._corrections(match[0]), text)
+
+    def _corrections(self, word: str) -> str:
+        folded = word.casefold()
+        if len(folded) < 5 or folded in self._vocabulary or folded in self.fillers:
+            return word
+        # Close enough for one or two letters. Forms of a head are not misspelt: "suggested".
+        close = get_close_matches(folded, self._long_words, 1, 0.82)
+        return close[0] if close and not folded.startswith(close[0][:-1]) else word
+
+    def is_inflected(self, text: str) -> bool:
+        """Return whether a casefolded text begins with a form of a head, "suggesting", "shows"."""
+        first = words_in(text)[:1]
+        return any(
+            word not in self._args and word.endswith(("s", "ing")) and word.startswith(head[:-1])
+            for word in first
+            for head in self._args
+            if len(head) > 2
+        )
 
     def is_head(self, word: str) -> bool:
         return word in self._args
@@ -221,7 +231,7 @@ class Phrasebook:
         return begun or self._of_parts(words)
 
     def _of_parts(self, words: Sequence[Word]) -> list[Action]:
-        atoms = list(self._atoms.find(words))
+        atoms = list(self.atoms.find(words))
         # Each word must belong to an atom or be a field name. One other word means that the text
         # says more than an action.
         covered = {place for atom in atoms for place in range(atom.first, atom.last + 1)}
@@ -247,62 +257,13 @@ class Phrasebook:
         return None
 
 
-class _Reader:
-    """Puts heads and arguments together as they come."""
-
-    def __init__(self, book: Phrasebook) -> None:
-        self._book = book
-        self._found: list[Mention] = []
-        self._head: Word | None = None
-
-    def read(self, word: Word) -> None:
-        # An argument of the open head. This test comes first, because a word can be an argument of
-        # one action and the head of another.
-        if self._head and self._is_near(word) and self._book.takes(self._head.text, word.text):
-            if word.text not in self._args or self._book.repeats(self._head.text):
-                self._args.append(word.text)
-            self._end = word
-            self._complete()
-        # A new head closes the one before.
-        elif self._book.is_head(word.text):
-            self.finish()
-            self._head = self._end = word
-            self._args: list[str] = []
-            # Number of arguments of the action noted for this head; -1 for none. 0 is an action
-            # without arguments.
-            self._taken = -1
-            self._complete()
-
-    def finish(self) -> list[Mention]:
-        """Close what is unfinished; everything found so far."""
-        if self._head and self._taken < 0:
-            self._add(Parts(self._head.text, tuple(self._args)), ())
-        self._head = None
-        return self._found
-
-    def _is_near(self, word: Word) -> bool:
-        # Numbers and single letters occur in prose by accident, so they must be nearer.
-        is_small = word.text[0].isdigit() or len(word.text) == 1
-        return word.first - self._end.last - 1 <= (1 if is_small else GAP)
-
-    def _complete(self) -> None:
-        """Note the action that is complete now; a longer one takes the place of its beginning."""
-        assert self._head is not None
-        head = self._head.text
-        parts = self._book.complete(head, self._args, self._taken)
-        if parts is None:
-            return
-        if self._taken >= 0:
-            self._found.pop()
-        self._add(parts, self._book.named(parts))
-        self._taken = len(parts.args)
-        # No longer action exists, so later words cannot belong to this head.
-        if self._taken == self._book.most_args(head):
-            self._head = None
-
-    def _add(self, parts: Parts, actions: tuple[Action, ...]) -> None:
-        assert self._head is not None
-        self._found.append(Mention(parts, actions, self._head.start, self._end.end))
+def is_other_name(text: str, start: int, known: Collection[str]) -> bool:
+    """Return whether the word at `start` belongs to a name that the game does not have."""
+    before = re.search(r"([^\W_]+) $", text[max(0, start - 30) : start])
+    # A capital at the start of a sentence says nothing.
+    if before is None or before[1].casefold() in known or not before[1][0].isupper():
+        return False
+    return bool(re.search(r"[^\s.!?:>*_\"'(-][\s]+$", text[: start - len(before[0])][-3:]))
 
 
 def split(text: str) -> Parts:

@@ -1,58 +1,73 @@
 """Parser of replies: finds the action that a model's reply means, in every game.
 
-Rules:
+Evidence is searched in this order; the first kind that the reply contains decides, even if what it
+names is illegal or incomplete:
 
-- The last action named in the reply that is legal now is taken. Reasoning before it is welcome, and
-  may name other actions; an illegal one after it is passed over. An action close behind a "not"
-  ("I do not want to accuse ...", "rather than pass"), or beside a bar ("accuse ... | end turn", the
-  menu read back), is not named.
+1. JSON, also in a fence or as a tool call: `{"action": "suggest ..."}`, or a verb (under "action",
+   "type", "kind", "name") with the fields of the action under their names, nested or not. In one
+   object the action outweighs the rest, e.g. a "reasoning".
+2. A marked answer: behind a label ("Action:", "Final answer:"), in a tag (`<action>`) or in
+   `\\boxed{}`; or the choice of one of several numbered options.
+3. A line, or the whole reply, that is an action and nothing else.
+4. Prose: mentions of actions behind a negation or a condition, in a question, or put off to a later
+   turn do not count (see `context`). An irrevocable action (`Game.is_irrevocable`) needs words that
+   announce it as the decision, "I accuse ...".
+
+Different answers of the same kind contradict each other, unless words between them take the first
+one back ("Wait, ...") or the last one is marked as final. Then the reply is ambiguous.
+
+In all of them:
+
 - `<think>` blocks are not searched. One that is never closed goes on to the end, and one that was
   opened in the prompt begins with the reply.
 - Case, punctuation, markdown and little joining words do not matter ("with the", "in the", "I"...).
   Neither does the order of names that commas part: "suggest Kitchen, Rope, Green".
 - A game's synonyms count as its own words (`Game.synonyms`): in Cluedo the names of both editions,
   "Mustard" alone, "reveal" for "show".
-- JSON, also in a fence or as a tool call: `{"action": "suggest ..."}`, or a verb (under "action",
-  "type", "kind", "name") with the fields of the action under their names, nested or not. In one
-  object the action outweighs the rest, e.g. a "reasoning".
-- A short reply, or the last line or sentence of any, may leave out what is obvious: "Candlestick"
-  where a card must be shown, or a beginning that fits one legal action only.
+- A short text may leave out what is obvious: "Candlestick" where a card must be shown, or a
+  beginning that fits one legal action only.
 
 The time is linear in the length; of the words that mean something in the game, only the last
-20,000 are read. What is left is a failure, and `correction` answers it.
+20,000 are read. What is left is a failure, and `arena.agents.reply.correction` answers it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Literal
+from itertools import zip_longest
 
-from arena.agents.reply.json_answer import without_json
-from arena.agents.reply.phrasebook import Mention, Parts, Phrasebook, field_names, phrasebook
-from arena.core.action import Action, normalise
+from arena.agents.reply.context import (
+    asks_reader,
+    counts,
+    is_alternative,
+    is_committed,
+    is_joined_by_or,
+    is_revised,
+    is_sequel,
+)
+from arena.agents.reply.json_answer import split_json
+from arena.agents.reply.marks import MarkedText, ReplyLine, chosen_option, labelled, lines
+from arena.agents.reply.mentions import Mention, find_mentions
+from arena.agents.reply.phrasebook import Phrasebook, phrasebook
+from arena.agents.reply.reading import (
+    EXCERPT_LENGTH,
+    Claim,
+    Reading,
+    TextReader,
+    failed,
+    settle,
+    shorten,
+)
+from arena.agents.reply.visible import visible
+from arena.core.action import normalise
 from arena.core.observation import Observation
 from arena.llm.backend import FinishReason
 
-ReplyFailure = Literal[
-    "empty",  # nothing to be seen outside think blocks
-    "truncated",  # the limit on tokens came before a legal action
-    "unparsable",  # none of the others
-    "ambiguous",  # a part of an action, which fits several legal ones
-    "illegal",  # an action of this game, not allowed now
-    "refused",  # by the provider's filter, or by the model in words
-]
+MAX_MENTIONS = 400
+"""Only so many of the last mentions in prose are read."""
 
-EXCERPT_LENGTH = 120
-
-_THINK = re.compile(r"[<\[](/?)(?:think|thinking|thought|reasoning)[>\]]", re.IGNORECASE)
-_DENIED = re.compile(
-    r"(?:(?:\bnot|n['’]t|\bnever|\bcannot|\bthan|\binstead of|\bavoid|\bwhether|\bno need)"
-    r"(?:[ \t]+(?!but\b|so\b)[\w'’]+){0,4}[ \t:]*|\|\s*)$"
-)
-"""A negation at most four words before, or a bar: one of several that were offered."""
 _REFUSAL = re.compile(
     r"\W*(?:(?:i['’]?m |i am )?(?:very |so |truly )?sorry\b|i apologi[sz]e"
     r"|unfortunately|as an ai\b)?"
@@ -66,16 +81,6 @@ _REFUSAL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Parsed reply: a legal action, or the reason why there is none."""
-
-    action: Action | None
-    failure: ReplyFailure | None
-    excerpt: str
-    """The words in which the action or the failure was found, shortened."""
-
-
 def read_reply(
     text: str,
     observation: Observation,
@@ -85,7 +90,7 @@ def read_reply(
     """Find the action in a reply; see the module for what counts. Never raises."""
     # The provider's own statement outweighs the text, which may be a fragment.
     if refusal or finish_reason == "content_filter":
-        return _failed("refused", refusal or text)
+        return failed("refused", refusal or text)
     book, cut = phrasebook(observation.game), finish_reason == "length"
     # A cut-off "bid 1" may have been "bid 12", so an incomplete number does not count.
     shown = _without_cut_number(visible(text), book) if cut else visible(text)
@@ -93,101 +98,205 @@ def read_reply(
     # texts have the same words.
     exact = book.by_text.get(shown.strip())
     if exact is not None and exact in observation.legal_actions:
-        return Reading(exact, None, _shorten(shown))
+        return Reading(exact, None, shorten(shown))
     if not any(character.isprintable() and not character.isspace() for character in shown):
-        return _failed("truncated" if cut else "empty", text[-EXCERPT_LENGTH:])
-    reply = _Reply(shown, observation, cut)
-    return reply.action() or reply.failure()
-
-
-def visible(text: str) -> str:
-    """The text outside think blocks."""
-    kept: list[str] = []
-    at, is_open, was_open = 0, False, False
-    for tag in _THINK.finditer(text):
-        closes = bool(tag[1])
-        # A closing tag without an opening one: the prompt opened the block, so all text so far was
-        # thought.
-        if closes and not was_open:
-            kept.clear()
-        elif not closes and not is_open:
-            kept.append(text[at : tag.start()])
-        if closes or not is_open:
-            at = tag.end()
-        # Blocks do not nest: the first closing tag ends the block.
-        is_open, was_open = not closes, True
-    # The text behind an unclosed tag is thought, up to the end.
-    if not is_open:
-        kept.append(text[at:])
-    return "\n".join(kept)
+        return failed("truncated" if cut else "empty", text[-EXCERPT_LENGTH:])
+    return _Reply(shown, observation, cut).read()
 
 
 class _Reply:
     """One reply, and what its game has to say about it."""
 
     def __init__(self, shown: str, observation: Observation, cut: bool) -> None:
-        self._book = phrasebook(observation.game)
-        self._legal = observation.legal_actions
+        self._game = observation.game
+        self._reader = TextReader(observation)
+        self._book, self._legal = self._reader.book, self._reader.legal
         self._cut = cut
-        self._text = without_json(shown, self._book)
+        self._text, self._json = split_json(shown, self._book)
         folded = self._text.casefold()
         if len(folded) != len(self._text):  # Some letters become two, and places would shift.
             self._text = folded
         self._folded = folded
-        self._mentions = self._book.mentions(folded)
 
-    def action(self) -> Reading | None:
-        # The last legal action counts. Exactly one: a mention with several legal actions does not
-        # decide.
-        for mention in reversed(self._mentions):
-            legal = [action for action in mention.actions if action in self._legal]
-            if len(legal) == 1 and not self._is_denied(mention):
-                return Reading(legal[0], None, self._excerpt(mention))
-        return self._brief_action() or self._only_completion()
+    def read(self) -> Reading:
+        """Return the reading of the strongest evidence."""
+        for evidence in (self._from_json, self._from_marks, self._from_lines, self._from_prose):
+            reading = evidence()
+            # More tokens might have completed what was cut off.
+            if reading is not None and not (self._cut and reading.failure):
+                return reading
+        return self._failure()
 
-    def _brief_action(self) -> Reading | None:
-        for brief, meant in self._briefs.items():
-            legal = [action for action in meant if action in self._legal]
-            if len(legal) == 1:
-                return Reading(legal[0], None, _shorten(brief))
-        return None
+    def _from_json(self) -> Reading | None:
+        claims = []
+        for number, answer in enumerate(self._json):
+            if answer.action is not None:
+                reading = self._reader.choose([answer.action], str(answer.action))
+            else:
+                # A head that is a whole action outweighs what the fields together may mean.
+                readings = [r for text in answer.texts if (r := self._reader.marked(text))]
+                if not readings:
+                    continue
+                reading = next((r for r in readings if r.action is not None), readings[-1])
+            claims.append(Claim(reading, number, number))
+        return settle(claims, "")
+
+    def _from_marks(self) -> Reading | None:
+        """Read labels, tags and boxes, and the choice of a numbered option."""
+        claims, options = [], self._options
+        for mark in labelled(self._text):
+            # Digits are also arguments of actions, so an option is tried second.
+            option = options.get(normalise(mark.text).removeprefix("option ").strip())
+            reading = self._reader.marked(mark.text)
+            if option is not None and (reading is None or reading.failure):
+                reading = self._reader.marked(option.text)
+            if reading is not None:
+                claims.append(Claim(reading, mark.start, mark.end, mark.is_final))
+        chosen = None if claims else chosen_option(self._folded, options)
+        return self._reader.marked(chosen.text) if chosen else settle(claims, self._folded)
+
+    @cached_property
+    def _options(self) -> dict[str, MarkedText]:
+        """Return the items of lists that name an action, by number, letter or position."""
+        options: dict[str, MarkedText] = {}
+        for line in self._lines:
+            key = line.number or f"item {len(options)}"
+            # "Option 2: …" further down is the choice; the first line with a number defines it.
+            if line.is_item and key not in options and self._reader.marked(line.mark.text):
+                options[key] = line.mark
+        return options if len(options) > 1 else {}
+
+    def _from_lines(self) -> Reading | None:
+        """Read the whole reply, or lines that consist of an action."""
+        whole = self._reader.brief(self._text)
+        if whole is not None:
+            return whole
+        alone = [
+            (line, claim)
+            for line in self._lines
+            if (claim := self._claim(line.mark) or (line.lead and self._claim(line.lead)))
+        ]
+        items = sum(line.is_item for line, _ in alone)
+        # Several items of lists are options or steps of a plan.
+        claims = [c for line, c in alone if c.reading.action and not (line.is_item and items > 1)]
+        if not claims:
+            return None
+        last = claims[-1]
+        before = [c for c in claims[:-1] if c.reading.action != last.reading.action]
+        # The last line is where an answer belongs, unless it continues a list of actions.
+        is_last_line = last.end >= self._lines[-1].mark.end
+        apart = not before or re.search(r"\w", self._folded[before[-1].end : last.start])
+        if is_last_line and apart:
+            return last.reading
+        # Prose after the line may take it back.
+        later = [c for c in self._asserted if c.start >= last.end]
+        if later and is_revised(self._folded[last.end : later[-1].start]):
+            claims += later
+        return settle(claims, self._folded)
+
+    def _claim(self, mark: MarkedText) -> Claim | None:
+        reading = self._reader.brief(mark.text)
+        if reading is None or not counts(self._folded, mark.start, mark.end, mark.heading):
+            return None
+        return Claim(reading, mark.start, mark.end)
+
+    def _from_prose(self) -> Reading | None:
+        # The reasoning of a reply that was cut off may have gone on to another decision, and one
+        # that ends with a question to the reader leaves the decision open.
+        if self._cut or asks_reader(self._folded):
+            return None
+        claims: list[Claim] = []
+        for claim in self._asserted:
+            # "suggest …, then end my turn": the second step is not this decision.
+            if not claims or not is_sequel(self._folded[claims[-1].end : claim.start]):
+                claims.append(claim)
+        reading = settle(claims, self._folded)
+        if reading is None:
+            ends = (self._claim(mark) for mark in self._ends())
+            reading = next((c.reading for c in ends if c and c.reading.action), None)
+        return reading or self._only_completion()
 
     def _only_completion(self) -> Reading | None:
-        """The one legal action that the last part of an action can mean."""
+        """Return the one legal action that the last part of an action can mean."""
         parts = [m for m in self._mentions if m.parts.args and not m.actions]
-        # The part may have been the beginning of something else if the reply was cut off.
-        if not parts or self._cut or self._is_denied(parts[-1]):
+        if not parts or not self._counts(parts[-1]):
             return None
-        legal = self._book.fitting(parts[-1].parts, self._legal)
-        return Reading(legal[0], None, self._excerpt(parts[-1])) if len(legal) == 1 else None
+        reading = self._reader.part(parts[-1], self._excerpt(parts[-1]))
+        # An irrevocable action is named in full.
+        return reading if reading.action and not self._game.is_irrevocable(reading.action) else None
 
-    def failure(self) -> Reading:
+    @cached_property
+    def _lines(self) -> list[ReplyLine]:
+        return lines(self._text)
+
+    @cached_property
+    def _mentions(self) -> list[Mention]:
+        # Each is looked at in its context, so their number is limited; the answer is usually last.
+        return find_mentions(self._book, self._folded, self._text)[-MAX_MENTIONS:]
+
+    @cached_property
+    def _asserted(self) -> list[Claim]:
+        """Return the mentions of one legal action each that the author asserts."""
+        claims: list[Claim] = []
+        for mention, following in zip_longest(self._mentions, self._mentions[1:]):
+            if following and is_joined_by_or(self._folded[mention.end : following.start]):
+                continue
+            legal = [action for action in mention.actions if action in self._legal]
+            if len(legal) != 1 or not self._counts(mention):
+                continue
+            if self._game.is_irrevocable(legal[0]) and not is_committed(
+                self._folded, mention.start
+            ):
+                continue
+            reading = Reading(legal[0], None, self._excerpt(mention))
+            claims.append(Claim(reading, mention.start, mention.end))
+        return claims
+
+    def _counts(self, mention: Mention) -> bool:
+        # "Suggesting … would show", "Player 1 suggests …" state no decision of the author.
+        words, place = self._folded[mention.start : mention.end], (mention.start, mention.end)
+        if not counts(self._folded, *place) or is_alternative(self._folded, *place):
+            return False
+        if mention.actions and self._reader.lists(mention, self._folded):
+            return False
+        return not (
+            self._book.is_inflected(words)
+            and not re.search(r"(?:i['’]m|i am|by|with)\W+$", self._folded[: mention.start][-12:])
+        )
+
+    def _ends(self) -> Iterator[MarkedText]:
+        """Yield the last line that says more than "Final answer:", and its last sentence."""
+        filled = (line.mark for line in reversed(self._lines) if self._says_more(line.mark.text))
+        last = next(filled, None)
+        if last is not None:
+            yield last
+            text = last.text.rstrip(" .!?:;*`")
+            starts = [0, *(found.end() for found in re.finditer(r"[.!?:;]\s+", text))]
+            yield MarkedText(text[starts[-1] :], last.start + starts[-1], last.start + len(text))
+
+    def _says_more(self, line: str) -> bool:
+        return not self._book.fillers.issuperset(normalise(line).split())
+
+    def _failure(self) -> Reading:
         # Checked first: with more tokens the reply might have named an action.
         if self._cut:
-            return _failed("truncated", self._text[-EXCERPT_LENGTH:])
+            return failed("truncated", self._text[-EXCERPT_LENGTH:])
         # Only the beginning is read: later "I cannot ..." is usually reasoning about the rules.
         if _REFUSAL.match(self._folded[:400]):
-            return _failed("refused", self._text)
-        return self._brief_failure() or self._named_failure() or _failed("unparsable", self._text)
-
-    def _brief_failure(self) -> Reading | None:
-        for brief, meant in self._briefs.items():
-            if meant:
-                # `action` has not found exactly one legal action here, so legal means several.
-                is_legal = any(action in self._legal for action in meant)
-                return _failed("ambiguous" if is_legal else "illegal", brief)
-        return None
+            return failed("refused", self._text)
+        brief = next((r for m in self._ends() if (r := self._reader.brief(m.text))), None)
+        return brief or self._named_failure() or failed("unparsable", self._text)
 
     def _named_failure(self) -> Reading | None:
-        """The last action or part of one; a lone head counts only if there is nothing more."""
-        named = [m for m in self._mentions if not self._is_denied(m)]
+        """Read the last action or part of one; a lone head counts only if there is nothing more."""
+        named = [m for m in self._mentions if self._counts(m)]
         telling = [m for m in named if m.parts.args or m.actions]
         if not named:
             return None
         last = (telling or named)[-1]
         if any(action in self._legal for action in last.actions) or self._can_become_legal(last):
-            return _failed("ambiguous", self._excerpt(last))
-        return _failed("illegal", self._excerpt(last)) if telling else None
+            return failed("ambiguous", self._excerpt(last))
+        return failed("illegal", self._excerpt(last)) if telling else None
 
     def _can_become_legal(self, mention: Mention) -> bool:
         if mention.actions:
@@ -198,94 +307,11 @@ class _Reply:
             return any(self._book.parts[action].head == parts.head for action in self._legal)
         return bool(self._book.fitting(parts, self._legal))
 
-    @cached_property
-    def _briefs(self) -> dict[str, list[Action]]:
-        """All, the last line and the last sentence, and what each can mean by itself."""
-        # A line of fillers only, such as "Final answer:", names nothing.
-        filled = (line for line in reversed(self._text.splitlines()) if self._says_more(line))
-        line = next(filled, "")
-        sentence = re.split(r"[.!?:;]\s+", line.rstrip(" .!?:;*`"))[-1]
-        # A dict, because the three are often equal, and because their order is that of preference.
-        return {text: self._book.meant(text.casefold()) for text in (self._text, line, sentence)}
-
-    def _says_more(self, line: str) -> bool:
-        return not self._book.fillers.issuperset(normalise(line).split())
-
-    def _is_denied(self, mention: Mention) -> bool:
-        # 60 characters are enough for a negation and four words after it.
-        before = self._folded[max(0, mention.start - 60) : mention.start]
-        is_first_of_several = self._folded[mention.end :].lstrip().startswith("|")
-        return is_first_of_several or bool(_DENIED.search(before))
-
     def _excerpt(self, mention: Mention) -> str:
-        return _shorten(self._text[mention.start : mention.end])
-
-
-def _failed(failure: ReplyFailure, where: str) -> Reading:
-    return Reading(None, failure, _shorten(where))
-
-
-def _shorten(text: str) -> str:
-    """In one line of at most `EXCERPT_LENGTH` characters."""
-    line = " ".join(text[: 4 * EXCERPT_LENGTH].split())
-    return line if len(line) <= EXCERPT_LENGTH else line[: EXCERPT_LENGTH - 1] + "…"
+        return shorten(self._text[mention.start : mention.end])
 
 
 def _without_cut_number(text: str, book: Phrasebook) -> str:
-    """The text without a number at its end, if a longer one may have been cut off there."""
+    """Return the text without a number at its end, if a longer one may have been cut off there."""
     found = re.search(r"[0-9]{1,9}\Z", text)
     return text[: found.start()] if found and book.has_longer(found[0]) else text
-
-
-def correction(reading: Reading, observation: Observation) -> str:
-    """Return the correction for a reply without a legal action, with an example."""
-    quote = f"'{reading.excerpt}'"
-    match reading.failure:
-        case "empty":
-            fault = "Your reply was empty. Answer with one action."
-        case "truncated":
-            fault = "Your reply was cut off before it named an action. Think less, then name it."
-        case "refused":
-            fault = "This is only a parlour game, and nobody comes to harm. Answer with one action."
-        case "illegal":
-            fault = f"{quote} is not allowed now. Choose another action."
-        case "ambiguous":
-            fault = f"{quote} {_missing(reading.excerpt, observation)}"
-        case _:
-            fault = "No action was found in your reply. End it with one action, written out."
-    # An example shows the notation; its choice, the first legal action, is arbitrary.
-    example = f" For example: {observation.legal_actions[0]}" if observation.legal_actions else ""
-    return fault + example
-
-
-def _missing(excerpt: str, observation: Observation) -> str:
-    """Return what would distinguish the legal actions that `excerpt` fits."""
-    actions = _fitting(excerpt.casefold(), observation)
-    # The kind of action is open, so name the candidates; otherwise name the fields that differ.
-    if len({type(action) for action in actions}) > 1:
-        book = phrasebook(observation.game)
-        heads = dict.fromkeys(book.parts[action].head for action in actions)
-        return f"may be several actions: {', '.join(heads)}. Say which."
-    fields = (
-        [name for name in field_names(actions[0]) if _differs(name, actions)] if actions else []
-    )
-    if not fields:
-        return "is not a whole action. Write all of it."
-    *first, last = (f"the {name}" for name in fields)
-    named = f"{', '.join(first)} and {last}" if first else last
-    return f"is not a whole action. Name {named} too."
-
-
-def _fitting(excerpt: str, observation: Observation) -> list[Action]:
-    book, legal = phrasebook(observation.game), observation.legal_actions
-    meant = [action for action in book.meant(excerpt) if action in legal]
-    mentions = book.mentions(excerpt)
-    if meant or not mentions:
-        return meant
-    parts = mentions[-1].parts
-    # Without a fit for the arguments, the head alone still shows which fields are needed.
-    return book.fitting(parts, legal) or book.fitting(Parts(parts.head, ()), legal)
-
-
-def _differs(field: str, actions: Sequence[Action]) -> bool:
-    return len({getattr(action, field) for action in actions}) > 1

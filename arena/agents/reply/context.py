@@ -1,0 +1,192 @@
+"""Context of a mention in prose: whether the author asserts the action or only talks about it.
+
+The rules are patterns of English (with the commonest negations of a few other languages) over the
+sentence around the mention. They err on the side of doubt: a mention that does not count leads to a
+correction, which costs one more reply; a mention that counts wrongly costs a move.
+"""
+
+from __future__ import annotations
+
+import re
+
+WINDOW = 240
+"""Characters before and after a mention that are searched for its sentence."""
+
+_SENTENCE_START = re.compile(
+    # Titles and abbreviations do not end a sentence.
+    r"(?:(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bdr)(?<!\bprof)(?<!\brev)(?<!\bcol)(?<!\be\.g)(?<!\bi\.e)"
+    r"(?<!\bvs)\.|[!?。！？])[\"'”’*_)\]]*(?:\s|$)|\n"
+)
+_CONCLUSION = re.compile(r";|\b(?:so|therefore|thus|hence|but|nevertheless|anyway|in any case)\b")
+"""Ends the reach of a condition: "if he had it he would show it, so I accuse …"."""
+_CLAUSE = re.compile(r"[,;:—–(]|\b(?:because|since|as|and|so|but|which|that)\b")
+
+
+def _any(*phrases: str) -> str:
+    return f"(?:{'|'.join(phrases)})"
+
+
+_NEGATION = re.compile(
+    _any(
+        *(r"\bnot", "n['’]t", r"\bnever", r"\bcannot", r"\bno need", r"\bno longer", r"\bwithout"),
+        *(r"\bthan", r"\binstead of", r"\bavoid", r"\bwhether", r"\bagainst", r"\bruled? out"),
+        *(r"\brefrain from", r"\bhold off", r"\bstop short of", r"\bpostpone", r"\bdelay"),
+        *(r"\bpremature(?:ly)?", r"\brisky"),
+        *(r"\bnicht", r"\bkeine?", r"\bpas", r"\bsans", r"\bsin", r"\bне", r"\b不"),
+    )
+    + r"(?:[ \t]+(?!but\b|so\b)[\w'’]+){0,4}[ \t:*_`\"“'’]*$"
+)
+"""A negation at most four words before the mention."""
+_CONDITION = re.compile(
+    r"\b"
+    + _any(
+        *("if", "unless", "when", "once", "whenever", "until", "in case", "provided", "assuming"),
+        *("suppose", "supposing", "whether", "otherwise", "or else", "between"),
+        *("alternatives?", "alternatively", "backup", "fallback", "hypothetical(?:ly)?"),
+        *("rejected", "premature", "considered", "tempt(?:ed|ing)", "planned", "plans?"),
+        *("later", "eventually", "afterwards?", "future", "following turn"),
+        *("next (?:turn|time|round|move|step)", "for example", "for instance", "example"),
+        *(r"e\.g", "such as", "wenn", "falls", "si", "cuando", "quand", "если", "如果", "もし"),
+    )
+    + r"\b|\bturn \d+\W*$"
+)
+"""Words that make all of the sentence behind them conditional, hypothetical or later."""
+_HEDGE = re.compile(
+    r"\b"
+    + _any(
+        r"would(?!\W+(?:like|rather|prefer|choose|go))",
+        *("could", "might", "may", r"can(?!\W+now)", "perhaps", "maybe", "possibl[ey]"),
+        *("potential(?:ly)?", "consider(?:ing)?", "thinking (?:about|of)", "options?", "or"),
+        *("instead of", "about to", "want(?:s|ed)?", "able", "before", "after", "had", "tried"),
+    )
+    + r"\b|i['’]d(?!\W+(?:like|rather))"
+)
+"""Words that weaken the clause that they belong to."""
+_OTHERS = re.compile(
+    r"\b"
+    + _any(
+        *(r"player \d+", r"p\d+", "he", "she", "they", "opponents?", "others?", "you", "who"),
+        *("nobody", "no one", "somebody", "someone", "anyone", "everyone"),
+    )
+    + r"(?:['’]s)?(?:\W+(?!i\b)\w+){0,2}\W*$"
+)
+"""Another player is the subject."""
+
+_DOUBTS = _any(
+    *("premature", "risky", "reckless", "wrong", "a mistake", "foolish", r"too \w+", "unwise"),
+    *("pointless", "wasteful", "useless", "suboptimal", "a waste", "a gamble", "not", "tempting"),
+    *("impossible", "illegal", "dangerous", "worse", "silly", "an option", "possible", "a bad"),
+    *("unnecessary", "inadvisable", "overkill", "another"),
+)
+_TRAILING = re.compile(
+    r"^[\"'”’*_`]*\W{0,3}(?:(?:would|could|might)\b|(?:only |but only )?"
+    + _any(*("if", "unless", "once", "when", "provided", "next turn", "next time", "later"))
+    + r"\b)|\b(?:would|could|might|may|is|are|was|seems?|feels?|looks?)(?: \w+)? "
+    + _DOUBTS
+    + r"\b|\b(?:isn|wasn|wouldn|doesn|don|can|couldn)['’]t (?!refute|be (?:refuted|shown))|\b"
+    + _any(
+        "not (?:yet|now|worth|a good|ready|safe|justified|warranted)",
+        *("premature", "too (?:early|soon|risky)", "next (?:turn|time|round)", "can wait"),
+        *("on a later turn", "in the (?:next|future)", "later on", "rejected"),
+        *("with (?:a )?probability", r"\d+ ?% of", "of the time", "per ?cent of"),
+    )
+    + r"\b|[x×✗❌]\s*$"
+)
+"""What follows the mention takes it back or puts it off."""
+_CLOSED_PARENTHESIS = re.compile(r"\([^()\n]*\)")
+
+_COMMITMENT = re.compile(
+    r"(?:^|\b(?:i|i['’](?:ll|m)|we|let me|let us|let['’]s|time to|going to|ready to|decid\w+ to"
+    r"|ch(?:oo|o)s\w+ to|will|shall|must|should|hereby|now|my|so|therefore|thus|hence|final|answer"
+    r"|action|decision|move|conclusion|certain|is))(?:\W+\w+){0,3}\W*$"
+)
+_REVISION = re.compile(
+    r"\b(?:wait|actually|second thoughts?|correction|scratch that|hmm+|revis\w+|reconsider\w*"
+    r"|on reflection|sorry|oops|mistake|changed? my|better(?: idea)?|rather|instead|no,|forget that"
+    r"|however|final(?:ly)?|in the end|ultimately|so i|therefore|thus|hence|conclusion|decid\w+"
+    r"|go(?:ing)? with|doch|stattdessen|finalement|mejor)\b|等"
+)
+_SEQUENCE = re.compile(
+    r"^[^.!?\n]{0,40}\b(?:then|after(?: that|wards?)?|next|later|followed by|before|and)\b"
+)
+_ALTERNATIVE = re.compile(r"\W{0,4}(?:\b(?:or|vs|versus|oder|ou)\b(?! (?:else|i lose))|/)")
+_JOINED = re.compile(r"\b(?:or|because|since|not|never|nor)\b|n['’]t\b")
+_OR_AT_END = re.compile(r"\b(?:or|oder|ou)\W+(?:\w+\W+){0,3}$")
+_QUESTION_TO_READER = re.compile(
+    r"\b(?:you|shall i|should i|which)\b[^.!?\n]*\?\W*$"
+    r"|\b(?:can(?:not|['’]t)(?: \w+)? decide|up to you|your (?:call|choice)|undecided)\b"
+)
+
+
+def sentence_before(text: str, start: int) -> str:
+    """Return what precedes position `start` in its sentence and in `WINDOW`."""
+    before = text[max(0, start - WINDOW) : start]
+    begin = 0
+    for match in _SENTENCE_START.finditer(before):
+        begin = match.end()
+    return before[begin:]
+
+
+def sentence_after(text: str, end: int) -> tuple[str, str]:
+    """Return what follows position `end` in its sentence, and the mark that ends the sentence."""
+    after = text[end : end + WINDOW]
+    match = _SENTENCE_START.search(after)
+    return (after[: match.start()], match[0].strip()) if match else (after, "")
+
+
+def counts(text: str, start: int, end: int, heading: str = "") -> bool:
+    """Return whether the author asserts the action that casefolded `text[start:end]` names.
+
+    Args:
+        text: The whole reply, casefolded.
+        start: Position of the first character of the mention.
+        end: Position behind its last character.
+        heading: The line that introduces the mention, e.g. "next turn:".
+    """
+    before = _CLOSED_PARENTHESIS.sub("", f"{heading} {sentence_before(text, start)}")
+    after, mark = sentence_after(text, end)
+    if "?" in mark or "？" in mark or "|" in after[:3] or before.rstrip().endswith("|"):
+        return False
+    open_clause = _after_last(_CLAUSE, before)
+    return not (
+        _NEGATION.search(before)
+        or _CONDITION.search(_after_last(_CONCLUSION, before))
+        or _HEDGE.search(open_clause)
+        or _OTHERS.search(open_clause)
+        or _TRAILING.search(after)
+    )
+
+
+def is_committed(text: str, start: int) -> bool:
+    """Return whether the words before a mention announce it as the decision, "I now accuse …"."""
+    return bool(_COMMITMENT.search(sentence_before(text, start).lstrip(" *_`>#-\"'“")))
+
+
+def is_revised(between: str) -> bool:
+    """Return whether the text between two mentions takes back the first one."""
+    return bool(_REVISION.search(between))
+
+
+def is_sequel(between: str) -> bool:
+    """Return whether the second of two mentions is a later step of a plan, "…, then end turn"."""
+    return bool(_SEQUENCE.search(between))
+
+
+def is_alternative(text: str, start: int, end: int) -> bool:
+    """Return whether the mention `text[start:end]` is, or names, one of two: "… or …"."""
+    return bool(_ALTERNATIVE.match(text, end) or _JOINED.search(text, start, end))
+
+
+def is_joined_by_or(between: str) -> bool:
+    """Return whether "or" leads to the second of two mentions in one sentence."""
+    return bool(_OR_AT_END.search(between)) and not _SENTENCE_START.search(between)
+
+
+def asks_reader(text: str) -> bool:
+    """Return whether a reply ends with a question to its reader."""
+    return bool(_QUESTION_TO_READER.search(text[-WINDOW:]))
+
+
+def _after_last(pattern: re.Pattern[str], text: str) -> str:
+    ends = [match.end() for match in pattern.finditer(text)]
+    return text[ends[-1] :] if ends else text

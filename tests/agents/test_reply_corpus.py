@@ -1,0 +1,104 @@
+"""Replies as models write them, each with the action that its author means.
+
+`corpus.jsonl` was used to write the rules of the parser, `heldout.jsonl` only to check them: do not
+adapt rules to a reply of the second file. `"means": null` marks replies without one legal action.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.agents.reply.reader import read_reply
+from arena.core.action import CHANCE
+from arena.core.observation import Observation
+from arena.plugins.loader import make_game
+
+FOLDER = Path(__file__).parent / "replies"
+
+# Name -> game, options, and the first words of the legal actions that the decision offers.
+SITUATIONS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
+    "turn": ("cluedo", {"players": 3}, ("suggest", "accuse", "end")),
+    "after": ("cluedo", {"players": 3}, ("accuse", "end")),
+    "show": ("cluedo", {"players": 3}, ("show", "show", "show")),
+    "roll": (
+        *("cluedo", {"variant": "classic", "players": 4}),
+        ("roll", "passage", "suggest", "accuse"),
+    ),
+    "move": ("cluedo", {"variant": "classic", "players": 4}, ("move",)),
+    "kuhn": ("kuhn_poker", {}, ("pass", "bet")),
+    "tictactoe": ("tictactoe", {}, ("mark",)),
+    "goofspiel": ("goofspiel", {}, ("bid",)),
+}
+
+
+def decisions(name: str, options: dict[str, Any]) -> Iterator[Observation]:
+    """Yield the decisions of random games without accusations."""
+    for seed in range(200):
+        rng = random.Random(seed)
+        state = make_game(name, **options).initial_state()
+        while not state.is_terminal and state.turn < 40:
+            player = state.to_act[0]
+            if player == CHANCE:
+                state.apply(CHANCE, state.sample_chance(rng))
+                continue
+            legal = state.legal_actions(player)
+            if len(legal) > 1:
+                yield state.observe(player)
+            state.apply(player, rng.choice([a for a in legal if not str(a).startswith("accuse")]))
+
+
+@cache
+def situation(name: str) -> Observation:
+    """Return the first decision that offers the actions of a situation."""
+    game, options, heads = SITUATIONS[name]
+    for observation in decisions(game, options):
+        offered = [str(action).split()[0] for action in observation.legal_actions]
+        if tuple(offered) == heads or tuple(dict.fromkeys(offered)) == heads:
+            return observation
+    raise LookupError(name)
+
+
+def replies(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()]
+
+
+def judge(row: dict[str, Any]) -> str:
+    """Return "right", "asked again", "wrong" or "wrong and irrevocable"."""
+    observation = situation(row["situation"])
+    how = {key: row[key] for key in ("finish_reason", "refusal") if key in row}
+    action = read_reply(row["reply"], observation, **how).action
+    if row["means"] == (None if action is None else str(action)):
+        return "right"
+    if action is None:
+        return "asked again"
+    return "wrong and irrevocable" if observation.game.is_irrevocable(action) else "wrong"
+
+
+@pytest.mark.parametrize("name", ["corpus", "heldout"])
+def test_replies_mean_what_their_authors_marked(name: str) -> None:
+    rows = replies(name)
+    assert len(rows) >= 150
+    verdicts = {row["id"]: judge(row) for row in rows}
+    counts = Counter(verdicts.values())
+    print(f"{name}: {len(rows)} replies, {counts['right'] / len(rows):.1%} as meant, {counts}")
+    assert not [name for name, verdict in verdicts.items() if verdict == "wrong and irrevocable"]
+    assert not [name for name, verdict in verdicts.items() if verdict == "wrong"]
+    assert counts["right"] >= 0.97 * len(rows)
+
+
+def test_the_corpus_offers_enough_chances_to_err() -> None:
+    rows = replies("corpus")
+    mentioned = [
+        row for row in rows if "accus" in row["reply"] and "accuse" not in (row["means"] or "")
+    ]
+    assert len(rows) >= 200
+    assert len(mentioned) >= 80
+    assert sum(row["means"] is None for row in rows) >= 50

@@ -102,7 +102,7 @@ def test_python_integers_take_over_where_64_bits_do_not_suffice(
     monkeypatch.setattr(DealCount, "_bound", lambda self: 2**80)
     wide = CluedoKnowledge(knowledge.game, knowledge.player)
     wide.constraints = knowledge.constraints.copy()
-    assert wide.count.covers.dtype == object
+    assert wide.count.cover(1).dtype == object
     assert [QuestionValues(wide).bits(triple) for triple in triples] == pytest.approx(
         fast, abs=1e-12
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_deal import ENVELOPE, HANDS
+from plain_count import plain_marginals
 
 from arena.core.action import CHANCE, Action
 from arena.core.event import Event
@@ -289,3 +291,67 @@ def test_python_integers_take_over_where_64_bits_do_not_suffice(
 def test_contradiction_has_no_deals() -> None:
     holders = [Holder(1, 0b111), Holder(1, 0b111, must=0b001), Holder(3, 0b111, must=0b001)]
     assert DealCount(Constraints(3, (0b001, 0b010, 0b100), holders)).total == 0.0
+
+
+@pytest.mark.parametrize("bound", [2**20, 2**40, 2**80])
+def test_event_by_event_equals_the_plain_count(bound: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 32 bits, 64 bits and Python's integers, with results asked for at random times."""
+    own, compared = DealCount._bound, 0
+    monkeypatch.setattr(DealCount, "_bound", lambda self: max(bound, own(self)))
+    for seed in range(40):
+        rng = random.Random(seed)
+        state = random_game(Cluedo(players=rng.randint(3, 6)), rng, moves=rng.randrange(14, 70))
+        player = rng.randrange(state.game.num_players)
+        knowledge = CluedoKnowledge(state.game, player, rng.choice(["uniform", "logic"]))
+        for event in state.log.witnessed[player]:
+            knowledge.update(event)
+            if rng.random() < 0.2 and isinstance(event, Refuted | Unable):
+                knowledge.entropy()
+        fresh = CluedoKnowledge.after(
+            state.game, player, state.log.witnessed[player], knowledge.refuter
+        )
+        count = DealCount(fresh.constraints)
+        if math.prod(size + 1 for size in count.sizes) <= 2**12:
+            plain = plain_marginals(fresh.constraints)
+            np.testing.assert_allclose(knowledge.marginals(), plain, rtol=1e-13)
+            assert knowledge.count.total == count.total
+            column = dict(zip(state.game.deck.cards, plain[:, -1], strict=True))
+            assert knowledge.envelope_cards() == {card for card, p in column.items() if p}
+            compared += 1
+    assert compared >= 15
+
+
+def test_knowledge_stays_small() -> None:
+    """A game of six detectives may take 0.3 MB."""
+    largest = 0
+    for seed in range(8):
+        state = random_game(Cluedo(players=6), random.Random(seed), moves=40, accuse=0.0)
+        knowledge = CluedoKnowledge(state.game, 0)
+        for event in state.log.witnessed[0]:
+            knowledge.update(event)
+            if isinstance(event, Refuted | Unable):
+                knowledge.envelope_cards()
+                knowledge.marginals()
+                largest = max(largest, len(pickle.dumps(knowledge.count)))
+    assert 5_000 < largest < 50_000
+
+
+def test_an_event_that_says_nothing_new_costs_no_count() -> None:
+    state = Cluedo(players=3).initial_state()
+    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
+    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
+    own = [next(card for card in cards if card in HANDS[0]) for cards in state.game.deck.categories]
+    shown = next(card for card in HANDS[1] if card in state.game.deck.rooms)
+    knowledge.update(Suggested(2, own[0], own[1], shown))
+    knowledge.update(Refuted(1, 2))  # With the only card that seat 0 does not hold itself.
+    count = knowledge.count
+    assert knowledge.holder(shown) == 1
+    for asked in (Triple(own[0], own[1], shown), Triple(own[0], "Revolver", shown)):
+        knowledge.update(Suggested(0, *asked))
+        knowledge.update(Refuted(1, 0))
+    knowledge.update(Suggested(1, own[0], own[1], shown))
+    knowledge.update(Unable((2,)))
+    assert knowledge.count is count
+    knowledge.update(Suggested(1, own[0], "Revolver", shown))
+    knowledge.update(Unable((2,)))
+    assert knowledge.count is not count

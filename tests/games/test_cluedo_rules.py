@@ -17,6 +17,7 @@ from arena.episodes.runner import act_out
 from arena.plugins.loader import make_game
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board
+from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
@@ -144,6 +145,16 @@ def test_when_all_accuse_falsely_nobody_wins() -> None:
     assert "every player" in state.reason()
 
 
+def test_the_last_player_in_the_game_plays_on_alone() -> None:
+    state = dealt()
+    act(state, *[Accuse("Mrs White", "Rope", "Study")] * 2)
+    assert state.to_act == (2,) and not state.is_terminal
+    act(state, Suggest("Mrs White", "Rope", "Hall"), EndTurn())
+    assert state.to_act == (2,) and state.turn == 4, "its turn follows its own turn"
+    act(state, Accuse(*ENVELOPE))
+    assert state.returns() == (0.0, 0.0, 1.0)
+
+
 def test_one_suggestion_and_one_accusation_a_turn() -> None:
     state = dealt()
     act(state, Suggest("Mrs White", "Rope", "Hall"))
@@ -230,6 +241,35 @@ def test_a_false_accuser_does_not_block_a_door() -> None:
     assert board.can_leave("Study", state.squares)
 
 
+DUPLICATE = ("Miss Scarlett", *HANDS[0][1:5], "Hall")
+"""Cards as many as in the first hand, of which one lies in the envelope."""
+SAME_CATEGORY = Triple("Mrs White", "Mrs Peacock", "Hall")
+PEACOCK_FOR_ROPE = (
+    HANDS[0],
+    tuple("Rope" if c == "Mrs Peacock" else c for c in HANDS[1]),
+    HANDS[2],
+)
+
+
+@pytest.mark.parametrize(
+    "deal",
+    [
+        DealCards(ENVELOPE, (DUPLICATE, *HANDS[1:])),
+        DealCards(ENVELOPE, (HANDS[0], HANDS[0], HANDS[2])),
+        DealCards(SAME_CATEGORY, PEACOCK_FOR_ROPE),
+        DealCards(Triple(ENVELOPE.weapon, ENVELOPE.suspect, ENVELOPE.room), HANDS),
+        DealCards(ENVELOPE, (HANDS[0][:5], (*HANDS[1], HANDS[0][5]), HANDS[2])),
+    ],
+    ids=["card of the envelope", "hand twice", "two suspects", "wrong order", "uneven hands"],
+)
+def test_a_deal_that_the_rules_cannot_give_is_refused(deal: DealCards) -> None:
+    state = Cluedo(players=3).initial_state()
+    with pytest.raises(IllegalAction):
+        state.apply(CHANCE, deal)
+    with pytest.raises(InvalidAction, match="does not deal each card"):
+        state.parse(str(deal))
+
+
 @pytest.mark.parametrize("draw", [Throw(9, 9), EndTurn(), DealCards(ENVELOPE, HANDS[:2]), Roll()])
 def test_chance_cannot_bring_about_anything(draw: Action) -> None:
     with pytest.raises(IllegalAction):
@@ -243,6 +283,26 @@ def test_a_player_shut_in_may_pass_the_turn() -> None:
     state._place_pawn("Professor Plum", board.square(*outside), "walks")
     legal = state.legal_actions(0)
     assert Roll() not in legal and EndTurn() in legal and Passage() in legal
+
+
+@pytest.mark.parametrize("beside_a_door", [True, False])
+def test_a_pawn_hemmed_in_beside_a_door_may_still_enter(beside_a_door: bool) -> None:
+    state = board_state()
+    # The square outside the Billiard Room, or the one left of the door of the Study.
+    row, column = (11, 1) if beside_a_door else (4, 1)
+    pawn = board.square(row, column)
+    state._place_pawn("Miss Scarlett", pawn, "walks")
+    around = board.neighbours(1 << pawn) & board.WALKABLE
+    squares = [number for number in range(board.ROWS * board.COLUMNS) if around >> number & 1]
+    others = state.game.deck.suspects[1:]
+    assert 1 <= len(squares) <= len(others)
+    for suspect, square in zip(others, squares, strict=False):
+        state._place_pawn(suspect, square, "walks")
+    assert (Roll() in state.legal_actions(0)) == beside_a_door
+    assert (EndTurn() in state.legal_actions(0)) != beside_a_door
+    if beside_a_door:
+        events = act(state, Roll(), Throw(1, 1), Move("Billiard Room"))
+        assert PawnMoved("Miss Scarlett", "Billiard Room", "walks") in events
 
 
 def test_the_room_one_is_in_is_no_destination() -> None:

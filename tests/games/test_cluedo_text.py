@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from typing import get_args
 
 import pytest
 from known_deal import ENVELOPE, HANDS
 
 from arena.core.action import CHANCE
+from arena.core.observation import TextLevel
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import events
-from games.cluedo.rules.events import DealCards, EndTurn, Show, Suggest
+from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Show, Suggest
 from games.cluedo.rules.state import CluedoState
 
 
@@ -65,6 +67,56 @@ def test_the_incremental_form_is_what_is_new() -> None:
     assert new.startswith("Player 1 suggests Mrs White, Rope, Hall.")
     assert "What follows now:" in observation.text("deductions", since=read)
     assert "You are" not in new
+
+
+def accused() -> CluedoState:
+    """Player 1 has made a false accusation, and all others have passed."""
+    state = played()
+    state.apply(1, Accuse("Mrs White", "Rope", "Study"))
+    state.apply(2, EndTurn())
+    return state
+
+
+@pytest.mark.parametrize("level", get_args(TextLevel))
+def test_a_summary_keeps_what_no_notebook_contains(level: TextLevel) -> None:
+    """Accusations and the envelope after one; suggestions are left out."""
+    state = accused()
+    summary = state.observe(0).text(level, forget=state.observe(0).num_events)
+    assert "Player 1 accuses Mrs White, Rope, Study, and is wrong" in summary
+    assert "Player 0 holds Miss Scarlett" in summary and "Cards dealt: Player 0 6" in summary
+    assert "Player 0 suggests" not in summary and "looks into" not in summary
+    seen = state.observe(1)
+    own = seen.text(level, forget=seen.num_events)
+    assert "Player 1 looks into the envelope: Mrs White, Rope, Hall." in own
+
+
+def test_a_summary_without_events_has_the_notebook_instead() -> None:
+    """Also at level `events`: what was forgotten must be known from somewhere."""
+    observation = accused().observe(0)
+    summary = observation.text("events", forget=observation.num_events)
+    assert "- own cards: Miss Scarlett" in summary
+    assert "- shown to you by Player 1: Revolver" in summary
+    deductions = observation.text("deductions", forget=observation.num_events)
+    assert "What follows:" in deductions and "- own cards" not in deductions
+
+
+def test_open_cards_are_placed() -> None:
+    state = Cluedo(players=4, leftover_cards="open").initial_state()
+    state.apply(CHANCE, state.sample_chance(random.Random(1)))
+    dealt = state.log.events[0]
+    assert isinstance(dealt, events.Dealt) and len(dealt.open_cards) == 2
+    text = state.observe(0).text("deductions")
+    (line,) = (line for line in text.splitlines() if line.startswith("- cards not placed yet: "))
+    unplaced = set(line.partition(": ")[2].split(", "))
+    hand = state.observe(0).notes.hand  # type: ignore[attr-defined]
+    assert unplaced == set(state.game.deck.cards) - set(dealt.open_cards) - set(hand)
+
+
+@pytest.mark.parametrize("may_suggest", [True, False])
+def test_the_rule_of_the_summons_is_given_where_it_holds(may_suggest: bool) -> None:
+    rules = Cluedo(variant="classic", summoned_may_suggest=may_suggest).rules()
+    assert ("may suggest without moving" in rules) == may_suggest
+    assert "are brought there" in rules
 
 
 def test_parts_of_a_chat_add_up_to_the_whole() -> None:

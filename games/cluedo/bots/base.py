@@ -138,10 +138,11 @@ class EliminationBot(CluedoBot):
 
     def suggest(self, suggestions: Sequence[Suggest]) -> Action:
         """Suggest a candidate of each category, or an own card if the category is solved."""
-        targets = [self._targets(cards) for cards in self.game.deck.categories]
+        suspects, weapons, rooms = map(self._targets, self.game.deck.categories)
 
         def num_targets(suggestion: Suggest) -> int:
-            return sum(c in cards for c, cards in zip(suggestion.triple, targets, strict=True))
+            suspect, weapon, room = suggestion.triple
+            return (suspect in suspects) + (weapon in weapons) + (room in rooms)
 
         return max(self._shuffled(suggestions), key=num_targets)
 

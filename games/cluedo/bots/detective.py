@@ -20,6 +20,6 @@ class Detective(EliminationBot):
         self.knowledge.update(event)
 
     def candidates(self, cards: Sequence[str]) -> list[str]:
-        # The column of the envelope: a card is a candidate if some consistent deal has it there.
-        possible = self.knowledge.possible()[:, self.knowledge.envelope]
-        return [card for card in cards if possible[self.game.deck.index[card]]]
+        # A card is a candidate if some consistent deal has it in the envelope.
+        possible = self.knowledge.envelope_cards()
+        return [card for card in cards if card in possible]

@@ -20,11 +20,13 @@ in which h holds exactly T is
 
 Both sums run over all S at once, one card at a time: the time depends on the number of unknown
 cards (18 at most) and not on the number of deals. A class of n alike cards is one axis of length
-n + 1 with binomial coefficients in place of ones.
+n + 1 with binomial coefficients in place of ones. P_h(S) depends only on the cards of S that h may
+hold, so its array has only their axes; and the axes of the cards that h cannot hold are summed
+first in the second formula, which makes the array small (see `subset_sums`).
 
 Weights are scaled to integers and added modulo 2**64, so that the differences are exact: an
 impossible case has weight exactly 0. If a total might not fit into 64 bits, Python's integers are
-used instead, which is slower.
+used instead, which is slower. A probability is the quotient of two integers.
 """
 
 from __future__ import annotations
@@ -32,29 +34,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from functools import reduce
+from itertools import accumulate, product
 from math import factorial, prod
 
 import numpy as np
 
+from games.cluedo.inference.card_classes import CardClasses
 from games.cluedo.inference.constraints import (
     Constraints,
     Contradiction,
-    Holder,
     card_numbers,
     propagate,
 )
-from games.cluedo.inference.hand_tables import (
-    WAYS,
-    Array,
-    Floats,
-    HandTable,
-    Ints,
-    all_hands,
-    binomials,
-    integer_dtype,
-    showing_scale,
-)
+from games.cluedo.inference.hand_covers import HandCovers
+from games.cluedo.inference.hand_tables import Array, Floats, Ints, integer_dtype, showing_scale
+from games.cluedo.inference.subset_sums import ClassAxis, sum_class, superset_sums
 
 
 class DealCount:
@@ -63,12 +58,13 @@ class DealCount:
     Attributes:
         constraints: A propagated copy of the constraints.
         total: The weighted number of deals, exact; 0 if no deal is possible.
-        classes: The classes of unknown cards, as sets of cards, the largest first.
+        classes: The classes of unknown cards, as sets of cards, by category.
         sizes: The number of cards in each class.
-        covers: Shape (multisets, holders), P_h(S); multisets of the classes in row-major order.
+        axes: Per category, the numbers of its classes.
         scaled_total: `total` as an integer, before division by the scale.
 
     Example:
+        >>> from games.cluedo.inference.constraints import Constraints, Holder
         >>> seats = [Holder(size=2, may=0b11111), Holder(size=0, may=0)]
         >>> envelope = Holder(size=3, may=0b11111)
         >>> deck = Constraints(5, (0b00011, 0b01100, 0b10000), [*seats, envelope])
@@ -80,134 +76,56 @@ class DealCount:
         """Count the deals; `constraints` are not changed."""
         self.constraints = constraints = constraints.copy()
         self.total = Fraction(0)
-        # Weight of the showings that do not depend on any unknown card.
-        self._constant_weight = Fraction(1)
         try:
             propagate(constraints)
         except Contradiction:
             return
-        self._classify()
-        self._hands = [self._seat_hands(holder) for holder in constraints.holders[:-1]]
-        self._hands.append(self._envelope_hands())
-        # A holder without any possible hand means that no deal is possible: total stays 0.
-        if all(len(hands.weights) for hands in self._hands):
-            self._solve()
-
-    def _classify(self) -> None:
-        """Group the unknown cards by the constraints that mention them."""
-        constraints = self.constraints
-        placed = 0
-        for holder in constraints.holders:
-            placed |= holder.must
-        unknown = constraints.cards & ~placed
-        sets = list(constraints.categories)
-        for holder in constraints.holders:
-            sets += (holder.may, *holder.clauses)
-            for shown in holder.showings:
-                # No unknown card matters: the factor 1/k is the same for all deals.
-                if not shown & holder.may & unknown:
-                    self._constant_weight /= (shown & holder.must).bit_count()
-            holder.showings = tuple(s for s in holder.showings if s & holder.may & unknown)
-            sets += holder.showings
-        # Each card of an excluded triple gets a class of its own.
-        for triple in constraints.excluded:
-            sets += (1 << card for card in card_numbers(triple))
-        # Two cards are alike if exactly the same sets contain them.
-        groups: dict[tuple[int, ...], int] = {}
-        for card in card_numbers(unknown):
-            bit = 1 << card
-            signature = tuple([place for place, cards in enumerate(sets) if cards & bit])
-            groups[signature] = groups.get(signature, 0) | bit
-        # Large classes first: their axes are then the outer ones, which are fast to combine.
-        self.classes = sorted(groups.values(), key=lambda cards: (-cards.bit_count(), cards))
-        self.sizes = tuple(cards.bit_count() for cards in self.classes)
-        # A multiset has 0 … size cards of each class; it is one index in a row-major array.
-        lengths = [size + 1 for size in self.sizes]
-        self._num_multisets = prod(lengths)
-        self._strides = [prod(lengths[place + 1 :]) for place in range(len(lengths))]
-
-    def _class_numbers(self, cards: int) -> list[int]:
-        """Return the numbers of the classes that have a card in the set."""
-        return [place for place, members in enumerate(self.classes) if members & cards]
-
-    def _seat_hands(self, holder: Holder) -> HandTable:
-        """Return the unknown parts of the hands that a seat may have, with their weights."""
-        places = self._class_numbers(holder.may)
-        sizes = tuple(self.sizes[place] for place in places)
-        # (hands, places): only the places that certain cards leave open are counted.
-        counts = all_hands(sizes, holder.size - holder.must.bit_count())
-        column = {place: number for number, place in enumerate(places)}
-
-        def held(cards: int) -> Ints:
-            """Count the unknown cards of the set in each hand, shape (hands,)."""
-            # A class lies inside or outside every set of a constraint, never partly inside.
-            columns = [column[place] for place in self._class_numbers(cards & holder.may)]
-            total: Ints = counts[:, columns].sum(axis=1)
-            return total
-
-        # f(T) = product of [clause is satisfied] * product of scale / |S ∩ H|.
-        scales = [showing_scale(holder, shown) for shown in holder.showings]
-        weights = np.ones(len(counts), dtype=integer_dtype(prod(scales)))
-        for clause in holder.clauses:
-            weights *= held(clause) > 0
-        for shown, scale in zip(holder.showings, scales, strict=True):
-            could_show = held(shown) + (shown & holder.must).bit_count()
-            # A hand without any of the cards breaks the clause of the showing: weight 0 already.
-            weights *= scale // np.maximum(could_show, 1)
-        return self._hand_table(places, counts, weights)
-
-    def _envelope_hands(self) -> HandTable:
-        """Return the possible contents of the envelope: one card per category that is open."""
-        envelope = self.constraints.holders[-1]
-        certain, open_places = envelope.must, []
-        for category in self.constraints.categories:
-            if not certain & category:
-                open_places.append(self._class_numbers(envelope.may & category))
-        excluded = self.constraints.excluded
-        # Cards of excluded triples are classes of their own, so the comparison of sets is exact.
-        rows = [
-            chosen
-            for chosen in product(*open_places)
-            if sum(self.classes[place] for place in chosen) | certain not in excluded
-        ]
-        places = list(range(len(self.classes)))
-        counts = np.zeros((len(rows), len(places)), dtype=np.int64)
-        for number, chosen in enumerate(rows):
-            counts[number, list(chosen)] = 1
-        return self._hand_table(places, counts, np.ones(len(rows), dtype=np.int64))
-
-    def _hand_table(self, places: list[int], counts: Ints, weights: Ints) -> HandTable:
-        """Drop the hands of weight 0 and compute the index of each of the others."""
-        possible = weights > 0
-        if not possible.all():
-            counts, weights = counts[possible], weights[possible]
-        # Row-major index of a multiset: sum over classes of count * stride.
-        codes = counts @ np.array([self._strides[place] for place in places], dtype=np.int64)
-        return HandTable(places, counts, weights, codes)
+        self._classes = classes = CardClasses(constraints)
+        self.classes, self.sizes, self.axes = classes.classes, classes.sizes, classes.axes
+        holders = constraints.holders
+        self._scale = prod(showing_scale(h, shown) for h in holders for shown in h.showings)
+        self._hands = HandCovers(classes, integer_dtype(self._bound()))
+        self._solve()
 
     def _solve(self) -> None:
-        """Compute P_h(S) of all holders, and the total from the envelope's point of view."""
-        # Shape (multisets, holders): f_h at the multiset of each hand, else 0.
-        shape = (self._num_multisets, len(self._hands))
-        weights = np.zeros(shape, dtype=integer_dtype(self._bound()))
-        for number, hands in enumerate(self._hands):
-            weights[hands.codes, number] = hands.weights
-        self.covers = self._transform(weights, zeta=True)
-        # Only the envelope's column is computed here; `marginals` adds the seats when needed.
-        seats = self.covers[:, :-1]
-        self._others = self._others_of(seats.prod(axis=1, keepdims=True), self._hands[-1:])
+        """Compute the weight of each possible content of the envelope, and the total."""
+        sums = reduce(np.multiply, self._hands.covers().values(), self._ones())
+        envelope = self.constraints.holders[-1]
+        self._groups, rows = list[list[int]](), 1
+        for category, axes in zip(self.constraints.categories, self.axes, strict=True):
+            sums = sums.reshape(rows, 1, -1)
+            for number in axes:
+                cards = self.classes[number]
+                possible = bool(cards & envelope.may)
+                sums = sum_class(sums, ClassAxis(self.sizes[number], cards, possible))
+            # Choice 0 is no unknown card, the others are a card of each possible class.
+            if certain := envelope.must & category:
+                group, sums = [certain], sums[:, :1]
+            else:
+                group = [self.classes[n] for n in axes if self.classes[n] & envelope.may]
+                sums = sums[:, 1:]
+            self._groups.append(group)
+            rows *= len(group)
+        self._cells = sums.reshape([len(group) for group in self._groups])
+        for triple in self.constraints.excluded:
+            if not triple & ~envelope.may:
+                # Its cards are groups of their own.
+                cell = [[c & triple > 0 for c in group].index(True) for group in self._groups]
+                self._cells[tuple(cell)] = 0
+        numbers = [[cards.bit_count() for cards in group] for group in self._groups]
+        self._alike: Ints = reduce(np.multiply.outer, [np.array(group) for group in numbers])
         # total = sum over the envelope's contents T of (weight of all deals with T).
-        self.scaled_total = int((self._others[-1] * self._multiplicity(self._hands[-1])).sum())
-        self.total = Fraction(self.scaled_total, self._scale()) * self._constant_weight
+        self.scaled_total = int((self._cells * self._alike).sum())
+        self.total = Fraction(self.scaled_total, self._scale) * self._classes.constant_weight
 
-    def _others_of(self, products: Array, tables: list[HandTable]) -> list[Array]:
-        """Return, per holder and hand T, the weight of all hands of the other holders given T.
+    def _ones(self) -> Array:
+        """Return P_h(S) of a seat without unknown cards, which has one hand."""
+        return self._classes.expand(np.ones((), dtype=self._hands.dtype))
 
-        `products` has shape (multisets, holders): the product over g != h of P_g(S).
-        """
-        # Signed sum over S ⊇ T, read at the code of each hand.
-        others = self._transform(products, zeta=False)
-        return [others[hands.codes, column] for column, hands in enumerate(tables)]
+    def cover(self, seat: int) -> Array:
+        """Return P_h(S) of a seat, shape (size + 1 of each class)."""
+        cover = self._hands.covers().get(seat)
+        return (self._ones() if cover is None else cover).reshape(self._classes.shape())
 
     def _bound(self) -> int:
         """Return an upper bound of every total, scaled."""
@@ -217,83 +135,77 @@ class DealCount:
         for holder in self.constraints.holders:
             bound //= factorial(holder.size - holder.must.bit_count())
         # A factor of 6 is left for `AnswerDistribution`, which counts in sixths.
-        return bound * self._scale() * 6
-
-    def _scale(self) -> int:
-        """Return the factor that makes all weights together integers."""
-        holders = self.constraints.holders
-        return prod(showing_scale(holder, shown) for holder in holders for shown in holder.showings)
-
-    def _transform(self, values: Array, zeta: bool) -> Array:
-        """Sum over subsets (`zeta`), or over supersets with signs; may change `values`.
-
-        Shape (multisets, holders) in and out. One class, and so one axis, at a time.
-        """
-        columns = values.shape[1]
-        for size, stride in zip(self.sizes, self._strides, strict=True):
-            # (outer classes, this class, inner classes and holders).
-            view = values.reshape(-1, size + 1, stride * columns)
-            if size > 1:
-                values = np.matmul(binomials(size, zeta).astype(values.dtype), view)
-            # A single card has the 2 by 2 matrices [[1, 0], [1, 1]] and [[-1, 1], [0, 1]].
-            elif zeta:
-                view[:, 1] += view[:, 0]
-            else:
-                np.subtract(view[:, 1], view[:, 0], out=view[:, 0])
-        return values.reshape(-1, columns)
-
-    def _multiplicity(self, hands: HandTable) -> Ints:
-        """Return the number of hands of single cards that each row of counts represents."""
-        # Product over classes of C(class size, count); classes of one card contribute 1.
-        ways = np.ones(len(hands.counts), dtype=np.int64)
-        for column, place in enumerate(hands.places):
-            if self.sizes[place] > 1:
-                ways *= WAYS[self.sizes[place], hands.counts[:, column]]
-        return ways
-
-    def _probabilities(self, number: int) -> Floats:
-        """Return the probability of each row of hands of one holder; -1 is the envelope."""
-        hands = self._hands[number]
-        # P(row) = f_h(T) * others(T) * multiplicity / total; the scale cancels.
-        deals = hands.weights * self._others[number] * self._multiplicity(hands)
-        probabilities: Floats = (deals / self.scaled_total).astype(np.float64)
-        return probabilities
+        return bound * self._scale * 6
 
     def envelopes(self) -> Iterator[EnvelopeGroup]:
         """Yield the possible contents of the envelope, grouped by equal probability."""
-        certain = [1 << card for card in card_numbers(self.constraints.holders[-1].must)]
-        for row, probability in zip(self._hands[-1].counts, self._probabilities(-1), strict=True):
-            if probability:
-                chosen = [self.classes[place] for place in np.flatnonzero(row)]
-                # Sorting by bits puts suspects before weapons before rooms, as in the deck.
-                yield EnvelopeGroup(tuple(sorted(chosen + certain)), float(probability))
+        deals = (self._cells * self._alike).ravel().tolist()
+        groups = zip(product(*self._groups), deals, strict=True)
+        # Large classes first, then in deck order.
+        for classes, weight in sorted(groups, key=lambda g: [(-c.bit_count(), c) for c in g[0]]):
+            if weight:
+                yield EnvelopeGroup(classes, weight / self.scaled_total)
 
     def entropy(self) -> float:
         """Return the entropy of the envelope in bits."""
         # A group of n equally likely contents with total probability p adds p * log2(n / p).
-        probability = self._probabilities(-1)
-        possible = probability > 0
-        alike = self._multiplicity(self._hands[-1])[possible]
-        probability = probability[possible]
+        alike, cells = self._alike.ravel(), self._cells.ravel()
+        possible = cells > 0
+        alike = alike[possible]
+        probability = (cells[possible] * alike / self.scaled_total).astype(np.float64)
         return float(np.sum(probability * np.log2(alike / probability))) + 0.0  # Not -0.0.
+
+    def envelope_cards(self) -> int:
+        """Return the set of the cards that the envelope may hold."""
+        held = 0
+        for axis, group in enumerate(self._groups):
+            for number, cards in enumerate(group):
+                held |= cards if (self._cells.take(number, axis) > 0).any() else 0
+        self._hands.release()
+        return held
 
     def marginals(self) -> Floats:
         """Return P(holder has card), shape (cards of the deck, holders)."""
-        constraints = self.constraints
-        if len(self._others) == 1:  # So far only the envelope's column was needed.
-            # The envelope's column was computed before.
-            products = _products_of_others(self.covers)[:, :-1]
-            self._others = self._others_of(products.copy(), self._hands[:-1]) + self._others
-        table = np.zeros((constraints.deck_size, len(constraints.holders)))
-        for number, holder in enumerate(constraints.holders):
-            table[list(card_numbers(holder.must)), number] = 1.0
-            hands = self._hands[number]
-            # E[cards of the class in the hand]; alike cards share it evenly.
-            expected = self._probabilities(number) @ hands.counts
-            for column, place in enumerate(hands.places):
-                cards = list(card_numbers(self.classes[place]))
-                table[cards, number] = expected[column] / len(cards)
-        return table
+        holders = self.constraints.holders
+        table = [[0.0] * len(holders) for _ in range(self.constraints.deck_size)]
+        for number, holder in enumerate(holders):
+            for card in card_numbers(holder.must):
+                table[card][number] = 1.0
+        for number, cards, deals in (*self._seat_deals(), *self._envelope_deals()):
+            # `deals` is summed over the cards of the class; alike cards share it evenly.
+            probability = deals / (self.scaled_total * cards.bit_count())
+            for card in card_numbers(cards):
+                table[card][number] = probability
+        self._hands.release()
+        return np.array(table)
+
+    def _envelope_deals(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the envelope, a class and the weight of the deals that put a card of it there."""
+        deals = self._cells * self._alike
+        for axis, group in enumerate(self._groups):
+            sums = deals.sum(axis=tuple({0, 1, 2} - {axis})).tolist()
+            for cards, weight in zip(group, sums, strict=True):
+                yield len(self.constraints.holders) - 1, cards, weight
+
+    def _seat_deals(self) -> Iterator[tuple[int, int, int]]:
+        """Yield seat, class and the weight of the deals, times the cards of the class it has."""
+        covers = self._hands.covers()
+        factors = [*covers.values(), self._hands.envelope()]
+        # Products of the factors before and after each seat. No division: a factor may be 0.
+        after = list(accumulate(reversed(factors[1:]), np.multiply))
+        before = self._ones()
+        for seat, cover in covers.items():
+            others = after.pop()
+            # The last product is the envelope's factor itself, which is not needed again.
+            others *= before
+            before *= cover
+            table = self._hands.table(seat)
+            sums = superset_sums(others, self.sizes, sorted(table.places))
+            # P(T) = f_h(T) * others(T) * (hands of single cards) / total; the scale cancels.
+            deals = table.weights * sums[table.codes] * table.ways
+            weights = (deals @ table.counts).tolist()
+            for number, weight in zip(table.places, weights, strict=True):
+                yield seat, self.classes[number], weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,17 +216,3 @@ class EnvelopeGroup:
     """One set of cards per category."""
     probability: float
     """The probability of the whole group."""
-
-
-def _products_of_others(values: Array) -> Array:
-    """Return in column h the product of all columns but h; shape (multisets, holders)."""
-    # Product of the columns before h, times the product of those after h. No division, because
-    # a factor may be 0.
-    result = np.ones_like(values)
-    np.cumprod(values[:, :-1], axis=1, out=result[:, 1:])
-    running = values[:, -1].copy()
-    for column in reversed(range(values.shape[1] - 1)):
-        # `running` is the product of the columns after this one.
-        result[:, column] *= running
-        running *= values[:, column]
-    return result

@@ -16,8 +16,9 @@ from math import prod
 
 import numpy as np
 
-from games.cluedo.inference.hand_tables import Array, Floats, binomials
-from games.cluedo.inference.position_weights import ClassAxis, SuggestionWeights
+from games.cluedo.inference.hand_tables import Array, Floats
+from games.cluedo.inference.position_weights import SuggestionWeights
+from games.cluedo.inference.subset_sums import sum_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def sum_over_envelopes(
         sums = sums.reshape(len(weights) * prod(map(len, groups)), 1, -1)
         for axis in axes:
             if axis.size:
-                sums = _sum_class(sums, axis)
+                sums = sum_class(sums, axis)
         # Choice 0 is no card of this category, choice 1, 2, … a card of the possible classes.
         group = [axis.cards for axis in axes if axis.possible]
         if certain:
@@ -123,31 +124,3 @@ def _remove_excluded(excluded: frozenset[int], joint: Floats, groups: list[list[
         places = [[n for n, held in enumerate(group) if held & triple] for group in groups]
         if all(places):
             joint[:, places[0][0], places[1][0], places[2][0]] = 0.0
-
-
-def _sum_class(sums: Array, axis: ClassAxis) -> Array:
-    """Sum over the cards of one class, without and with one of them in the envelope.
-
-    Shape (answers, choices of this category so far, sets) in and out. Choice 0 is an envelope with
-    none of the cards so far. If the envelope may have a card of this class, that is a new last
-    choice.
-    """
-    answers, choices, _ = sums.shape
-    # The class is the outermost axis of the sets that remain.
-    view = sums.reshape(answers, choices, axis.size + 1, -1)
-    out = np.empty((answers, choices + axis.possible, view.shape[-1]), dtype=sums.dtype)
-    # Inclusion and exclusion over the s of n cards of the class that the set S has:
-    #   no card in the envelope:      sum over s of (-1)^(n-s) C(n, s) view[s],
-    #   one given card in it (s >= 1): sum over s of (-1)^(n-s) C(n-1, s-1) view[s].
-    if axis.size == 1:
-        np.subtract(view[:, :, 1], view[:, :, 0], out=out[:, :choices])
-        if axis.possible:
-            out[:, choices] = view[:, 0, 1]
-        return out
-    # Rows t = 0 and t = 1 of the matrix: none, or one given card, in the envelope.
-    signs = binomials(axis.size, zeta=False)[:2].astype(sums.dtype)
-    out[:, :choices] = np.matmul(signs[:1], view)[:, :, 0]
-    # Only from choice 0: the envelope has one card of a category.
-    if axis.possible:
-        out[:, choices] = np.matmul(signs[1:], view[:, 0])[:, 0]
-    return out

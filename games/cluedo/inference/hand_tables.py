@@ -19,47 +19,66 @@ from games.cluedo.inference.constraints import Holder
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Array = NDArray[Any]
-"""Array of int64 or, if these are too narrow, of Python's integers (dtype object)."""
+"""Array of int32 or int64 or, if these are too narrow, of Python's integers (dtype object)."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandTable:
-    """The possible hands of one holder, as counts per class of unknown cards."""
+    """The possible hands of one seat, as counts per class of unknown cards."""
 
-    places: list[int]
+    places: tuple[int, ...]
     """The number of the class of each column of `counts`."""
     counts: Ints
     """Shape (hands, places): cards of each class in each hand."""
+    ways: Ints
+    """Shape (hands,): the number of hands of single cards that each row represents."""
     weights: Ints
-    """Shape (hands,): the scaled weight of a hand, always positive."""
+    """Shape (hands,): the scaled weight of a hand; 0 if it breaks a clause."""
     codes: Ints
-    """Shape (hands,): the index of each hand in the flat array over all multisets."""
+    """Shape (hands,): the index of each hand in the flat array over the multisets of its classes,
+    in ascending order of their numbers."""
 
 
-@lru_cache(maxsize=1 << 12)
-def all_hands(sizes: tuple[int, ...], total: int) -> Ints:
-    """Return all ways to take `total` cards from classes of these sizes, as a read-only array.
+@lru_cache(maxsize=1 << 9)
+def all_hands(sizes: tuple[int, ...], total: int) -> tuple[Ints, Ints]:
+    """Return all ways to take `total` cards from classes of these sizes, as read-only arrays.
 
-    Shape (hands, classes); row r, column c is the number of cards of class c in hand r.
+    The first has shape (hands, classes); row r, column c is the number of cards of class c in
+    hand r. The second has shape (hands,): the product over classes of C(size, count).
     """
     rows = np.zeros((1, len(sizes)), dtype=np.int64)
     sums = np.zeros(1, dtype=np.int64)
+    ways = np.ones(1, dtype=np.int64)
     capacity = sum(sizes)  # Cards in the classes that are still to come.
     for place, size in enumerate(sizes):
         capacity -= size
         taken = np.arange(size + 1)
         # Each partial hand continues with 0, 1, …, size cards of this class.
+        number = len(rows)
         rows = np.repeat(rows, size + 1, axis=0)
-        sums = (sums[:, None] + taken[None, :]).ravel()
+        sums = (sums[:, None] + taken).ravel()
+        ways = (ways[:, None] * WAYS[size, taken]).ravel()
         # `repeat` and `tile` in step: `taken` varies fastest, as in `sums`.
-        rows[:, place] = np.tile(taken, len(rows) // (size + 1))
+        rows[:, place] = np.tile(taken, number)
         # Drop partial hands that are too large, or too small even with all cards to come.
         keep = (sums <= total) & (sums + capacity >= total)
-        rows, sums = rows[keep], sums[keep]
-    # After the last class `capacity` is 0, so this line matters only if there is no class.
-    hands: Ints = rows[sums == total]
-    hands.setflags(write=False)  # The cache returns the same array to every caller.
-    return hands
+        rows, sums, ways = rows[keep], sums[keep], ways[keep]
+    # After the last class `capacity` is 0, so these lines matter only if there is no class.
+    hands, ways = rows[sums == total], ways[sums == total]
+    # The cache returns the same arrays to every caller.
+    hands.setflags(write=False)
+    ways.setflags(write=False)
+    return hands, ways
+
+
+@lru_cache(maxsize=1 << 9)
+def card_totals(sizes: tuple[int, ...]) -> Ints:
+    """Return the number of cards of each multiset, flat and read-only."""
+    totals = np.zeros(1, dtype=np.int64)
+    for size in sizes:
+        totals = (totals[:, None] + np.arange(size + 1)).ravel()
+    totals.setflags(write=False)
+    return totals
 
 
 def showing_scale(holder: Holder, shown: int) -> int:
@@ -69,8 +88,10 @@ def showing_scale(holder: Holder, shown: int) -> int:
 
 
 def integer_dtype(greatest: int) -> Any:
-    """Return the dtype for integers up to `greatest`: 64 bits, or Python's own integers."""
-    # 2**62 leaves one bit beside the sign.
+    """Return the dtype for integers up to `greatest`: 32 or 64 bits, or Python's own integers."""
+    # One bit is left beside the sign.
+    if greatest < 2**30:
+        return np.int32
     return np.int64 if greatest < 2**62 else object
 
 

@@ -174,8 +174,9 @@ class CluedoKnowledge:
     def _clause(self, holder: int, cards: int) -> None:
         """Require at least one of the cards from a holder."""
         place = self.constraints.holders[holder]
-        # A clause with a certain card, or an equal one, adds nothing.
-        if not cards & place.must and cards not in place.clauses:
+        # A clause adds nothing if a card of it is certain, or if another clause is a part of it.
+        possible = cards & place.may
+        if not cards & place.must and all(clause & ~possible for clause in place.clauses):
             place.clauses += (cards,)
             self._clear_cache()
 
@@ -195,6 +196,11 @@ class CluedoKnowledge:
                     "no deal is consistent with these events; pass the events that one player "
                     "witnessed in one game, in order"
                 )
+            # Keep the conclusions: an event that they imply changes nothing and costs no count.
+            for holder, drawn in zip(
+                self.constraints.holders, self._count.constraints.holders, strict=True
+            ):
+                holder.may, holder.must, holder.clauses = drawn.may, drawn.must, drawn.clauses
         return self._count
 
     def world_count(self) -> int:
@@ -239,6 +245,11 @@ class CluedoKnowledge:
         """
         # Exact: integer arithmetic makes the weight of impossible cases exactly 0.
         return self.marginals() > 0.0
+
+    def envelope_cards(self) -> set[str]:
+        """Return the cards that the envelope may hold, which costs less than all of `possible`."""
+        held = self.count.envelope_cards()
+        return {card for card, bit in self._bit.items() if held & bit}
 
     def holder(self, card: str) -> int | None:
         """Return the only holder that can have `card`; None if it is not certain."""

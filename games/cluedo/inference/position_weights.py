@@ -14,9 +14,7 @@ The arrays for a question are therefore strided views of arrays that the positio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from math import prod
 
 import numpy as np
@@ -24,6 +22,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from games.cluedo.inference.hand_tables import Array
 from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.inference.subset_sums import ClassAxis
 from games.cluedo.rules.cards import Triple
 
 SIXTHS = 6
@@ -57,15 +56,9 @@ class PositionWeights:
         self.scale = SIXTHS * count.scaled_total
         self.entropy = count.entropy()
         self.refuters = tuple(knowledge.game.refuters(knowledge.player))
-        self.axes = [
-            [place for place, cards in enumerate(count.classes) if cards & category]
-            for category in self.constraints.categories
-        ]
-        # Unflatten the multisets, put the refuter first and order the classes by category.
-        covers = count.covers.reshape(*(size + 1 for size in count.sizes), -1)
-        covers = covers[..., self.refuters].transpose(-1, *chain(*self.axes))
+        self.axes = count.axes
         # Contiguous, because every question makes strided views of it.
-        self.covers = np.ascontiguousarray(covers)
+        self.covers = np.stack([count.cover(seat) for seat in self.refuters])
 
     @cached_property
     def kinds(self) -> dict[str, int]:
@@ -89,16 +82,6 @@ class PositionWeights:
         """Return the kinds of the three cards; questions of the same kind have the same value."""
         kinds = self.kinds
         return kinds[triple.suspect], kinds[triple.weapon], kinds[triple.room]
-
-
-@dataclass(frozen=True, slots=True)
-class ClassAxis:
-    """A class of unknown cards: an axis of length `size + 1` of arrays over sets of cards."""
-
-    size: int
-    cards: int
-    possible: bool
-    """Whether the envelope may hold one of the cards."""
 
 
 class SuggestionWeights:

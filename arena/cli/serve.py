@@ -27,6 +27,9 @@ def serve_command(
     max_body_bytes: Annotated[
         int, Flag(min=1, help="Largest body in bytes; a larger one gets status 413.")
     ] = 2_000_000,
+    max_connections: Annotated[
+        int, Flag(min=1, help="Above half of it, new connections replace stalled ones.")
+    ] = 4096,
     context: Annotated[
         int | None, Flag(min=1, help="Tokens of prompt and answer. Default: the model's.")
     ] = None,
@@ -56,6 +59,7 @@ def serve_command(
             lora_root=lora_root,
             max_queue=max_queue,
             max_body_bytes=max_body_bytes,
+            max_connections=max_connections,
             context=context,
             slots=slots,
             device=device,

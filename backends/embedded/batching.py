@@ -25,7 +25,14 @@ from backends.embedded.scheduler import (
     balance_load,
     schedule_step,
 )
-from backends.embedded.token_sampling import FloatArray, GeneratedToken, TopLogprob, sample_token
+from backends.embedded.token_sampling import (
+    FloatArray,
+    GeneratedToken,
+    TopLogprob,
+    adjust_logits,
+    sample_token,
+    without_end,
+)
 from backends.embedded.tokens import ChatTokenizer
 
 NewToken = tuple[SequenceState, GeneratedToken]
@@ -197,7 +204,14 @@ class Batcher:
         """Sample the next token of a sequence from its logits [vocabulary]."""
         params, constraint = sequence.params, sequence.constraint
         allowed = constraint.allowed() if constraint else None
-        draw = sample_token(logits, params, sequence.uniform(), allowed)
+        if len(sequence.output_ids) < params.min_tokens:
+            allowed = without_end(allowed, len(logits), self._tokenizer.end_ids)
+        adjusted = (
+            adjust_logits(logits, params, sequence.prompt.tokens, sequence.output_ids)
+            if params.changes_logits
+            else None
+        )
+        draw = sample_token(logits, params, sequence.uniform(), allowed, adjusted)
         sequence.output_ids.append(draw.id)
         if constraint is not None:
             constraint.advance(draw.id)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import JsonValue
 
 from arena.core.errors import UsageError
 from arena.plugins.extras import require
 from backends.embedded.token_sampling import SamplingParams, TokenIds
 
-MAX_CACHED_TRIES = 1024
+MAX_CACHED_BYTES = 64 * 2**20
+"""Of choices and their tokens, which clients send. About 50,000 lists of a game's actions."""
+JSON_FORMAT: dict[str, JsonValue] = {
+    "whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "
+}  # fmt: skip
+"""The format of `json.dumps`. Flexible white space would let an answer be blank for ever."""
 
 
 class TokenConstraint(Protocol):
@@ -25,40 +34,45 @@ class TokenConstraint(Protocol):
         """Continue after this token."""
 
 
-@dataclass(slots=True)
-class TrieNode:
-    """Node of a trie of token sequences."""
+@dataclass(frozen=True, slots=True)
+class SortedChoices:
+    """Token sequences in ascending order, one after the other in one array."""
 
-    children: dict[int, TrieNode] = field(default_factory=dict)
-    allowed: TokenIds | None = None  # The keys of `children`, ascending; computed at first use.
+    tokens: NDArray[np.int32]
+    starts: NDArray[np.int64]  # Where each sequence begins.
+
+    @classmethod
+    def of(cls, sequences: Iterable[Sequence[int]]) -> SortedChoices:
+        """Sort sequences, of which none may be the beginning of another one."""
+        ordered = sorted(set(map(tuple, sequences)))
+        starts = np.cumsum([0, *(len(sequence) for sequence in ordered[:-1])], dtype=np.int64)
+        tokens = np.fromiter(chain.from_iterable(ordered), dtype=np.int32)
+        return cls(tokens, starts)
+
+    @property
+    def bytes(self) -> int:
+        return self.tokens.nbytes + self.starts.nbytes
 
 
 class ChoiceConstraint:
     """Constraint to one of several texts.
 
-    Each text is tokenized in one way only, the tokenizer's own; the end token follows it.
+    Each text is tokenized in one way only, the tokenizer's own; the end token follows it. The
+    texts that begin with the tokens so far are neighbours, because all are sorted.
     """
 
-    def __init__(self, root: TrieNode) -> None:
-        self._node = root
+    def __init__(self, choices: SortedChoices) -> None:
+        self._tokens = choices.tokens
+        self._next = choices.starts  # The place of the next token of each text that is left.
 
     def allowed(self) -> TokenIds:
-        if self._node.allowed is None:
-            self._node.allowed = np.array(sorted(self._node.children), dtype=np.int64)
-        return self._node.allowed
+        return np.unique(self._tokens[self._next]).astype(np.int64)
 
     def advance(self, token: int) -> None:
-        self._node = self._node.children[token]
-
-
-def build_trie(sequences: Iterable[Sequence[int]]) -> TrieNode:
-    """Return the root of a trie of token sequences."""
-    root = TrieNode()
-    for sequence in sequences:
-        node = root
-        for token in sequence:
-            node = node.children.setdefault(token, TrieNode())
-    return root
+        # The column of next tokens ascends, so equal ones lie between two places.
+        column = self._tokens[self._next]
+        first, last = (int(column.searchsorted(token, side)) for side in ("left", "right"))
+        self._next = self._next[first:last] + 1
 
 
 class GrammarConstraint:
@@ -79,13 +93,14 @@ class GrammarConstraint:
 
 
 class ConstraintFactory:
-    """Creates constraints for one tokenizer and caches the tries of choices."""
+    """Creates constraints for one tokenizer and caches tokenized choices."""
 
     def __init__(self, tokenizer: Any, vocabulary: int, end_ids: Sequence[int]) -> None:
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         self._end_id = end_ids[0]
-        self._tries: dict[tuple[str, ...], TrieNode] = {}
+        self._choices: dict[tuple[str, ...], SortedChoices] = {}
+        self._cached_bytes = 0
         self._grammar_tokenizer: Any = None
 
     def create(self, params: SamplingParams) -> TokenConstraint | None:
@@ -94,28 +109,37 @@ class ConstraintFactory:
         Raises UsageError for an invalid grammar, MissingDependency without llguidance.
         """
         if params.guided_choice:  # Without a grammar engine.
-            return ChoiceConstraint(self._trie(params.guided_choice))
+            return ChoiceConstraint(self._sort_choices(params.guided_choice))
         if params.guided_regex:
             return self._grammar(lambda llg: llg.grammar_from_regex(params.guided_regex))
         if params.guided_json is not None:
-            return self._grammar(lambda llg: llg.grammar_from_json_schema(params.guided_json))
+            schema = params.guided_json
+            return self._grammar(
+                lambda llg: llg.grammar_from_json_schema(schema, overrides=JSON_FORMAT)
+            )
+        if params.guided_grammar:
+            return self._grammar(lambda llg: llg.grammar_from_lark(_lark(params.guided_grammar)))
         return None
 
-    def _trie(self, choices: tuple[str, ...]) -> TrieNode:
-        trie = self._tries.get(choices)
-        if trie is None:
-            encoded = self._tokenizer(list(choices), add_special_tokens=False)["input_ids"]
-            if not all(encoded):
-                raise UsageError("guided_choice: a choice is empty")
-            # The end token closes a choice, so that a choice may be a prefix of another one.
-            trie = build_trie([*ids, self._end_id] for ids in encoded)
-            if len(self._tries) >= MAX_CACHED_TRIES:
-                del self._tries[next(iter(self._tries))]  # The oldest one.
-            self._tries[choices] = trie
-        return trie
+    def _sort_choices(self, choices: tuple[str, ...]) -> SortedChoices:
+        """Return the tokens of choices, cached up to `MAX_CACHED_BYTES`; the oldest leave first."""
+        cached = self._choices.get(choices)
+        if cached is not None:
+            return cached
+        encoded = self._tokenizer(list(choices), add_special_tokens=False)["input_ids"]
+        if not all(encoded):
+            raise UsageError("guided_choice: a choice is empty")
+        # The end token closes a choice, so that a choice may be a prefix of another one.
+        made = SortedChoices.of([*ids, self._end_id] for ids in encoded)
+        self._choices[choices] = made
+        self._cached_bytes += _entry_bytes(choices, made)
+        while self._cached_bytes > MAX_CACHED_BYTES:
+            oldest = next(iter(self._choices))
+            self._cached_bytes -= _entry_bytes(oldest, self._choices.pop(oldest))
+        return made
 
     def _grammar(self, make_grammar: Callable[[Any], str]) -> TokenConstraint:
-        require("an answer that follows guided_regex or guided_json", ("llguidance",), "embedded")
+        require("an answer that follows a guide other than choices", ("llguidance",), "embedded")
         import llguidance
         import llguidance.hf
 
@@ -132,3 +156,15 @@ class ConstraintFactory:
         if matcher.is_error():
             raise UsageError(f"the grammar cannot be used: {matcher.get_error()}")
         return GrammarConstraint(matcher, self._end_id)
+
+
+def _entry_bytes(choices: tuple[str, ...], made: SortedChoices) -> int:
+    """Return the approximate memory of an entry of the cache."""
+    return made.bytes + sum(map(sys.getsizeof, choices))
+
+
+def _lark(grammar: str) -> str:
+    """Return a grammar in Lark's format, in which llguidance reads it; it may be GBNF."""
+    from llguidance.gbnf_to_lark import any_to_lark
+
+    return any_to_lark(grammar)

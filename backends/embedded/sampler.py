@@ -165,6 +165,8 @@ class Sampler:
         vocabulary = self._batcher.model.shape.vocabulary
         if not prompt or not all(0 <= token < vocabulary for token in prompt):
             raise UsageError("the prompt is empty, or contains ids outside the vocabulary")
+        if not all(0 <= token < vocabulary for token in params.logit_bias):
+            raise UsageError(f"logit_bias: token ids must be 0 to {vocabulary - 1}")
         if len(prompt) >= self.context_length:
             raise ContextOverflow(
                 f"the prompt has {len(prompt)} tokens; the context of {self.name} is "

@@ -1,4 +1,4 @@
-"""Sampling of one token from one row of logits: temperature, top-p, token mask, log-probabilities.
+"""Sampling of one token from one row of logits: penalties, masks, temperature, log-probabilities.
 
 All arithmetic is in float64 and for one row at a time, so that no row can influence another.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import random
 import secrets
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -22,7 +24,7 @@ TokenIds = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """Parameters of one answer; names and meanings are OpenAI's, `guided_…` are vLLM's.
+    """Parameters of one answer; names and meanings are those of OpenAI and vLLM.
 
     At most one of the `guided_…` fields may be set. Without a seed the operating system supplies
     one.
@@ -36,7 +38,27 @@ class SamplingParams:
     guided_choice: tuple[str, ...] = ()
     guided_regex: str = ""
     guided_json: dict[str, JsonValue] | None = None
+    guided_grammar: str = ""
     top_logprobs: int = 0
+    top_k: int = 0
+    """Sample among this many most probable tokens; 0 or -1 takes all."""
+    min_p: float = 0.0
+    """Least probability of a token, as a share of that of the most probable one."""
+    presence_penalty: float = 0.0
+    """Subtracted from the logit of each token that the answer has."""
+    frequency_penalty: float = 0.0
+    """Subtracted once for each time that the answer has the token."""
+    repetition_penalty: float = 1.0
+    """Divides positive logits, and multiplies negative ones, of tokens of prompt and answer."""
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    """Added to the logits of these token ids."""
+    min_tokens: int = 0
+    """Tokens before an end token, unless a guide allows nothing else."""
+
+    @property
+    def changes_logits(self) -> bool:
+        penalties = self.presence_penalty, self.frequency_penalty, self.repetition_penalty
+        return bool(self.logit_bias) or penalties != (0.0, 0.0, 1.0)
 
     def validate(self) -> None:
         """Raise UsageError for a value out of range."""
@@ -46,9 +68,13 @@ class SamplingParams:
             raise UsageError(f"top_p={self.top_p}: must be above 0 and at most 1")
         if self.max_tokens < 1:
             raise UsageError(f"max_tokens={self.max_tokens}: must be at least 1")
-        constraints = [self.guided_choice, self.guided_regex, self.guided_json is not None]
+        if self.top_k < -1 or not 0.0 <= self.min_p <= 1.0 or not self.repetition_penalty > 0.0:
+            raise UsageError("top_k must be at least -1, min_p 0 to 1, repetition_penalty above 0")
+        constraints = [
+            self.guided_choice, self.guided_regex, self.guided_grammar, self.guided_json is not None
+        ]  # fmt: skip
         if sum(map(bool, constraints)) > 1:
-            raise UsageError("only one of guided_choice, guided_regex and guided_json can be set")
+            raise UsageError("only one of the guided_… parameters can be set")
 
     def make_rng(self) -> random.Random:
         """Return the random numbers of this answer: one per token, independent of the batch."""
@@ -98,25 +124,32 @@ def sample_token(
     params: SamplingParams,
     uniform: float,
     allowed: TokenIds | None = None,
+    adjusted: FloatArray | None = None,
 ) -> TokenDraw:
     """Sample a token by inversion of the cumulative distribution.
 
     Args:
         logits: One row [vocabulary].
-        params: Temperature and top-p; temperature 0 takes the most probable token, with
-            probability 1.
+        params: Temperature, min-p, top-k and top-p, applied in this order, as in vLLM; temperature
+            0 takes the most probable token, with probability 1.
         uniform: A uniform random number in [0, 1).
         allowed: The token ids that may be sampled, ascending; None allows all.
+        adjusted: The row after penalties and biases, to sample from.
     """
     logprobs = log_softmax(logits.astype(np.float64))
+    scores = logprobs if adjusted is None else adjusted
     # The mask comes first: temperature and top-p apply to the distribution over allowed tokens.
-    scores = logprobs if allowed is None else logprobs[allowed]
+    scores = scores if allowed is None else scores[allowed]
     if params.temperature == 0.0:
         index, sampled_logprob = int(scores.argmax()), 0.0  # log(1) = 0
     else:
         # p_i is proportional to exp(score_i / T); subtracting the maximum prevents overflow.
         scaled = scores if params.temperature == 1.0 else scores / params.temperature
         weights = np.exp(scaled - scaled.max())  # not normalised
+        if params.min_p > 0.0:
+            weights[weights < params.min_p] = 0.0  # The largest weight is 1.
+        if 0 < params.top_k < len(weights):
+            weights[np.argsort(-weights, kind="stable")[params.top_k :]] = 0.0
         if params.top_p < 1.0:
             weights[~_nucleus_mask(weights, params.top_p)] = 0.0
         cumulative = weights.cumsum()
@@ -129,6 +162,34 @@ def sample_token(
     # `index` counts within the allowed ids.
     token = index if allowed is None else int(allowed[index])
     return TokenDraw(token, float(logprobs[token]), sampled_logprob, logprobs)
+
+
+def adjust_logits(
+    logits: NDArray[np.float32],
+    params: SamplingParams,
+    prompt: Sequence[int],
+    answer: Sequence[int],
+) -> FloatArray:
+    """Return a row of logits [vocabulary] after penalties (as in vLLM) and biases."""
+    adjusted = logits.astype(np.float64)
+    if params.repetition_penalty != 1.0:
+        seen = np.array(sorted({*prompt, *answer}), dtype=np.int64)
+        penalty = params.repetition_penalty
+        adjusted[seen] = np.where(
+            adjusted[seen] > 0, adjusted[seen] / penalty, adjusted[seen] * penalty
+        )
+    for token, count in Counter(answer).items():
+        adjusted[token] -= params.presence_penalty + count * params.frequency_penalty
+    for token, bias in params.logit_bias.items():
+        adjusted[token] += bias
+    return adjusted
+
+
+def without_end(allowed: TokenIds | None, vocabulary: int, end_ids: Sequence[int]) -> TokenIds:
+    """Return the allowed ids except end tokens; only end tokens if nothing else is allowed."""
+    ids = np.arange(vocabulary) if allowed is None else allowed
+    rest = ids[~np.isin(ids, end_ids)]
+    return rest if len(rest) else ids
 
 
 def log_softmax(logits: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from jinja2 import TemplateError
 from pydantic import JsonValue
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -33,8 +34,9 @@ class ChatTokenizer:
     def __init__(self, folder: Path, config: Mapping[str, JsonValue]) -> None:
         try:
             tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{folder}: cannot read a tokenizer ({error})") from None
+        except Exception as error:  # The library tokenizers raises Exception for a damaged file.
+            reason = str(error).partition("\n")[0]
+            raise UsageError(f"{folder}: cannot read a tokenizer ({reason})") from None
         if not isinstance(tokenizer, PreTrainedTokenizerFast):
             raise UsageError(f"{folder}: has no tokenizer.json")
         self.tokenizer = tokenizer
@@ -43,7 +45,10 @@ class ChatTokenizer:
         self._separators = _special_token_pattern(tokenizer)
         if not tokenizer.chat_template:
             raise UsageError(f"{folder}: the tokenizer has no chat template")
-        probe = self._render(PROBE_CHAT)
+        try:
+            probe = self._render(PROBE_CHAT)
+        except TemplateError as error:
+            raise UsageError(f"{folder}: its chat template cannot be used ({error})") from None
         if self._encode_segments(probe) != self._encode_whole(probe):
             self._separators = None
 
@@ -101,7 +106,12 @@ def _read_end_ids(
 ) -> tuple[int, ...]:
     """Return the end tokens, first the tokenizer's, which ends constrained answers."""
     path = folder / "generation_config.json"
-    generation = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    try:
+        generation = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: cannot be read ({error})") from None
+    if not isinstance(generation, dict):
+        raise UsageError(f"{path}: is not a JSON object")
     configured = generation.get("eos_token_id", config.get("eos_token_id"))
     others = configured if isinstance(configured, list) else [configured]
     # A dict removes duplicates and keeps the order.

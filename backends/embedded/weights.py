@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 from pydantic import (
@@ -18,12 +19,15 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
 from arena.core.errors import UsageError
 
 StateDict = Mapping[str, Tensor]
+MAX_LORA_RANK = 4096
+"""A larger rank exceeds the width of the models, so it is a fault of the file."""
 
 
 def _rope_alias(name: str, *others: str) -> AliasChoices:
@@ -94,8 +98,8 @@ class ModelWeights:
 def read_model_config(folder: Path) -> dict[str, JsonValue]:
     """Return the checkpoint's config.json. Raises UsageError unless it describes a Qwen3 model."""
     try:
-        config: dict[str, JsonValue] = json.loads((folder / "config.json").read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        config: dict[str, JsonValue] = _read_object(folder / "config.json")
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{folder}: cannot read a checkpoint ({error})") from None
     model_type = config.get("model_type")
     if model_type != "qwen3" or config.get("attention_bias"):
@@ -110,19 +114,25 @@ def parse_shape(config: Mapping[str, JsonValue]) -> ModelShape:
     try:
         shape = ModelShape.model_validate(config)
     except ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
-        raise UsageError(f"config.json: {place}: {fault['msg']}") from None
+        raise UsageError(f"config.json: {_first_fault(error)}") from None
     if shape.rope_type != "default":
         raise UsageError(f"rope_type={shape.rope_type!r}: only the default RoPE is supported")
     return shape
 
 
 def read_state_dict(folder: Path) -> dict[str, Tensor]:
-    """Return all tensors of the folder's safetensors files. Raises UsageError without any."""
+    """Return all tensors of the folder's safetensors files.
+
+    Raises UsageError without any, and for a damaged file.
+    """
     state: dict[str, Tensor] = {}
     for path in sorted(folder.glob("*.safetensors")):
-        state |= load_file(path)
+        try:
+            state |= load_file(path)
+        except (OSError, SafetensorError) as error:
+            raise UsageError(
+                f"{path}: cannot read its tensors ({error}); copy or download the file again"
+            ) from None
     if not state:
         raise UsageError(f"{folder}: has no *.safetensors")
     return state
@@ -131,9 +141,19 @@ def read_state_dict(folder: Path) -> dict[str, Tensor]:
 def fuse_weights(state: StateDict, shape: ModelShape, device: torch.device) -> ModelWeights:
     """Copy weights to a device in float32 and concatenate them for the forward pass.
 
-    Names are those of transformers' Qwen3ForCausalLM. Raises UsageError for a missing tensor.
+    Names are those of transformers' Qwen3ForCausalLM. Raises UsageError for a missing tensor, and
+    for one whose shape differs from config.json.
     """
+    try:
+        return _fuse_weights(state, shape, device)
+    except torch.OutOfMemoryError:  # A RuntimeError too, but no fault of the checkpoint.
+        raise
+    except RuntimeError as error:  # By torch: matrices that do not fit each other.
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"the checkpoint's tensors do not fit its config.json: {reason}") from None
 
+
+def _fuse_weights(state: StateDict, shape: ModelShape, device: torch.device) -> ModelWeights:
     def get(name: str) -> Tensor:
         if name not in state:
             raise UsageError(f"the checkpoint has no tensor '{name}'")
@@ -179,33 +199,68 @@ def _interleave_halves(weight: Tensor, heads: int) -> Tensor:
     return halves.transpose(1, 2).reshape(weight.shape)
 
 
+class AdapterConfig(BaseModel):
+    """The fields of PEFT's adapter_config.json that a merge needs."""
+
+    r: int = Field(ge=1, le=MAX_LORA_RANK)
+    lora_alpha: float = Field(allow_inf_nan=False)
+    peft_type: Literal["LORA"] = "LORA"
+    use_rslora: bool = False
+    # Variants that are not supported; None, False and {} are PEFT's defaults.
+    use_dora: Literal[False] | None = None
+    rank_pattern: dict[str, JsonValue] | None = Field(None, max_length=0)
+    alpha_pattern: dict[str, JsonValue] | None = Field(None, max_length=0)
+
+    @property
+    def scale(self) -> float:
+        return self.lora_alpha / (self.r**0.5 if self.use_rslora else self.r)
+
+
 def merge_lora(state: StateDict, folder: Path) -> dict[str, Tensor]:
     """Return the weights with a PEFT LoRA adapter added: W + scale * B A (Hu et al. 2021).
 
     The scale is lora_alpha / r, or lora_alpha / sqrt(r) with `use_rslora`. Raises UsageError for a
-    folder without such an adapter, or one that does not fit the model.
+    folder without such an adapter, one without tensors, or one that does not fit the model.
     """
     try:
-        config = json.loads((folder / "adapter_config.json").read_text("utf-8"))
+        config = AdapterConfig.model_validate(_read_object(folder / "adapter_config.json"))
         adapter = load_file(folder / "adapter_model.safetensors")
-    except (OSError, ValueError) as error:
+    except ValidationError as error:
+        raise UsageError(f"{folder}: adapter_config.json: {_first_fault(error)}") from None
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise UsageError(f"{folder}: cannot read a PEFT adapter ({error})") from None
-    if config.get("peft_type", "LORA") != "LORA" or config.get("use_dora"):
-        raise UsageError(f"{folder}: only plain LoRA adapters are supported")
-    if config.get("rank_pattern") or config.get("alpha_pattern"):
-        raise UsageError(f"{folder}: rank_pattern and alpha_pattern are not supported")
-    rank = config["r"]
-    scale = config["lora_alpha"] / (rank**0.5 if config.get("use_rslora") else rank)
+    if not adapter:
+        raise UsageError(f"{folder}: the adapter has no tensors")
     merged = dict(state)
     for name, down in adapter.items():  # A [rank, inputs] and B [outputs, rank]
         stem, is_lora_a, _ = name.partition(".lora_A")
         target = stem.removeprefix("base_model.model.") + ".weight"
         if not is_lora_a:
-            if ".lora_B" not in name:
+            if ".lora_B" not in name or name.replace(".lora_B", ".lora_A") not in adapter:
                 raise UsageError(f"{folder}: unknown tensor '{name}'")
             continue
         up = adapter.get(name.replace(".lora_A", ".lora_B"))
-        if up is None or target not in state or state[target].shape != (len(up), down.shape[1]):
-            raise UsageError(f"{folder}: '{name}' does not fit this model")
-        merged[target] = state[target].float() + scale * (up.float() @ down.float())
+        # The rank in the configuration sets the scale, so it must be that of the tensors.
+        fits = up is not None and target in state and (
+            (*up.shape, *down.shape)
+            == (state[target].shape[0], config.r, config.r, state[target].shape[-1])
+        )  # fmt: skip
+        if up is None or not fits:
+            raise UsageError(f"{folder}: '{name}' does not fit this model with r={config.r}")
+        merged[target] = state[target].float() + config.scale * (up.float() @ down.float())
+        if not merged[target].isfinite().all():
+            raise UsageError(f"{folder}: '{name}' makes weights that are not finite numbers")
     return merged
+
+
+def _read_object(path: Path) -> dict[str, JsonValue]:
+    """Return the JSON object in a file. Raises OSError, ValueError, RecursionError."""
+    value = json.loads(path.read_text("utf-8"))
+    if not isinstance(value, dict):
+        raise ValueError(f"{path.name} is not a JSON object")
+    return value
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"

@@ -1,7 +1,7 @@
 """`arena serve`: an OpenAI-compatible server for the embedded sampler.
 
 Routes: POST /v1/chat/completions, /v1/completions, /v1/load_lora_adapter,
-/v1/unload_lora_adapter and /llm_request; GET /v1/models, /health and /metrics.
+/v1/unload_lora_adapter and /llm_request; GET /v1/models, /health, /ping and /metrics.
 
 This module starts the process: checks, loading of the model, serving, shutdown.
 """
@@ -49,6 +49,8 @@ class ServeOptions:
     max_queue: int = 1024
     """Answers that may wait for a slot."""
     max_body_bytes: int = 2_000_000
+    max_connections: int = 4096
+    """Connections at the same time; fewer if the process may open fewer files."""
     context: int | None = None
     """Tokens of prompt and answer; None is the model's maximum, at most 8192."""
     slots: int = 32
@@ -133,6 +135,7 @@ async def _serve(
             listener,
             _greeting(sampler, listener, key),
             drain_seconds=options.drain_seconds,
+            max_connections=options.max_connections,
             verbose=options.verbose,
         )
     finally:

@@ -80,6 +80,7 @@ def make_app(
         Route("/v1/models", models.list_models),
         Route("/v1/models/{name:path}", models.show_model),
         Route("/health", health),
+        Route("/ping", health, methods=["GET", "POST"]),
         Route("/metrics", metrics.page),
     ]
     app = Starlette(

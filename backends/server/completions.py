@@ -25,6 +25,7 @@ from backends.server.generation import (
     collect_choices,
     stream_tokens,
 )
+from backends.server.messages import parse_calls, render_chat
 from backends.server.responses import (
     ChatResponseBuilder,
     ResponseBuilder,
@@ -59,11 +60,14 @@ class CompletionEndpoints:
         """Answer `/v1/chat/completions`."""
         if body.top_logprobs and not body.logprobs:
             raise invalid_value("top_logprobs", "top_logprobs: needs logprobs: true")
-        prompt = await self._encode_chat([message.message for message in body.messages])
+        tools = body.usable_tools
+        prompt = await self._encode_chat(render_chat(body.messages, tools))
         # OpenAI's newer name has priority.
         max_tokens = body.max_completion_tokens or body.max_tokens
         choices = self._choices(body, prompt, max_tokens, body.top_logprobs)
-        return await self._respond(request, body, ChatResponseBuilder, choices, body.logprobs)
+        parse = partial(parse_calls, tools=tools, required=body.must_call) if tools else None
+        make_builder = partial(ChatResponseBuilder, parse=parse)
+        return await self._respond(request, body, make_builder, choices, body.logprobs)
 
     async def text(self, request: Request, body: TextBody) -> Response:
         """Answer `/v1/completions`."""
@@ -77,7 +81,11 @@ class CompletionEndpoints:
             for choice in self._choices(body, prompt, body.max_tokens, body.logprobs or 0)
         ]
         has_logprobs = body.logprobs is not None
-        return await self._respond(request, body, TextResponseBuilder, choices, has_logprobs)
+        decode = self.sampler.tokenizer.decode
+        echoed = choices if body.echo else []
+        echoes = {number: str(decode(choice.prompt_ids)) for number, choice in enumerate(echoed)}
+        make_builder = partial(TextResponseBuilder, echoes=echoes)
+        return await self._respond(request, body, make_builder, choices, has_logprobs)
 
     async def legacy(self, request: Request, body: LegacyBody) -> Response:
         """Answer `/llm_request` with one text."""
@@ -114,6 +122,14 @@ class CompletionEndpoints:
             guided_choice=constraint.choice,
             guided_regex=constraint.regex,
             guided_json=constraint.json_schema,
+            guided_grammar=constraint.grammar,
+            top_k=body.top_k,
+            min_p=body.min_p,
+            presence_penalty=body.presence_penalty,
+            frequency_penalty=body.frequency_penalty,
+            repetition_penalty=body.repetition_penalty,
+            logit_bias=body.logit_bias,
+            min_tokens=body.min_tokens,
             top_logprobs=top_logprobs,
         )
         seeds = [None if body.seed is None else body.seed + number for number in range(body.n)]
@@ -172,7 +188,7 @@ class CompletionEndpoints:
         self,
         request: Request,
         body: SamplingBody,
-        builder_type: type[ResponseBuilder],
+        make_builder: Callable[..., ResponseBuilder],
         choices: Sequence[ChoiceRequest],
         logprobs: bool,
     ) -> Response:
@@ -181,7 +197,7 @@ class CompletionEndpoints:
         as_ids = self.tokens_as_ids if as_ids is None else as_ids
         token_text = "token_id:{}".format if as_ids else self.sampler.chat_tokenizer.token_text
         job = self._job(body.model, choices, body.n)
-        builder = builder_type(job, token_text, logprobs, body.return_token_ids)
+        builder = make_builder(job, token_text, logprobs, body.return_token_ids)
         if not body.stream:
             return JSONResponse(builder.complete(await self._generate(request, job)))
         stream = stream_tokens(self.sampler, job, self.metrics)

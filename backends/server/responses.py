@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -133,18 +134,46 @@ class ChatResponseBuilder(ResponseBuilder):
     chunk_object_name = "chat.completion.chunk"
     prompt_ids_in_choice = False
 
+    def __init__(
+        self,
+        job: GenerationJob,
+        token_text: TokenText,
+        logprobs: bool,
+        token_ids: bool,
+        parse: Callable[[str], tuple[str, list[JsonObject]]] | None = None,
+    ) -> None:
+        """Add to the arguments of the base class a parser of tool calls, if there are tools."""
+        super().__init__(job, token_text, logprobs, token_ids)
+        self._parse = parse
+        self._texts: dict[int, str] = {}  # By choice: the text that may hold a tool call.
+
     def _choice(self, index: int, tokens: Sequence[GeneratedToken]) -> JsonObject:
-        message: JsonObject = {
-            "role": "assistant",
-            "content": join_text(tokens),
-            "refusal": None,
-        }
-        return {"index": index, "message": message, **self._details(tokens)}
+        message: JsonObject = {"role": "assistant", "refusal": None}
+        answer, end = self._answer(join_text(tokens))
+        return {"index": index, "message": message | answer, **self._details(tokens), **end}
 
     def _delta(self, index: int, token: GeneratedToken, *, is_first: bool) -> JsonObject:
         # OpenAI sends the role in the first chunk of a choice only.
         delta: JsonObject = {"role": "assistant"} if is_first else {}
-        return {"index": index, "delta": delta | {"content": token.text}, **self._details([token])}
+        answer: JsonObject = {"content": token.text}
+        end: JsonObject = {}
+        if self._parse is not None:
+            # Whether a text is a call is known at its end only, so the last chunk has all of it.
+            self._texts[index] = text = self._texts.get(index, "") + token.text
+            answer = {"content": ""}
+            if token.finish_reason is not None:
+                answer, end = self._answer(text)
+        return {"index": index, "delta": delta | answer, **self._details([token]), **end}
+
+    def _answer(self, text: str) -> tuple[JsonObject, JsonObject]:
+        """Return content and tool calls, and the finish reason if there are calls."""
+        if self._parse is None:
+            return {"content": text}, {}
+        content, calls = self._parse(text)
+        if not calls:
+            return {"content": content}, {}
+        numbered: list[JsonValue] = [{"index": n, **call} for n, call in enumerate(calls)]
+        return {"content": content or None, "tool_calls": numbered}, {"finish_reason": "tool_calls"}
 
     def _details(self, tokens: Sequence[GeneratedToken]) -> JsonObject:
         content: list[JsonValue] = [self._logprob(token) for token in tokens]
@@ -173,17 +202,30 @@ class TextResponseBuilder(ResponseBuilder):
     object_name = chunk_object_name = "text_completion"
     prompt_ids_in_choice = True
 
+    def __init__(
+        self,
+        job: GenerationJob,
+        token_text: TokenText,
+        logprobs: bool,
+        token_ids: bool,
+        echoes: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
+        """Add to the arguments of the base class the texts that precede the answers, by choice."""
+        super().__init__(job, token_text, logprobs, token_ids)
+        self._echoes = echoes
+
     def _choice(self, index: int, tokens: Sequence[GeneratedToken]) -> JsonObject:
         return {
             "index": index,
-            "text": join_text(tokens),
+            "text": self._echoes.get(index, "") + join_text(tokens),
             "logprobs": self._logprobs(tokens) if self._has_logprobs else None,
             "finish_reason": tokens[-1].finish_reason,
             **self._token_ids(tokens),
         }
 
     def _delta(self, index: int, token: GeneratedToken, *, is_first: bool) -> JsonObject:
-        return self._choice(index, [token])
+        choice = self._choice(index, [token])
+        return choice if is_first else choice | {"text": token.text}
 
     def _logprobs(self, tokens: Sequence[GeneratedToken]) -> JsonObject:
         # The position of each token in the text of the choice.

@@ -1,29 +1,38 @@
-"""Request bodies. Unknown fields are ignored, as in vLLM; known fields are checked.
+"""Request bodies. A parameter that this server does not support is refused, never ignored.
 
-A field with the value null counts as absent. Unsupported fields that would change the sampling are
-refused unless they have a neutral value.
+Exceptions are fields that cannot change an answer, and unsupported fields with a neutral value. A
+field with the value null counts as absent.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
     AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     JsonValue,
     ValidationError,
     model_validator,
 )
 
-from arena.llm.backend import Message, Role
+from arena.llm.backend import Message
 from backends.server.access import ApiError, invalid_value, validation_error
+from backends.server.constraints import (
+    JsonSchema,
+    OutputConstraint,
+    ResponseFormat,
+    Strings,
+    StructuredOutputs,
+)
+from backends.server.messages import (
+    ChatMessage,
+    NamedToolChoice,
+    RequestBody,
+    ToolDefinition,
+    call_schema,
+)
 
 MAX_CHOICES = 64
 MAX_TOP_LOGPROBS = 20
@@ -31,85 +40,30 @@ MAX_STOP_STRINGS = 16
 _INT64 = 2**63
 
 _NEUTRAL_VALUES: Mapping[str, tuple[JsonValue, ...]] = {
-    "frequency_penalty": (0,),
-    "presence_penalty": (0,),
-    "repetition_penalty": (1,),
     "length_penalty": (1,),
-    "logit_bias": ({},),
-    "top_k": (0, -1),
-    "min_p": (0,),
-    "min_tokens": (0,),
     "ignore_eos": (False,),
     "use_beam_search": (False,),
     "allowed_token_ids": ([],),
     "bad_words": ([],),
     "stop_token_ids": ([],),
     "include_stop_str_in_output": (False,),
+    "add_generation_prompt": (True,),
     "continue_final_message": (False,),
-    "guided_grammar": ("",),
-    "tools": ([],),
+    "chat_template_kwargs": ({},),
+    "skip_special_tokens": (True,),
+    "spaces_between_special_tokens": (True,),
     "functions": ([],),
+    "function_call": ("none",),
+    "modalities": (["text"],),
     "best_of": (1,),
-    "echo": (False,),
     "suffix": ("",),
 }
 """The accepted values of fields that are not supported."""
-
-
-def _join_text_parts(content: object) -> object:
-    """Return the content of a message as one string; it may be a list of text parts."""
-    if not isinstance(content, list):
-        return content
-    if not all(isinstance(part, dict) and part.get("type") == "text" for part in content):
-        raise ValueError("only parts of type 'text' are supported")
-    texts = [part.get("text") for part in content]
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError("each part needs a 'text'")
-    return "".join(texts)
-
-
-def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-def _decode_schema(value: object) -> object:
-    """Return a JSON schema; vLLM accepts it as a string too."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError as error:
-        raise ValueError(f"not a JSON schema: {error}") from None
-
-
-Strings = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
-JsonSchema = Annotated[dict[str, JsonValue], BeforeValidator(_decode_schema)]
-
-
-class RequestBody(BaseModel):
-    """Base of all bodies: unknown fields and nulls are ignored."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_nulls(cls, fields: object) -> object:
-        if not isinstance(fields, dict):
-            return fields
-        return {name: value for name, value in fields.items() if value is not None}
-
-
-class ChatMessage(RequestBody):
-    """A message of a chat; the role "developer" counts as "system"."""
-
-    role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[str, BeforeValidator(_join_text_parts)] = ""
-
-    @property
-    def message(self) -> Message:
-        # The newer name of OpenAI for the role "system".
-        role: Role = "system" if self.role == "developer" else self.role
-        return Message(role, self.content)
+_FIELDS_WITHOUT_EFFECT = frozenset({
+    "user", "metadata", "store", "safety_identifier", "service_tier", "request_id", "priority",
+    "prompt_cache_key", "prompt_cache_retention", "parallel_tool_calls",
+})  # fmt: skip
+"""Fields for accounting and caching elsewhere; they cannot change an answer."""
 
 
 class StreamOptions(RequestBody):
@@ -118,55 +72,19 @@ class StreamOptions(RequestBody):
     include_usage: bool = False
 
 
-class StructuredOutputs(RequestBody):
-    """vLLM's newer form of the `guided_…` fields."""
-
-    choice: Strings = ()
-    regex: str = ""
-    # pydantic has a method `json`, so the attribute has another name.
-    json_schema: Annotated[JsonSchema | None, Field(validation_alias="json")] = None
-
-
-class NamedJsonSchema(RequestBody):
-    """The `json_schema` of a response format."""
-
-    json_schema: Annotated[JsonSchema | None, Field(validation_alias="schema")] = None
-
-
-class ResponseFormat(RequestBody):
-    """OpenAI's `response_format`."""
-
-    type: Literal["text", "json_object", "json_schema"]
-    json_schema: NamedJsonSchema = NamedJsonSchema()
-
-    @property
-    def answer_schema(self) -> dict[str, JsonValue] | None:
-        """Return the schema of the answer, if any. Raises ApiError if it is missing."""
-        if self.type == "text":
-            return None
-        if self.type == "json_object":
-            return {"type": "object"}
-        if self.json_schema.json_schema is None:
-            param = "response_format.json_schema.schema"
-            raise ApiError(400, f"{param}: Field required", param=param)
-        return self.json_schema.json_schema
-
-
-@dataclass(frozen=True, slots=True)
-class OutputConstraint:
-    """Constraint on the form of the answer; at most one field is set."""
-
-    choice: tuple[str, ...] = ()
-    regex: str = ""
-    json_schema: dict[str, JsonValue] | None = None
-
-
 class SamplingBody(RequestBody):
     """The common fields of chat and text completions."""
 
     model: str = ""
     temperature: float = Field(1.0, ge=0, le=2)
     top_p: float = Field(1.0, gt=0, le=1)
+    top_k: int = Field(0, ge=-1)
+    min_p: float = Field(0.0, ge=0, le=1)
+    presence_penalty: float = Field(0.0, ge=-2, le=2)
+    frequency_penalty: float = Field(0.0, ge=-2, le=2)
+    repetition_penalty: float = Field(1.0, gt=0, le=100)
+    logit_bias: Mapping[int, Annotated[float, Field(ge=-100, le=100)]] = Field(default_factory=dict)
+    min_tokens: int = Field(0, ge=0)
     n: int = Field(1, ge=1, le=MAX_CHOICES)
     seed: int | None = Field(None, ge=-_INT64, lt=_INT64)
     stop: Annotated[Strings, Field(max_length=MAX_STOP_STRINGS)] = ()
@@ -178,6 +96,7 @@ class SamplingBody(RequestBody):
     guided_choice: Strings = ()
     guided_regex: str = ""
     guided_json: JsonSchema | None = None
+    guided_grammar: str = ""
     structured_outputs: StructuredOutputs = StructuredOutputs()
     response_format: ResponseFormat = ResponseFormat(type="text")
 
@@ -192,6 +111,11 @@ class SamplingBody(RequestBody):
             if fields.get(name) is not None and fields[name] not in neutral:
                 message = f"{name}: this server does not support it; omit it"
                 raise ApiError(400, message, param=name, code="unsupported_parameter")
+        known = {*cls.model_fields, *_NEUTRAL_VALUES, *_FIELDS_WITHOUT_EFFECT}
+        for name in (name for name, value in fields.items() if value is not None):
+            if name not in known:
+                message = f"{str(name)[:100]}: this server does not know it; omit it"
+                raise ApiError(400, message, param=str(name)[:100], code="unknown_parameter")
         return fields
 
     @property
@@ -204,7 +128,9 @@ class SamplingBody(RequestBody):
         choices = (self.guided_choice, outputs.choice)
         patterns = (self.guided_regex, outputs.regex)
         schemas = (self.guided_json, outputs.json_schema, self.response_format.answer_schema)
+        grammars = (self.guided_grammar, outputs.grammar)
         given = [
+            *(OutputConstraint(grammar=grammar) for grammar in grammars if grammar),
             *(OutputConstraint(choice=choice) for choice in choices if choice),
             *(OutputConstraint(regex=regex) for regex in patterns if regex),
             *(OutputConstraint(json_schema=schema) for schema in schemas if schema is not None),
@@ -212,8 +138,8 @@ class SamplingBody(RequestBody):
         if len(given) > 1:
             raise invalid_value(
                 "structured_outputs",
-                "guided_choice, guided_regex, guided_json, structured_outputs, response_format: "
-                "only one of them can be used",
+                "guided_choice, guided_regex, guided_json, guided_grammar, structured_outputs, "
+                "response_format: only one of them can be used",
             )
         return given[0] if given else OutputConstraint()
 
@@ -225,6 +151,34 @@ class ChatBody(SamplingBody):
     max_completion_tokens: int | None = Field(None, ge=1)
     logprobs: bool = False
     top_logprobs: int = Field(0, ge=0, le=MAX_TOP_LOGPROBS)
+    tools: tuple[ToolDefinition, ...] = ()
+    tool_choice: Literal["auto", "none", "required"] | NamedToolChoice = "auto"
+
+    @property
+    def usable_tools(self) -> tuple[ToolDefinition, ...]:
+        """Return the tools that the model may call. Raises ApiError for a name without a tool."""
+        if not isinstance(self.tool_choice, NamedToolChoice):
+            return () if self.tool_choice == "none" else self.tools
+        name = self.tool_choice.function.name
+        named = tuple(tool for tool in self.tools if tool.function.name == name)
+        if not named:
+            raise invalid_value("tool_choice", f"tool_choice: no tool has the name '{name}'")
+        return named
+
+    @property
+    def must_call(self) -> bool:
+        return self.tool_choice == "required" or isinstance(self.tool_choice, NamedToolChoice)
+
+    @property
+    def constraint(self) -> OutputConstraint:
+        """Return the constraint, which may be a required call. Raises ApiError for two."""
+        constraint = super().constraint
+        if not self.must_call:
+            return constraint
+        if constraint != OutputConstraint() or not self.tools:
+            message = "tool_choice: a required call needs tools and excludes other constraints"
+            raise invalid_value("tool_choice", message)
+        return OutputConstraint(json_schema=call_schema(self.usable_tools))
 
 
 class TextBody(SamplingBody):
@@ -233,6 +187,13 @@ class TextBody(SamplingBody):
     prompt: str | list[str] | list[int] | list[list[int]]
     logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
     max_tokens: int | None = Field(16, ge=1)
+    echo: bool = False
+
+    @model_validator(mode="after")
+    def _check_echo(self) -> TextBody:
+        if self.echo and self.logprobs is not None:
+            raise ValueError("echo: log-probabilities of prompts are not supported; omit logprobs")
+        return self
 
     @property
     def prompts(self) -> list[str | list[int]]:

@@ -1,13 +1,15 @@
-"""uvicorn with a bound socket, a limit for slow clients, and draining after a signal."""
+"""uvicorn with a bound socket, limits for its clients, and draining after a signal."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import signal
 import socket
 import sys
+import time
 from dataclasses import dataclass
 from ipaddress import ip_address
 from math import ceil
@@ -15,15 +17,19 @@ from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from arena.core.errors import ArenaError, UsageError
 from backends.server.access import RETRY_AFTER, ApiError
+from backends.server.connections import (
+    KEEP_ALIVE_SECONDS,
+    MAX_CONNECTIONS,
+    DeadlineProtocol,
+    LogRateLimit,
+    connection_limits,
+)
 
-HEAD_SECONDS = 15.0
-"""Time limit for the head of the first request of a connection."""
-KEEP_ALIVE_SECONDS = 75
-"""Longer than clients keep idle connections (httpx: 5 s, browsers and proxies: about 60 s)."""
+KERNEL_BACKLOG = 2048
+"""Connections that the operating system holds until they are accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +85,6 @@ def bind_error(address: Address, port: int, error: OSError) -> ArenaError:
     return ArenaError(f"cannot serve on {address.host}, --port {port}: {error.strerror}")
 
 
-class HeadTimeoutProtocol(H11Protocol):
-    """HTTP/1.1 protocol that closes a connection without a complete request head in time.
-
-    uvicorn itself would wait for ever. Naming a protocol class also makes the behaviour
-    independent of the HTTP parsers that are installed beside uvicorn.
-    """
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._timeout = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.cycle is not None:  # The head is complete.
-            self._timeout.cancel()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._timeout.cancel()
-        super().connection_lost(exc)
-
-
 class DrainingServer(uvicorn.Server):
     """Server that prints a greeting, and drains after the first signal with exit code 0.
 
@@ -114,6 +99,9 @@ class DrainingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listener in sockets or ():
+            # The backlog of the configuration limits how many are accepted at once; more may wait.
+            listener.listen(KERNEL_BACKLOG)
         print(self._greeting, flush=True)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -165,6 +153,7 @@ async def run_server(
     *,
     drain_seconds: float,
     announce_drain: bool = True,
+    max_connections: int = MAX_CONNECTIONS,
     verbose: bool = False,
 ) -> None:
     """Serve an ASGI application on a bound socket until SIGINT or SIGTERM.
@@ -175,20 +164,26 @@ async def run_server(
         greeting: A line for standard output, printed when the server accepts connections.
         drain_seconds: Time limit for running requests after the first signal.
         announce_drain: Report on standard error how many requests are still running.
+        max_connections: Connections at the same time; fewer if the process may open fewer files.
         verbose: Log at level "info" instead of "warning".
     """
+    limit, accepted_at_once = connection_limits(max_connections)
     config = uvicorn.Config(
         app,
         loop="asyncio",
-        http=HeadTimeoutProtocol,
+        http=DeadlineProtocol,
         ws="none",
         lifespan="off",
         log_level="info" if verbose else "warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=ceil(KEEP_ALIVE_SECONDS),
+        limit_concurrency=limit,
+        backlog=accepted_at_once,
         timeout_graceful_shutdown=ceil(drain_seconds),
     )
+    for name in ("uvicorn.error", "asyncio"):  # Messages that clients can cause at any rate.
+        logging.getLogger(name).addFilter(LogRateLimit(time.monotonic))
     server = DrainingServer(config, greeting, announce_drain=announce_drain)
     await server.serve(sockets=[listener])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from known_deal import ENVELOPE, HANDS
+from pydantic import JsonValue
 from scripted_table import SPEC, table
 from studied import (
     END,
@@ -39,7 +40,7 @@ from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, Show, Suggest
 from games.goofspiel.game import BidsRevealed
 from replays.analysis import timeline_json as timeline_module
-from replays.analysis.redaction import find_seeds
+from replays.analysis.redaction import find_seeds, redact
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.seating import FormerPlayer, former_players, players_at
 
@@ -180,6 +181,28 @@ def test_no_seed_of_a_request_is_in_a_seats_documents() -> None:
     assert own is not None and own["attempts"][0]["sampling"] == {"stop": ["x"]}
     assert own["attempts"][1]["excerpt"] == "cannot take {'seed': …}"
     assert "error" in str(analysis.timeline(0)["plies"][1]["failure"])
+
+
+@pytest.mark.parametrize("name", ["seed", "Seed", "SEED", "sEeD"])
+@pytest.mark.parametrize("seed", [10_000, 48_611, SEED, 2**31 - 1])
+def test_seeds_are_found_in_any_case_and_from_five_digits_on(name: str, seed: int) -> None:
+    details: JsonValue = {
+        "sampling": {name: seed, "deep": [{name: str(seed)}]},
+        "why": f"at {seed}",
+    }
+    seeds = find_seeds(details)
+    assert seeds == {str(seed)}
+    assert redact(details, seeds) == {"sampling": {"deep": [{}]}, "why": "at …"}
+    asked: Details = {1: {"attempts": [details]}}
+    analysis = ReplayAnalysis(recorded(Cluedo(players=3), known_game(END, END), None, asked))
+    assert str(seed) in everything(analysis, None)
+    assert all(str(seed) not in everything(analysis, seat) for seat in range(3))
+
+
+def test_short_numbers_stay_and_a_short_seed_has_no_field() -> None:
+    details: JsonValue = {"SEED": 9_999, "tokens": 9_999, "why": "after 9999 tokens"}
+    assert not find_seeds(details)
+    assert redact(details, find_seeds(details)) == {"tokens": 9_999, "why": "after 9999 tokens"}
 
 
 def test_seeds_of_requests_as_a_model_is_asked(tmp_path: Path) -> None:

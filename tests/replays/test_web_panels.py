@@ -25,7 +25,7 @@ from served_games import (
 )
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 
@@ -127,6 +127,26 @@ def test_the_keys_after_a_press_on_a_perspective(browser: Browser, served: Serve
         wait_for_view(opened, 1)
         opened.page.keyboard.press("ArrowRight")
         opened.wait_for_position(5)
+        assert looks_through(opened, 1)
+
+
+def test_keys_pressed_while_a_perspective_loads_are_not_lost(
+    browser: Browser, served: Served
+) -> None:
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS, at=4))
+        held: list[Route] = []
+
+        def hold(route: Route) -> None:
+            held.append(route)
+
+        opened.page.route("**/api/timeline?*", hold)
+        opened.page.locator("label[for=view-1]").click()
+        opened.page.wait_for_function("document.getElementById('main').inert")
+        opened.page.keyboard.press("ArrowRight")
+        opened.page.keyboard.press("ArrowRight")
+        held[0].continue_()
+        opened.wait_for_position(6)
         assert looks_through(opened, 1)
 
 

@@ -21,6 +21,7 @@ export class GamePage {
     this.fileKey = place.game ?? null;
     this.single = place.single ?? false;
     this.announcements = document.getElementById("announcements");
+    this.waitingKeys = [];
     this.opened = this.open(place);
   }
 
@@ -29,8 +30,9 @@ export class GamePage {
     // Keyboard users keep the focus on the choice; after a mouse click, keys control the game.
     const keepFocus = document.activeElement?.matches("[name=perspective]:focus-visible");
     this.reset();
-    // The old panels cannot be used until the new perspective is loaded.
+    // The old panels cannot be used until the new perspective is loaded, nor keep its keys.
     this.main.inert = true;
+    if (this.main.contains(document.activeElement)) document.activeElement.blur();
     const stop = (this.stop = new AbortController());
     try {
       await this.build(place, stop);
@@ -59,6 +61,7 @@ export class GamePage {
     this.layout.start();
     this.show(this.position, true);
     this.load(stop.signal);
+    for (const key of this.waitingKeys.splice(0)) this.key(key);
   }
 
   // The file as the source identifies it.
@@ -82,6 +85,7 @@ export class GamePage {
     this.stop?.abort();
     this.layout?.close();
     this.timeline = this.comments = this.layout = null;
+    this.waitingKeys = [];
   }
 
   // Loads everything that comes after the timeline: scene module, comments, posteriors.
@@ -179,8 +183,12 @@ export class GamePage {
     this.writeAddress();
   }
 
+  // Handles a key and returns whether it was used. Keys wait while a perspective is loaded.
   key(key) {
-    if (!this.layout) return false;
+    if (!this.layout) {
+      this.waitingKeys.push(key);
+      return false;
+    }
     if (key === "o") this.setPerspective(null);
     else if (/^[0-9]$/.test(key) && Number(key) < this.timeline.game.seats.length)
       this.setPerspective(Number(key));

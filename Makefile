@@ -10,7 +10,7 @@ BESIDE := tests/replays tests/testing tests/games/test_cluedo_bots.py tests/game
   tests/docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test venv bench coverage docs results style ladder strength theory playthroughs clean
+.PHONY: help demo test venv bench coverage mutants docs results style ladder strength theory playthroughs clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
@@ -22,6 +22,8 @@ help:
 	@echo "make ladder rate the bots at 3, 4 and 6 players, with intervals (2 minutes), and store it"
 	@echo "make results  write the tables of README and docs from the stored results"
 	@echo "make coverage  measure whether intervals contain the truth as often as they say (10 minutes)"
+	@echo "make mutants  change the core line by line and list what no test notices (hours);"
+	@echo "            ONLY='games.cluedo.rules.dealing.*' limits it to one module"
 	@echo "make theory  train Kuhn poker from nothing, against the exact best response (half an hour)"
 	@echo "make strength  measure how the embedded model plays (15 minutes), and store it"
 
@@ -51,7 +53,7 @@ venv: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py tests/bench_service.py \
-	  tests/bench_sampler.py tests/bench_training.py --benchmark-columns=min,rounds
+	  tests/bench_sampler.py tests/bench_training.py tests/bench_prompts.py --benchmark-columns=min,rounds
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/tools/results.py check
@@ -72,6 +74,11 @@ ladder: $(VENV)/.core
 
 coverage: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_coverage.py tests/bench_evaluation.py --benchmark-columns=min
+
+# Results stay in mutants/: a second call goes on where the first ended.
+mutants: $(VENV)/.mutants
+	$(BIN)/mutmut run $(ONLY)
+	$(BIN)/mutmut results
 
 theory: $(VENV)/.test
 	$(BIN)/pytest -s tests/bench_theory.py
@@ -112,5 +119,9 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[train,pettingzoo,test,bench]'
 	@touch $@ $(VENV)/.core $(VENV)/.test
 
+$(VENV)/.mutants: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[train,pettingzoo,test,mutants]'
+	@touch $@ $(VENV)/.core $(VENV)/.test
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build mutants dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache

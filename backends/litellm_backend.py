@@ -24,11 +24,9 @@ from backends.litellm_client import (
     disconnect,
     load_litellm,
 )
+from backends.litellm_request import ModelTraits, model_arguments
 from backends.openai_wire import read_choice, sampling_fields
 from backends.provider_errors import extract_message, safe_excerpt, status_error
-
-MAX_GUIDED_CHOICES = 100
-"""More choices are not sent: providers limit the size of an enumeration in a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,9 @@ _FREE_MODEL: dict[str, JsonValue] = {
 class LiteLLMBackend:
     """One model of one provider."""
 
+    is_remote = True
+    """A request before many games checks model, key and address."""
+
     def __init__(
         self, model: str, provider: Provider, limits: Limits, key: SecretStr | None
     ) -> None:
@@ -68,11 +69,15 @@ class LiteLLMBackend:
         if provider.route == "ollama_chat":
             # For a model without a price litellm queries the server at each call.
             prices.setdefault(model, _FREE_MODEL | {"litellm_provider": provider.route})
-        self._supports_schema = bool(self._litellm.supports_response_schema(model))
-        # litellm lists some models with their route and others without it.
-        names = (model, model.partition("/")[2], model.rpartition("/")[2])
-        info: dict[str, Any] = next((prices[name] for name in names if name in prices), {})
-        self.context_length: int | None = info.get("max_input_tokens")
+        self._traits = ModelTraits.of(model, provider.route)
+        self.context_length: int | None = self._traits.context_length
+        self.max_reply_tokens = self._traits.max_reply_tokens
+        self.price = self._traits.price
+        # OpenRouter states the cost of each answer; litellm computes the others from its prices.
+        self.has_known_price = self.price is not None or provider.route == "openrouter"
+        self.takes_thinking = self._traits.takes_thinking
+        self.reasons = self._traits.reasons and not self._traits.is_claude
+        """True if the model thinks without being asked."""
 
     async def close(self) -> None:
         await disconnect(id(self))
@@ -104,7 +109,8 @@ class LiteLLMBackend:
         connections = connect(id(self))
         arguments: dict[str, Any] = {
             "model": self.model,
-            **sampling_fields(request),
+            **sampling_fields(request.sampling),
+            **model_arguments(self._traits, request),
             "api_key": self._key or None,
             "api_base": self._base_url(),
             "timeout": self._timeout,
@@ -120,46 +126,24 @@ class LiteLLMBackend:
             del arguments["top_p"]
         if request.logprobs:
             arguments["logprobs"] = True
-        response_format = self._response_format(request)
-        return arguments | ({"response_format": response_format} if response_format else {})
+        return arguments
 
     def _base_url(self) -> str | None:
         """Return another base URL if one of the provider's variables is set."""
         urls = (os.environ.get(name) for name in self._provider.addresses)
         return next((url for url in urls if url), None)
 
-    def _response_format(self, request: Request) -> dict[str, JsonValue] | None:
-        """Return the JSON schema for the answer, if there is one and the model supports schemas."""
-        schema: dict[str, Any] | None = request.guided_json
-        if schema is None and 0 < len(request.guided_choice) <= MAX_GUIDED_CHOICES:
-            schema = {
-                "type": "object",
-                "properties": {"action": {"type": "string", "enum": list(request.guided_choice)}},
-                "required": ["action"],
-                "additionalProperties": False,
-            }
-        if schema is None or not self._supports_schema:
-            return None
-        # OpenAI accepts a schema as strict only if it requires all properties and no others.
-        properties = set(schema.get("properties", {}))
-        is_closed = schema.get("additionalProperties") is False
-        is_strict = is_closed and set(schema.get("required", ())) == properties
-        json_schema: dict[str, JsonValue] = {
-            "name": "answer",
-            "schema": schema,
-            "strict": is_strict,
-        }
-        return {"type": "json_schema", "json_schema": json_schema}
-
     def _completion(self, response: Any, request: Request, seconds: float) -> Completion:
         if not response.choices:
             raise self._retryable_error("bad_response", "answered without a choice", "")
         counts = getattr(response, "usage", None)
         details = getattr(counts, "prompt_tokens_details", None)
+        reply = getattr(counts, "completion_tokens_details", None)
         usage = Usage(
             getattr(counts, "prompt_tokens", 0) or 0,
             getattr(counts, "completion_tokens", 0) or 0,
             getattr(details, "cached_tokens", 0) or 0,
+            getattr(reply, "reasoning_tokens", 0) or 0,
         )
         choices = tuple(_read_choice(choice) for choice in response.choices)
         if self._provider.route == "cohere_chat":

@@ -53,13 +53,21 @@ def _skip_unused_callbacks(litellm: Any) -> None:
     Without a callback it takes a quarter of the time of a call, warns about its own classes, and
     leaves coroutines that are never awaited when the event loop ends.
     """
+    # This module, which calls to Gemini import, makes a cache of its own and registers "cache" for
+    # it, so that every later call would be logged in a thread.
+    import_module("litellm.llms.vertex_ai.context_caching.vertex_ai_context_caching")
+    for registered in (
+        litellm.input_callback,
+        litellm.success_callback,
+        litellm._async_success_callback,
+    ):
+        if "cache" in registered and litellm.cache is None:
+            registered.remove("cache")
     worker = import_module("litellm.litellm_core_utils.logging_worker").GLOBAL_LOGGING_WORKER
     enqueue = worker.ensure_initialized_and_enqueue
 
     def enqueue_if_used(async_coroutine: Coroutine[Any, Any, None]) -> None:
-        # Loading litellm's code for Gemini registers "cache", even without a cache.
-        callbacks = {*litellm.callbacks, *litellm.success_callback, *litellm.failure_callback}
-        if litellm.cache or callbacks - {"cache"}:
+        if litellm.callbacks or litellm.success_callback or litellm.failure_callback:
             enqueue(async_coroutine=async_coroutine)
         else:
             async_coroutine.close()

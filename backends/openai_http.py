@@ -103,6 +103,9 @@ class HTTPBackend:
         hint: Text for the error if the server cannot be reached.
     """
 
+    is_remote = True
+    """A request before many games checks model, key and address."""
+
     def __init__(
         self, url: str, model: str, limits: Limits, key: SecretStr | None, *, hint: str = ""
     ) -> None:

@@ -6,13 +6,24 @@ cause "bad_response".
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictStr, ValidationError
 from pydantic_core import from_json
 
 from arena.core.errors import BackendError
-from arena.llm.backend import Choice, Completion, FinishReason, Request, Token, Usage
+from arena.llm.backend import (
+    Choice,
+    Completion,
+    FinishReason,
+    Request,
+    Sampling,
+    Token,
+    Tool,
+    Usage,
+)
 from backends.provider_errors import extract_message, redact_key, status_error, to_one_line
 
 FINISH_REASONS: dict[str | None, FinishReason] = {
@@ -30,9 +41,20 @@ _TOKEN_ID = re.compile(r"token_id:(\d{1,9})", re.ASCII)
 def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
     """Return the body of POST /chat/completions; fields that were not requested are omitted.
 
-    `return_token_ids` and `structured_outputs` are vLLM's names (the latter since 0.11).
+    `return_token_ids`, `structured_outputs` (since 0.11) and `thinking_token_budget` are vLLM's
+    names.
     """
-    body: dict[str, JsonValue] = {"model": model, **sampling_fields(request)}
+    sampling = request.sampling
+    body: dict[str, JsonValue] = {
+        "model": model,
+        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+        **sampling_fields(sampling),
+        **tool_fields(request.tools),
+    }
+    if sampling.reasoning_effort:
+        body["reasoning_effort"] = sampling.reasoning_effort
+    if sampling.thinking_tokens:
+        body["thinking_token_budget"] = sampling.thinking_tokens
     if request.logprobs:
         body |= {"logprobs": True, "return_token_ids": True}
     if request.guided_choice:
@@ -44,14 +66,13 @@ def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
     return body
 
 
-def sampling_fields(request: Request) -> dict[str, JsonValue]:
-    """Return the messages and sampling parameters of a request; those without effect are omitted.
+def sampling_fields(sampling: Sampling) -> dict[str, JsonValue]:
+    """Return the sampling parameters, without those of thinking, which no two providers share.
 
-    Omitted instead of null: some servers refuse fields that they do not know.
+    Those without effect are omitted instead of null: some servers refuse fields that they do not
+    know.
     """
-    sampling = request.sampling
     fields: dict[str, JsonValue] = {
-        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_tokens": sampling.max_tokens,
@@ -63,6 +84,20 @@ def sampling_fields(request: Request) -> dict[str, JsonValue]:
     if sampling.n != 1:
         fields["n"] = sampling.n
     return fields
+
+
+def tool_fields(tools: Sequence[Tool]) -> dict[str, JsonValue]:
+    """Return the fields that make a model call one of the functions; none without functions."""
+    if not tools:
+        return {}
+    functions: list[JsonValue] = [
+        {
+            "type": "function",
+            "function": {"name": t.name, "description": t.description, "parameters": t.parameters},
+        }
+        for t in tools
+    ]
+    return {"tools": functions, "tool_choice": "required", "parallel_tool_calls": False}
 
 
 def versioned_name(name: str, policy_version: int | None) -> str:
@@ -86,6 +121,7 @@ class _Wire(BaseModel):
 
 
 class _Function(_Wire):
+    name: StrictStr | None = None
     arguments: StrictStr = ""
 
 
@@ -124,10 +160,15 @@ class _PromptDetails(_Wire):
     cached_tokens: int | None = None
 
 
+class _CompletionDetails(_Wire):
+    reasoning_tokens: int | None = None
+
+
 class _Usage(_Wire):
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)
     prompt_tokens_details: _PromptDetails | None = None
+    completion_tokens_details: _CompletionDetails | None = None
     cost: float | None = None
 
 
@@ -166,7 +207,7 @@ def read_completion(
 
 def _completion(response: _ChatCompletion, requested_model: str, seconds: float) -> Completion:
     wire_usage = response.usage or _Usage()
-    details = wire_usage.prompt_tokens_details
+    prompt, reply = wire_usage.prompt_tokens_details, wire_usage.completion_tokens_details
     model = response.model or requested_model
     version = parse_policy_version(model)
     return Completion(
@@ -175,7 +216,9 @@ def _completion(response: _ChatCompletion, requested_model: str, seconds: float)
         usage=Usage(
             wire_usage.prompt_tokens,
             wire_usage.completion_tokens,
-            (details.cached_tokens or 0) if details else 0,  # Not all servers report it.
+            # Not all servers report the details.
+            (prompt.cached_tokens or 0) if prompt else 0,
+            (reply.reasoning_tokens or 0) if reply else 0,
         ),
         cost=wire_usage.cost,
         # Some servers answer with the plain name of the model.
@@ -189,11 +232,12 @@ def read_choice(wire_choice: object) -> Choice:
     """Return a choice from any object with OpenAI's fields. Raises ValidationError."""
     choice = _Choice.model_validate(wire_choice, from_attributes=True)
     message = choice.message
-    text = message.content or ""
+    calls = [_call_text(call.function) for call in message.tool_calls or ()]
+    # Calls are read like text, and JSON outweighs the prose before it.
+    text = "\n".join(part for part in (message.content, *calls) if part)
     finish_reason = FINISH_REASONS.get(choice.finish_reason, "unknown")
-    if not text and message.tool_calls:
-        # A tool call instead of text: the parser can read its arguments like text.
-        text = "\n".join(call.function.arguments for call in message.tool_calls)
+    # Some providers end a call with "stop"; a call that was cut off stays "length".
+    if calls and finish_reason in {"stop", "unknown"}:
         finish_reason = "tool_calls"
     return Choice(
         text=text,
@@ -202,6 +246,15 @@ def read_choice(wire_choice: object) -> Choice:
         refusal=message.refusal or "",
         tokens=_tokens(choice),
     )
+
+
+def _call_text(function: _Function) -> str:
+    """Return a call as JSON; arguments that are no JSON stay a string."""
+    try:
+        arguments: JsonValue = from_json(function.arguments or "{}")
+    except ValueError:
+        arguments = function.arguments
+    return json.dumps({"name": function.name, "arguments": arguments}, ensure_ascii=False)
 
 
 def _tokens(choice: _Choice) -> tuple[Token, ...]:

@@ -26,6 +26,14 @@ _TOO_LONG = re.compile(
 _FILTERED = re.compile(
     r"content[ _](filter|policy|management)|moderation|flagged|safety", re.IGNORECASE
 )
+_CAUSES: dict[int, FailureCause] = {
+    **dict.fromkeys((401, 402, 403), "authentication"),
+    **dict.fromkeys((404, 405, 410), "configuration"),
+    **dict.fromkeys((408, 504), "timeout"),
+    429: "rate_limit",
+}
+_OBJECT = re.compile(r" ?(?:\bssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
+"""A Python object in an error text, e.g. aiohttp's "ssl:<ssl.SSLContext object at 0x7f…>"."""
 _QUOTA_SPENT = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
 
 
@@ -50,8 +58,8 @@ def extract_message(body: str) -> str:
 
 
 def to_one_line(text: str) -> str:
-    """Return the text in one line, without control characters."""
-    return " ".join(printable(text).split())
+    """Return the text in one line, without control characters and addresses of objects."""
+    return " ".join(_OBJECT.sub("", printable(text)).split())
 
 
 def redact_key(text: str, key: str) -> str:
@@ -95,18 +103,19 @@ def status_error(
 
 
 def _cause(status: int, message: str) -> FailureCause:
-    if status < 300:
-        return "bad_response"  # A success, but not the status 200 of a chat completion.
-    # Before the keys: a 403 of a content filter is no wrong key.
+    # Before the keys: a 403 of a content filter is not a wrong key.
     if status in {400, 403} and _FILTERED.search(message):
         return "refused"
     # A spent quota is a 429 too, but waiting does not help.
-    if status in {401, 402, 403} or (status == 429 and _QUOTA_SPENT.search(message)):
+    if status == 429 and _QUOTA_SPENT.search(message):
         return "authentication"
-    if status == 429:
-        return "rate_limit"
-    if status in {408, 504}:
-        return "timeout"
+    if status < 300:
+        return "bad_response"  # A success, but not the status 200 of a chat completion.
+    # Redirects are not followed: the key would go to another address.
+    return "configuration" if status < 400 else _CAUSES.get(status, _class_of(status))
+
+
+def _class_of(status: int) -> FailureCause:
     return "server_error" if status >= 500 else "bad_request"
 
 

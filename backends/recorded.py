@@ -56,7 +56,7 @@ class RecordedBackend:
             self._unused[_request_key(recording.messages, recording.sampling)].append(recording)
 
     async def complete(self, request: Request) -> Completion:
-        sampling = _without_seed(unusual(request.sampling))
+        sampling = _deciding(unusual(request.sampling))
         # Equal requests have the answers of the recorded game in its order.
         matches = self._unused[_request_key(request.messages, sampling)]
         if not matches:
@@ -117,7 +117,7 @@ def read_recordings(replay: Replay) -> list[RecordedRequest]:
             seats[move.player] += [(move.ply, attempt) for attempt in attempts]
     # The replay stores only the new messages of each request; `requests_of` restores the chats.
     return [
-        RecordedRequest(ply, messages, _without_seed(attempt.sampling), attempt)
+        RecordedRequest(ply, messages, _deciding(attempt.sampling), attempt)
         for moves in seats.values()
         for (ply, attempt), messages in zip(
             moves, requests_of(attempt for _, attempt in moves), strict=True
@@ -152,16 +152,25 @@ def _completion(attempt: Attempt) -> Completion:
     return Completion(
         choices=(choice,),
         model=attempt.model,
-        usage=Usage(attempt.prompt_tokens, attempt.completion_tokens),
+        usage=Usage(
+            attempt.prompt_tokens,
+            attempt.completion_tokens,
+            attempt.cached_tokens,
+            attempt.reasoning_tokens,
+        ),
         cost=0.0,
         policy_version=attempt.policy_version,
         prompt_token_ids=attempt.prompt_token_ids,
     )
 
 
-def _without_seed(sampling: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Remove the seed: nothing is sampled, and belief questions shift the seeds of a game."""
-    return {name: value for name, value in sampling.items() if name != "seed"}
+def _deciding(sampling: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the sampling without what may differ although the reply is the same.
+
+    Belief questions shift the seeds of a game, and the limit of a reply depends on whether the
+    model thinks.
+    """
+    return {name: value for name, value in sampling.items() if name not in {"seed", "max_tokens"}}
 
 
 def _request_key(messages: Iterable[Message], sampling: dict[str, JsonValue]) -> str:

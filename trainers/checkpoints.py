@@ -49,12 +49,6 @@ class Checkpoints:
         reference = self.config.reference_step(self.log.state.step)
         return kept_steps(self.log.state, self.config.keep_pool, steps, reference)
 
-    def is_evaluated(self, number: int) -> bool:
-        """Return whether the step of this number is evaluated."""
-        every = self.config.eval_every
-        # The last step is always evaluated, unless periodic evaluations are off.
-        return bool(every) and (number % every == 0 or number == self.config.total_steps)
-
     def is_best(self, evaluation: HeldOutResult) -> bool:
         """Return whether it is better than the starting policy and all earlier checkpoints."""
         value = evaluation.win_rate_delta.value

@@ -220,7 +220,7 @@ class GrpoRun:
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         with timer.measure("evaluation"):
-            due = self.checkpoints.is_evaluated(number)
+            due = config.is_evaluated(number)
             evaluation = await self.checkpoints.evaluate(number) if due else None
         with timer.measure("logging"):
             await self.host.model.log(
@@ -316,7 +316,7 @@ class GrpoRun:
     async def _record_start(self) -> None:
         """Append record 0: the starting policy on the held-out deals."""
         evaluation = None
-        if self.config.eval_every:
+        if self.config.is_evaluated(0):
             evaluation = await self.checkpoints.evaluate(0, "evaluation of the starting policy")
         record = StepRecord(step=0, config_hash=self.config.config_hash, evaluation=evaluation)
         self.log.append(record)

@@ -32,7 +32,12 @@ def _read(path: Path, game: Game, answers: AnswerForm) -> str:
         raise UsageError(f"--prompt {path}: {error}") from error
     if not text:
         raise UsageError(f"--prompt {path}: the file is empty")
-    # Not `format`: the file may hold other braces, for example JSON.
+    return fill_in(text, game, answers)
+
+
+def fill_in(text: str, game: Game, answers: AnswerForm = "text") -> str:
+    """Replace `{rules}` by the rules of the game and `{answer}` by the answer format."""
+    # Not `format`: the text may hold other braces, for example JSON.
     return text.replace("{rules}", game.rules()).replace("{answer}", HOW_TO_ANSWER[answers])
 
 
@@ -48,6 +53,7 @@ THINK_FIRST = (
 ANSWER_LAST: dict[AnswerForm, str] = {
     "text": "Then write your action alone on the last line.",
     "json": "These lines belong into the thoughts.",
+    "tools": "These lines belong into the thoughts.",
 }
 
 
@@ -62,5 +68,5 @@ def brief(game: Game, answers: AnswerForm) -> str:
     # for the order of the game.
     examples = {type(action): str(action) for action in reversed(game.actions)}
     forms = " | ".join(reversed(examples.values()))
-    how = HOW_TO_ANSWER["json"] if answers == "json" else "Answer with one action, nothing else."
+    how = "Answer with one action, nothing else." if answers == "text" else HOW_TO_ANSWER[answers]
     return f"You play {game.name}. Actions look like: {forms}\n{how}"

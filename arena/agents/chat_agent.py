@@ -19,16 +19,19 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from arena.agents.action_tools import action_tools
 from arena.agents.agent import Seat
 from arena.agents.model_call import Attempt, answered, asked, failed
-from arena.agents.prompt import ACTION_SCHEMA, Chat
+from arena.agents.prompt import ACTION_SCHEMA, Chat, ChatOptions
 from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import Reading
+from arena.agents.reply.visible import visible
 from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.observation import Observation
 from arena.core.ply import Decision
-from arena.llm.backend import Message, Request
+from arena.core.spec import redacted
+from arena.llm.backend import Backend, Message, Request
 
 if TYPE_CHECKING:
     from arena.llm.service import LLMService
@@ -47,6 +50,11 @@ class ParsedReply:
     reading: Reading
     attempt: Attempt
 
+    @property
+    def is_cut_thinking(self) -> bool:
+        """True if the limit on tokens came before the model had finished thinking."""
+        return self.reading.failure == "truncated" and not visible(self.attempt.reply).strip()
+
 
 class ChatAgent:
     """Plays one seat with the model of a SPEC."""
@@ -56,12 +64,19 @@ class ChatAgent:
             raise UsageError(
                 f"seat {seat.player}: '{spec}' is a model; give its Seat an LLMService (llm=…)"
             )
-        seat.llm.backend(spec)  # Finds a missing key or an unknown model before the game.
+        backend = seat.llm.backend(spec)  # Finds a missing key or an unknown model before the game.
         self._spec = spec
         self._seat = seat
         self._llm: LLMService = seat.llm
         self._options = seat.models
         options = seat.models
+        if options.sampling.asks_to_think and not getattr(backend, "takes_thinking", True):
+            seat.llm.hint(
+                f"thinking {spec}",
+                f"{redacted(spec)} cannot think: --reasoning-effort and --thinking-tokens have no "
+                "effect on it",
+            )
+        self._sampling = replace(options.sampling, max_tokens=_reply_limit(backend, options))
         self._chat = Chat(seat.game, options.chat, seat.text_level, options.answers, options.system)
         # Messages of the last request of this seat: an attempt records only what was added since.
         self._sent: tuple[Message, ...] = ()
@@ -83,13 +98,15 @@ class ChatAgent:
             if self._chat.forgotten:
                 details["forgotten"] = self._chat.forgotten
             if answer.reading.action is not None:
+                self._llm.count_decision(self._spec, None)
                 return Decision(answer.reading.action, details=details)
             # `LLMService` has retried already; another attempt would only repeat that.
             if answer.attempt.failure == "provider_error":
                 break
             # After the last attempt there is no request that could carry the correction.
             if number < self._options.max_attempts:
-                self._chat.correct(correction(answer.reading, observation))
+                limit = self._sampling.max_tokens if answer.is_cut_thinking else 0
+                self._chat.correct(correction(answer.reading, observation, limit))
         return self._give_up(observation, attempts, details)
 
     async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> ParsedReply:
@@ -110,7 +127,8 @@ class ChatAgent:
                 # removes text, so the loop ends.
                 if too_long and self._chat.shorten(observation):
                     attempts.append(attempt)
-                    request = replace(request, messages=tuple(self._chat.messages))
+                    messages = tuple(self._chat.messages)
+                    request = replace(request, messages=messages, repeated=self._chat.repeated)
                     continue
                 return ParsedReply(Reading(None, None, str(error)), attempt)
             attempt = asked(request, self._sent)
@@ -118,9 +136,22 @@ class ChatAgent:
             choice = completion.choices[0]
             reply = choice.text or choice.refusal or NO_ANSWER
             # The end is kept, because the action is usually last.
-            self._chat.answered(reply[-LONGEST_TOKEN * request.sampling.max_tokens :])
+            self._chat.answered(reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :])
             reading = read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
-            return ParsedReply(reading, answered(attempt, completion, reading))
+            parsed = ParsedReply(reading, answered(attempt, completion, reading))
+            if reading.failure == "truncated":
+                self._explain_truncation(parsed.is_cut_thinking)
+            return parsed
+
+    def _explain_truncation(self, is_cut_thinking: bool) -> None:
+        """Name the flags that help, once per run."""
+        how = "while the model was thinking" if is_cut_thinking else "before it named an action"
+        self._llm.hint(
+            "truncated",
+            f"{redacted(self._spec)}: a reply was cut off at {self._sampling.max_tokens:,} tokens, "
+            f"{how}; raise --max-tokens"
+            f"{' or lower --reasoning-effort' if is_cut_thinking else ''}",
+        )
 
     def _request(self, observation: Observation) -> Request:
         options = self._options
@@ -130,11 +161,15 @@ class ChatAgent:
             # A new seed for each request, from the stream of this seat: equal prompts may get
             # different replies, and the game stays reproducible. 31 bits fit a signed 32-bit
             # integer.
-            replace(options.sampling, seed=self._seat.rng.getrandbits(31)),
+            replace(self._sampling, seed=self._seat.rng.getrandbits(31)),
             logprobs=options.logprobs,
             guided_choice=guided,
             # At most one form of guidance may be set, see `Request`.
             guided_json=ACTION_SCHEMA if options.answers == "json" and not guided else None,
+            tools=action_tools(observation.game)
+            if options.answers == "tools" and not guided
+            else (),
+            repeated=self._chat.repeated,
         )
 
     async def _state_beliefs(self, observation: Observation) -> dict[str, JsonValue]:
@@ -145,7 +180,7 @@ class ChatAgent:
         request = self._request(observation)
         messages = (*request.messages, Message("user", question))
         # The answer is free text, not an action, so no guidance.
-        request = replace(request, messages=messages, guided_choice=(), guided_json=None)
+        request = replace(request, messages=messages, guided_choice=(), guided_json=None, tools=())
         try:
             completion = await self._llm.complete(self._spec, request)
         except BackendError as error:
@@ -165,6 +200,7 @@ class ChatAgent:
         why = f"{last.failure} in attempt {len(attempts)}: {last.excerpt or last.reply[:80]!r}"
         if self._options.fallback == "stop":
             raise StopPlaying(f"seat {self._seat.player} ({self._spec}): {why}; --fallback is stop")
+        self._llm.count_decision(self._spec, why)
         self._forfeited = self._options.fallback == "forfeit"
         return self._fall_back(observation, why, details)
 
@@ -173,3 +209,14 @@ class ChatAgent:
     ) -> Decision:
         choices = observation.game.fallback_actions(observation)
         return Decision(self._seat.rng.choice(choices), why, details)
+
+
+def _reply_limit(backend: Backend, options: ChatOptions) -> int:
+    """Return the longest reply in tokens, which includes the thinking of models that think."""
+    limit = options.sampling.max_tokens
+    if options.sampling.asks_to_think or getattr(backend, "reasons", False):
+        most: int | None = getattr(backend, "max_reply_tokens", None)
+        with_room = limit + options.thinking_room
+        # A provider refuses a limit above its own; a limit that the user has chosen is sent anyway.
+        return max(limit, min(with_room, most or with_room))
+    return limit

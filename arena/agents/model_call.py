@@ -44,6 +44,8 @@ class Attempt(BaseModel):
     policy_version: int | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = Field(default=0, description="Of the prompt, not computed again.")
+    reasoning_tokens: int = Field(default=0, description="Of the completion, for thinking.")
     cost: float | None = None
     cached: bool = Field(default=False, description="Answered from the response cache.")
     seconds: float = 0.0
@@ -72,7 +74,7 @@ def asked(request: Request, before: Sequence[Message]) -> Attempt:
 def unusual(sampling: Sampling) -> dict[str, JsonValue]:
     """Return the fields that differ from the default."""
     fields = sampling.to_json()
-    return {name: value for name, value in fields.items() if value != DEFAULTS[name]}
+    return {name: value for name, value in fields.items() if value != DEFAULTS.get(name)}
 
 
 def shared(first: Iterable[object], second: Iterable[object]) -> int:
@@ -96,6 +98,8 @@ def answered(attempt: Attempt, completion: Completion, reading: Reading) -> Atte
             "policy_version": completion.policy_version,
             "prompt_tokens": completion.usage.prompt_tokens,
             "completion_tokens": completion.usage.completion_tokens,
+            "cached_tokens": completion.usage.cached_tokens,
+            "reasoning_tokens": completion.usage.reasoning_tokens,
             # An answer from the cache is not paid for again.
             "cost": 0.0 if completion.cached else completion.cost,
             "cached": completion.cached,

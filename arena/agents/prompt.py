@@ -18,8 +18,12 @@ from arena.core.observation import Observation, TextLevel
 from arena.llm.backend import Message, Sampling
 
 ChatMode = Literal["append", "fresh"]
-AnswerForm = Literal["text", "json"]
+AnswerForm = Literal["text", "json", "tools"]
 Fallback = Literal["random", "forfeit", "stop"]
+
+THINKING_ROOM = 15_360
+"""Tokens. A model that thinks uses several thousand for one decision; what it does not use costs
+nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,16 @@ class ChatOptions:
     sampling: Sampling = Sampling()
     system: str | None = None
     """Replaces the system message of the game."""
+    thinking_room: int = THINKING_ROOM
+    """Tokens by which the longest reply grows with a model that thinks."""
 
     def to_json(self) -> dict[str, JsonValue]:
+        """Return the options as JSON; some of them only if they differ from the default."""
         fields = {**asdict(self), "sampling": self.sampling.to_json()}
         if self.system is None:
-            # The key appears only if the message was replaced.
             del fields["system"]
+        if self.thinking_room == THINKING_ROOM:
+            del fields["thinking_room"]
         return fields
 
 
@@ -59,6 +67,7 @@ ACTION_SCHEMA: dict[str, JsonValue] = {
 HOW_TO_ANSWER: dict[AnswerForm, str] = {
     "text": "You may think first. End your reply with one line: `Action: ` and your action.",
     "json": 'Answer with JSON: {"thoughts": "…", "action": "your action"}.',
+    "tools": "Answer by calling the function of your action.",
 }
 """Instructions that the system message adds to the rules."""
 
@@ -104,6 +113,11 @@ class Chat:
     def correct(self, text: str) -> None:
         """Answer a reply with a correction."""
         self._add(text)
+
+    @property
+    def repeated(self) -> int:
+        """Number of messages at the start that the next request repeats."""
+        return 1 if self.mode == "fresh" else len(self.messages)
 
     def shorten(self, observation: Observation) -> bool:
         """Ask the same in fewer words; return False if nothing can be left out any more.

@@ -36,6 +36,9 @@ def play_command(
         int, Flag(min=1, max=10**9, help="Games to play, on seeds SEED, SEED+1, …")
     ] = 1,
     out: Annotated[Path, Flag(help="Folder for the replays.")] = Path("runs/play"),
+    resume: Annotated[
+        bool, Flag("--resume", help="Keep the finished games in --out and play the missing ones.")
+    ] = False,
     delay: Annotated[float, Flag(min=0, max=3600, help="Seconds between moves.")] = 0.0,
     watch: Annotated[
         bool | None, Flag("--watch/--no-watch", help="Show the game. Default: one game.")
@@ -46,6 +49,7 @@ def play_command(
 ) -> int:
     """Play games and write a replay of each."""
     from arena.agents.seating import default_bot
+    from arena.cli.common.earlier_games import earlier_seed, keep_finished
     from arena.cli.common.seats import named_seats, seat_model
     from arena.cli.common.table import Table, check, run
     from arena.cli.replaying.rerun import check_recordings
@@ -56,18 +60,20 @@ def play_command(
     free = [each for each in range(played.num_players) if each not in named]
     specs = [named.get(each, bot) for each in range(played.num_players)]
     specs = seat_model(backend, specs, free)
-    first = first_seed(seed)
+    first = earlier_seed(out, played) if resume and seed is None else first_seed(seed)
+    chat = asking.options(played, specs)
     table = Table(
-        match=Match(
-            played, specs, text_level=which.level, chat=asking.options(), max_turns=which.max_turns
-        ),
+        match=Match(played, specs, text_level=which.level, chat=chat, max_turns=which.max_turns),
         seeds=range(first, first + games),
         out=out,
         delay=delay,
         watch=(games == 1 and not as_json) if watch is None else watch,
         max_concurrent=max_concurrent,
         llm=asking.service() if models.has_models(specs) else None,
+        probe=asking.probe,
     )
     check_recordings(table)
     check(table)
+    if resume:
+        keep_finished(table)
     return run(table, as_json)

@@ -16,6 +16,7 @@ FailureCause = Literal[
     "bad_response",  # violates the protocol
     "bad_request",  # 4xx: our error; a repeated request would fail again
     "authentication",  # 401, 403, 402: the key is wrong or has no credit
+    "configuration",  # 404, a redirect: the name of the model or the URL is wrong
     "context_length",
     "refused",  # by a provider's content filter
 ]

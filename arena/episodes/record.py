@@ -165,6 +165,18 @@ class OutcomeLine(_Strict):
     turns: int
     decisions: int
 
+    @classmethod
+    def of(cls, outcome: Outcome, turns: int, decisions: int) -> OutcomeLine:
+        """Return the line of a game that has ended like this."""
+        return cls(
+            status=outcome.status,
+            reason=outcome.reason,
+            returns=outcome.returns,
+            winner=outcome.winner,
+            turns=turns,
+            decisions=decisions,
+        )
+
 
 ReplayLine = Annotated[
     Header | DecisionLine | ChanceLine | EventLine | OutcomeLine, Field(discriminator="type")

@@ -50,14 +50,7 @@ class ReplayWriter:
         self._write(ply.lines())
 
     def end(self, outcome: Outcome) -> None:
-        line = OutcomeLine(
-            status=outcome.status,
-            reason=outcome.reason,
-            returns=outcome.returns,
-            winner=outcome.winner,
-            turns=self._turns,
-            decisions=self._decisions,
-        )
+        line = OutcomeLine.of(outcome, self._turns, self._decisions)
         self._write([line.model_dump(mode="json")])
         self.close()
         try:

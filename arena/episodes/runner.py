@@ -7,7 +7,7 @@ import json
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -54,7 +54,8 @@ async def play(
     Args:
         match: The game, its players, the seed and the limits.
         agents: One agent for each seat; by default those that the SPECs of the match name.
-        llm: Answers for the models among the agents that the match seats.
+        llm: Answers for the models among the agents that the match seats. If it has a budget, the
+            game waits until that covers a whole game.
         watchers: Follow the game, for example a `ReplayWriter`.
         delay: Seconds to wait after each move.
         start: Position of a recorded game; its plies are copied, and the seed of the match is for
@@ -65,6 +66,18 @@ async def play(
         StopPlaying: An agent has ended the run, for example because the budget is spent.
     """
     agents = match.seat(llm) if agents is None else agents
+    async with llm.game(match.specs) if llm else nullcontext():
+        return await _play_watched(match, agents, watchers, delay, start)
+
+
+async def _play_watched(
+    match: Match,
+    agents: Sequence[Agent],
+    watchers: Sequence[Watcher],
+    delay: float,
+    start: Position | None,
+) -> Episode:
+    """Play one game and show each ply to the watchers."""
     header, state = match.header(agents, start), match.game.initial_state()
     plies: list[Ply] = []
 

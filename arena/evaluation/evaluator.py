@@ -235,7 +235,8 @@ async def in_order(
 ) -> AsyncGenerator[T, None]:
     """Yield the result of `work` for each item, in order, with at most `ahead` of them started.
 
-    An error of any started item is raised at once, not only at its turn.
+    An error of any started item is raised at once, not only at its turn; results whose turn it is
+    come before it.
     """
     remaining = iter(items)
     window: deque[asyncio.Future[T]] = deque()
@@ -252,8 +253,11 @@ async def in_order(
             # The first task is not done; others may be, and a wait on those would return at once.
             unfinished = [task for task in window if not task.done()]
             finished, _ = await asyncio.wait(unfinished, return_when=asyncio.FIRST_COMPLETED)
-            for task in finished:
-                task.result()  # Raises the error of a task that failed.
+            failed = [task for task in finished if task.exception()]
+            while failed and window[0].done() and window[0] not in failed:
+                yield window.popleft().result()
+            for task in failed:
+                task.result()  # Raises its error.
     finally:
         for task in window:
             task.cancel()

@@ -167,6 +167,13 @@ class PlayerReport(ReportPart):
     no_fallback_rating: Interval = Interval()
 
     @property
+    def is_unmeasured(self) -> bool:
+        """True if most decisions were fallback moves: the results are not the player's skill."""
+        # Each decision of a model ends with a legal reply or a fallback move.
+        replies = self.replies
+        return replies.attempts > 0 and replies.fallbacks > replies.legal
+
+    @property
     def has_fallbacks(self) -> bool:
         """True if some of its seats were in games with a fallback move."""
         return self.no_fallback.seats < self.seats

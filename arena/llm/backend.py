@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from arena.llm.settings import Settings
 
 Role = Literal["system", "user", "assistant"]
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls", "unknown"]
 
 
@@ -37,17 +38,41 @@ class Sampling:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     n: int = 1
+    reasoning_effort: ReasoningEffort | Literal[""] = ""
+    """How much the model thinks before it answers; empty for the provider's default."""
+    thinking_tokens: int | None = None
+    """Budget of the thinking; outweighs the effort where a provider takes only one of them."""
+
+    @property
+    def asks_to_think(self) -> bool:
+        """True if the request switches thinking on."""
+        return self.reasoning_effort not in {"", "none"} or bool(self.thinking_tokens)
 
     def to_json(self) -> dict[str, JsonValue]:
-        return {**asdict(self), "stop": list(self.stop)}
+        """Return the fields as JSON; those about thinking only if they are set."""
+        fields = {**asdict(self), "stop": list(self.stop)}
+        return {n: v for n, v in fields.items() if v or n not in _THINKING_FIELDS}
+
+
+_THINKING_FIELDS = {"reasoning_effort", "thinking_tokens"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Function that a model may call instead of answering in text."""
+
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+    """JSON schema of the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """A chat request. Equal requests may be answered from the cache, so it holds all that matters.
 
-    At most one of `guided_choice`, `guided_regex` and `guided_json` (a JSON schema) is set; a
-    backend that cannot guide ignores it, and the reader of the answer must not rely on it.
+    At most one of `guided_choice`, `guided_regex`, `guided_json` (a JSON schema) and `tools` is
+    set; a backend that cannot guide ignores it, and the reader of the answer must not rely on it.
     """
 
     messages: tuple[Message, ...]
@@ -57,6 +82,12 @@ class Request:
     guided_choice: tuple[str, ...] = ()
     guided_regex: str = ""
     guided_json: dict[str, JsonValue] | None = None
+    tools: tuple[Tool, ...] = ()
+    """Functions of which the model must call one; the call is added to the text of the answer, as
+    JSON with `name` and `arguments`."""
+    repeated: int = 0
+    """So many messages at the start come again in later requests: worth a place in a prompt cache
+    that has to be asked for."""
     policy_version: int | None = None
     """The training step whose weights must answer, where the backend hosts several."""
 
@@ -81,6 +112,8 @@ class Usage:
     completion_tokens: int = 0
     cached_tokens: int = 0
     """Of the prompt's tokens, those that were not computed again."""
+    reasoning_tokens: int = 0
+    """Of the completion's tokens, those that the model thought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +154,13 @@ class Completion:
 
 
 class Backend(Protocol):
-    """Answers chat requests for one model. Used in one event loop; called many times at once."""
+    """Answers chat requests for one model. Used in one event loop; called many times at once.
+
+    A backend may have more attributes: `reasons` (bool; the model thinks before each answer, so its
+    replies need room), `takes_thinking` (bool; False if it ignores efforts and budgets of
+    thinking), `max_reply_tokens` (the most that it accepts as the limit of a reply) and `is_remote`
+    (bool; a request before many games checks model, key and address).
+    """
 
     model: str
     """What the provider calls the model."""

@@ -46,8 +46,14 @@ class Tally:
     failed_tries: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     """Calls that raised, by what they raised."""
+    decisions: int = 0
+    """Decisions of players with this SPEC."""
+    fallbacks: int = 0
+    """Of the decisions, those that were played for the model."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Of the completions' tokens, those that the models thought; the cost includes them."""
     cached_tokens: int = 0
     """Of the prompts' tokens, those that the provider did not compute again."""
     cost: float = 0.0
@@ -68,6 +74,7 @@ class Tally:
         self.answered += 1
         self.prompt_tokens += completion.usage.prompt_tokens
         self.completion_tokens += completion.usage.completion_tokens
+        self.reasoning_tokens += completion.usage.reasoning_tokens
         self.cached_tokens += completion.usage.cached_tokens
         if completion.cost is None:
             self.unknown_cost += 1
@@ -148,8 +155,12 @@ class Ledger:
         return table
 
 
-_HEADINGS = ("calls", "cached", "failed", "retries", "tokens in", "out", "cost", "p50", "p95")
-_RARE = ("cached", "failed", "retries")
+_HEADINGS = (
+    *("calls", "cached", "failed", "retries"),
+    *("tokens in", "cached in", "out", "thinking"),
+    *("cost", "p50", "p95"),
+)
+_RARE = ("cached", "failed", "retries", "cached in", "thinking")
 
 
 def _cells(tally: Tally) -> Iterable[str]:
@@ -159,7 +170,9 @@ def _cells(tally: Tally) -> Iterable[str]:
     yield f"{tally.failures.total():,}"
     yield f"{tally.retries.total():,}"
     yield f"{tally.prompt_tokens:,}"
+    yield f"{tally.cached_tokens:,}"
     yield f"{tally.completion_tokens:,}"
+    yield f"{tally.reasoning_tokens:,}"
     # A sum of which only a part is known is shown as a number; "unknown" means that no cost is.
     yield "unknown" if tally.unknown_cost and not tally.cost else f"${tally.cost:.4f}"
     for percent in (50, 95):

@@ -6,20 +6,39 @@ import asyncio
 
 from aiolimiter import AsyncLimiter
 
-from arena.llm.backend import Request
+from arena.llm.backend import Completion, Request, Usage
 
 CHARACTERS_PER_TOKEN = 4
 """Mean of English text."""
 
 
 def estimate_tokens(request: Request) -> int:
-    """Return the tokens that a call may need: the prompt, estimated, and the longest replies.
+    """Return the tokens that a call may need: the prompt, estimated, and the longest replies."""
+    return estimate_prompt(request) + longest_replies(request)
+
+
+def estimate_prompt(request: Request) -> int:
+    """Return the tokens of the prompt.
 
     An estimate, not a bound: text that is not English takes more tokens for its characters.
     """
-    characters = sum(len(message.content) for message in request.messages)
-    replies = request.sampling.max_tokens * request.sampling.n
-    return -(-characters // CHARACTERS_PER_TOKEN) + replies  # The division rounds up.
+    return tokens_of(sum(len(message.content) for message in request.messages))
+
+
+def longest_replies(request: Request) -> int:
+    """Return the tokens of the replies if each is as long as allowed."""
+    return request.sampling.max_tokens * request.sampling.n
+
+
+def tokens_of(characters: int) -> int:
+    """Return the estimated tokens of a text with so many characters, rounded up."""
+    return -(-characters // CHARACTERS_PER_TOKEN)
+
+
+def estimate_usage(request: Request, completion: Completion) -> Usage:
+    """Return the estimated tokens of a call, for providers that do not count them."""
+    characters = sum(len(choice.reasoning) + len(choice.text) for choice in completion.choices)
+    return Usage(estimate_prompt(request), tokens_of(characters))
 
 
 class RateLimit:

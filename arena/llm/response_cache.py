@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from arena.core.errors import ArenaError
 from arena.llm.backend import Completion, Request
 
-VERSION = 1
+VERSION = 2
 """Version of the key; raise it when Request or Completion change."""
 PATIENCE = 1.0
 """Seconds to wait for another process that writes; they block the event loop."""

@@ -6,20 +6,27 @@ It owns retries, limits, deadlines, the budget, the response cache and the ledge
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 
-from arena.core.errors import UsageError
+from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.core.spec import Spec, redacted
-from arena.llm.backend import Backend, BackendFactory, Completion, Request
+from arena.llm.backend import Backend, BackendFactory, Completion, Message, Request, Sampling
 from arena.llm.budget import Budget
 from arena.llm.ledger import Ledger
+from arena.llm.price import Price
+from arena.llm.provider import SharedLimits, provider_name
 from arena.llm.response_cache import ResponseCache
-from arena.llm.route import Route
+from arena.llm.route import UNKNOWN_PRICE, Route
 from arena.llm.settings import Settings
 from arena.plugins.loader import catalog
+
+PROBE_TOKENS = 64
+"""Longest reply to a probe."""
+THINKING_PROBE_TOKENS = 2048
+"""The same for models that think; some providers report a limit that is too low as an error."""
 
 
 def say_on_stderr(line: str) -> None:
@@ -34,8 +41,9 @@ class LLMService:
 
     A SPEC is `PREFIX` or `PREFIX:REST`: the prefix names a backend in the catalog, whose factory
     gets the rest. `max_cost` (US dollars) and `token_limit` (prompts and answers together) limit
-    the whole run; see `Budget`. `cache` is the file of a `ResponseCache`. `say` gets messages for
-    people, for example about a backend that is down.
+    the whole run; see `Budget`. `price` is that of models whose provider states none. `cache` is
+    the file of a `ResponseCache`. `max_fallbacks` stops a run in which a model does not play; see
+    `FallbackGuard`. `say` gets messages for people, for example about a backend that is down.
     """
 
     def __init__(
@@ -44,7 +52,9 @@ class LLMService:
         *,
         max_cost: float | None = None,
         token_limit: int | None = None,
+        price: Price | None = None,
         cache: Path | None = None,
+        max_fallbacks: int = 0,
         say: Callable[[str], None] = say_on_stderr,
     ) -> None:
         """Raises UsageError for bad settings or limits, ArenaError for a cache that fails."""
@@ -56,9 +66,13 @@ class LLMService:
                 names = ", ".join(known)
                 raise UsageError(f"settings: [service.{name}] is not a backend; known: {names}")
         self._say = say
-        self._budget = Budget(max_cost, token_limit, say)
+        self._budget = Budget(max_cost, token_limit)
+        self._price = price
+        self._max_fallbacks = max_fallbacks
         self._cache = ResponseCache(cache, say) if cache is not None else None
+        self._providers: dict[str, SharedLimits] = {}
         self._routes: dict[str, Route] = {}
+        self._hints: set[str] = set()
 
     def backend(self, spec: str) -> Backend:
         """Return the backend of this SPEC, which is made on first use.
@@ -72,13 +86,21 @@ class LLMService:
         """Register a backend for this SPEC; the service closes it."""
         if spec in self._routes:
             raise UsageError(f"{redacted(spec)} has a backend already")
+        is_priced = self._price is not None or getattr(backend, "has_known_price", True)
+        if self._budget.max_cost is not None and not is_priced:
+            raise UsageError(f"{redacted(spec)}: {UNKNOWN_PRICE}")
+        name = provider_name(spec, backend)
+        if name not in self._providers:
+            limits = self.settings.service.limits(Spec.parse(spec).prefix)
+            self._providers[name] = SharedLimits(name, limits, self._say)
         self._routes[spec] = Route(
             redacted(spec),
             backend,
-            self.settings.service.limits(Spec.parse(spec).prefix),
+            self._providers[name],
             self.ledger.tally(redacted(spec)),
             self._budget,
             self._say,
+            self._price,
         )
 
     async def complete(self, spec: str, request: Request) -> Completion:
@@ -100,6 +122,53 @@ class LLMService:
         completion = await route.complete(request)
         self._cache.put(spec, request, completion)
         return completion
+
+    def game(self, specs: Iterable[str]) -> AbstractAsyncContextManager[None]:
+        """Wait until the budget covers one more game of these players; see `Budget.game`."""
+        backends = catalog().names("backend")
+        return self._budget.game(
+            [
+                redacted(spec)
+                for spec in specs
+                if spec in self._routes or Spec.parse(spec).prefix in backends
+            ]
+        )
+
+    async def probe(self, spec: str) -> None:
+        """Check model, key and address with one short request, if a provider answers for the SPEC.
+
+        Raises ArenaError with the reason and the remedy. The reply is counted in the ledger.
+        """
+        route = self._route(spec)
+        # With a cache the run may need no server at all.
+        if self._cache is not None or not getattr(route.backend, "is_remote", False):
+            return
+        reasons = getattr(route.backend, "reasons", False)
+        sampling = Sampling(max_tokens=THINKING_PROBE_TOKENS if reasons else PROBE_TOKENS)
+        request = Request((Message("user", "Reply with: ok"),), sampling)
+        try:
+            await route.complete(request)
+        except BackendError as error:
+            raise StopPlaying(
+                f"{route.name}: the check before the games failed: {error}; --no-probe starts the "
+                "games without it"
+            ) from error
+
+    def count_decision(self, spec: str, failure: str | None) -> None:
+        """Count a decision of a player; `failure` is the reason of a fallback move.
+
+        Raises StopPlaying if most decisions of this SPEC are fallback moves.
+        """
+        route = self._route(spec)
+        route.tally.decisions += 1
+        route.tally.fallbacks += failure is not None
+        route.guard.count(failure, self._max_fallbacks)
+
+    def hint(self, topic: str, line: str) -> None:
+        """Print a line for people, once per run for each topic."""
+        if topic not in self._hints:
+            self._hints.add(topic)
+            self._say(line)
 
     async def close(self) -> None:
         """Close all backends and the cache, each even if closing another fails."""

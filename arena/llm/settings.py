@@ -128,7 +128,7 @@ class Settings(BaseSettings):
             raise UsageError(f"ARENA_CONFIG={named}: this file does not exist")
         try:
             return cls(**given)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:  # Nested too deeply.
             raise UsageError(f"{named or CONFIG_FILE} is not TOML: {error}") from None
         except (ValidationError, SettingsError) as error:
             raise UsageError(f"settings: {_first_error(error)}") from None
@@ -185,7 +185,7 @@ def config_table(name: str) -> dict[str, JsonValue]:
         if os.environ.get("ARENA_CONFIG"):
             raise UsageError(f"ARENA_CONFIG={path}: this file does not exist") from None
         return {}
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"settings: {path} cannot be read: {error}") from None

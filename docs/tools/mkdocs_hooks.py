@@ -87,6 +87,8 @@ def api_page(package: str, purpose: str) -> str:
     lines = [f"# `{package}`", "", purpose, ""]
     for module in modules(package):
         lines += [f"::: {module}", ""]
+        if module == "arena.core.game":  # What a game overrides is partly in its base class.
+            lines[-1:] = ["    options:", "      inherited_members: true", ""]
     return "\n".join(lines)
 
 

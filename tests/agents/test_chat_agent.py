@@ -24,7 +24,7 @@ from arena.episodes.replay import read_replay
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.episodes.verify import verify
-from arena.llm.backend import Request
+from arena.llm.backend import Request, Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.recorded import RecordedBackend, recorded
@@ -250,6 +250,42 @@ def test_guided_requests_name_the_legal_actions_and_json_ones_a_schema() -> None
     episode, backend = game_of(as_json, ChatOptions(answers="json"))
     assert backend.requests[0].guided_json and '"action"' in backend.requests[0].messages[0].content
     assert not episode.failures
+
+
+def test_a_request_has_one_form_of_guidance() -> None:
+    """Servers refuse choices and a schema together; the choices are the narrower of the two."""
+    _, backend = game_of(fallback_of, ChatOptions(guided=True, answers="json"))
+    for request in backend.requests:
+        assert request.guided_choice and request.guided_json is None
+    _, backend = game_of(fallback_of, ChatOptions(answers="json"))
+    assert not any(request.guided_choice for request in backend.requests)
+
+
+def test_a_long_reply_keeps_its_tail_in_the_chat() -> None:
+    """The action is usually last; the replay keeps all of it."""
+
+    def rambling(request: Request) -> str:
+        return f"BEGINNING {'hm ' * 100}\n{fallback_of(request)}"
+
+    options = ChatOptions(sampling=Sampling(max_tokens=4))
+    episode, backend = game_of(rambling, options)
+    assert not episode.failures and len(backend.requests) > 2
+    for request in backend.requests[1:]:
+        replies = [m.content for m in request.messages if m.role == "assistant"]
+        assert all(len(reply) == 64 and "BEGINNING" not in reply for reply in replies)
+        assert replies[0].endswith("\nsuggest Mrs White, Rope, Hall")
+    assert all(attempt.reply.startswith("BEGINNING") for attempt in attempts_of(episode))
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_after_the_last_attempt_there_is_no_correction(most: int) -> None:
+    """Nobody would read it before the next decision, where it would be about another one."""
+    _, backend = game_of(lambda _: "hm", ChatOptions(max_attempts=most))
+    assert len(backend.requests) > 2 * most
+    for number, request in enumerate(backend.requests):
+        corrections = [m for m in request.messages if "No action was found" in m.content]
+        # Each earlier decision had one correction for each attempt but its last.
+        assert len(corrections) == number // most * (most - 1) + number % most
 
 
 def test_beliefs_are_asked_off_the_move_path() -> None:

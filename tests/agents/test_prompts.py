@@ -15,7 +15,7 @@ from trainers.prompts import system_prompt
 CLUEDO = make_game("cluedo", players=3)
 
 
-@pytest.mark.parametrize("answers", ["text", "json"])
+@pytest.mark.parametrize("answers", ["text", "json", "tools"])
 @pytest.mark.parametrize("name", catalog().names("game"))
 def test_the_bundled_prompts(name: str, answers: AnswerForm) -> None:
     game = make_game(name)
@@ -23,10 +23,11 @@ def test_the_bundled_prompts(name: str, answers: AnswerForm) -> None:
     assert system_prompt("rules", game, answers) == usual
     reason = system_prompt("reason", game, answers)
     assert reason.startswith(usual) and "step by step" in reason
-    assert ("thoughts" in reason.removeprefix(usual)) == (answers == "json")
+    assert ("thoughts" in reason.removeprefix(usual)) == (answers != "text")
     brief = system_prompt("brief", game, answers)
     assert len(brief) < len(usual) and game.rules() not in brief
     assert ("JSON" in brief) == (answers == "json")
+    assert ("function" in brief) == (answers == "tools")
 
 
 def test_brief_shows_one_action_of_each_kind() -> None:

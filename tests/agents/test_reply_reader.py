@@ -281,6 +281,19 @@ def test_an_action_that_is_declined_or_only_offered_is_not_taken() -> None:
     assert str(read_reply(both, observation).action) == "suggest Mrs White, Rope, Hall"
 
 
+@pytest.mark.parametrize(
+    "other", ["end turn", "accuse Plum, Rope, Hall", "something else", "show Rope"]
+)
+@pytest.mark.parametrize("mark", ["", "Action: "])
+def test_a_choice_of_two_is_no_action(mark: str, other: str) -> None:
+    """A grammar that is repeated, with one of its forms filled in."""
+    observation = decision("suggest", players=3)
+    for pair in (f"suggest White, Rope, Hall | {other}", f"{other} | suggest White, Rope, Hall"):
+        reading = read_reply(mark + pair, observation)
+        assert reading.action is None, pair
+        assert reading.failure in ("unparsable", "ambiguous", "undecided", "illegal")
+
+
 def test_a_number_that_may_be_cut_off_is_not_taken() -> None:
     state = Goofspiel(cards=13).initial_state()
     observation = next(iter(walk(state.game, 0))).observe(0)

@@ -30,6 +30,7 @@ from backends.litellm_client import load_litellm
 KEY = "sk-planted-0123456789abcdef"
 ASK = Request((Message("user", "who has the rope"),), Sampling(max_tokens=20))
 ROUTES = ("openrouter", "cohere", "openai")
+CALL = '{"name": "play", "arguments": {"action": "suggest"}}'
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_reasoning_refusal_tool_call_and_long_or_empty_text(server: Misbehaving)
     refused = answer(backend_of("openrouter")).choices[0]
     assert (refused.text, refused.refusal) == ("", "I would rather not.")
     called = answer(backend_of("openrouter")).choices[0]
-    assert (called.text, called.finish_reason) == ('{"action": "suggest"}', "tool_calls")
+    assert (called.text, called.finish_reason) == (CALL, "tool_calls")
     assert answer(backend_of("openrouter", read_timeout=9, call_timeout=9)).text == LONG_TEXT
     assert answer(backend_of("openrouter")).text == ""
 
@@ -108,7 +109,7 @@ def test_reasoning_refusal_tool_call_and_long_or_empty_text(server: Misbehaving)
 def test_coheres_tool_call_and_cut_off_answer(server: Misbehaving) -> None:
     server.script(["tool_call", "ok", "empty"])
     called = answer(backend_of("cohere")).choices[0]
-    assert (called.text, called.finish_reason) == ('{"action": "suggest"}', "tool_calls")
+    assert (called.text, called.finish_reason) == (CALL, "tool_calls")
     short = Request(ASK.messages, Sampling(max_tokens=1))
     assert answer(backend_of("cohere"), short).choices[0].finish_reason == "length"
     assert answer(backend_of("cohere")).text == ""

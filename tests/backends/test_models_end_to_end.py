@@ -40,7 +40,8 @@ CAUSES = {
     **dict.fromkeys(("server_error", "bad_gateway", "unavailable"), "server_error"),
     **dict.fromkeys(("hang", "hang_in_body", "request_timeout"), "timeout"),
     **dict.fromkeys(("reset", "cut"), "connection"),
-    **dict.fromkeys(("not_found", "bad_request"), "bad_request"),
+    "bad_request": "bad_request",
+    **dict.fromkeys(("not_found", "redirect"), "configuration"),
     **dict.fromkeys(UNPROMISED, "bad_response"),
     "context": "context_length",
     "filtered": "refused",
@@ -69,7 +70,8 @@ def flaky_games(spec: str, games: int, out: Path) -> tuple[list[Episode], Tally]
             return episodes, llm.ledger.tally(spec)
 
     result = asyncio.run(go())
-    assert not notices, "such a provider is flaky, not down"
+    others = [line for line in notices if "a reply was cut off" not in line]
+    assert not others, "such a provider is flaky, not down"
     return result
 
 

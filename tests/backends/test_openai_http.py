@@ -162,7 +162,8 @@ def test_reasoning_refusal_tool_call_and_long_or_empty_text(server: Misbehaving)
     refused = answer(backend_of(server)).choices[0]
     assert (refused.text, refused.refusal) == ("", "I would rather not.")
     called = answer(backend_of(server)).choices[0]
-    assert (called.text, called.finish_reason) == ('{"action": "suggest"}', "tool_calls")
+    call = '{"name": "play", "arguments": {"action": "suggest"}}'
+    assert (called.text, called.finish_reason) == (call, "tool_calls")
     assert answer(backend_of(server, read_timeout=5, call_timeout=9)).text == LONG_TEXT
     assert answer(backend_of(server)).text == ""
 

@@ -16,7 +16,7 @@ import pytest
 from cluedo_server import legal_answer, start, wait_until
 from misbehaving import Misbehaving
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.prompt import THINKING_ROOM, ChatOptions
 from arena.cli import run
 from arena.cli.common.models import ModelFlags
 from arena.cli.replaying.call import Call, ExportFlags, LookFlags, PageFlags, WhatIfFlags
@@ -179,6 +179,18 @@ def test_a_replay_does_not_make_requests_expensive(parent: Path, tmp_path: Path)
     game, start = replay.make_game(), position(replay, 6)
     usual, limit = game.default_max_turns, turns_left(replay, start, game)
     assert usual is not None and limit is not None and usual < limit < usual + 7
+
+
+def test_a_replay_does_not_make_models_think(parent: Path, tmp_path: Path) -> None:
+    thinking = Sampling(reasoning_effort="high", thinking_tokens=10**6)
+    models = ChatOptions(sampling=thinking, thinking_room=10**6).to_json()
+    forged = forge(parent, tmp_path, models=models)
+    asked = asked_how(read_replay(forged), call_of(forged))
+    assert (asked.thinking_room, asked.sampling.asks_to_think) == (THINKING_ROOM, False)
+    given = call_of(forged, "thinking_tokens", thinking_tokens=2000, prompt="brief")
+    asked = asked_how(read_replay(forged), given)
+    assert (asked.thinking_room, asked.sampling.thinking_tokens) == (2000, 2000)
+    assert asked.system is not None and "Actions look like" in asked.system
 
 
 def test_what_stands_in_the_command_is_what_counts(parent: Path, tmp_path: Path) -> None:

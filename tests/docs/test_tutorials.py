@@ -7,6 +7,7 @@ show commands that need a key, a GPU or more time, and are only parsed (test_com
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from code_blocks import ROOT, Block, blocks
 from command_line import ENVIRONMENT
+from preloaded import arena_command
 
 RUNNABLE = ("bash", "python")
 PAGES = [
@@ -23,8 +25,8 @@ PAGES = [
 ]
 
 
-def run(block: Block, folder: Path) -> None:
-    """Run a block in the folder; raise AssertionError with its output if it fails."""
+def run(block: Block, folder: Path, programs: Path) -> None:
+    """Run a block in the folder, where `programs` come first; raise AssertionError if it fails."""
     # `pip install .` stays in the folder, and takes nothing from an index.
     pip = {
         "PIP_TARGET": str(folder / "site"),
@@ -40,7 +42,9 @@ def run(block: Block, folder: Path) -> None:
         env={
             **ENVIRONMENT,
             **pip,
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PATH": os.pathsep.join(
+                [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+            ),
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "site")]),
         },
         stdin=subprocess.DEVNULL,
@@ -53,10 +57,19 @@ def run(block: Block, folder: Path) -> None:
     assert done.returncode == 0, f"{block.code}\n{done.stdout}"
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the command `arena`, whose imports are done."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "arena").write_text(f'#!/bin/sh\nexec {shlex.join(arena_command())} "$@"\n')
+    (folder / "arena").chmod(0o755)
+    return folder
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_blocks_run(page: Path, tmp_path: Path) -> None:
+def test_blocks_run(page: Path, tmp_path: Path, programs: Path) -> None:
     for block in blocks(page):
         if block.file:
             (tmp_path / block.file).write_text(block.code, encoding="utf-8")
         elif block.language in RUNNABLE:
-            run(block, tmp_path)
+            run(block, tmp_path, programs)

@@ -33,6 +33,7 @@ from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.runner import play
 from arena.plugins.loader import catalog, make_game
+from games.tictactoe.game import TicTacToe, TicTacToeState
 
 GAMES: list[tuple[str, dict[str, Any]]] = [
     *((entry.name, {}) for entry in catalog().entries("game") if entry.plugin == "games"),
@@ -482,6 +483,63 @@ def test_pettingzoo_observations_join_the_arrays_in_order() -> None:
     joined = np.concatenate([arrays[name].ravel() for name in game.array_specs])
     assert (env.observe("player_0")["observation"] == joined).all()
     assert env.render() == env.infos["player_0"]["observation"].text()
+
+
+# Rewards before the end
+
+
+class PayingState(TicTacToeState):
+    """Pays one point for each move of a player as soon as it is made."""
+
+    def returns(self) -> tuple[float, ...]:
+        moves = len(self.log.events)
+        return (float((moves + 1) // 2), float(moves // 2))
+
+
+class Paying(TicTacToe):
+    def initial_state(self) -> TicTacToeState:
+        return PayingState(self)
+
+
+def test_interim_rewards_are_paid_once() -> None:
+    env, rng = MultiAgentEnv(Paying()), random.Random(1)
+    observations, _ = env.reset(seed=1)
+    paid = {0: 0.0, 1: 0.0}
+    while env.agents:
+        observations, rewards, *_ = env.step(choose(observations, rng))
+        assert all(reward in (0.0, 1.0) for reward in rewards.values())
+        for player, reward in rewards.items():
+            paid[player] += reward
+    assert tuple(paid.values()) == env.state.returns() and sum(paid.values()) >= 5
+
+
+def test_interim_rewards_are_paid_once_in_pettingzoo() -> None:
+    rng = random.Random(1)
+    parallel = to_parallel_pettingzoo(Paying())
+    env, moves = to_pettingzoo(Paying()), 0
+    env.reset(seed=1)
+    paid = dict.fromkeys(env.possible_agents, 0.0)
+    for agent in env.agent_iter():
+        observation, reward, terminated, truncated, _ = env.last()
+        paid[agent] += reward
+        if terminated or truncated:
+            env.step(None)
+        else:
+            moves += 1
+            env.step(int(rng.choice(np.flatnonzero(observation["action_mask"]))))
+    assert list(paid.values()) == [(moves + 1) // 2, moves // 2]
+    observations, _ = parallel.reset(seed=1)
+    total = 0.0
+    while parallel.agents:
+        actions = {
+            agent: int(rng.choice(np.flatnonzero(seen["action_mask"])))
+            for agent, seen in observations.items()
+            if seen["action_mask"].any()
+        }
+        observations, rewards, *_ = parallel.step(actions)
+        assert sum(rewards.values()) == 1.0
+        total += 1
+    assert total >= 5
 
 
 # Imports

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from arena.agents.agent import Agent
+from arena.core.action import Action
 from arena.core.errors import UsageError
+from arena.core.observation import Observation
+from arena.core.ply import Decision
 from arena.episodes.match import Match
 from arena.episodes.runner import play
 from arena.plugins.loader import make_game
@@ -34,6 +38,33 @@ def test_the_seed_of_the_agents_changes_the_play_and_not_the_deal() -> None:
     ]
     actions = [[str(ply.decision.action) for ply in episode.plies] for episode in episodes]
     assert actions[0][0] == actions[1][0] and actions[0] != actions[1]
+
+
+class Repeating:
+    """Plays given actions and draws nothing."""
+
+    def __init__(self, actions: list[Action]) -> None:
+        self._actions = iter(actions)
+
+    async def act(self, observation: Observation) -> Decision:
+        return Decision(next(self._actions))
+
+
+def test_each_seat_draws_from_a_stream_of_its_own() -> None:
+    game = make_game("goofspiel", players=3, cards=7)
+    match = Match(game, ["bot:random"] * 3, 4)
+
+    def bids(seats: list[Agent]) -> list[list[Action]]:
+        plies = asyncio.run(play(match, seats)).plies
+        return [[p.decision.action for p in plies if p.player == seat] for seat in range(3)]
+
+    drawn = bids(match.seat())
+    assert len({tuple(map(str, actions)) for actions in drawn}) == 3, "no two seats play alike"
+    # The others' draws do not depend on how much a seat draws.
+    for seat in range(3):
+        seats = match.seat()
+        seats[seat] = Repeating(drawn[seat])
+        assert bids(seats) == drawn
 
 
 @pytest.mark.parametrize("seed", [1.5, None, "7", True, 2**63, -(2**63) - 1])

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -22,7 +23,7 @@ from arena.core.text import shorten
 from arena.episodes.files import is_written
 from arena.episodes.match import Match
 from arena.episodes.record import Header, replay_json_schema
-from arena.episodes.replay import read_replay
+from arena.episodes.replay import Replay, read_replay
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.episodes.verify import verify
@@ -165,6 +166,79 @@ def test_a_respelled_move_is_noticed(recorded: Path, tmp_path: Path) -> None:
 def test_moves_after_the_limit_are_noticed(recorded: Path, tmp_path: Path) -> None:
     difference = verify(read_replay(rewritten(recorded, tmp_path, 0, max_turns=2)))
     assert difference is not None and "after the limit of 2 turns" in difference
+
+
+def lines_of(recorded: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in recorded.read_text(encoding="utf-8").splitlines()]
+
+
+def written(tmp_path: Path, lines: list[dict[str, Any]]) -> Replay:
+    path = tmp_path / "forged.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return read_replay(path)
+
+
+def test_a_finished_replay_without_events_is_noticed(recorded: Path, tmp_path: Path) -> None:
+    lines = [line for line in lines_of(recorded) if line["type"] != "event"]
+    difference = verify(written(tmp_path, lines))
+    assert difference is not None and difference.startswith("ply 1 ")
+    assert difference.endswith("the replay has no such event")
+
+
+@pytest.mark.parametrize("at", ["last", "first"])
+def test_a_surplus_event_is_noticed(recorded: Path, tmp_path: Path, at: str) -> None:
+    """After the last ply as well as between two plies; also if it repeats a genuine one."""
+    lines = lines_of(recorded)
+    events = [number for number, line in enumerate(lines) if line["type"] == "event"]
+    number = events[-1] if at == "last" else next(n for n in events if n + 1 not in events)
+    lines.insert(number + 1, lines[number])
+    difference = verify(written(tmp_path, lines))
+    assert difference is not None
+    if at == "last":
+        assert f"an event '{lines[number]['event']}' that the rules do not give" in difference
+    else:
+        assert "the rules give" in difference
+
+
+@pytest.mark.parametrize("limit", [None, 100])
+def test_a_game_that_stopped_early_is_not_truncated(
+    recorded: Path, tmp_path: Path, limit: int | None
+) -> None:
+    """Without a limit, or before it, only the rules end a game."""
+    lines = lines_of(recorded)
+    turns = [n for n, line in enumerate(lines) if line.get("event") == "TurnBegan"]
+    kept = lines[: turns[3] + 1]
+    decisions = sum(line["type"] == "decision" for line in kept)
+    outcome = lines[-1] | {
+        "status": "truncated",
+        "reason": f"stopped after {limit} turns",
+        "returns": [0.0, 0.0, 0.0],
+        "winner": None,
+        "turns": 4,
+        "decisions": decisions,
+    }
+    kept[0]["max_turns"] = limit
+    difference = verify(written(tmp_path, [*kept, outcome]))
+    assert difference == "the replay ends at turn 4, where the game goes on"
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_one_turn_over_the_limit_is_noticed(tmp_path: Path, over: int) -> None:
+    """A genuine game with a limit of 4 turns, whose header is made to say one turn less."""
+    match = Match(make_game("cluedo", players=3), ["bot:random"] * 3, 1, max_turns=4)
+    writer = ReplayWriter(tmp_path, "game")
+    asyncio.run(play(match, watchers=[writer]))
+    lines, limit = lines_of(writer.path), 4 - over
+    assert lines[-1]["status"] == "truncated" and lines[-1]["turns"] == 4
+    lines[0]["max_turns"] = limit
+    lines[-1] |= {"turns": limit, "reason": f"stopped after {limit} turns"}
+    difference = verify(written(tmp_path, lines))
+    if not over:
+        assert difference is None
+        return
+    begins = next(line["ply"] for line in lines if line.get("turn") == 4)
+    assert difference is not None and difference.startswith(f"ply {begins + 2} ")
+    assert difference.endswith("a move after the limit of 3 turns")
 
 
 @pytest.mark.parametrize("throw", ["throw 12 123456", "throw 0 1", "throw 1 7", "throw 1 2 3"])

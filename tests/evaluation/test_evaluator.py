@@ -140,6 +140,29 @@ def test_an_error_ends_the_run_before_its_turn_and_cancels_the_rest() -> None:
     assert sorted(cancelled) == [0, 1, 2, 4, 5]
 
 
+def test_results_whose_turn_it_is_come_before_an_error() -> None:
+    """As when the last game ends that a budget has covered, and the next one is refused."""
+    ended = asyncio.Event()
+
+    async def work(number: int) -> int:
+        if number == 3:
+            await ended.wait()
+            raise StopPlaying("the budget is spent")
+        await asyncio.sleep(0.02)
+        ended.set()
+        return number
+
+    found: list[int] = []
+
+    async def go() -> None:
+        async for number in in_order(range(10), work, 4):
+            found.append(number)
+
+    with pytest.raises(StopPlaying, match="spent"):
+        asyncio.run(go())
+    assert found == [0, 1, 2]
+
+
 def test_results_are_kept_when_they_come_not_when_their_turn_comes() -> None:
     kept: list[int] = []
 

@@ -156,6 +156,43 @@ def test_what_a_deal_does_to_both_players_cancels() -> None:
     assert ends(paired) == pytest.approx(ends(lone))
 
 
+def percentiles_by_hand(sample: Floats, draws: int) -> tuple[float, float]:
+    """Hesterberg's expanded percentile interval of a mean, by resampling with another generator."""
+    n = len(sample)
+    tail = stats.norm.cdf(math.sqrt(n / (n - 1)) * stats.t.ppf(0.025, n - 1))
+    means = np.random.default_rng(99).choice(sample, (draws, n)).mean(axis=1)
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def test_the_interval_is_the_hull_of_students_and_the_expanded_percentiles() -> None:
+    """For a skewed sample each of the two gives one end."""
+    sample = np.random.default_rng(3).exponential(size=10)
+    student = student_mean(sample)
+    low, high = percentiles_by_hand(sample, 200_000)
+    assert student.low < low - 0.05 and student.high < high - 0.05
+    found = clustered_mean(sample, range(10), draws=200_000)
+    assert found.low == pytest.approx(student.low)
+    assert found.high == pytest.approx(high, rel=0.01)
+    plain = np.quantile(np.random.default_rng(99).choice(sample, (50_000, 10)).mean(axis=1), 0.975)
+    assert found.high > plain + 0.05
+
+
+def test_a_difference_has_the_degrees_of_freedom_of_the_smaller_side() -> None:
+    rng = np.random.default_rng(5)
+    many, few = rng.normal(size=(60, 1)), rng.normal(size=(5, 1))
+    first = Sums(many, np.ones_like(many), range(60))
+    second = Sums(few, np.ones_like(few), range(60, 65))
+    for one, other in ((first, second), (second, first)):
+        (found,) = difference_of_ratios(one, other)
+        assert found.n == 5
+        # Standard error of the linearised difference, with n = 5 throughout.
+        spread = math.sqrt(((many - many.mean()) ** 2).sum() / 60**2 + few.var() / 5)
+        half = -stats.t.ppf(0.025, 4) * spread * math.sqrt(5 / 4)
+        assert found.value - found.low >= half * 0.999
+        assert found.high - found.value >= half * 0.999
+
+
 def skewed_ratio(number: int) -> Estimate:
     rng = np.random.default_rng(number)
     weights: Floats = rng.poisson(4, 40).astype(np.float64) + 1

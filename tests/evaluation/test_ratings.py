@@ -21,7 +21,13 @@ from arena.evaluation.statistics.plackett_luce import (
     Prior,
     choices,
 )
-from arena.evaluation.statistics.ratings import ELO_PER_UNIT, Meeting, Ratings, rate
+from arena.evaluation.statistics.ratings import (
+    ELO_PER_UNIT,
+    Meeting,
+    Ratings,
+    _percentiles,
+    rate,
+)
 
 NEARLY_NONE = Prior(games=1e-7, seat=1e-5)
 """For likelihoods alone, without seat effects."""
@@ -193,6 +199,16 @@ def test_the_intervals_contain_the_truth() -> None:
     assert 0.88 <= np.mean(ratings_hit) < 1
     assert np.mean(ranks_hit) >= 0.93
     assert np.mean(seats_hit) >= 0.88
+
+
+@pytest.mark.parametrize("value", [-9.0, 0.5, 9.0])
+def test_an_estimate_is_inside_its_interval(value: float) -> None:
+    """Also if nearly all draws are on one side of it, as for a player that never won."""
+    found = _percentiles(np.append(value, np.linspace(0, 1, 400)), 12)
+    assert found.low <= found.value == value <= found.high
+    assert found.low == pytest.approx(min(value, 0.025), abs=0.005)
+    assert found.high == pytest.approx(max(value, 0.975), abs=0.005)
+    assert found.n == 12
 
 
 def test_games_of_one_deal_are_one_observation() -> None:

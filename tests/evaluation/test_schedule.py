@@ -219,3 +219,7 @@ def test_the_first_games_of_everybody_are_chosen(
 def test_only_the_player_under_test_counts_in_an_evaluation() -> None:
     slots = list(evaluation_schedule(4, "a", ["b"], "c", 10, 1))
     assert first_games(slots, 3) == frozenset(range(6))
+    # Opponents that come late lack games all the time, and are not under test.
+    slots = list(evaluation_schedule(4, "a", [f"b{i}" for i in range(30)], "c", 10, 1))
+    assert len({spec for slot in slots[6:] for spec in slot.specs}) > 10
+    assert first_games(slots, 3) == frozenset(range(6))

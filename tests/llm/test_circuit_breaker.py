@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
 from scripted_table import GONE, SPEC, Busy, check_sums, count_errors, quick, settle, table
 
-from arena.core.errors import StopPlaying
+from arena.core.errors import FailureCause, StopPlaying
 from arena.llm.backend import Completion, Request
+from arena.llm.circuit_breaker import ANSWERED
 from arena.llm.service import LLMService
 from backends.scripted import ScriptedReply
 
@@ -105,10 +107,43 @@ def test_who_sleeps_before_a_retry_is_woken_when_the_run_ends() -> None:
     assert count_errors(results, StopPlaying) == 3
 
 
-def test_a_refusal_is_a_sign_of_life() -> None:
-    play = table([GONE, GONE, ScriptedReply(error="rate_limit"), "yes", "yes"], breaker_failures=2)
-    assert asyncio.run(play.ask_many(2)) == ["yes", "yes"]
-    assert len(play.said) == 2
+@pytest.mark.parametrize("refusal", sorted(ANSWERED))
+def test_a_refusal_is_a_sign_of_life(refusal: FailureCause) -> None:
+    """The probe is refused, and no answer follows that could close the breaker instead."""
+    replies = [GONE, GONE, ScriptedReply(error=refusal), ScriptedReply("never", seconds=60)]
+    play = table(replies, breaker_failures=2)
+
+    async def run() -> None:
+        call = asyncio.create_task(play.ask())
+        while len(play.said) < 2:
+            await asyncio.sleep(0.01)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(run(), 1.5))  # Shorter than `patience`.
+    assert play.said[1].startswith("scripted is back")
+    assert len(play.backend.requests) <= 4
+
+
+def test_a_backend_that_came_back_may_be_used_after_the_patience() -> None:
+    answers = iter([GONE, GONE])
+    play = table(lambda _: next(answers, "yes"), breaker_failures=2, patience=0.3)
+
+    async def run() -> list[str]:
+        first = await play.ask()
+        await asyncio.sleep(0.5)  # The timer of the outage would have stopped the run by now.
+        return [first, await play.ask()]
+
+    assert asyncio.run(run()) == ["yes", "yes"]
+
+
+def test_a_probe_waits_as_long_as_the_backend_asks() -> None:
+    answers = iter([ScriptedReply(error="server_error", retry_after=0.4)])
+    play = table(lambda _: next(answers, "yes"), breaker_failures=1)
+    started = time.monotonic()
+    assert asyncio.run(play.ask()) == "yes"
+    assert 0.4 <= time.monotonic() - started < 1.8
+    assert len(play.said) == 2 and len(play.backend.requests) == 2
 
 
 def test_a_success_between_failures_keeps_the_breaker_closed() -> None:
@@ -133,7 +168,8 @@ def test_a_wrong_key_ends_the_run_at_once() -> None:
     play = table([ScriptedReply(error="authentication", text="OPENROUTER_API_KEY was refused")])
     results = asyncio.run(play.ask_many(1)) + asyncio.run(play.ask_many(2))
     assert [str(error) for error in results] == [
-        "scripted: OPENROUTER_API_KEY was refused; finished games are kept"
+        "scripted: OPENROUTER_API_KEY was refused; check the API key and its credit; "
+        "finished games are kept"
     ] * 3
     assert len(play.backend.requests) == 1
     assert play.tally.untried == 2

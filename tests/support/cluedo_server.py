@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from misbehaving import Misbehaving
+from preloaded import arena_command
 
 TESTS = Path(__file__).parents[1]
 GAME = "play cluedo --variant cards --players 3 --no-watch --seed 1"
@@ -39,7 +40,7 @@ def environment(**more: str) -> dict[str, str]:
 def arena(command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the words of `command` in a process."""
     return subprocess.run(
-        [sys.executable, "-m", "arena", *command.split()],
+        [*arena_command(), *command.split()],
         cwd=cwd,
         env=environment(**more),
         stdin=subprocess.DEVNULL,
@@ -54,7 +55,7 @@ def start(command: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
     """The same without waiting; what it says goes into the file `stderr` in `cwd`."""
     with (cwd / "stderr").open("w") as stderr:
         return subprocess.Popen(
-            [sys.executable, "-m", "arena", *command.split()],
+            [*arena_command(), *command.split()],
             cwd=cwd,
             env=environment(**more),
             stdin=subprocess.DEVNULL,

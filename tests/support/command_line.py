@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+from preloaded import arena_command
 
 # One process for a few games: starting more takes longer than they save. Tests of several say so.
 ONE_WORKER = {f"ARENA_{name}_WORKERS": "1" for name in ("EVAL", "TOURNAMENT", "ANALYZE")}
@@ -16,7 +17,7 @@ ENVIRONMENT = {**os.environ, **ONE_WORKER, "PYTHONPATH": str(Path(__file__).pare
 def arena(command: str, *more: str, cwd: Path, typed: str = "") -> subprocess.CompletedProcess[str]:
     """Run the words of `command`, and `more`, in a process; `typed` is its standard input."""
     return subprocess.run(
-        [sys.executable, "-m", "arena", *command.split(), *more],
+        [*arena_command(), *command.split(), *more],
         cwd=cwd,
         env=ENVIRONMENT,
         input=typed,
@@ -36,7 +37,7 @@ def last_json(output: str) -> dict[str, object]:
 def started(command: str, cwd: Path) -> subprocess.Popen[str]:
     """The same, not waited for."""
     return subprocess.Popen(
-        [sys.executable, "-m", "arena", *command.split()],
+        [*arena_command(), *command.split()],
         cwd=cwd,
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,

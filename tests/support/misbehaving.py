@@ -5,8 +5,9 @@
         ...  # call server.openai_url or server.cohere_url
         assert server.ledger.requests == 2
 
-It speaks OpenRouter's format (OpenAI's, with `usage.cost`) below `openai_url` and Cohere's v2 chat
-at `cohere_url`, runs in a thread of its own, and counts what it was asked and what it has billed.
+It speaks OpenRouter's format (OpenAI's, with `usage.cost`) below `openai_url`, Cohere's v2 chat at
+`cohere_url`, and the formats of Anthropic and Gemini below `url`. It runs in a thread of its own,
+and counts what it was asked and what it has billed.
 `python tests/misbehaving.py --port 9009 --latency 0.05` runs it as a process of its own.
 """
 
@@ -26,11 +27,18 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+from provider_formats import THOUGHTS, anthropic_answer, gemini_answer, thinking_of, words_in
+
 LONG_TEXT = "accuse nobody. " * 70_000  # A bit over 1 MB.
 PRICE = 1e-6  # US dollars for each token.
 
-ANSWERS = ("ok", "empty", "refusal", "tool_call", "long_text", "reasoning", "tokens", "token_names")
+ANSWERS = (
+    *("ok", "empty", "refusal", "tool_call", "long_text", "reasoning", "tokens", "token_names"),
+    *("truncated", "thought_out"),
+)
 """What is answered with 200 in the promised format, and billed."""
+OTHER_FORMATS = {"/messages": anthropic_answer, ":generateContent": gemini_answer}
+"""By the end of the path."""
 
 # What a provider says with a status of its own. The body is OpenRouter's or Cohere's error.
 STATUSES: dict[str, int] = {
@@ -45,6 +53,7 @@ STATUSES: dict[str, int] = {
     "forbidden": 403,
     "spent": 402,
     "not_found": 404,
+    "redirect": 302,
     "bad_request": 400,
     "context": 400,
     "filtered": 400,
@@ -67,7 +76,8 @@ CAUSES: list[tuple[str, str, bool, int | None]] = [
     ("unauthorized", "authentication", False, None),
     ("forbidden", "authentication", False, None),
     ("spent", "authentication", False, None),
-    ("not_found", "bad_request", False, None),
+    ("not_found", "configuration", False, None),
+    ("redirect", "configuration", False, None),
     ("bad_request", "bad_request", False, None),
     ("filtered", "refused", False, None),
     ("echo_key", "bad_request", False, None),
@@ -132,6 +142,8 @@ class Misbehaving:
     `answer` makes the text of a good answer from the request's JSON. Each request takes the next
     behaviour of the script; after the script, a fault of `faults` with probability `fail_rate`,
     drawn from `rng` in the order of arrival; else "ok". `latency` is waited before every answer.
+    An answer in OpenAI's format costs `cost`, by default PRICE for each token; without `usage` it
+    says nothing about tokens and cost.
     """
 
     def __init__(
@@ -145,8 +157,12 @@ class Misbehaving:
         retry_after: float = 1,
         models: Sequence[str] = ("tiny",),
         port: int = 0,
+        cost: float | None = None,
+        usage: bool = True,
     ) -> None:
         self.answer = answer
+        self.cost = cost
+        self.usage = usage
         self.latency = latency
         self.fail_rate = fail_rate
         self.faults = faults
@@ -264,13 +280,23 @@ class Misbehaving:
         """A good answer in the format that was asked for; its usage goes into the ledger."""
         text = {"empty": "", "long_text": LONG_TEXT}.get(behaviour) or self.answer(asked.body)
         text = "" if behaviour == "empty" else text
-        prompt = sum(len(m["content"].split()) for m in asked.body["messages"])
-        answered = len(text.split())
+        text = "" if behaviour == "thought_out" else text
+        prompt = words_in(asked.body)
+        answered = len(text.split()) + thinking_of(asked.body, behaviour)
         self.ledger.prompt_tokens += prompt
         self.ledger.completion_tokens += answered
         if asked.path.endswith("/v2/chat"):
             return cohere_answer(text, prompt, answered, behaviour)
-        return openai_answer(asked.body, text, prompt, answered, behaviour)
+        for end, other in OTHER_FORMATS.items():
+            if asked.path.endswith(end):
+                answer: dict[str, Any] = other(asked.body, text, prompt, answered, behaviour)
+                return answer
+        body = openai_answer(asked.body, text, prompt, answered, behaviour)
+        if self.cost is not None:
+            body["usage"]["cost"] = self.cost
+        if not self.usage:
+            del body["usage"]
+        return body
 
     async def _refuse(self, writer: asyncio.StreamWriter, asked: Asked, behaviour: str) -> None:
         status = STATUSES.get(behaviour, 400)
@@ -303,8 +329,13 @@ def openai_answer(
         called = [{"id": "call_1", "type": "function", "function": call}]
         message |= {"content": None, "tool_calls": called}
         choice["finish_reason"] = "tool_calls"
-    if behaviour == "reasoning":
-        message["reasoning_content"] = "Who has the rope?"
+    if behaviour == "truncated":
+        message["content"], choice["finish_reason"] = "Let me think about it: first,", "length"
+    thought = thinking_of(asked, behaviour)
+    if thought:
+        message["reasoning_content"] = THOUGHTS
+    if behaviour == "thought_out":
+        choice["finish_reason"] = "length"
     body = {
         "id": "gen-1",
         "object": "chat.completion",
@@ -317,6 +348,7 @@ def openai_answer(
             "total_tokens": prompt + answered,
             "cost": PRICE * (prompt + answered),
             "prompt_tokens_details": {"cached_tokens": prompt // 2},
+            "completion_tokens_details": {"reasoning_tokens": thought},
         },
     }
     if behaviour in {"tokens", "token_names"}:

@@ -10,6 +10,7 @@ from pathlib import Path
 from arena.core.errors import ArenaError
 from arena.llm.backend import Completion, Message, Request, Sampling
 from arena.llm.ledger import Tally
+from arena.llm.price import Price
 from arena.llm.service import LLMService
 from arena.llm.settings import ServiceSettings, Settings
 from backends.scripted import ScriptedBackend, ScriptedReply
@@ -52,12 +53,18 @@ def table(
     *,
     max_cost: float | None = None,
     token_limit: int | None = None,
+    price: Price | None = None,
     cache: Path | None = None,
     **limits: float,
 ) -> Table:
     said: list[str] = []
     llm = LLMService(
-        quick(**limits), max_cost=max_cost, token_limit=token_limit, cache=cache, say=said.append
+        quick(**limits),
+        max_cost=max_cost,
+        token_limit=token_limit,
+        price=price,
+        cache=cache,
+        say=said.append,
     )
     backend = ScriptedBackend(replies)
     llm.add(SPEC, backend)

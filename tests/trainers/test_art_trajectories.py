@@ -19,11 +19,12 @@ if find_spec("art") is None:
 
 from scripted_table import quick
 
+from arena.agents.model_call import Attempt, ChatLine
 from arena.agents.prompt import ChatOptions, Fallback
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.runner import play
-from arena.llm.backend import Completion, Message, Request, Sampling, Token
+from arena.llm.backend import Completion, Message, Request, Role, Sampling, Token
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
@@ -31,6 +32,7 @@ from trainers.hosts.art import Choice, Trajectory
 from trainers.rollouts import GameFailed, check_answers, training_chat
 from trainers.trajectories import (
     DecisionStatus,
+    _histories,
     attempts_of,
     belief_failures,
     decision_statuses,
@@ -94,6 +96,39 @@ def played(
 def histories(trajectory: Trajectory) -> list[Sequence[object]]:
     others = [history.messages_and_choices for history in trajectory.additional_histories]
     return [trajectory.messages_and_choices, *others]
+
+
+def attempt(asked: str, reply: str, kept: int = 0) -> Attempt:
+    """An answered request; `asked` has one letter for each role and content, as in "sA uB"."""
+    roles: dict[str, Role] = {"s": "system", "u": "user", "a": "assistant"}
+    lines = tuple(ChatLine(role=roles[word[0]], content=word[1:]) for word in asked.split())
+    return Attempt(messages=lines, kept=kept, reply=reply, tokens=((1, -0.5, -0.5),))
+
+
+@pytest.mark.parametrize(
+    ("second", "number"),
+    [
+        (attempt("aX uC", "Y", kept=2), 1),
+        (attempt("sA uB aX uC", "Y"), 1),
+        (attempt("sOther uB aX uC", "Y"), 2),
+        (attempt("sA uOther aX uC", "Y"), 2),
+        (attempt("uOther aX uC", "Y", kept=1), 2),
+        (attempt("sA uB", "Y"), 2),
+    ],
+    ids=["kept", "repeated", "other rules", "other question", "kept in part", "asked again"],
+)
+def test_a_history_goes_on_only_from_all_of_its_messages(second: Attempt, number: int) -> None:
+    """What is trained follows what was served: one changed message begins another history."""
+    found = [h for h in _histories([attempt("sA uB", "X"), second]) if h.items]
+    assert len(found) == number
+    answers = [[item for item in h.items if isinstance(item, Choice)] for h in found]
+    assert [len(each) for each in answers] == ([2] if number == 1 else [1, 1])
+    contents = [item["content"] for item in found[-1].items if not isinstance(item, Choice)]
+    assert contents == (["A", "B", "C"] if number == 1 else [m.content for m in _all(second)])
+
+
+def _all(second: Attempt) -> list[ChatLine]:
+    return [*[ChatLine(role="system", content="A")][: second.kept], *second.messages]
 
 
 def retold(trajectory: Trajectory) -> Iterator[Served]:

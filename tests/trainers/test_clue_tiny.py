@@ -6,10 +6,11 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from preloaded import arena_command
 
 from arena.core.observation import TextLevel
 from arena.episodes.match import Match
@@ -61,7 +62,7 @@ async def replies_of(level: TextLevel, players: int, games: int) -> ReplyCounts:
 def arena(arguments: str, folder: Path) -> Any:
     """Run the command line in `folder` without a key, a home or a network beyond loopback."""
     done = subprocess.run(
-        [sys.executable, "-m", "arena", *arguments.split()],
+        [*arena_command(), *arguments.split()],
         capture_output=True,
         text=True,
         cwd=folder,

@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import json
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from preloaded import arena_command
 
 from arena.core.errors import UsageError
 from arena.plugins.loader import make_game
@@ -162,7 +162,7 @@ def test_bad_requests_are_named() -> None:
 def test_the_command_refuses_a_folder_that_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "something").write_text("mine", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "arena", "pretrain", "cluedo", "--out", str(tmp_path)],
+        [*arena_command(), "pretrain", "cluedo", "--out", str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arena import catalog, make_game
+from arena.cli.training.dry_run import estimate
 from arena.core.errors import ArenaError, UsageError
 from trainers.config.config import TrainConfig
 from trainers.config.presets import SettingsLayer, layer_of, preset_names, read_preset, resolve
@@ -28,6 +29,18 @@ def test_every_preset_is_a_config_for_every_game(preset: str) -> None:
         assert (config.game, config.preset, config.experiment) == (game, preset, f"{game}-{preset}")
         made = make_game(game, **config.options)
         assert game != "cluedo" or preset != "demo" or made.num_players == 4
+
+
+@pytest.mark.parametrize(
+    ("every", "steps", "evaluated"),
+    [(4, 10, [0, 4, 8, 10]), (5, 10, [0, 5, 10]), (99, 3, [0, 3]), (1, 2, [0, 1, 2]), (0, 10, [])],
+)
+def test_the_last_step_is_evaluated_also_between_periods(
+    every: int, steps: int, evaluated: list[int]
+) -> None:
+    config = TrainConfig(steps=steps, eval_every=every, eval_games=7, final_eval_games=2)
+    assert [step for step in range(steps + 1) if config.is_evaluated(step)] == evaluated
+    assert estimate(config).evaluation_games == 7 * len(evaluated) + 3 * 2
 
 
 def test_the_first_layer_that_speaks_decides() -> None:

@@ -248,6 +248,14 @@ class TrainConfig(BaseModel):
         progress = min(1.0, step / max(1, self.total_steps - 1))
         return self.learning_rate + (end - self.learning_rate) * progress
 
+    def is_evaluated(self, step: int) -> bool:
+        """Return whether the held-out deals are played after this step; 0 is the starting policy.
+
+        The last step always is, unless periodic evaluations are off.
+        """
+        every = self.eval_every
+        return bool(every) and (step % every == 0 or step == self.total_steps)
+
     @property
     def total_steps(self) -> int:
         """Number of steps of the whole run.

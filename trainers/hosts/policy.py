@@ -74,8 +74,8 @@ class HostedPolicy:
         try:
             return await self._complete(request, step)
         except BackendError as error:
-            # A server rejects an unknown model as any bad request; its list of models decides.
-            if self._reload is None or error.cause != "bad_request":
+            # Servers reject an unknown model with 404 or 400; their list of models decides.
+            if self._reload is None or error.cause not in {"bad_request", "configuration"}:
                 raise
         # Once per call: a restart of the server may have lost the weights.
         await self._reload(step)

@@ -11,12 +11,21 @@ from arena.core.action import Action
 from arena.core.observation import Observation
 
 
-def correction(reading: Reading, observation: Observation) -> str:
-    """Return the correction for a reply without a legal action, with an example."""
+def correction(reading: Reading, observation: Observation, thinking_tokens: int = 0) -> str:
+    """Return the correction for a reply without a legal action, with an example.
+
+    `thinking_tokens` is the limit at which a reply was cut off while the model still thought; 0 for
+    other replies.
+    """
     quote = f"'{reading.excerpt}'"
     match reading.failure:
         case "empty":
             fault = "Your reply was empty. Answer with one action."
+        case "truncated" if thinking_tokens:
+            fault = (
+                f"Your thinking used up all {thinking_tokens} tokens of the reply, so there was no "
+                "answer. Think only briefly, then answer with one action."
+            )
         case "truncated":
             fault = "Your reply was cut off before it named an action. Think less, then name it."
         case "refused":

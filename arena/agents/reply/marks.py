@@ -60,7 +60,7 @@ _ORDINALS |= {"latter": -1, "last": -1}
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedText:
+class ReplyPart:
     """Marked part of a reply."""
 
     text: str
@@ -72,13 +72,13 @@ class MarkedText:
     """The line before, if it introduces this one."""
 
 
-def labelled(text: str) -> list[MarkedText]:
+def labelled(text: str) -> list[ReplyPart]:
     r"""Return the answers behind labels ("Action: …"), in tags and in `\boxed{}`, in text order."""
     marks = [*_labels(text), *_tags(text), *_boxes(text)]
     return sorted(marks, key=lambda mark: mark.start)[-MAX_MARKS:]
 
 
-def _labels(text: str) -> Iterator[MarkedText]:
+def _labels(text: str) -> Iterator[ReplyPart]:
     for match in list(_LABEL.finditer(text))[-MAX_MARKS:]:
         # The content is the rest of the line or else the paragraph that follows. `_EDGE` may have
         # gone over the line break already.
@@ -90,20 +90,20 @@ def _labels(text: str) -> Iterator[MarkedText]:
             blank = text.find("\n\n", start)
             end = len(text) if blank < 0 else blank
         end = min(end, start + MAX_CONTENT)
-        yield MarkedText(text[start:end], start, end, bool(match["final"]))
+        yield ReplyPart(text[start:end], start, end, bool(match["final"]))
 
 
-def _tags(text: str) -> Iterator[MarkedText]:
+def _tags(text: str) -> Iterator[ReplyPart]:
     for match in list(_TAG.finditer(text))[-MAX_MARKS:]:
         start = match.end()
         closing = re.compile(rf"[<\[]/\s*{re.escape(match['name'])}|\n\n", re.IGNORECASE)
         found = closing.search(text, start, start + MAX_CONTENT)
         end = found.start() if found else min(len(text), start + MAX_CONTENT)
         content = _XML.sub(" ", text[start:end])
-        yield MarkedText(content, start, end, match["name"].casefold().startswith("final"))
+        yield ReplyPart(content, start, end, match["name"].casefold().startswith("final"))
 
 
-def _boxes(text: str) -> Iterator[MarkedText]:
+def _boxes(text: str) -> Iterator[ReplyPart]:
     for match in list(_BOX.finditer(text))[-MAX_MARKS:]:
         depth, end = 1, match.end()
         while end < min(len(text), match.end() + MAX_CONTENT) and depth:
@@ -111,19 +111,19 @@ def _boxes(text: str) -> Iterator[MarkedText]:
             end += 1
         content = _COMMAND.sub(" ", text[match.end() : end])
         # A box is the final answer by convention.
-        yield MarkedText(" ".join(content.split()), match.start(), end, True)
+        yield ReplyPart(" ".join(content.split()), match.start(), end, True)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyLine:
     """ReplyLine of a reply, without its list marker."""
 
-    mark: MarkedText
+    mark: ReplyPart
     is_item: bool
     """The line has a bullet or a number."""
     number: str
     """Number or letter of an option, e.g. "2" or "b"; empty for none."""
-    lead: MarkedText | None
+    lead: ReplyPart | None
     """Emphasised beginning that an explanation follows: "**Rope**, because …"."""
 
 
@@ -142,12 +142,10 @@ def lines(text: str) -> list[ReplyLine]:
         numbered = marker["number"] if marker else None
         number = re.sub(r"\W|_|option|choice|move|plan", "", (numbered or "").casefold())
         is_item = bool(numbered or (marker and marker["bullet"]))
-        mark = MarkedText(content, begin, at, heading=heading)
+        mark = ReplyPart(content, begin, at, heading=heading)
         strong = _LEAD.match(content)
         lead = (
-            MarkedText(strong[2], begin + strong.start(2), begin + strong.end(2))
-            if strong
-            else None
+            ReplyPart(strong[2], begin + strong.start(2), begin + strong.end(2)) if strong else None
         )
         found.append(ReplyLine(mark, is_item, number, lead))
         bare = raw.strip().strip("*_ ")
@@ -158,13 +156,13 @@ def lines(text: str) -> list[ReplyLine]:
     return found
 
 
-def chosen_option(folded: str, options: dict[str, MarkedText]) -> MarkedText | None:
+def chosen_option(folded: str, options: dict[str, ReplyPart]) -> ReplyPart | None:
     """Return the one of several numbered options that the last choice in the text names."""
     if len(options) < 2:
         return None
     behind = max(mark.end for mark in options.values())
     items = list(options.values())
-    chosen: tuple[int, MarkedText] | None = None
+    chosen: tuple[int, ReplyPart] | None = None
     for match in _OPTION.finditer(folded, behind):
         if match[1] in options:
             chosen = (match.start(), options[match[1]])

@@ -48,7 +48,7 @@ from arena.agents.reply.context import (
     is_sequel,
 )
 from arena.agents.reply.json_answer import split_json
-from arena.agents.reply.marks import MarkedText, ReplyLine, chosen_option, labelled, lines
+from arena.agents.reply.marks import ReplyLine, ReplyPart, chosen_option, labelled, lines
 from arena.agents.reply.mentions import Mention, find_mentions
 from arena.agents.reply.phrasebook import Phrasebook, phrasebook
 from arena.agents.reply.reading import (
@@ -156,9 +156,9 @@ class _Reply:
         return self._reader.marked(chosen.text) if chosen else settle(claims, self._folded)
 
     @cached_property
-    def _options(self) -> dict[str, MarkedText]:
+    def _options(self) -> dict[str, ReplyPart]:
         """Return the items of lists that name an action, by number, letter or position."""
-        options: dict[str, MarkedText] = {}
+        options: dict[str, ReplyPart] = {}
         for line in self._lines:
             key = line.number or f"item {len(options)}"
             # "Option 2: …" further down is the choice; the first line with a number defines it.
@@ -194,7 +194,7 @@ class _Reply:
             claims += later
         return settle(claims, self._folded)
 
-    def _claim(self, mark: MarkedText) -> Claim | None:
+    def _claim(self, mark: ReplyPart) -> Claim | None:
         reading = self._reader.brief(mark.text)
         if reading is None or not counts(self._folded, mark.start, mark.end, mark.heading):
             return None
@@ -264,7 +264,7 @@ class _Reply:
             and not re.search(r"(?:i['’]m|i am|by|with)\W+$", self._folded[: mention.start][-12:])
         )
 
-    def _ends(self) -> Iterator[MarkedText]:
+    def _ends(self) -> Iterator[ReplyPart]:
         """Yield the last line that says more than "Final answer:", and its last sentence."""
         filled = (line.mark for line in reversed(self._lines) if self._says_more(line.mark.text))
         last = next(filled, None)
@@ -272,7 +272,7 @@ class _Reply:
             yield last
             text = last.text.rstrip(" .!?:;*`")
             starts = [0, *(found.end() for found in re.finditer(r"[.!?:;]\s+", text))]
-            yield MarkedText(text[starts[-1] :], last.start + starts[-1], last.start + len(text))
+            yield ReplyPart(text[starts[-1] :], last.start + starts[-1], last.start + len(text))
 
     def _says_more(self, line: str) -> bool:
         return not self._book.fillers.issuperset(normalise(line).split())

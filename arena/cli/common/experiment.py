@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from arena.cli.common import models
 from arena.cli.common.accounts import settle_accounts
+from arena.cli.common.descriptors import reserve_descriptors
 from arena.cli.common.experiment_files import ExperimentFiles
 from arena.cli.common.flags import Flag, GameFlags, first_seed
 from arena.cli.common.report import ReportFlags
@@ -80,11 +81,12 @@ class ExperimentRun:
         self.specs = list(dict.fromkeys(specs))
         self.seed = seed
         with_models = models.has_models(self.specs)
-        chat = model_flags.options() if with_models else None
+        chat = model_flags.options(game, self.specs) if with_models else None
         self.llm = model_flags.service() if with_models else None
         self._match = Match(
             game, text_level=game_flags.level, chat=chat, max_turns=game_flags.max_turns
         )
+        self._probe = model_flags.probe
         self._settings: dict[str, JsonValue] = {
             "text_level": game_flags.level,
             "max_turns": game_flags.max_turns,
@@ -95,6 +97,7 @@ class ExperimentRun:
 
     def check(self) -> None:
         """Raise the errors of all SPECs before anything is written or played."""
+        reserve_descriptors(self.flags.max_concurrent if self.llm else 1)
         for spec in self.specs:
             if Spec.parse(spec).is_human:
                 raise UsageError("people are not measured; use 'human' in arena play")
@@ -175,6 +178,8 @@ class ExperimentRun:
             scored=first_games(slots, self.flags.scored),
         )
         async with self.llm or nullcontext():
+            if self.llm and self._probe and len(results.finished()) < len(slots):
+                await models.probe_models(self.llm, self.specs)
             with Workers(self.flags.workers) as workers, progress_bar() as progress:
                 await _score_earlier(results, setup, workers)
                 bar = progress.add_task(self.game.name, total=len(slots))

@@ -22,8 +22,7 @@ class Basics(NamedTuple):
 
 BASICS = {
     "play": Basics(
-        "seat backend players variant option text_level games seed out temperature max_cost "
-        "as_json",
+        "seat backend players variant option text_level games seed out resume max_cost as_json",
         (
             "arena play cluedo --seat 0=human",
             "arena play cluedo --seat 0=embedded:clue-tiny --text-level deductions",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.cli.common.accounts import settle_accounts
-from arena.cli.common.models import has_models
+from arena.cli.common.descriptors import reserve_descriptors
+from arena.cli.common.models import has_models, probe_models
 from arena.cli.common.paths import game_stem
 from arena.cli.common.terminal import progress_bar, run_until_stopped
 from arena.core.errors import ArenaError, UsageError
@@ -22,7 +23,7 @@ from arena.core.text import pluralize
 
 if TYPE_CHECKING:
     from arena.episodes.match import Match
-    from arena.episodes.record import Episode, Failure, Position
+    from arena.episodes.record import Episode, Failure, OutcomeLine, Position
     from arena.llm.service import LLMService
 
 
@@ -43,19 +44,18 @@ class PlayedGame(BaseModel):
     replay: str
 
     @classmethod
-    def of(cls, match: Match, episode: Episode, replay: Path) -> PlayedGame:
-        """Return the result of an episode whose replay is this file."""
-        outcome = episode.outcome
+    def of(cls, match: Match, seed: int, line: OutcomeLine, replay: Path) -> PlayedGame:
+        """Return the result of the game whose replay is this file and ends with this line."""
         return cls(
             game=match.game.name,
             variant=getattr(match.game.options, "variant", None),
-            seed=episode.header.played_with,
+            seed=seed,
             players=tuple(match.specs),
-            winner=outcome.winner,
-            returns=outcome.returns,
-            turns=episode.turns,
-            decisions=episode.decisions,
-            outcome=outcome.status,
+            winner=line.winner,
+            returns=line.returns,
+            turns=line.turns,
+            decisions=line.decisions,
+            outcome=line.status,
             replay=str(replay),
         )
 
@@ -73,9 +73,12 @@ class Table:
     max_concurrent: int
     llm: LLMService | None
     """None if no model plays."""
+    probe: bool = False
+    """Check the models once before several games."""
     start: Position | None = None
     """Position at which the games start; None for new games."""
     results: list[PlayedGame] = field(default_factory=list)
+    """Finished games, also those that an earlier run has left in `out`."""
     unfinished: list[Path] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
@@ -129,6 +132,7 @@ def check(table: Table) -> None:
     from arena.agents.seating import make_agent
     from arena.core.seeds import stream
 
+    reserve_descriptors(min(table.max_concurrent, len(table.seeds)))
     for player, spec in enumerate(table.match.specs):
         if not has_models([spec]):
             make_agent(spec, Seat(table.match.game, player, stream(table.seeds[0], "check")))
@@ -186,17 +190,24 @@ async def _play_all(table: Table) -> None:
     from arena.episodes.runner import play_many
 
     max_concurrent = 1 if table.watch else table.max_concurrent
-    playing = play_many(lambda seed: _play_one(table, seed), table.seeds, max_concurrent)
+    finished = {game.seed for game in table.results}
+    missing = [seed for seed in table.seeds if seed not in finished]
+    playing = play_many(lambda seed: _play_one(table, seed), missing, max_concurrent)
     shown = len(table.seeds) == 1 and bool(table.watch or table.persons)
     async with table.llm or nullcontext():
+        if table.llm and table.probe and len(missing) > 1:
+            await probe_models(table.llm, table.match.specs)
         with progress_bar(hidden=shown) as progress:
-            bar = progress.add_task(table.match.game.name, total=len(table.seeds))
+            bar = progress.add_task(
+                table.match.game.name, total=len(table.seeds), completed=len(finished)
+            )
             async for _ in playing:
                 progress.advance(bar)
 
 
 async def _play_one(table: Table, seed: int) -> Episode:
     """Play one seed with fresh agents, write its replay and record its result."""
+    from arena.episodes.record import OutcomeLine
     from arena.episodes.replay_writer import ReplayWriter
     from arena.episodes.runner import Watcher, play
 
@@ -218,12 +229,15 @@ async def _play_one(table: Table, seed: int) -> Episode:
 
         watchers += Epilogue.of(agents)
     try:
-        episode = await play(match, agents, watchers=watchers, delay=table.delay, start=table.start)
+        episode = await play(
+            match, agents, llm=table.llm, watchers=watchers, delay=table.delay, start=table.start
+        )
     finally:
         if writer.unfinished:
             table.unfinished.append(writer.path)
     table.failures += episode.failures
-    table.results.append(PlayedGame.of(table.match, episode, writer.path))
+    line = OutcomeLine.of(episode.outcome, episode.turns, episode.decisions)
+    table.results.append(PlayedGame.of(table.match, seed, line, writer.path))
     return episode
 
 

@@ -85,6 +85,9 @@ def _flags(game: Game, seed: int, level: str, models: ChatOptions) -> Flags:
         "--temperature": models.sampling.temperature,
         "--top-p": models.sampling.top_p,
         "--max-tokens": models.sampling.max_tokens,
+        "--reasoning-effort": models.sampling.reasoning_effort or None,
+        "--thinking-tokens": models.sampling.thinking_tokens,
+        "--system": models.system,
     }
 
 
@@ -92,7 +95,7 @@ def _spelled(name: str, value: JsonValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     if name.endswith("="):
         return f"{name}{shlex.quote(text)}"
-    if isinstance(value, bool):
+    if value is None or isinstance(value, bool):
         return name if value else f"no {name}"
     return f"{name} {shlex.quote(text)}"
 

@@ -107,7 +107,7 @@ def asked_how(replay: Replay, call: Call) -> ChatOptions:
     """
     from arena.episodes.branch import models_of
 
-    given, usual = call.asking.options(), ModelFlags().options()
+    given, usual = call.asking.options(replay.make_game()), ModelFlags().options()
     kept = models_of(replay) or usual
     named = call.named & {each.name for each in fields(ModelFlags)}
 
@@ -121,7 +121,13 @@ def asked_how(replay: Replay, call: Call) -> ChatOptions:
         asked,
         max_attempts=min(asked.max_attempts, given.max_attempts),
         beliefs=asked.beliefs and given.beliefs,
-        sampling=replace(sampling, max_tokens=min(sampling.max_tokens, given.sampling.max_tokens)),
+        thinking_room=given.thinking_room,
+        sampling=replace(
+            sampling,
+            max_tokens=min(sampling.max_tokens, given.sampling.max_tokens),
+            reasoning_effort=given.sampling.reasoning_effort,
+            thinking_tokens=given.sampling.thinking_tokens,
+        ),
     )
 
 

@@ -139,8 +139,7 @@ def estimate(config: TrainConfig) -> Workload:
     """Estimate the work of the whole run, finished steps included."""
     steps = config.total_steps
     games = steps * config.groups_per_step * config.rollouts_per_group
-    # One evaluation of the starting policy and one for each period.
-    evaluations = 1 + steps // config.eval_every if config.eval_every else 0
+    evaluations = sum(config.is_evaluated(step) for step in range(steps + 1))
     # The final deals are played by the starting policy, the newest and the best checkpoint.
     evaluation_games = evaluations * config.eval_games + 3 * config.final_eval_games
     samples = [asyncio.run(_play_sample(config, seed)) for seed in range(SAMPLE_GAMES)]

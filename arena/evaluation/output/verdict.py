@@ -44,6 +44,9 @@ def sentences(report: Report) -> Iterator[str]:
 def headline(report: Report) -> list[Sentence]:
     """Return the result in sentences; the first one is the answer."""
     ranked = report.ranked
+    unmeasured = [player for player in report.players if player.is_unmeasured]
+    if unmeasured:
+        return [_unmeasured(player) for player in unmeasured]
     if report.comparison:
         return list(_compared(report.comparison, report.sequential))
     if not ranked:
@@ -53,6 +56,15 @@ def headline(report: Report) -> list[Sentence]:
         return [_win_rate(best)]
     leader = Sentence(f"{{}} leads with a rating of {number(best.rating, 0)}.", (best.player,))
     return [leader, *_rank(best.rank)]
+
+
+def _unmeasured(player: PlayerReport) -> Sentence:
+    fallbacks = player.replies.fallbacks
+    return Sentence(
+        f"{{}} has not been measured: {fallbacks} of its {fallbacks + player.replies.legal} "
+        "decisions were fallback moves.",
+        (player.player,),
+    )
 
 
 def other_estimates(report: Report) -> Iterator[str]:

@@ -1,0 +1,281 @@
+"""Models that think, calls of functions, and prompts: from the flags to the replay."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluedo_server import legal_answer
+from misbehaving import Misbehaving
+from provider_formats import THOUGHTS
+
+from arena.agents.action_tools import action_tools
+from arena.agents.model_call import Attempt
+from arena.agents.prompt import THINKING_ROOM, ChatOptions
+from arena.cli import run
+from arena.cli.common.models import REPLY_TOKENS, ModelFlags
+from arena.core.errors import UsageError
+from arena.episodes.match import Match
+from arena.episodes.record import Episode
+from arena.episodes.replay import read_replay
+from arena.episodes.replay_writer import ReplayWriter
+from arena.episodes.runner import play
+from arena.llm.backend import Request
+from arena.llm.ledger import Ledger
+from arena.llm.service import LLMService
+from arena.plugins.loader import catalog, make_game
+from backends.recorded import recorded
+from backends.scripted import ScriptedBackend, ScriptedReply
+from trainers.prompts import system_prompt
+
+CLUEDO = make_game("cluedo", players=3)
+THINKER = "openai:gpt-5-mini"
+
+
+def legal(body: Any) -> str:
+    """A legal answer to any question, or the example of a correction."""
+    last = body["messages"][-1]["content"]
+    example = str(last).rpartition("For example: ")[2] if "For example: " in last else ""
+    return example or legal_answer(body)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789abcdef")
+    with Misbehaving(legal) as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.openai_url)
+        yield running
+
+
+def game_with(
+    spec: str, options: ChatOptions = ChatOptions(), out: Path | None = None, backend: Any = None
+) -> tuple[Episode, Ledger, list[str]]:
+    lines: list[str] = []
+    writers = [ReplayWriter(out, "game")] if out else []
+
+    async def go() -> Episode:
+        async with LLMService(say=lines.append) as llm:
+            if backend:
+                llm.add(spec, backend)
+            specs = [spec, "bot:novice", "bot:novice"]
+            match = Match(CLUEDO, specs, 3, max_turns=6, chat=options)
+            episode = await play(match, llm=llm, watchers=writers)
+            ledgers.append(llm.ledger)
+            return episode
+
+    ledgers: list[Ledger] = []
+    return asyncio.run(go()), ledgers[0], lines
+
+
+def attempts_of(episode: Episode) -> list[Attempt]:
+    details: list[Any] = [ply.decision.details for ply in episode.plies]
+    return [Attempt.model_validate(raw) for each in details for raw in each.get("attempts", [])]
+
+
+def test_a_reply_limit_leaves_room_for_thinking_by_default(server: Misbehaving) -> None:
+    options = ModelFlags().options()
+    game_with(THINKER, options)
+    assert server.asked[-1].body["max_completion_tokens"] == REPLY_TOKENS + THINKING_ROOM
+    game_with("openai:gpt-4o-mini", options)
+    assert server.asked[-1].body["max_tokens"] == REPLY_TOKENS
+    game_with(THINKER, ModelFlags(max_tokens=700).options())
+    assert server.asked[-1].body["max_completion_tokens"] == 700
+    game_with(THINKER, ModelFlags(thinking_tokens=2500).options())
+    assert server.asked[-1].body["max_completion_tokens"] == REPLY_TOKENS + 2500
+
+
+def test_thinking_that_uses_up_the_reply_is_explained_to_model_and_user(
+    server: Misbehaving, tmp_path: Path
+) -> None:
+    server.script(["thought_out", "reasoning", "thought_out"])
+    options = ModelFlags(max_tokens=400, reasoning_effort="high").options()
+    episode, ledger, lines = game_with(THINKER, options, tmp_path)
+    assert not episode.failures
+    first, second = attempts_of(episode)[:2]
+    assert (first.failure, first.reasoning, first.reasoning_tokens) == ("truncated", THOUGHTS, 400)
+    assert (second.failure, second.reasoning, second.reasoning_tokens) == (None, THOUGHTS, 4)
+    correction = second.messages[-1].content
+    assert "thinking used up all 400 tokens" in correction and "For example: " in correction
+    assert lines == [
+        f"{THINKER}: a reply was cut off at 400 tokens, while the model was thinking; raise "
+        "--max-tokens or lower --reasoning-effort"
+    ]
+    tally = ledger.tally(THINKER)
+    assert tally.reasoning_tokens == 804
+    assert tally.cost > 804 * 2e-6, "gpt-5-mini bills 2 dollars for a million of such tokens"
+    kept = (tmp_path / "game.jsonl").read_text()
+    assert THOUGHTS in kept and '"reasoning_tokens":400' in kept.replace(" ", "")
+
+
+def test_a_reply_that_is_cut_off_in_its_text_is_explained_otherwise() -> None:
+    replies = iter([ScriptedReply("Let me think", finish_reason="length")])
+    backend = ScriptedBackend(lambda r: next(replies, legal_answer_of(r)))
+    episode, _, lines = game_with("scripted", backend=backend)
+    assert attempts_of(episode)[0].failure == "truncated"
+    assert (
+        backend.requests[1]
+        .messages[-1]
+        .content.startswith(
+            "Your reply was cut off before it named an action. Think less, then name it."
+        )
+    )
+    (line,) = lines
+    assert "before it named an action; raise --max-tokens" in line and "effort" not in line
+
+
+def legal_answer_of(request: Request) -> str:
+    return legal({"messages": [{"content": m.content} for m in request.messages]})
+
+
+def test_a_model_that_cannot_think_is_named_once(server: Misbehaving) -> None:
+    options = ModelFlags(reasoning_effort="low").options()
+    _, _, lines = game_with("openai:gpt-4o-mini", options)
+    assert lines == [
+        "openai:gpt-4o-mini cannot think: --reasoning-effort and --thinking-tokens have no effect "
+        "on it"
+    ]
+    assert "reasoning_effort" not in server.asked[-1].body
+
+
+def test_a_game_of_a_thinking_model_runs_again_from_its_replay(
+    server: Misbehaving, tmp_path: Path
+) -> None:
+    """The recording does not know that its model thinks, so its limit of a reply is another."""
+    options = ModelFlags(reasoning_effort="low").options()
+    first, ledger, _ = game_with(THINKER, options, tmp_path)
+    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
+    second, ledger_again, _ = game_with("recorded", options, backend=again)
+    assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
+    cached = ledger.tally(THINKER).cached_tokens
+    assert cached > 0 and ledger_again.tally("recorded").cached_tokens == cached
+
+
+def test_attempts_and_options_of_old_replays_are_read() -> None:
+    old = {"messages": [{"role": "user", "content": "?"}], "reply": "x", "completion_tokens": 3}
+    attempt = Attempt.model_validate(old)
+    assert (attempt.reasoning_tokens, attempt.cached_tokens) == (0, 0)
+    assert attempt.to_json() == {**old, "messages": [{"role": "user", "content": "?"}]}
+    fields = ChatOptions().to_json()
+    assert not {"thinking_room", "system"} & set(fields)
+    assert not {"reasoning_effort", "thinking_tokens"} & set(fields["sampling"])  # type: ignore[arg-type]
+
+
+def test_the_ledger_shows_cached_and_thought_tokens(server: Misbehaving) -> None:
+    from rich.console import Console
+
+    server.script(["reasoning"])
+    _, ledger, _ = game_with(THINKER)
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(ledger.table())
+    heading, row = console.export_text().splitlines()[:2]
+    assert "cached in" in heading and "thinking" in heading
+    assert f" {ledger.total().cached_tokens:,} " in row
+    assert ledger.to_json()["total"]["reasoning_tokens"] == 4  # type: ignore[index,call-overload]
+
+
+def test_calls_of_functions_play_a_game() -> None:
+    def call(request: Request) -> str:
+        assert request.tools == action_tools(CLUEDO) and not request.guided_choice
+        words = legal_answer_of(request)
+        card = words.rpartition("show ")[2]
+        action = CLUEDO.actions.parse(f"show {card}" if card != words else words)
+        fields = {f: str(getattr(action, f)) for f in getattr(action, "__dataclass_fields__", ())}
+        arguments = {"thoughts": "I could accuse Mrs White, Rope, Hall.", **fields}
+        return json.dumps({"name": type(action).__name__, "arguments": arguments})
+
+    backend = ScriptedBackend(call)
+    options = ModelFlags(answers="tools").options()
+    episode, _, _ = game_with("scripted", options, backend=backend)
+    assert not episode.failures
+    assert all(attempt.failure is None for attempt in attempts_of(episode))
+    assert "calling the function" in backend.requests[0].messages[0].content
+
+
+@pytest.mark.parametrize("name", catalog().names("game"))
+def test_the_functions_of_every_game(name: str) -> None:
+    game = make_game(name)
+    tools = {tool.name: tool for tool in action_tools(game)}
+    assert list(tools) == list(dict.fromkeys(type(action).__name__ for action in game.actions))
+    for action in game.actions:
+        schema: Any = tools[type(action).__name__].parameters
+        for field in getattr(action, "__dataclass_fields__", ()):
+            assert str(getattr(action, field)) in schema["properties"][field]["enum"]
+        assert schema["required"] == list(schema["properties"])
+
+
+@pytest.mark.parametrize(("mode", "repeated"), [("append", [2, 4, 6]), ("fresh", [1, 1, 1])])
+def test_a_request_names_what_later_ones_repeat(mode: Any, repeated: list[int]) -> None:
+    backend = ScriptedBackend(legal_answer_of)
+    game_with("scripted", ChatOptions(chat=mode), backend=backend)
+    assert [request.repeated for request in backend.requests[:3]] == repeated
+
+
+def test_the_flags_of_the_system_message() -> None:
+    assert ModelFlags().options(CLUEDO).system is None
+    for name in ("reason", "brief"):
+        for answers in ("text", "json", "tools"):
+            options = ModelFlags(prompt=name, answers=answers).options(CLUEDO)
+            assert options.system == system_prompt(name, CLUEDO, options.answers)
+    said = ModelFlags(system="Be bold. {answer}", answers="json").options(CLUEDO).system
+    assert said is not None and said.startswith("Be bold. Answer with JSON")
+    with pytest.raises(UsageError, match="--system and --prompt"):
+        ModelFlags(system="x", prompt="brief").options(CLUEDO)
+    with pytest.raises(UsageError, match="no prompt 'brif'"):
+        ModelFlags(prompt="brif").options(CLUEDO)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"reasoning_effort": "much"}, "--reasoning-effort 'much': choose none, minimal, low"),
+        ({"max_tokens": 500, "thinking_tokens": 500}, "leaves no room for an answer"),
+        ({"answers": "tool"}, "--answers 'tool': choose text, json, tools"),
+        ({"chat": "long"}, "--chat 'long'"),
+    ],
+)
+def test_flags_that_cannot_be(flags: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        ModelFlags(**flags).options()
+
+
+@pytest.mark.parametrize(
+    ("specs", "mode"),
+    [
+        (["bot:novice"], "append"),
+        (["openai", "bot:novice", "anthropic:claude-haiku-4-5"], "fresh"),
+        (["openrouter", "embedded:clue-tiny"], "append"),
+        (["http://127.0.0.1:9/v1"], "append"),
+        (["ollama"], "append"),
+    ],
+)
+def test_hosted_models_get_a_fresh_chat(specs: list[str], mode: str) -> None:
+    assert ModelFlags().options(specs=specs).chat == mode
+    assert ModelFlags(chat="append").options(specs=specs).chat == "append"
+
+
+@pytest.mark.parametrize("command", ["play", "eval"])
+def test_play_and_eval_take_the_flags(
+    server: Misbehaving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    player = {
+        "play": ["--no-watch", "--seat", f"0={THINKER}"],
+        "eval": ["--player", THINKER, "--games", "1", "--no-probe", "--workers", "1"],
+    }[command]
+    flags = "--players 3 --max-turns 3 --seed 3 --out out --answers tools --reasoning-effort low"
+    system = ["--system", "Be bold.\n{rules}\n{answer}"]
+    assert run([command, "cluedo", *player, *flags.split(), *system]) == 0
+    body = server.asked[-1].body
+    assert body["messages"][0]["content"].startswith("Be bold.\nCluedo, 3 players")
+    assert len(body["messages"]) == 2, "a fresh chat"
+    assert (body["reasoning_effort"], body["tool_choice"]) == ("low", "required")
+    (replay,) = Path("out").glob("**/*.jsonl")
+    models = read_replay(replay).header.models
+    assert models is not None and models["answers"] == "tools"
+    assert replace(ChatOptions(), system=str(models["system"])).to_json()["system"]

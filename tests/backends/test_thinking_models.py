@@ -1,0 +1,267 @@
+"""Models that think: the form of their parameters, their tokens, functions, cache marks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from misbehaving import Misbehaving
+from provider_formats import THOUGHTS
+
+from arena.agents.action_tools import action_tools
+from arena.core.errors import BackendError
+from arena.llm.backend import Completion, Message, Request, Sampling
+from arena.llm.settings import Settings
+from arena.plugins.loader import make_game
+from backends import litellm as backends_litellm
+from backends.litellm import PROVIDERS
+from backends.litellm_backend import LiteLLMBackend
+from backends.openai_http import http_backend
+
+CHAT = (
+    Message("system", "rules"),
+    Message("user", "one"),
+    Message("assistant", "two"),
+    Message("user", "three"),
+)
+CALL = '{"name": "play", "arguments": {"action": "suggest"}}'
+CLUEDO = make_game("cluedo", players=3)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
+    with Misbehaving() as running:
+        for provider in PROVIDERS.values():
+            for name in provider.keys:
+                monkeypatch.setenv(name, "sk-planted-0123456789abcdef")
+            for name in provider.addresses:
+                monkeypatch.setenv(name, running.openai_url)
+        monkeypatch.setenv("ANTHROPIC_API_BASE", running.url)
+        monkeypatch.setenv("GEMINI_API_BASE", running.url)
+        yield running
+
+
+def backend_of(prefix: str, model: str = "") -> LiteLLMBackend:
+    made: LiteLLMBackend = getattr(backends_litellm, prefix)(model, Settings.load())
+    return made
+
+
+def ask(prefix: str, model: str = "", messages: Any = CHAT, **request: Any) -> Completion:
+    async def once() -> Completion:
+        backend = backend_of(prefix, model)
+        try:
+            return await backend.complete(Request(messages, **request))
+        finally:
+            await backend.close()
+
+    return asyncio.run(once())
+
+
+def enabled(tokens: int) -> dict[str, Any]:
+    return {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "model", "asked", "expected"),
+    [
+        ("openai", "gpt-5-mini", {"reasoning_effort": "low"}, {"reasoning_effort": "low"}),
+        ("openai", "o3-mini", {"thinking_tokens": 6000}, {"reasoning_effort": "medium"}),
+        ("openai", "made-up", {"reasoning_effort": "high"}, {"reasoning_effort": "high"}),
+        ("openrouter", "openai/gpt-5-mini", {"reasoning_effort": "low"}, "effort"),
+        ("openrouter", "anthropic/claude-sonnet-4.5", {"thinking_tokens": 3000}, "max_tokens"),
+        ("anthropic", "claude-haiku-4-5", {"thinking_tokens": 3000}, enabled(3000)),
+        ("anthropic", "claude-haiku-4-5", {"reasoning_effort": "low"}, enabled(1024)),
+        ("anthropic", "claude-haiku-4-5", {"reasoning_effort": "minimal"}, enabled(1024)),
+    ],
+)
+def test_thinking_is_asked_for_in_the_form_of_the_provider(
+    server: Misbehaving, prefix: str, model: str, asked: Any, expected: Any
+) -> None:
+    if isinstance(expected, str):
+        expected = {"reasoning": {expected: next(iter(asked.values()))}}
+    ask(prefix, model, sampling=Sampling(max_tokens=8000, **asked))
+    body = server.asked[-1].body
+    assert {name: body.get(name) for name in expected} == expected
+    assert (body.get("max_completion_tokens") or body["max_tokens"]) == 8000
+
+
+def test_thinking_of_gemini(server: Misbehaving) -> None:
+    ask("gemini", sampling=Sampling(thinking_tokens=3000))
+    config = server.asked[-1].body["generationConfig"]["thinkingConfig"]
+    assert config == {"includeThoughts": True, "thinkingBudget": 3000}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "model"), [("openai", "gpt-4o-mini"), ("anthropic", "claude-haiku-4-5")]
+)
+def test_no_thinking_is_asked_for_where_there_is_none(
+    server: Misbehaving, prefix: str, model: str
+) -> None:
+    ask(prefix, model, sampling=Sampling(reasoning_effort="none"))
+    assert not {"reasoning_effort", "thinking", "reasoning"} & set(server.asked[-1].body)
+
+
+@pytest.mark.parametrize("prefix", ["openai", "anthropic", "gemini", "openrouter"])
+def test_thinking_is_counted_and_priced_and_its_text_is_kept(
+    server: Misbehaving, prefix: str
+) -> None:
+    model = "gpt-5-mini" if prefix == "openai" else ""
+    server.script(["ok", "reasoning", "thought_out"])
+    plain, thought, cut = (
+        ask(prefix, model, sampling=Sampling(max_tokens=50, reasoning_effort="low"))
+        for _ in range(3)
+    )
+    assert (plain.usage.reasoning_tokens, plain.choices[0].reasoning) == (0, "")
+    assert (thought.text, thought.choices[0].reasoning) == ("suggest", THOUGHTS)
+    assert thought.usage.completion_tokens == 5
+    # Anthropic does not report them; litellm counts the tokens of the thoughts.
+    assert thought.usage.reasoning_tokens == (5 if prefix == "anthropic" else 4)
+    assert plain.cost and thought.cost and cut.cost
+    # Four tokens of thought at the price of the reply's.
+    by_token = (cut.cost - plain.cost) / 49
+    assert thought.cost - plain.cost == pytest.approx(4 * by_token)
+    assert (cut.text, cut.choices[0].finish_reason) == ("", "length")
+
+
+def test_what_is_known_of_models(server: Misbehaving) -> None:
+    thinks = {
+        ("openai", "gpt-5-mini"): (True, True),
+        ("openai", "gpt-4o-mini"): (False, False),
+        ("openai", "made-up"): (False, True),
+        ("openrouter", "google/gemini-2.5-flash"): (True, True),
+        ("anthropic", "claude-haiku-4-5"): (False, True),
+        ("ollama", "llama3.2"): (False, True),
+    }
+    for (prefix, model), expected in thinks.items():
+        backend = backend_of(prefix, model)
+        assert (backend.reasons, backend.takes_thinking) == expected, model
+    assert backend_of("openrouter", "deepseek/deepseek-r1").max_reply_tokens == 8192
+
+
+def test_an_openai_compatible_server_gets_vllms_names(server: Misbehaving) -> None:
+    async def once() -> Completion:
+        backend = http_backend(f"//127.0.0.1:{server.port}/v1#tiny", Settings.load())
+        sampling = Sampling(reasoning_effort="low", thinking_tokens=900)
+        try:
+            return await backend.complete(
+                Request(CHAT, sampling, tools=action_tools(CLUEDO), repeated=4)
+            )
+        finally:
+            await backend.close()
+
+    server.script(["reasoning"])
+    completion = asyncio.run(once())
+    assert completion.usage.reasoning_tokens == 4
+    body = server.asked[-1].body
+    assert (body["reasoning_effort"], body["thinking_token_budget"]) == ("low", 900)
+    assert body["tool_choice"] == "required" and len(body["tools"]) == 4
+    assert all(isinstance(message["content"], str) for message in body["messages"])
+
+
+def test_functions_are_sent_and_calls_are_read(server: Misbehaving) -> None:
+    tools = action_tools(CLUEDO)
+    for prefix in ("openai", "anthropic", "gemini", "openrouter"):
+        server.script(["tool_call"])
+        choice = ask(prefix, tools=tools).choices[0]
+        assert (choice.text, choice.finish_reason) == (CALL, "tool_calls"), prefix
+    body = server.asked[-1].body
+    functions = {tool["function"]["name"]: tool["function"] for tool in body["tools"]}
+    assert list(functions) == ["Suggest", "Accuse", "Show", "EndTurn"]
+    fields = functions["Suggest"]["parameters"]["properties"]
+    assert list(fields) == ["thoughts", "suspect", "weapon", "room"]
+    assert len(fields["room"]["enum"]) == 9
+    assert (body["tool_choice"], body["parallel_tool_calls"]) == ("required", False)
+    # Claude cannot be made to call a function while it thinks.
+    ask("anthropic", tools=tools, sampling=Sampling(max_tokens=4000, reasoning_effort="low"))
+    assert server.asked[-1].body["tool_choice"]["type"] == "auto"
+
+
+def marks(body: Any) -> list[str]:
+    """Texts of a request to Anthropic or OpenRouter that end a prefix to be cached."""
+    found = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if "cache_control" in value:
+                found.append(value["text"])
+            for below in value.values():
+                walk(below)
+        elif isinstance(value, list):
+            for below in value:
+                walk(below)
+
+    walk([body.get("system", []), body["messages"]])
+    return found
+
+
+def test_the_prefix_that_is_repeated_is_cached_by_claude(server: Misbehaving) -> None:
+    for prefix, model in (("anthropic", ""), ("openrouter", "anthropic/claude-sonnet-4.5")):
+        completion = ask(prefix, model, repeated=4)
+        assert marks(server.asked[-1].body) == ["rules", "three"]
+        assert completion.usage.cached_tokens == 2
+        ask(prefix, model, repeated=1)
+        assert marks(server.asked[-1].body) == ["rules"]
+        ask(prefix, model)
+        assert marks(server.asked[-1].body) == []
+    for prefix in ("openai", "openrouter", "gemini"):  # They cache without being asked.
+        ask(prefix, repeated=4)
+        assert "cache_control" not in json.dumps(server.asked[-1].body)
+
+
+@pytest.mark.parametrize("prefix", ["openai", "openrouter", "cohere"])
+def test_an_address_without_a_server_is_named_without_objects(
+    server: Misbehaving, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for name in PROVIDERS[prefix].addresses:
+        monkeypatch.setenv(name, f"https://127.0.0.1:{port}/v1")
+    with pytest.raises(BackendError, match=str(port)) as caught:
+        ask(prefix)
+    assert " object" not in str(caught.value) and "<" not in str(caught.value)
+
+
+EVERY_PROVIDER = """
+import asyncio, sys
+from arena.core.errors import BackendError
+from arena.llm.backend import Message, Request, Sampling
+from arena.llm.settings import Settings
+from backends import litellm
+
+async def play(prefix):
+    backend = getattr(litellm, prefix)("", Settings.load())
+    for effort in ("", "low"):
+        request = Request((Message("user", "hi"),), Sampling(reasoning_effort=effort))
+        await backend.complete(request)
+    try:
+        await backend.complete(request)
+    except BackendError as error:
+        print(prefix, error.cause)
+    await backend.close()
+
+# Gemini first: its code changes how litellm handles the calls of all providers.
+for prefix in ("gemini", "openai", "anthropic", "openrouter", "cohere"):
+    asyncio.run(play(prefix))
+"""
+
+
+@pytest.mark.parametrize("warnings", ["always", "error"])
+def test_no_provider_makes_python_warn(
+    server: Misbehaving, monkeypatch: pytest.MonkeyPatch, warnings: str
+) -> None:
+    monkeypatch.setenv("COHERE_API_BASE", server.cohere_url)
+    server.script(["ok", "ok", "unavailable"] * 5)
+    # As a process, because litellm logs in threads and coroutines are found at exit.
+    code = f"import warnings; warnings.simplefilter('{warnings}')\n{EVERY_PROVIDER}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout.split("\n")[0] == "gemini server_error"
+    assert done.stdout.count("server_error") == 5

@@ -1,0 +1,77 @@
+"""Runs that cannot succeed end at once, with the reason and the remedy, never with exit code 0."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cluedo_server import GAME, arena, legal_answer
+from misbehaving import Misbehaving
+
+# Behaviour of the server at every request -> words of the one line that ends the run.
+HOPELESS = {
+    "not_found": ["answered 404", "check the name of the model and the URL"],
+    "redirect": ["answered 302", "check the name of the model and the URL"],
+    "unauthorized": ["answered 401", "check the API key"],
+    "wrong_type": ["text/html instead of JSON", "check the URL"],
+    "invalid_json": ["invalid JSON", "check the URL"],
+    "rate_limit_after": ["asks to wait 3600 s", "patience"],
+    "empty": ["10 of 10 decisions were fallback moves", "empty in attempt", "--max-fallbacks"],
+    "truncated": ["10 of 10 decisions were fallback moves", "truncated", "--max-tokens"],
+}
+QUICK = "[service]\nbackoff = 0.01\nmax_backoff = 0.02\nmax_retries = 2\n"
+
+
+@pytest.mark.parametrize("behaviour", HOPELESS)
+def test_a_hopeless_set_up_ends_before_the_first_game_does(behaviour: str, tmp_path: Path) -> None:
+    (tmp_path / "arena.toml").write_text(QUICK)
+    with Misbehaving(fail_rate=1, faults=[behaviour], retry_after=3600) as server:
+        spec = f"{server.openai_url}#tiny"
+        done = arena(f"{GAME} --seat 0={spec} --games 1 --max-turns 300 --out out", tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("arena: "))
+    assert all(word in line for word in [server.openai_url, *HOPELESS[behaviour]]), line
+    assert not list((tmp_path / "out").glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("behaviour", ["not_found", "unauthorized", "wrong_type"])
+def test_one_request_checks_the_model_before_many_games(behaviour: str, tmp_path: Path) -> None:
+    (tmp_path / "arena.toml").write_text(QUICK)
+    with Misbehaving(fail_rate=1, faults=[behaviour]) as server:
+        command = (
+            f"eval cluedo --players 3 --player {server.openai_url}#tiny --baseline bot:novice "
+            "--games 50 --seed 1 --out out --scored 0"
+        )
+        done = arena(command, tmp_path)
+        requests = server.ledger.requests
+    assert done.returncode == 1
+    assert requests <= 3  # One, and its retries where the fault may go away.
+    assert HOPELESS[behaviour][0] in done.stderr
+
+
+def test_the_check_can_be_left_out(tmp_path: Path) -> None:
+    with Misbehaving(legal_answer) as server:
+        spec = f"{server.openai_url}#tiny"
+        command = f"{GAME} --seat 0={spec} --games 2 --max-turns 2 --json"
+        calls = []
+        for flags in ("--no-probe", "--probe"):
+            done = arena(f"{command} {flags} --out {flags[2:]}", tmp_path)
+            assert done.returncode == 0, done.stderr
+            calls.append(json.loads(done.stdout.splitlines()[-1])["ledger"]["total"]["calls"])
+    assert calls[1] == calls[0] + 1
+
+
+def test_an_evaluation_of_fallback_moves_is_not_called_a_result(tmp_path: Path) -> None:
+    with Misbehaving(fail_rate=1, faults=["empty"]) as server:
+        spec = f"{server.openai_url}#tiny"
+        command = (
+            f"eval cluedo --players 3 --player {spec} --baseline bot:novice --games 6 --seed 1 "
+            "--out out --scored 0 --max-turns 9"
+        )
+        stopped = arena(command, tmp_path)
+        played = arena(f"{command} --max-fallbacks 0 --out all", tmp_path)
+    assert stopped.returncode == 1 and "fallback moves" in stopped.stderr
+    assert played.returncode == 0
+    assert "has not been measured" in played.stdout

@@ -1,0 +1,134 @@
+"""A process that imports what the commands of arena need once, then forks a child for each command.
+
+It accepts connections on an inherited socket, given by number. A connection sends the standard
+streams as descriptors and, as JSON, arguments, folder and environment; it is answered with the
+id of the child and later with its exit status. A connection that ends early kills its child.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import os
+import re
+import select
+import signal
+import socket
+import sys
+import threading
+from typing import Any, NoReturn
+
+LIGHT = (
+    "arena.cli",
+    "backends.openai_http",
+    "games.cluedo.game",
+    "openai",
+    "replays.analysis.replay_analysis",
+    "replays.web.app",
+)
+"""Imported at once."""
+
+HEAVY = ("backends.embedded.backend", "backends.server.app", "trainers.hosts.embedded")
+"""Imported for the first command with a model in the process. Not litellm, which reads the
+environment when it is imported, and no module that imports polars, whose threads a fork loses."""
+
+NEEDS_HEAVY = re.compile(r'"(pretrain|serve|train)"|embedded:')
+
+
+def main() -> None:
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    load(LIGHT)
+    while True:
+        # Standard input ends when the tests end.
+        ready, _, _ = select.select([listener.fileno(), 0], [], [])
+        if listener.fileno() not in ready:
+            os._exit(0)
+        connection, _ = listener.accept()
+        head, streams, _, _ = socket.recv_fds(connection, 8, 3)
+        order = connection.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL).decode()
+        if NEEDS_HEAVY.search(order):
+            load(HEAVY)
+        if os.fork() == 0:
+            listener.close()
+            supervise(connection, json.loads(order), streams)
+        connection.close()
+        for stream in streams:
+            os.close(stream)
+        while reap():
+            pass
+
+
+def load(modules: tuple[str, ...]) -> None:
+    for name in modules:
+        importlib.import_module(name)
+    assert threading.active_count() == 1, "a fork copies no threads"
+
+
+def reap() -> bool:
+    """Collect one child that has ended, if there is one."""
+    try:
+        return os.waitpid(-1, os.WNOHANG)[0] > 0
+    except ChildProcessError:
+        return False
+
+
+def supervise(connection: socket.socket, order: dict[str, Any], streams: list[int]) -> NoReturn:
+    """Fork the child of a connection, and report how it ends."""
+    child = os.fork()
+    if child == 0:
+        connection.close()
+        run(order, streams)
+    for stream in streams:
+        os.close(stream)
+    connection.sendall(child.to_bytes(8, "big", signed=True))
+    ended = os.pidfd_open(child)
+    ready, _, _ = select.select([connection.fileno(), ended], [], [])
+    if ended not in ready:
+        os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if ended in ready:
+        connection.sendall(code.to_bytes(8, "big", signed=True))
+    os._exit(0)
+
+
+def run(order: dict[str, Any], streams: list[int]) -> NoReturn:
+    """Become `python -m arena` with the given arguments."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(order["folder"])
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    sys.argv = ["arena", *order["arguments"]]
+    path = os.environ.get("PYTHONPATH", "")
+    sys.path[0:1] = [order["folder"], *filter(None, path.split(os.pathsep))]
+    # The streams of the server keep buffers and modes of their own: made anew for these files.
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, "utf-8", "backslashreplace", closefd=False)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = 1
+    try:
+        code = importlib.import_module("arena.cli").run(sys.argv[1:])
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        leave(code)
+
+
+def leave(code: int) -> NoReturn:
+    """End as an interpreter does, without taking the imported modules apart."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        code = code or 120
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

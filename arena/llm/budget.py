@@ -52,7 +52,7 @@ class Budget:
         self.spent_tokens = 0
         self._costs: dict[str, CallCosts] = {}
         self._games = GameAdmission((max_cost, token_limit))
-        self._is_spent = False
+        self._refusal = ""  # Reason for which a call was refused.
         self._held_cost = 0.0
         self._held_tokens = 0
         self._changed = Signal()
@@ -84,9 +84,9 @@ class Budget:
         # One at a time, in the order of arrival; the others wait for the lock.
         async with self._admission:
             # After a refused call no game starts: there is too little left for the one it cut off.
-            while self._is_spent or not self._games.admits(models, self._spent):
+            while self._refusal or not self._games.admits(models, self._spent):
                 if not self._games.running:
-                    raise self._no_further_game(models)
+                    raise BudgetSpent(self._refusal or self._no_further_game(models))
                 await self._game_ended.wait()
             game = self._games.begin(models)
         token = CURRENT_GAME.set(game)
@@ -157,25 +157,23 @@ class Budget:
         return Reservation(spec, prompt, prompt + reply, held, CURRENT_GAME.get())
 
     def _raise_if_spent(self, spec: str, tokens: int, cost: float | None) -> None:
-        if not fits(self.spent_tokens + tokens, self.token_limit):
-            self._is_spent = True
-            raise BudgetSpent(
-                f"the budget is spent: {self.spent_tokens:,} tokens so far, and the next call of "
-                f"{spec} may need {tokens:,}, more than --token-limit {self.token_limit} leaves; "
-                "finished games are kept"
-            )
         # A call of unknown price is allowed as long as any part of the budget is left.
         nothing_left = cost is None and self.spent_cost >= (self.max_cost or 0.0)
-        if nothing_left or not fits(self.spent_cost + (cost or 0.0), self.max_cost):
-            self._is_spent = True
+        if not fits(self.spent_tokens + tokens, self.token_limit):
+            spent, needed = f"{self.spent_tokens:,} tokens", f"{tokens:,}"
+            limit = f"--token-limit {self.token_limit}"
+        elif nothing_left or not fits(self.spent_cost + (cost or 0.0), self.max_cost):
+            spent, limit = f"${self.spent_cost:.6f}", f"--max-cost {self.max_cost:g}"
             needed = "an unknown sum" if cost is None else f"${cost:.6f}"
-            raise BudgetSpent(
-                f"the budget is spent: ${self.spent_cost:.6f} so far, and the next call of {spec} "
-                f"may need {needed}, more than --max-cost {self.max_cost:g} leaves; "
-                "finished games are kept"
-            )
+        else:
+            return
+        self._refusal = (
+            f"the budget is spent: {spent} so far, and the next call of {spec} may need {needed}, "
+            f"more than {limit} leaves; finished games are kept"
+        )
+        raise BudgetSpent(self._refusal)
 
-    def _no_further_game(self, models: Sequence[str]) -> BudgetSpent:
+    def _no_further_game(self, models: Sequence[str]) -> str:
         cost, tokens = (self._games.need(models, place) for place in (0, 1))
         if not fits(self.spent_tokens + tokens, self.token_limit):
             spent, needed = f"{self.spent_tokens:,} tokens", f"{tokens:,.0f}"
@@ -183,7 +181,7 @@ class Budget:
         else:
             spent, needed = f"${self.spent_cost:.6f}", f"${cost:.6f}"
             limit = f"--max-cost {self.max_cost:g}"
-        return BudgetSpent(
+        return (
             f"the budget is spent: {spent} so far, and one more game may need {needed}, more than "
             f"{limit} leaves; finished games are kept"
         )

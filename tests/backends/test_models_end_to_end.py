@@ -226,7 +226,7 @@ def test_a_server_that_stays_dead_ends_the_run_and_all_is_kept(
     out, stderr = tmp_path / "out", tmp_path / "stderr"
     finished, unfinished = list(out.glob("*.jsonl")), list(out.glob("*.part"))
     (fault,) = lines_with(stderr, "arena: ")
-    assert f"http://127.0.0.1:{port}/v1#tiny: no answer for 1 s" in fault
+    assert f"http://127.0.0.1:{port}/v1: no answer for 1 s" in fault
     assert "finished games are kept" in fault
     assert len(lines_with(stderr, "waiting up to")) == 1 and not lines_with(stderr, "is back")
     assert lines_with(stderr, f"{len(finished)} of 12 games finished")

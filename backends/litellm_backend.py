@@ -14,7 +14,7 @@ from openai import OpenAIError
 from pydantic import JsonValue, SecretStr
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause
-from arena.llm.backend import Choice, Completion, Request, Usage
+from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
 from arena.llm.settings import Limits
 from backends.litellm_client import (
     ROUTES_WITH_CLIENT,
@@ -24,7 +24,7 @@ from backends.litellm_client import (
     disconnect,
     load_litellm,
 )
-from backends.litellm_request import ModelTraits, model_arguments
+from backends.litellm_request import ModelInfo, model_arguments
 from backends.openai_wire import read_choice, sampling_fields
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 
@@ -52,9 +52,6 @@ _FREE_MODEL: dict[str, JsonValue] = {
 class LiteLLMBackend:
     """One model of one provider."""
 
-    is_remote = True
-    """A request before many games checks model, key and address."""
-
     def __init__(
         self, model: str, provider: Provider, limits: Limits, key: SecretStr | None
     ) -> None:
@@ -69,15 +66,17 @@ class LiteLLMBackend:
         if provider.route == "ollama_chat":
             # For a model without a price litellm queries the server at each call.
             prices.setdefault(model, _FREE_MODEL | {"litellm_provider": provider.route})
-        self._traits = ModelTraits.of(model, provider.route)
-        self.context_length: int | None = self._traits.context_length
-        self.max_reply_tokens = self._traits.max_reply_tokens
-        self.price = self._traits.price
-        # OpenRouter states the cost of each answer; litellm computes the others from its prices.
-        self.has_known_price = self.price is not None or provider.route == "openrouter"
-        self.takes_thinking = self._traits.takes_thinking
-        self.reasons = self._traits.reasons and not self._traits.is_claude
-        """True if the model thinks without being asked."""
+        self._info = info = ModelInfo.of(model, provider.route)
+        self.context_length: int | None = info.context_length
+        self.traits = BackendTraits(
+            is_remote=True,
+            always_thinks=info.reasons and not info.is_claude,
+            takes_thinking=info.takes_thinking,
+            max_reply_tokens=info.max_reply_tokens,
+            price=info.price,
+            # OpenRouter states the cost of each answer; litellm computes the others from prices.
+            has_known_price=info.price is not None or provider.route == "openrouter",
+        )
 
     async def close(self) -> None:
         await disconnect(id(self))
@@ -110,7 +109,7 @@ class LiteLLMBackend:
         arguments: dict[str, Any] = {
             "model": self.model,
             **sampling_fields(request.sampling),
-            **model_arguments(self._traits, request),
+            **model_arguments(self._info, request),
             "api_key": self._key or None,
             "api_base": self._base_url(),
             "timeout": self._timeout,

@@ -29,7 +29,7 @@ budgets."""
 
 
 @dataclass(frozen=True, slots=True)
-class ModelTraits:
+class ModelInfo:
     """Description of a model by litellm's table of models."""
 
     name: str
@@ -46,7 +46,7 @@ class ModelTraits:
     price: Price | None
 
     @classmethod
-    def of(cls, name: str, route: str) -> ModelTraits:
+    def of(cls, name: str, route: str) -> ModelInfo:
         """Look up a model; all of it is unknown for one that litellm does not list."""
         litellm = load_litellm()
         # litellm lists some models with their route and others without it.
@@ -81,7 +81,7 @@ def _price(info: Mapping[str, Any]) -> Price | None:
     return None if prompt is None or reply is None else Price(float(prompt), float(reply))
 
 
-def model_arguments(model: ModelTraits, request: Request) -> dict[str, Any]:
+def model_arguments(model: ModelInfo, request: Request) -> dict[str, Any]:
     """Return the messages and the arguments whose form depends on the model."""
     return {
         "messages": _messages(model, request),
@@ -91,7 +91,7 @@ def model_arguments(model: ModelTraits, request: Request) -> dict[str, Any]:
     }
 
 
-def _messages(model: ModelTraits, request: Request) -> list[dict[str, JsonValue]]:
+def _messages(model: ModelInfo, request: Request) -> list[dict[str, JsonValue]]:
     messages: list[dict[str, JsonValue]] = [
         {"role": m.role, "content": m.content} for m in request.messages
     ]
@@ -104,7 +104,7 @@ def _messages(model: ModelTraits, request: Request) -> list[dict[str, JsonValue]
     return messages
 
 
-def _thinking(model: ModelTraits, sampling: Sampling) -> dict[str, Any]:
+def _thinking(model: ModelInfo, sampling: Sampling) -> dict[str, Any]:
     """Return the thinking parameters in the form that the provider knows."""
     effort, tokens = sampling.reasoning_effort, sampling.thinking_tokens
     if not effort and not tokens:
@@ -124,7 +124,7 @@ def _thinking(model: ModelTraits, sampling: Sampling) -> dict[str, Any]:
     return {"reasoning_effort": effort, **forced}
 
 
-def _tools(model: ModelTraits, request: Request) -> dict[str, Any]:
+def _tools(model: ModelInfo, request: Request) -> dict[str, Any]:
     fields = tool_fields(request.tools)
     # Claude refuses to think if a call is required.
     if fields and model.is_claude and request.sampling.asks_to_think:
@@ -132,7 +132,7 @@ def _tools(model: ModelTraits, request: Request) -> dict[str, Any]:
     return fields
 
 
-def _response_format(model: ModelTraits, request: Request) -> dict[str, Any]:
+def _response_format(model: ModelInfo, request: Request) -> dict[str, Any]:
     """Return the JSON schema for the answer, if there is one and the model supports schemas."""
     schema: dict[str, Any] | None = request.guided_json
     if schema is None and 0 < len(request.guided_choice) <= MAX_GUIDED_CHOICES:

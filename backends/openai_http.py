@@ -16,7 +16,7 @@ import httpx
 from pydantic import BaseModel, Field, JsonValue, SecretStr, ValidationError
 
 from arena.core.errors import BackendError, UsageError
-from arena.llm.backend import Completion, Request
+from arena.llm.backend import BackendTraits, Completion, Request
 from arena.llm.settings import Limits, Settings
 from backends.openai_wire import chat_request, read_completion, versioned_name
 from backends.provider_errors import (
@@ -103,8 +103,7 @@ class HTTPBackend:
         hint: Text for the error if the server cannot be reached.
     """
 
-    is_remote = True
-    """A request before many games checks model, key and address."""
+    traits = BackendTraits(is_remote=True)
 
     def __init__(
         self, url: str, model: str, limits: Limits, key: SecretStr | None, *, hint: str = ""

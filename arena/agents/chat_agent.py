@@ -31,7 +31,7 @@ from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageE
 from arena.core.observation import Observation
 from arena.core.ply import Decision
 from arena.core.spec import redacted
-from arena.llm.backend import Backend, Message, Request
+from arena.llm.backend import Backend, Message, Request, traits_of
 
 if TYPE_CHECKING:
     from arena.llm.service import LLMService
@@ -70,7 +70,7 @@ class ChatAgent:
         self._llm: LLMService = seat.llm
         self._options = seat.models
         options = seat.models
-        if options.sampling.asks_to_think and not getattr(backend, "takes_thinking", True):
+        if options.sampling.asks_to_think and not traits_of(backend).takes_thinking:
             seat.llm.hint(
                 f"thinking {spec}",
                 f"{redacted(spec)} cannot think: --reasoning-effort and --thinking-tokens have no "
@@ -213,10 +213,9 @@ class ChatAgent:
 
 def _reply_limit(backend: Backend, options: ChatOptions) -> int:
     """Return the longest reply in tokens, which includes the thinking of models that think."""
-    limit = options.sampling.max_tokens
-    if options.sampling.asks_to_think or getattr(backend, "reasons", False):
-        most: int | None = getattr(backend, "max_reply_tokens", None)
+    limit, traits = options.sampling.max_tokens, traits_of(backend)
+    if options.sampling.asks_to_think or traits.always_thinks:
         with_room = limit + options.thinking_room
         # A provider refuses a limit above its own; a limit that the user has chosen is sent anyway.
-        return max(limit, min(with_room, most or with_room))
+        return max(limit, min(with_room, traits.max_reply_tokens or with_room))
     return limit

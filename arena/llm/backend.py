@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from pydantic import JsonValue
 
+from arena.llm.price import Price
+
 if TYPE_CHECKING:
     from arena.llm.settings import Settings
 
@@ -153,13 +155,27 @@ class Completion:
         return self.choices[0].text
 
 
+@dataclass(frozen=True, slots=True)
+class BackendTraits:
+    """Properties of a backend's model and provider. The defaults suit a model in this process."""
+
+    is_remote: bool = False
+    """A provider answers: a request before many games checks model, key and address."""
+    always_thinks: bool = False
+    """The model thinks before each answer without being asked, so its replies need room."""
+    takes_thinking: bool = True
+    """False if it ignores efforts and budgets of thinking."""
+    max_reply_tokens: int | None = None
+    """The highest limit of a reply that it accepts; None if unknown."""
+    price: Price | None = None
+    has_known_price: bool = True
+    """False if neither `price` nor the answers give the cost."""
+
+
 class Backend(Protocol):
     """Answers chat requests for one model. Used in one event loop; called many times at once.
 
-    A backend may have more attributes: `reasons` (bool; the model thinks before each answer, so its
-    replies need room), `takes_thinking` (bool; False if it ignores efforts and budgets of
-    thinking), `max_reply_tokens` (the most that it accepts as the limit of a reply) and `is_remote`
-    (bool; a request before many games checks model, key and address).
+    A backend may have an attribute `traits`; see `traits_of`.
     """
 
     model: str
@@ -172,6 +188,11 @@ class Backend(Protocol):
 
     async def close(self) -> None:
         """Give back connections, threads and memory."""
+
+
+def traits_of(backend: Backend) -> BackendTraits:
+    """Return the `traits` of a backend, or the defaults for one without this attribute."""
+    return getattr(backend, "traits", BackendTraits())
 
 
 class BackendFactory(Protocol):

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from arena.core.errors import BackendError, FailureCause
-from arena.llm.backend import Backend, Completion, Request
+from arena.llm.backend import Backend, Completion, Request, traits_of
 from arena.llm.budget import Budget
 from arena.llm.circuit_breaker import DOWN
 from arena.llm.fallback_guard import FallbackGuard
 from arena.llm.ledger import Tally, failure_word
 from arena.llm.price import Price
-from arena.llm.provider import SharedLimits
 from arena.llm.rate_limit import CHARACTERS_PER_TOKEN, estimate_usage
 from arena.llm.retry import Retries
+from arena.llm.shared_limits import SharedLimits
 
 REMEDIES: dict[FailureCause, str] = {
     "authentication": "check the API key and its credit",
@@ -43,7 +43,7 @@ class Route:
         self,
         name: str,
         backend: Backend,
-        provider: SharedLimits,
+        shared: SharedLimits,
         tally: Tally,
         budget: Budget,
         say: Callable[[str], None],
@@ -51,16 +51,16 @@ class Route:
     ) -> None:
         self.name = name
         self.backend = backend
-        self.limits = provider.limits
+        self.limits = shared.limits
         self.tally = tally
-        self.breaker = provider.breaker
-        self.guard = FallbackGuard(name)
-        self.price: Price | None = getattr(backend, "price", None) or price
+        self.breaker = shared.breaker
+        self.guard = FallbackGuard(name, tally)
+        self.price: Price | None = traits_of(backend).price or price
         budget.set_price(name, self.price)
         self._budget = budget
         self._say = say
         self._is_usage_estimated = False
-        self._provider = provider
+        self._shared = shared
 
     async def complete(self, request: Request) -> Completion:
         """Answer a request. Raises BackendError and StopPlaying."""
@@ -85,7 +85,7 @@ class Route:
         while True:
             try:
                 # The budget last, so that nothing is set aside while a call waits.
-                async with self._provider.slot(request):
+                async with self._shared.slot(request):
                     return await self._within_budget(request, retries)
             except BackendError as error:
                 self.breaker.failed(error)
@@ -145,7 +145,7 @@ class Route:
     def _accounted(self, request: Request, completion: Completion) -> Completion:
         """Return the completion with estimates of tokens and cost that its provider omits."""
         usage, cost = completion.usage, completion.cost
-        is_remote = getattr(self.backend, "is_remote", False)
+        is_remote = traits_of(self.backend).is_remote
         if is_remote and not (usage.prompt_tokens or usage.completion_tokens):
             # A cost of 0 was computed from those tokens.
             usage, cost = estimate_usage(request, completion), cost or None

@@ -13,14 +13,22 @@ from types import TracebackType
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.core.spec import Spec, redacted
-from arena.llm.backend import Backend, BackendFactory, Completion, Message, Request, Sampling
+from arena.llm.backend import (
+    Backend,
+    BackendFactory,
+    Completion,
+    Message,
+    Request,
+    Sampling,
+    traits_of,
+)
 from arena.llm.budget import Budget
 from arena.llm.ledger import Ledger
 from arena.llm.price import Price
-from arena.llm.provider import SharedLimits, provider_name
 from arena.llm.response_cache import ResponseCache
 from arena.llm.route import UNKNOWN_PRICE, Route
 from arena.llm.settings import Settings
+from arena.llm.shared_limits import SharedLimits, provider_name
 from arena.plugins.loader import catalog
 
 PROBE_TOKENS = 64
@@ -70,7 +78,7 @@ class LLMService:
         self._price = price
         self._max_fallbacks = max_fallbacks
         self._cache = ResponseCache(cache, say) if cache is not None else None
-        self._providers: dict[str, SharedLimits] = {}
+        self._shared_limits: dict[str, SharedLimits] = {}
         self._routes: dict[str, Route] = {}
         self._hints: set[str] = set()
 
@@ -86,17 +94,17 @@ class LLMService:
         """Register a backend for this SPEC; the service closes it."""
         if spec in self._routes:
             raise UsageError(f"{redacted(spec)} has a backend already")
-        is_priced = self._price is not None or getattr(backend, "has_known_price", True)
+        is_priced = self._price is not None or traits_of(backend).has_known_price
         if self._budget.max_cost is not None and not is_priced:
             raise UsageError(f"{redacted(spec)}: {UNKNOWN_PRICE}")
         name = provider_name(spec, backend)
-        if name not in self._providers:
+        if name not in self._shared_limits:
             limits = self.settings.service.limits(Spec.parse(spec).prefix)
-            self._providers[name] = SharedLimits(name, limits, self._say)
+            self._shared_limits[name] = SharedLimits(name, limits, self._say)
         self._routes[spec] = Route(
             redacted(spec),
             backend,
-            self._providers[name],
+            self._shared_limits[name],
             self.ledger.tally(redacted(spec)),
             self._budget,
             self._say,
@@ -140,11 +148,12 @@ class LLMService:
         Raises ArenaError with the reason and the remedy. The reply is counted in the ledger.
         """
         route = self._route(spec)
+        traits = traits_of(route.backend)
         # With a cache the run may need no server at all.
-        if self._cache is not None or not getattr(route.backend, "is_remote", False):
+        if self._cache is not None or not traits.is_remote:
             return
-        reasons = getattr(route.backend, "reasons", False)
-        sampling = Sampling(max_tokens=THINKING_PROBE_TOKENS if reasons else PROBE_TOKENS)
+        room = THINKING_PROBE_TOKENS if traits.always_thinks else PROBE_TOKENS
+        sampling = Sampling(max_tokens=room)
         request = Request((Message("user", "Reply with: ok"),), sampling)
         try:
             await route.complete(request)
@@ -160,8 +169,6 @@ class LLMService:
         Raises StopPlaying if most decisions of this SPEC are fallback moves.
         """
         route = self._route(spec)
-        route.tally.decisions += 1
-        route.tally.fallbacks += failure is not None
         route.guard.count(failure, self._max_fallbacks)
 
     def hint(self, topic: str, line: str) -> None:

@@ -7,17 +7,15 @@ adapt rules to a reply of the second file. `"means": null` marks replies without
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from random_games import walk
 
 from arena.agents.reply.reader import read_reply
-from arena.core.action import CHANCE
 from arena.core.observation import Observation
 from arena.plugins.loader import make_game
 
@@ -39,27 +37,13 @@ SITUATIONS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
 }
 
 
-def decisions(name: str, options: dict[str, Any]) -> Iterator[Observation]:
-    """Yield the decisions of random games without accusations."""
-    for seed in range(200):
-        rng = random.Random(seed)
-        state = make_game(name, **options).initial_state()
-        while not state.is_terminal and state.turn < 40:
-            player = state.to_act[0]
-            if player == CHANCE:
-                state.apply(CHANCE, state.sample_chance(rng))
-                continue
-            legal = state.legal_actions(player)
-            if len(legal) > 1:
-                yield state.observe(player)
-            state.apply(player, rng.choice([a for a in legal if not str(a).startswith("accuse")]))
-
-
 @cache
 def situation(name: str) -> Observation:
     """Return the first decision that offers the actions of a situation."""
     game, options, heads = SITUATIONS[name]
-    for observation in decisions(game, options):
+    states = (state for seed in range(200) for state in walk(make_game(game, **options), seed))
+    for state in states:
+        observation = state.observe(state.to_act[0])
         offered = [str(action).split()[0] for action in observation.legal_actions]
         if tuple(offered) == heads or tuple(dict.fromkeys(offered)) == heads:
             return observation

@@ -6,7 +6,7 @@ import importlib
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_games import walk
 
 from arena.agents.reply.correction import correction
 from arena.agents.reply.phrasebook import field_names
 from arena.agents.reply.reader import read_reply
-from arena.core.action import CHANCE, Action
-from arena.core.game import Game, State
+from arena.core.action import Action
+from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.plugins.loader import make_game
 from games.cluedo.rules.cards import SUSPECTS, WEAPONS
@@ -35,22 +36,6 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("cluedo", {"players": 2, "suspects": 3, "weapons": 2, "rooms": 4}),
     ("cluedo", {"variant": "classic", "players": 4, "theme": "us"}),
 ]
-
-
-def walk(game: Game, seed: int) -> Iterator[State]:
-    """The positions of one random game in which a player has a choice."""
-    rng = random.Random(seed)
-    state = game.initial_state()
-    while not state.is_terminal and state.turn < 40:
-        player = state.to_act[0]
-        if player == CHANCE:
-            state.apply(CHANCE, state.sample_chance(rng))
-            continue
-        legal = state.legal_actions(player)
-        if len(legal) > 1:
-            yield state
-        calm = [action for action in legal if not str(action).startswith("accuse")]
-        state.apply(player, rng.choice(calm))
 
 
 @cache

@@ -139,9 +139,9 @@ def test_what_is_known_of_models(server: Misbehaving) -> None:
         ("ollama", "llama3.2"): (False, True),
     }
     for (prefix, model), expected in thinks.items():
-        backend = backend_of(prefix, model)
-        assert (backend.reasons, backend.takes_thinking) == expected, model
-    assert backend_of("openrouter", "deepseek/deepseek-r1").max_reply_tokens == 8192
+        traits = backend_of(prefix, model).traits
+        assert (traits.always_thinks, traits.takes_thinking) == expected, model
+    assert backend_of("openrouter", "deepseek/deepseek-r1").traits.max_reply_tokens == 8192
 
 
 def test_an_openai_compatible_server_gets_vllms_names(server: Misbehaving) -> None:

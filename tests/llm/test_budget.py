@@ -12,7 +12,7 @@ from misbehaving import Misbehaving
 from scripted_table import ASK, SPEC, Busy, check_sums, quick, settle, table
 
 from arena.core.errors import BackendError, BudgetSpent, UsageError
-from arena.llm.backend import Completion
+from arena.llm.backend import Completion, traits_of
 from arena.llm.ledger import Tally
 from arena.llm.price import Price
 from arena.llm.service import LLMService
@@ -180,7 +180,7 @@ def test_a_hosted_model_without_a_price_is_refused_before_any_call(
     LLMService(quick(), max_cost=1, price=Price(0, 0)).backend("openai:never-heard-of")
     LLMService(quick()).backend("openai:never-heard-of")
     llm = LLMService(quick(), max_cost=1)
-    assert getattr(llm.backend("openai:gpt-4o-mini"), "price", None) == Price(1.5e-7, 6e-7)
+    assert traits_of(llm.backend("openai:gpt-4o-mini")).price == Price(1.5e-7, 6e-7)
 
 
 def test_one_budget_for_all_backends() -> None:

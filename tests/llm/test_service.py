@@ -165,7 +165,7 @@ def test_a_request_above_the_limit_of_a_minute_passes() -> None:
     big = table(["yes"], tokens_per_minute=6000)
     small = Request((Message("user", "y" * 800_000),), Sampling(max_tokens=1))
     assert estimate_tokens(small) == 200_001
-    limiter = big.llm._routes[SPEC]._provider._tokens
+    limiter = big.llm._routes[SPEC]._shared._tokens
     assert limiter is not None
     limiter._per_minute = 20  # As if a minute were so short.
     assert asyncio.run(big.ask(small)) == "yes"

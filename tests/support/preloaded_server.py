@@ -21,11 +21,17 @@ from typing import Any, NoReturn
 
 LIGHT = (
     "arena.cli",
+    "arena.cli.common.experiment",
+    "arena.evaluation.aggregation",
+    "arena.evaluation.evaluator",
+    "arena.evaluation.output.tables",
     "backends.openai_http",
     "games.cluedo.game",
     "openai",
     "replays.analysis.replay_analysis",
     "replays.web.app",
+    "scipy.optimize",
+    "scipy.stats",
 )
 """Imported at once."""
 

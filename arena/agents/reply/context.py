@@ -111,6 +111,7 @@ _SEQUENCE = re.compile(
 )
 _ALTERNATIVE = re.compile(r"\W{0,4}(?:\b(?:or|vs|versus|oder|ou)\b(?! (?:else|i lose))|/)")
 _JOINED = re.compile(r"\b(?:or|because|since|not|never|nor)\b|n['’]t\b")
+_FIRST_PERSON = re.compile(r"(?:i['’]m|i am|by|with)\W+$")
 _OR_AT_END = re.compile(r"\b(?:or|oder|ou)\W+(?:\w+\W+){0,3}$")
 _QUESTION_TO_READER = re.compile(
     r"\b(?:you|shall i|should i|which)\b[^.!?\n]*\?\W*$"
@@ -160,6 +161,11 @@ def counts(text: str, start: int, end: int, heading: str = "") -> bool:
 def is_committed(text: str, start: int) -> bool:
     """Return whether the words before a mention announce it as the decision, "I now accuse …"."""
     return bool(_COMMITMENT.search(sentence_before(text, start).lstrip(" *_`>#-\"'“")))
+
+
+def is_first_person(text: str, start: int) -> bool:
+    """Return whether the author is the subject of a mention in the -ing form, "I'm suggesting"."""
+    return bool(_FIRST_PERSON.search(text, max(0, start - 12), start))
 
 
 def is_revised(between: str) -> bool:

@@ -116,9 +116,9 @@ def _boxes(text: str) -> Iterator[ReplyPart]:
 
 @dataclass(frozen=True, slots=True)
 class ReplyLine:
-    """ReplyLine of a reply, without its list marker."""
+    """Line of a reply, without its list marker."""
 
-    mark: ReplyPart
+    part: ReplyPart
     is_item: bool
     """The line has a bullet or a number."""
     number: str
@@ -142,12 +142,12 @@ def lines(text: str) -> list[ReplyLine]:
         numbered = marker["number"] if marker else None
         number = re.sub(r"\W|_|option|choice|move|plan", "", (numbered or "").casefold())
         is_item = bool(numbered or (marker and marker["bullet"]))
-        mark = ReplyPart(content, begin, at, heading=heading)
+        part = ReplyPart(content, begin, at, heading=heading)
         strong = _LEAD.match(content)
         lead = (
             ReplyPart(strong[2], begin + strong.start(2), begin + strong.end(2)) if strong else None
         )
-        found.append(ReplyLine(mark, is_item, number, lead))
+        found.append(ReplyLine(part, is_item, number, lead))
         bare = raw.strip().strip("*_ ")
         introduces = bare.endswith((":", "：")) or raw.lstrip().startswith("#")
         # All items of a list share the line that introduces it.

@@ -14,7 +14,7 @@ names is illegal or incomplete:
    announce it as the decision, "I accuse ...".
 
 Different answers of the same kind contradict each other, unless words between them take the first
-one back ("Wait, ...") or the last one is marked as final. Then the reply is ambiguous.
+one back ("Wait, ...") or the last one is marked as final. Then the reply is undecided.
 
 In all of them:
 
@@ -43,6 +43,7 @@ from arena.agents.reply.context import (
     counts,
     is_alternative,
     is_committed,
+    is_first_person,
     is_joined_by_or,
     is_revised,
     is_sequel,
@@ -162,8 +163,8 @@ class _Reply:
         for line in self._lines:
             key = line.number or f"item {len(options)}"
             # "Option 2: …" further down is the choice; the first line with a number defines it.
-            if line.is_item and key not in options and self._reader.marked(line.mark.text):
-                options[key] = line.mark
+            if line.is_item and key not in options and self._reader.marked(line.part.text):
+                options[key] = line.part
         return options if len(options) > 1 else {}
 
     def _from_lines(self) -> Reading | None:
@@ -174,7 +175,7 @@ class _Reply:
         alone = [
             (line, claim)
             for line in self._lines
-            if (claim := self._claim(line.mark) or (line.lead and self._claim(line.lead)))
+            if (claim := self._claim(line.part) or (line.lead and self._claim(line.lead)))
         ]
         items = sum(line.is_item for line, _ in alone)
         # Several items of lists are options or steps of a plan.
@@ -184,7 +185,7 @@ class _Reply:
         last = claims[-1]
         before = [c for c in claims[:-1] if c.reading.action != last.reading.action]
         # The last line is where an answer belongs, unless it continues a list of actions.
-        is_last_line = last.end >= self._lines[-1].mark.end
+        is_last_line = last.end >= self._lines[-1].part.end
         apart = not before or re.search(r"\w", self._folded[before[-1].end : last.start])
         if is_last_line and apart:
             return last.reading
@@ -194,11 +195,11 @@ class _Reply:
             claims += later
         return settle(claims, self._folded)
 
-    def _claim(self, mark: ReplyPart) -> Claim | None:
-        reading = self._reader.brief(mark.text)
-        if reading is None or not counts(self._folded, mark.start, mark.end, mark.heading):
+    def _claim(self, part: ReplyPart) -> Claim | None:
+        reading = self._reader.brief(part.text)
+        if reading is None or not counts(self._folded, part.start, part.end, part.heading):
             return None
-        return Claim(reading, mark.start, mark.end)
+        return Claim(reading, part.start, part.end)
 
     def _from_prose(self) -> Reading | None:
         # The reasoning of a reply that was cut off may have gone on to another decision, and one
@@ -212,7 +213,7 @@ class _Reply:
                 claims.append(claim)
         reading = settle(claims, self._folded)
         if reading is None:
-            ends = (self._claim(mark) for mark in self._ends())
+            ends = (self._claim(part) for part in self._ends())
             reading = next((c.reading for c in ends if c and c.reading.action), None)
         return reading or self._only_completion()
 
@@ -259,14 +260,11 @@ class _Reply:
             return False
         if mention.actions and self._reader.lists(mention, self._folded):
             return False
-        return not (
-            self._book.is_inflected(words)
-            and not re.search(r"(?:i['’]m|i am|by|with)\W+$", self._folded[: mention.start][-12:])
-        )
+        return not self._book.is_inflected(words) or is_first_person(self._folded, mention.start)
 
     def _ends(self) -> Iterator[ReplyPart]:
         """Yield the last line that says more than "Final answer:", and its last sentence."""
-        filled = (line.mark for line in reversed(self._lines) if self._says_more(line.mark.text))
+        filled = (line.part for line in reversed(self._lines) if self._says_more(line.part.text))
         last = next(filled, None)
         if last is not None:
             yield last

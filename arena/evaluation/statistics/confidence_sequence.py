@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import Estimate
@@ -174,4 +173,6 @@ def _root(excess: Callable[[float], float], inside: float, limit: float) -> floa
     if abs(inside - limit) <= EDGE or excess(edge) <= 0:
         return limit
     # xtol is a share of the range high - low.
+    from scipy.optimize import brentq  # Takes half a second, for few commands.
+
     return float(brentq(excess, min(max(inside, EDGE), 1 - EDGE), edge, xtol=1e-7))

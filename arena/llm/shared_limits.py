@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from arena.core.spec import Spec, redacted
-from arena.llm.backend import Backend, Request
+from arena.llm.backend import Backend, Request, traits_of
 from arena.llm.circuit_breaker import CircuitBreaker
 from arena.llm.rate_limit import RateLimit, estimate_tokens
 from arena.llm.settings import Limits
 
 
 class SharedLimits:
-    """The provider of one or several SPECs: a key has one quota, whatever the model."""
+    """Limits of one provider: a key has one quota, whatever the model."""
 
     def __init__(self, name: str, limits: Limits, say: Callable[[str], None]) -> None:
         self.limits = limits
@@ -52,7 +52,7 @@ def provider_name(spec: str, backend: Backend) -> str:
     Hosted models share the prefix (`openrouter`), models of a server its URL. Anything else, for
     example a model in this process, is a provider of its own.
     """
-    if not getattr(backend, "is_remote", False):
+    if not traits_of(backend).is_remote:
         return redacted(spec)
     prefix = Spec.parse(spec).prefix
     return redacted(spec).partition("#")[0] if prefix in {"http", "https"} else prefix

@@ -1,0 +1,25 @@
+"""Positions of random games."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from arena.core.action import CHANCE
+from arena.core.game import Game, State
+
+
+def walk(game: Game, seed: int) -> Iterator[State]:
+    """Yield the positions of a random game without accusations in which a player has a choice."""
+    rng = random.Random(seed)
+    state = game.initial_state()
+    while not state.is_terminal and state.turn < 40:
+        player = state.to_act[0]
+        if player == CHANCE:
+            state.apply(CHANCE, state.sample_chance(rng))
+            continue
+        legal = state.legal_actions(player)
+        if len(legal) > 1:
+            yield state
+        calm = [action for action in legal if not str(action).startswith("accuse")]
+        state.apply(player, rng.choice(calm))

@@ -105,7 +105,13 @@ class _RowSource:
 
     def _chat(self, situation: Situation) -> tuple[Message, ...]:
         """Return the chat up to the decision, with the player's own moves as answers."""
-        chat = Chat(self.game, self.options.chat, self.text_level, system=self.options.system)
+        chat = Chat(
+            self.game,
+            self.options.chat,
+            self.text_level,
+            system=self.options.system,
+            turn_limit=self.game.default_max_turns,
+        )
         for move in situation.before:
             chat.ask(move.observation)
             chat.answered(str(move.action))

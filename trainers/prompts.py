@@ -1,6 +1,7 @@
 """System prompts by name.
 
-They are the catalog's kind `prompt`: functions of the game and of the form of an answer.
+They are the catalog's kind `prompt`: functions of the game, the form of an answer and the limit of
+turns.
 """
 
 from __future__ import annotations
@@ -8,42 +9,48 @@ from __future__ import annotations
 from pathlib import Path
 
 from arena import Game
-from arena.agents.prompt import HOW_TO_ANSWER, AnswerForm, system_message
+from arena.agents.prompt import HOW_TO_ANSWER, AnswerForm, full_rules, system_message
 from arena.core.errors import UsageError
 from arena.plugins.loader import catalog
 
 
-def system_prompt(name: str, game: Game, answers: AnswerForm = "text") -> str:
+def system_prompt(
+    name: str, game: Game, answers: AnswerForm = "text", turn_limit: int | None = None
+) -> str:
     """Return the system prompt of a catalog name or of a file `….txt`.
 
-    In a file, `{rules}` is replaced by the rules of the game and `{answer}` by the answer format.
-    Raises UsageError for an unknown name or a file that cannot be read.
+    In a file, `{rules}` is replaced by the rules of the game with the limit of turns, and
+    `{answer}` by the answer format. Raises UsageError for an unknown name or a file that cannot be
+    read.
     """
     if name.endswith(".txt"):
-        return _read(Path(name), game, answers)
-    text: str = catalog().load("prompt", name)(game, answers)
+        return _read(Path(name), game, answers, turn_limit)
+    text: str = catalog().load("prompt", name)(game, answers, turn_limit)
     return text
 
 
-def _read(path: Path, game: Game, answers: AnswerForm) -> str:
+def _read(path: Path, game: Game, answers: AnswerForm, turn_limit: int | None) -> str:
     try:
         text = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--prompt {path}: {error}") from error
     if not text:
         raise UsageError(f"--prompt {path}: the file is empty")
-    return fill_in(text, game, answers)
+    return fill_in(text, game, answers, turn_limit)
 
 
-def fill_in(text: str, game: Game, answers: AnswerForm = "text") -> str:
+def fill_in(
+    text: str, game: Game, answers: AnswerForm = "text", turn_limit: int | None = None
+) -> str:
     """Replace `{rules}` by the rules of the game and `{answer}` by the answer format."""
     # Not `format`: the text may hold other braces, for example JSON.
-    return text.replace("{rules}", game.rules()).replace("{answer}", HOW_TO_ANSWER[answers])
+    filled = text.replace("{rules}", full_rules(game, turn_limit))
+    return filled.replace("{answer}", HOW_TO_ANSWER[answers])
 
 
-def rules(game: Game, answers: AnswerForm) -> str:
+def rules(game: Game, answers: AnswerForm, turn_limit: int | None) -> str:
     """Return the rules, the notation of actions and the answer format."""
-    return system_message(game, answers).content
+    return system_message(game, answers, turn_limit).content
 
 
 THINK_FIRST = (
@@ -57,12 +64,12 @@ ANSWER_LAST: dict[AnswerForm, str] = {
 }
 
 
-def reason(game: Game, answers: AnswerForm) -> str:
+def reason(game: Game, answers: AnswerForm, turn_limit: int | None) -> str:
     """Return the rules with a request to think in a few steps before acting."""
-    return f"{rules(game, answers)}\n{THINK_FIRST.format(then=ANSWER_LAST[answers])}"
+    return f"{rules(game, answers, turn_limit)}\n{THINK_FIRST.format(then=ANSWER_LAST[answers])}"
 
 
-def brief(game: Game, answers: AnswerForm) -> str:
+def brief(game: Game, answers: AnswerForm, turn_limit: int | None) -> str:
     """Return the notation only: one example of each type of action."""
     # In reverse, so that the first action of each type is the one that stays; then reversed again
     # for the order of the game.

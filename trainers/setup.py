@@ -69,7 +69,11 @@ def rollout_setting(config: TrainConfig, game: Game) -> RolloutSetting:
         guided=config.guided,
         beliefs=config.beliefs,
         sampling=Sampling(temperature=config.temperature, max_tokens=config.max_tokens),
-        system=None if config.prompt == "rules" else system_prompt(config.prompt, game),
+        system=None
+        if config.prompt == "rules"
+        else system_prompt(
+            config.prompt, game, turn_limit=game.turn_limit(config.max_turns or None)
+        ),
     )
     match = Match(
         game,

@@ -38,6 +38,8 @@ class Seat:
     llm: LLMService | None = None
     """Answers the requests of models; bots need none."""
     models: ChatOptions = ChatOptions()
+    turn_limit: int | None = None
+    """Turns after which the game is cut off; None for no limit."""
 
 
 async def ask(agent: Agent, observation: Observation) -> Decision:

@@ -77,7 +77,14 @@ class ChatAgent:
                 "effect on it",
             )
         self._sampling = replace(options.sampling, max_tokens=_reply_limit(backend, options))
-        self._chat = Chat(seat.game, options.chat, seat.text_level, options.answers, options.system)
+        self._chat = Chat(
+            seat.game,
+            options.chat,
+            seat.text_level,
+            options.answers,
+            options.system,
+            seat.turn_limit,
+        )
         # Messages of the last request of this seat: an attempt records only what was added since.
         self._sent: tuple[Message, ...] = ()
         self._forfeited = False

@@ -72,8 +72,17 @@ HOW_TO_ANSWER: dict[AnswerForm, str] = {
 """Instructions that the system message adds to the rules."""
 
 
-def system_message(game: Game, answers: AnswerForm = "text") -> Message:
-    return Message("system", f"{game.rules()}\n{HOW_TO_ANSWER[answers]}")
+def full_rules(game: Game, turn_limit: int | None) -> str:
+    """Return the rules of the game, and the limit of turns where there is one."""
+    limit = f"\nThe game ends undecided after turn {turn_limit}." if turn_limit else ""
+    return game.rules() + limit
+
+
+def system_message(
+    game: Game, answers: AnswerForm = "text", turn_limit: int | None = None
+) -> Message:
+    """Return the rules and the form of an answer."""
+    return Message("system", f"{full_rules(game, turn_limit)}\n{HOW_TO_ANSWER[answers]}")
 
 
 class Chat:
@@ -86,12 +95,12 @@ class Chat:
         level: TextLevel = "notes",
         answers: AnswerForm = "text",
         system: str | None = None,
+        turn_limit: int | None = None,
     ) -> None:
         self.mode = mode
         self.level = level
-        self.messages = [
-            system_message(game, answers) if system is None else Message("system", system)
-        ]
+        first = system_message(game, answers, turn_limit)
+        self.messages = [first if system is None else Message("system", system)]
         self.forgotten = 0
         """Number of the oldest events that were left out to save space."""
         # Number of events that the chat holds already.

@@ -61,7 +61,7 @@ def play_command(
     specs = [named.get(each, bot) for each in range(played.num_players)]
     specs = seat_model(backend, specs, free)
     first = earlier_seed(out, played) if resume and seed is None else first_seed(seed)
-    chat = asking.options(played, specs)
+    chat = asking.options(played, specs, which.max_turns)
     table = Table(
         match=Match(played, specs, text_level=which.level, chat=chat, max_turns=which.max_turns),
         seeds=range(first, first + games),

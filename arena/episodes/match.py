@@ -69,7 +69,13 @@ class Match:
             make_agent(
                 spec,
                 Seat(
-                    self.game, player, stream(seed, f"agent {player}"), self.text_level, llm, chat
+                    self.game,
+                    player,
+                    stream(seed, f"agent {player}"),
+                    self.text_level,
+                    llm,
+                    chat,
+                    self.turn_limit,
                 ),
             )
             for player, spec in enumerate(self.specs)

@@ -50,19 +50,29 @@ def test_a_file(tmp_path: Path) -> None:
         system_prompt(str(tmp_path / "absent.txt"), CLUEDO)
 
 
+def test_the_limit_of_turns_is_stated() -> None:
+    limit = "The game ends undecided after turn 40."
+    for text in (
+        system_message(CLUEDO, "text", 40).content,
+        system_prompt("reason", CLUEDO, "text", 40),
+    ):
+        assert limit in text
+    assert "undecided" not in system_message(CLUEDO).content
+
+
 def test_no_prompt() -> None:
     with pytest.raises(UsageError, match="no prompt 'reson'; did you mean 'reason'?"):
         system_prompt("reson", CLUEDO)
 
 
-def shout(game: Game, answers: AnswerForm) -> str:
-    return f"{game.name.upper()}! {answers}"
+def shout(game: Game, answers: AnswerForm, turn_limit: int | None) -> str:
+    return f"{game.name.upper()}! {answers} {turn_limit}"
 
 
 def test_a_prompt_of_a_plugin() -> None:
     before = catalog().entries_by_kind()
     catalog().add("prompt", "shout", "test_prompts:shout")
     try:
-        assert system_prompt("shout", CLUEDO, "json") == "CLUEDO! json"
+        assert system_prompt("shout", CLUEDO, "json", 9) == "CLUEDO! json 9"
     finally:
         catalog().restore(before)

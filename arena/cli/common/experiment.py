@@ -81,7 +81,7 @@ class ExperimentRun:
         self.specs = list(dict.fromkeys(specs))
         self.seed = seed
         with_models = models.has_models(self.specs)
-        chat = model_flags.options(game, self.specs) if with_models else None
+        chat = model_flags.options(game, self.specs, game_flags.max_turns) if with_models else None
         self.llm = model_flags.service() if with_models else None
         self._match = Match(
             game, text_level=game_flags.level, chat=chat, max_turns=game_flags.max_turns

@@ -142,7 +142,9 @@ class ModelFlags:
         Path | None, ModelFlag(help="SQLite file: an equal request is answered from it.")
     ] = None
 
-    def options(self, game: Game | None = None, specs: Iterable[str] = ()) -> ChatOptions:
+    def options(
+        self, game: Game | None = None, specs: Iterable[str] = (), max_turns: int | None = None
+    ) -> ChatOptions:
         """Return the chat options for these players of a game.
 
         The game is needed for a system message other than the usual one. Raises UsageError for an
@@ -164,7 +166,7 @@ class ModelFlags:
             self.beliefs,
             self.logprobs,
             self._sampling(),
-            self._system(game),
+            self._system(game, max_turns),
             # A limit that the user chooses includes the thinking.
             0 if has_own_limit else self.thinking_tokens or THINKING_ROOM,
         )
@@ -187,7 +189,7 @@ class ModelFlags:
             thinking_tokens=thinking,
         )
 
-    def _system(self, game: Game | None) -> str | None:
+    def _system(self, game: Game | None, max_turns: int | None) -> str | None:
         """Return the system message of the flags; None for the usual one."""
         if self.system is not None and self.prompt != "rules":
             raise UsageError("--system and --prompt are two ways to say the same: choose one")
@@ -196,9 +198,10 @@ class ModelFlags:
         from trainers.prompts import fill_in, system_prompt
 
         answers: AnswerForm = self.answers  # type: ignore[assignment]
+        limit = game.turn_limit(max_turns)
         if self.system is None:
-            return system_prompt(self.prompt, game, answers)
-        return fill_in(self.system, game, answers)
+            return system_prompt(self.prompt, game, answers, limit)
+        return fill_in(self.system, game, answers, limit)
 
     def service(self) -> LLMService:
         from arena.llm.service import LLMService

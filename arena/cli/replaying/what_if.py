@@ -107,7 +107,8 @@ def asked_how(replay: Replay, call: Call) -> ChatOptions:
     """
     from arena.episodes.branch import models_of
 
-    given, usual = call.asking.options(replay.make_game()), ModelFlags().options()
+    given = call.asking.options(replay.make_game(), max_turns=replay.header.max_turns)
+    usual = ModelFlags().options()
     kept = models_of(replay) or usual
     named = call.named & {each.name for each in fields(ModelFlags)}
 

@@ -5,7 +5,7 @@ Models read these texts. Trained checkpoints depend on the exact wording.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,10 +65,10 @@ def rules(game: CluedoBase) -> str:
         f"Weapons: {', '.join(deck.weapons)}.",
         f"Rooms: {', '.join(deck.rooms)}.",
         "Suggestion: the others are asked in turn order from your left. The first who holds one "
-        "of the three cards must show you one of them, secretly; everybody sees who showed, not "
-        "what. Whoever is passed over holds none of the three.",
+        "of the three cards refutes it: this player must show you one of them, secretly; everybody "
+        "sees who showed, not what. Players who cannot refute it hold none of the three.",
         "Accusation: ends your turn. If it is right you win. If it is false you make no more "
-        "moves and only show cards.",
+        "moves and only show cards. The last player left must still accuse correctly to win.",
     ]
     if game.has_board:
         pawns = ", ".join(
@@ -193,7 +193,8 @@ def _notebook(
     if dealt:
         yield "Your notebook:"
         yield f"- own cards: {', '.join(notes.hand)}"
-    elif shown:
+    absent = _absent_cards(observation, notes, since)
+    if not dealt and (shown or absent):
         yield "New in your notebook:"
     by_player: dict[int, list[str]] = {}
     for card, player in notes.shown.items():
@@ -201,12 +202,41 @@ def _notebook(
     for player, cards in sorted(by_player.items()):
         if dealt or player in shown.values():
             yield f"- shown to you by {game.seat_names[player]}: {', '.join(game.deck.sort(cards))}"
-    if dealt or shown or _may_accuse(observation):
+    for player, unheld in sorted(absent.items()):
+        yield f"- {game.seat_names[player]} does not hold {', '.join(game.deck.sort([*unheld]))}"
+    if dealt or shown:
         unseen = [[c for c in cards if not notes.seen(c)] for cards in game.deck.categories]
         yield (
             f"- not seen by you: suspects {', '.join(unseen[0])}; weapons {', '.join(unseen[1])}; "
             f"rooms {', '.join(unseen[2])}"
         )
+
+
+def _refuted_none(events: Sequence[Event]) -> dict[int, set[str]]:
+    """Return per player the cards of the suggestions that it could not refute."""
+    absent: dict[int, set[str]] = {}
+    suggestion: Iterable[str] = ()
+    for event in events:
+        if isinstance(event, Suggested):
+            suggestion = event.triple
+        elif isinstance(event, Unable):
+            for player in event.players:
+                absent.setdefault(player, set()).update(suggestion)
+    return absent
+
+
+def _absent_cards(observation: Observation, notes: Notebook, since: int) -> dict[int, set[str]]:
+    """Return per other player the unseen cards that it does not hold, as it could not refute them.
+
+    With `since`, only those that became known after so many events.
+    """
+    before = _refuted_none(observation.events[:since])
+    absent = {
+        player: {card for card in cards - before.get(player, set()) if not notes.seen(card)}
+        for player, cards in _refuted_none(observation.events).items()
+        if player != observation.player
+    }
+    return {player: cards for player, cards in absent.items() if cards}
 
 
 def _may_accuse(observation: Observation) -> bool:

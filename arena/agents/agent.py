@@ -17,7 +17,7 @@ from arena.core.observation import Observation, TextLevel
 from arena.core.ply import Decision
 
 if TYPE_CHECKING:
-    from arena.llm.service import LLMService
+    from arena.llm.model_service import ModelService
 
 
 class Agent(Protocol):
@@ -35,7 +35,7 @@ class Seat:
     player: int
     rng: random.Random
     text_level: TextLevel = "notes"
-    llm: LLMService | None = None
+    llm: ModelService | None = None
     """Answers the requests of models; bots need none."""
     models: ChatOptions = ChatOptions()
     turn_limit: int | None = None

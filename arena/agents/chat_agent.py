@@ -31,10 +31,10 @@ from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageE
 from arena.core.observation import Observation
 from arena.core.ply import Decision
 from arena.core.spec import redacted
-from arena.llm.backend import Backend, Message, Request, traits_of
+from arena.llm.backend import BackendTraits, Message, Request
 
 if TYPE_CHECKING:
-    from arena.llm.service import LLMService
+    from arena.llm.model_service import ModelService
 
 NO_ANSWER = "(no answer)"
 """Replaces an empty reply in the chat: some providers refuse empty messages."""
@@ -64,19 +64,19 @@ class ChatAgent:
             raise UsageError(
                 f"seat {seat.player}: '{spec}' is a model; give its Seat an LLMService (llm=…)"
             )
-        backend = seat.llm.backend(spec)  # Finds a missing key or an unknown model before the game.
+        traits = seat.llm.traits(spec)  # Finds a missing key or an unknown model before the game.
         self._spec = spec
         self._seat = seat
-        self._llm: LLMService = seat.llm
+        self._llm: ModelService = seat.llm
         self._options = seat.models
         options = seat.models
-        if options.sampling.asks_to_think and not traits_of(backend).takes_thinking:
+        if options.sampling.asks_to_think and not traits.takes_thinking:
             seat.llm.hint(
                 f"thinking {spec}",
                 f"{redacted(spec)} cannot think: --reasoning-effort and --thinking-tokens have no "
                 "effect on it",
             )
-        self._sampling = replace(options.sampling, max_tokens=_reply_limit(backend, options))
+        self._sampling = replace(options.sampling, max_tokens=_reply_limit(traits, options))
         self._chat = Chat(
             seat.game,
             options.chat,
@@ -218,9 +218,9 @@ class ChatAgent:
         return Decision(self._seat.rng.choice(choices), why, details)
 
 
-def _reply_limit(backend: Backend, options: ChatOptions) -> int:
+def _reply_limit(traits: BackendTraits, options: ChatOptions) -> int:
     """Return the longest reply in tokens, which includes the thinking of models that think."""
-    limit, traits = options.sampling.max_tokens, traits_of(backend)
+    limit = options.sampling.max_tokens
     if options.sampling.asks_to_think or traits.always_thinks:
         with_room = limit + options.thinking_room
         # A provider refuses a limit above its own; a limit that the user has chosen is sent anyway.

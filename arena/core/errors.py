@@ -89,6 +89,14 @@ class BackendError(ArenaError):
         self.retryable = retryable
         self.retry_after = retry_after
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by fields, since the arguments of subclasses differ."""
+        return _restore_backend_error, (type(self), str(self)), self.__dict__
+
+
+def _restore_backend_error(kind: type[BackendError], message: str) -> BackendError:
+    return kind.__new__(kind, message)
+
 
 class ContextOverflow(BackendError):
     """The chat is too long for the model; the agent shortens it and tries again."""

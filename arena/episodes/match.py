@@ -14,7 +14,7 @@ from arena.core.observation import TextLevel
 from arena.core.seeds import check_seed, stream
 from arena.core.spec import redacted
 from arena.episodes.record import Header, Position
-from arena.llm.service import LLMService
+from arena.llm.model_service import ModelService
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Match:
         """The limit that applies: that of the match, or the game's own; None for no limit."""
         return self.game.turn_limit(self.max_turns)
 
-    def seat(self, llm: LLMService | None = None) -> list[Agent]:
+    def seat(self, llm: ModelService | None = None) -> list[Agent]:
         """Make a fresh agent for each seat; `llm` answers for models. Raises UsageError."""
         # Each seat has its own stream, so a change of one agent does not shift the draws of the
         # others.

@@ -24,7 +24,7 @@ from arena.episodes.match import Match
 from arena.episodes.record import Episode, Header, Position, turns_played
 
 if TYPE_CHECKING:
-    from arena.llm.service import LLMService
+    from arena.llm.model_service import ModelService
 
 
 class Watcher(Protocol):
@@ -41,7 +41,7 @@ async def play(
     match: Match,
     agents: Sequence[Agent] | None = None,
     *,
-    llm: LLMService | None = None,
+    llm: ModelService | None = None,
     watchers: Sequence[Watcher] = (),
     delay: float = 0.0,
     start: Position | None = None,

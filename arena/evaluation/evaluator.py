@@ -1,4 +1,4 @@
-"""Play a schedule: bots on all cores, models in this process with many games at the same time.
+"""Play a schedule on all cores; games with models call them through the LLMService of this process.
 
 Results are stored as they come and yielded in the order of the schedule. So a conclusion from the
 first games of a schedule does not depend on the number of concurrent games.
@@ -10,8 +10,6 @@ import asyncio
 import hashlib
 import multiprocessing
 import os
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
@@ -21,13 +19,14 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
-from multiprocessing.connection import wait
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from arena.core.errors import ArenaError
 from arena.core.game import Game
+from arena.episodes.game_processes import GameProcesses
+from arena.episodes.game_worker import end_with_parent
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.replay_writer import ReplayWriter
@@ -36,6 +35,7 @@ from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.scoring import measure_game
 
 if TYPE_CHECKING:
+    from arena.llm.model_service import ModelService
     from arena.llm.service import LLMService
 
 S = TypeVar("S")
@@ -81,7 +81,7 @@ class Workers:
         else:
             # "spawn", since a fork would copy locks that other threads hold.
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.number, context, initializer=_init_worker)
+            self._pool = ProcessPoolExecutor(self.number, context, initializer=end_with_parent)
         return self
 
     def __exit__(
@@ -113,40 +113,35 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _init_worker() -> None:
-    """Leave Ctrl-C to the parent, and end when the parent ends for any reason."""
-    # A terminal sends Ctrl-C to all processes of the group.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def exit_with_parent() -> None:
-        # The sentinel becomes ready when the parent ends, even if it is killed.
-        wait([parent.sentinel])
-        # `sys.exit` would end only this thread.
-        os._exit(1)
-
-    threading.Thread(target=exit_with_parent, daemon=True).start()
-
-
 async def play_slot(
-    setup: ExperimentSetup, slot: Slot, workers: Workers, llm: LLMService | None = None
+    setup: ExperimentSetup,
+    slot: Slot,
+    workers: Workers,
+    llm: LLMService | GameProcesses | None = None,
 ) -> GameResult:
     """Play one game of a schedule, write its replay, and measure it.
 
-    Without `llm` the game is played in a worker. With it, the game is played in this process,
-    where all games share its limits.
+    Without `llm` the game is played in a worker. With an LLMService the game is played in this
+    process; `GameProcesses` play games with models in processes, too.
     """
     if llm is None:
         return await workers.run(partial(play_by_bots, setup, slot))
+    if isinstance(llm, GameProcesses):
+        return await llm.play(partial(_play_and_measure, setup, slot), slot.specs)
     # The exact posterior is slow, so it is computed in a worker: the event loop serves all games.
     played = await play_episode(setup, slot, llm)
     return await workers.run(partial(_measure, setup, slot, played))
 
 
+async def _play_and_measure(
+    setup: ExperimentSetup, slot: Slot, llm: ModelService | None
+) -> GameResult:
+    return _measure(setup, slot, await play_episode(setup, slot, llm))
+
+
 def play_by_bots(setup: ExperimentSetup, slot: Slot) -> GameResult:
     """Play and measure one game without models."""
-    return _measure(setup, slot, asyncio.run(play_episode(setup, slot, None)))
+    return asyncio.run(_play_and_measure(setup, slot, None))
 
 
 @cache
@@ -155,7 +150,9 @@ def cached_game(game: Game) -> Game:
     return game
 
 
-async def play_episode(setup: ExperimentSetup, slot: Slot, llm: LLMService | None) -> PlayedEpisode:
+async def play_episode(
+    setup: ExperimentSetup, slot: Slot, llm: ModelService | None
+) -> PlayedEpisode:
     """Play one game of a schedule, and write its replay if the set-up names a folder."""
     writer = None if setup.replays is None else _writer(setup.replays, slot)
     started = time.perf_counter()

@@ -16,6 +16,7 @@ from arena.core.spec import Spec, redacted
 from arena.llm.backend import (
     Backend,
     BackendFactory,
+    BackendTraits,
     Completion,
     Message,
     Request,
@@ -90,6 +91,15 @@ class LLMService:
         """
         return self._route(spec).backend
 
+    def traits(self, spec: str) -> BackendTraits:
+        """Return the properties of a SPEC's model; raises UsageError as `backend` does."""
+        return traits_of(self.backend(spec))
+
+    def models(self, specs: Iterable[str]) -> list[str]:
+        """Return the SPECs that name a model, in order and as often as they occur."""
+        backends = catalog().names("backend")
+        return [s for s in specs if s in self._routes or Spec.parse(s).prefix in backends]
+
     def add(self, spec: str, backend: Backend) -> None:
         """Register a backend for this SPEC; the service closes it."""
         if spec in self._routes:
@@ -133,14 +143,7 @@ class LLMService:
 
     def game(self, specs: Iterable[str]) -> AbstractAsyncContextManager[None]:
         """Wait until the budget covers one more game of these players; see `Budget.game`."""
-        backends = catalog().names("backend")
-        return self._budget.game(
-            [
-                redacted(spec)
-                for spec in specs
-                if spec in self._routes or Spec.parse(spec).prefix in backends
-            ]
-        )
+        return self._budget.game([redacted(spec) for spec in self.models(specs)])
 
     async def probe(self, spec: str) -> None:
         """Check model, key and address with one short request, if a provider answers for the SPEC.

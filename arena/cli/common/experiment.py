@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from arena.evaluation.report import Report
     from arena.evaluation.store.results import Results
     from arena.evaluation.store.schema import Kind
+    from arena.llm.service import LLMService
 
     Aggregator = EvaluationAggregator | TournamentAggregator
     """Turns results, which come in the order of the schedule, into a report."""
@@ -165,10 +165,11 @@ class ExperimentRun:
         return report.model_copy(update={"notes": notes, **run})
 
     async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:
-        from contextlib import aclosing
+        from contextlib import AsyncExitStack, aclosing
 
         from rich.markup import escape
 
+        from arena.episodes.game_processes import GameProcesses
         from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot, run_schedule
         from arena.evaluation.schedule import first_games
 
@@ -177,27 +178,34 @@ class ExperimentRun:
             replays=results.path.parent / "replays" if self.flags.replays else None,
             scored=first_games(slots, self.flags.scored),
         )
-        async with self.llm or nullcontext():
-            if self.llm and self._probe and len(results.finished()) < len(slots):
-                await models.probe_models(self.llm, self.specs)
-            with Workers(self.flags.workers) as workers, progress_bar() as progress:
-                await _score_earlier(results, setup, workers)
-                bar = progress.add_task(self.game.name, total=len(slots))
-                # With two games per worker, no worker waits for its next game.
-                max_concurrent = self.flags.max_concurrent if self.llm else 2 * workers.number
-                finished = run_schedule(
-                    slots,
-                    lambda slot: play_slot(setup, slot, workers, self.llm),
-                    results.add,
-                    max_concurrent,
-                    results.games(),
-                )
-                async with aclosing(finished):
-                    async for result in finished:
-                        aggregator.add(result)
-                        progress.update(bar, advance=1, description=escape(aggregator.status()))
-                        if aggregator.enough:
-                            return
+        missing = len(slots) - len(results.finished())
+        async with AsyncExitStack() as stack:
+            llm = await stack.enter_async_context(self.llm) if self.llm else None
+            if llm and self._probe and missing:
+                await models.probe_models(llm, self.specs)
+            workers = stack.enter_context(Workers(self.flags.workers))
+            progress = stack.enter_context(progress_bar())
+            await _score_earlier(results, setup, workers)
+            # With two games per worker, no worker waits for its next game.
+            max_concurrent = self.flags.max_concurrent if llm else 2 * workers.number
+            players: LLMService | GameProcesses | None = llm
+            processes = min(workers.number, max_concurrent, missing)
+            if llm and processes > 1:
+                players = await stack.enter_async_context(GameProcesses(llm, processes))
+            bar = progress.add_task(self.game.name, total=len(slots))
+            finished = run_schedule(
+                slots,
+                lambda slot: play_slot(setup, slot, workers, players),
+                results.add,
+                max_concurrent,
+                results.games(),
+            )
+            async with aclosing(finished):
+                async for result in finished:
+                    aggregator.add(result)
+                    progress.update(bar, advance=1, description=escape(aggregator.status()))
+                    if aggregator.enough:
+                        return
 
 
 async def _score_earlier(results: Results, setup: ExperimentSetup, workers: Workers) -> None:

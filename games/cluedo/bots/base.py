@@ -141,10 +141,17 @@ class EliminationBot(CluedoBot):
         suspects, weapons, rooms = map(self._targets, self.game.deck.categories)
 
         def num_targets(suggestion: Suggest) -> int:
-            suspect, weapon, room = suggestion.triple
-            return (suspect in suspects) + (weapon in weapons) + (room in rooms)
+            return (
+                (suggestion.suspect in suspects)
+                + (suggestion.weapon in weapons)
+                + (suggestion.room in rooms)
+            )
 
-        return max(self._shuffled(suggestions), key=num_targets)
+        shuffled = self._shuffled(suggestions)
+        # Nearly always one asks about a candidate of each category; the first such one is the
+        # maximum, and comes soon.
+        perfect = (suggestion for suggestion in shuffled if num_targets(suggestion) == 3)
+        return next(perfect, None) or max(shuffled, key=num_targets)
 
     def room_value(self, room: str) -> float:
         """Return 1 for a room to ask about, else 0."""

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import accumulate, product
 from math import factorial, prod
 
@@ -155,8 +155,9 @@ class DealCount:
         probability = (cells[possible] * alike / self.scaled_total).astype(np.float64)
         return float(np.sum(probability * np.log2(alike / probability))) + 0.0  # Not -0.0.
 
+    @cached_property
     def envelope_cards(self) -> int:
-        """Return the set of the cards that the envelope may hold."""
+        """The set of the cards that the envelope may hold."""
         held = 0
         for axis, group in enumerate(self._groups):
             for number, cards in enumerate(group):

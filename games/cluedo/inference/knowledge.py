@@ -248,7 +248,7 @@ class CluedoKnowledge:
 
     def envelope_cards(self) -> set[str]:
         """Return the cards that the envelope may hold, which costs less than all of `possible`."""
-        held = self.count.envelope_cards()
+        held = self.count.envelope_cards
         return {card for card, bit in self._bit.items() if held & bit}
 
     def holder(self, card: str) -> int | None:

@@ -1,8 +1,8 @@
 """Many games at once, each with a model and three detectives: calls a second, lag, memory.
 
-The model answers after 50 ms, in the process of the LLMService, so what is measured is arena: rules,
-bots, prompts, parsers and the service. Games in worker processes are compared with games in the
-process of the service, in one run.
+The model answers after 50 ms, in the process of the LLMService, so what is measured is arena:
+rules, bots, prompts, parsers and the service. Games in worker processes are compared with games in
+the process of the service, in one run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from arena.llm.settings import ServiceSettings, Settings
 from arena.plugins.loader import make_game
 
 LATENCY = 0.05
-SECONDS = 8.0
+SECONDS = 15.0
 """Of a measurement, which begins when all games have made a call."""
 MODEL = "scripted:model"
 SPECS = (MODEL, "bot:detective", "bot:detective", "bot:detective")
@@ -134,7 +134,7 @@ def test_games_in_flight(capsys: pytest.CaptureFixture[str]) -> None:
         ("worker processes", in_worker_processes, 200),
         ("this process", in_this_process, 1_000),
         ("worker processes", in_worker_processes, 1_000),
-#X
+        ("worker processes", in_worker_processes, 10_000),
     ]
     found = {}
     for name, place, games in places:
@@ -148,4 +148,6 @@ def test_games_in_flight(capsys: pytest.CaptureFixture[str]) -> None:
     away = found["worker processes", 1_000]
     assert away.calls > found["this process", 1_000].calls
     assert away.lag <= 0.05
-#Y    assert found["worker processes", 10_000].memory <= 0.3e6
+
+
+# Y    assert found["worker processes", 10_000].memory <= 0.3e6

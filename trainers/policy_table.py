@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from arena.agents.prompt import Chat, ChatOptions
+from arena.agents.prompt import Chat, ChatOptions, opening
 from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.game import Game
@@ -105,13 +105,9 @@ class _RowSource:
 
     def _chat(self, situation: Situation) -> tuple[Message, ...]:
         """Return the chat up to the decision, with the player's own moves as answers."""
-        chat = Chat(
-            self.game,
-            self.options.chat,
-            self.text_level,
-            system=self.options.system,
-            turn_limit=self.game.default_max_turns,
-        )
+        limit = self.game.default_max_turns
+        first = opening(self.game, self.options, self.text_level, limit)
+        chat = Chat(first, self.options.chat, self.text_level)
         for move in situation.before:
             chat.ask(move.observation)
             chat.answered(str(move.action))

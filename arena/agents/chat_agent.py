@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Seat
 from arena.agents.model_call import Attempt, answered, asked, failed
-from arena.agents.prompt import ACTION_SCHEMA, Chat, ChatOptions
+from arena.agents.prompt import ACTION_SCHEMA, Chat, ChatOptions, opening
 from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import Reading
@@ -78,13 +78,13 @@ class ChatAgent:
             )
         self._sampling = replace(options.sampling, max_tokens=_reply_limit(traits, options))
         self._chat = Chat(
-            seat.game,
+            opening(seat.game, options, seat.text_level, seat.turn_limit),
             options.chat,
             seat.text_level,
-            options.answers,
-            options.system,
-            seat.turn_limit,
         )
+        self._combined = seat.game.combined_move if options.combined else None
+        # What a combined move has announced for the next decision.
+        self._announced = ""
         # Messages of the last request of this seat: an attempt records only what was added since.
         self._sent: tuple[Message, ...] = ()
         self._forfeited = False
@@ -92,6 +92,8 @@ class ChatAgent:
     async def act(self, observation: Observation) -> Decision:
         if self._forfeited:
             return self._fall_back(observation, "forfeit: it had given no legal answer before", {})
+        if announced := self._announced_action(observation):
+            return announced
         self._chat.ask(observation)
         details: dict[str, JsonValue] = {}
         if self._options.beliefs:
@@ -115,6 +117,17 @@ class ChatAgent:
                 limit = self._sampling.max_tokens if answer.is_cut_thinking else 0
                 self._chat.correct(correction(answer.reading, observation, limit))
         return self._give_up(observation, attempts, details)
+
+    def _announced_action(self, observation: Observation) -> Decision | None:
+        """Return the decision that an earlier reply has announced, if it fits the situation."""
+        announcement, self._announced = self._announced, ""
+        if not announcement or self._combined is None:
+            return None
+        action = self._combined.follow_up(observation, announcement)
+        if action is None:
+            return None
+        self._llm.count_decision(self._spec, None)
+        return Decision(action, details={"announced": announcement})
 
     async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> ParsedReply:
         """Ask once and record the reply.
@@ -144,7 +157,10 @@ class ChatAgent:
             reply = choice.text or choice.refusal or NO_ANSWER
             # The end is kept, because the action is usually last.
             self._chat.answered(reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :])
-            reading = read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
+            text = choice.text
+            if self._combined is not None:
+                text, self._announced = self._combined.split(text)
+            reading = read_reply(text, observation, choice.finish_reason, choice.refusal)
             parsed = ParsedReply(reading, answered(attempt, completion, reading))
             if reading.failure == "truncated":
                 self._explain_truncation(parsed.is_cut_thinking)
@@ -208,6 +224,7 @@ class ChatAgent:
         if self._options.fallback == "stop":
             raise StopPlaying(f"seat {self._seat.player} ({self._spec}): {why}; --fallback is stop")
         self._llm.count_decision(self._spec, why)
+        self._announced = ""
         self._forfeited = self._options.fallback == "forfeit"
         return self._fall_back(observation, why, details)
 

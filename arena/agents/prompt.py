@@ -8,11 +8,15 @@ that is not enough, the oldest events are left out and the notebook replaces the
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pydantic import JsonValue
 
+from arena.agents.reply.phrasebook import field_names
+from arena.core.action import Action
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.llm.backend import Message, Sampling
@@ -45,15 +49,17 @@ class ChatOptions:
     """Replaces the system message of the game."""
     thinking_room: int = THINKING_ROOM
     """Tokens by which the longest reply grows with a model that thinks."""
+    combined: bool = False
+    """Offer the game's move that decides a whole turn."""
+    examples: int = 0
+    """Number of the game's examples in the prompt."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the options as JSON; some of them only if they differ from the default."""
         fields = {**asdict(self), "sampling": self.sampling.to_json()}
-        if self.system is None:
-            del fields["system"]
-        if self.thinking_room == THINKING_ROOM:
-            del fields["thinking_room"]
-        return fields
+        # Newer than the first replays, so that equal settings have equal headers.
+        usual = {"system": None, "thinking_room": THINKING_ROOM, "combined": False, "examples": 0}
+        return {n: v for n, v in fields.items() if n not in usual or v != usual[n]}
 
 
 ACTION_SCHEMA: dict[str, JsonValue] = {
@@ -85,22 +91,44 @@ def system_message(
     return Message("system", f"{full_rules(game, turn_limit)}\n{HOW_TO_ANSWER[answers]}")
 
 
+def opening(
+    game: Game, options: ChatOptions, level: TextLevel, turn_limit: int | None = None
+) -> list[Message]:
+    """Return the messages before the first question: the system message and examples."""
+    system = options.system
+    if system is None:
+        system = system_message(game, options.answers, turn_limit).content
+    if options.combined and game.combined_move:
+        system += f"\n{game.combined_move.instruction}"
+    messages = [Message("system", system)]
+    for example in game.examples()[: options.examples]:
+        messages.append(Message("user", example.observation.text(level)))
+        messages.append(Message("assistant", write_answer(example.action, options.answers)))
+    return messages
+
+
+def write_answer(action: Action, answers: AnswerForm) -> str:
+    """Return an answer as the instructions demand it."""
+    match answers:
+        case "text":
+            return f"Action: {action}"
+        case "json":
+            return json.dumps({"thoughts": "", "action": str(action)})
+        case "tools":
+            arguments = {name: getattr(action, name) for name in field_names(action)}
+            return json.dumps({"name": type(action).__name__, "arguments": arguments})
+
+
 class Chat:
-    """The messages between the table and one player."""
+    """The messages between the table and one player, after the `opening`."""
 
     def __init__(
-        self,
-        game: Game,
-        mode: ChatMode = "append",
-        level: TextLevel = "notes",
-        answers: AnswerForm = "text",
-        system: str | None = None,
-        turn_limit: int | None = None,
+        self, opening: Sequence[Message], mode: ChatMode = "append", level: TextLevel = "notes"
     ) -> None:
         self.mode = mode
         self.level = level
-        first = system_message(game, answers, turn_limit)
-        self.messages = [first if system is None else Message("system", system)]
+        self.messages = [*opening]
+        self._opening = len(opening)
         self.forgotten = 0
         """Number of the oldest events that were left out to save space."""
         # Number of events that the chat holds already.
@@ -108,8 +136,7 @@ class Chat:
 
     def ask(self, observation: Observation) -> None:
         """Ask for a decision, with the news or the whole observation."""
-        # One message is the system message: the first question of a game.
-        if self.mode == "fresh" or len(self.messages) == 1:
+        if self.mode == "fresh" or len(self.messages) == self._opening:
             self._rebuild(observation)
         else:
             self._add(observation.text(self.level, self._read))
@@ -126,7 +153,7 @@ class Chat:
     @property
     def repeated(self) -> int:
         """Number of messages at the start that the next request repeats."""
-        return 1 if self.mode == "fresh" else len(self.messages)
+        return self._opening if self.mode == "fresh" else len(self.messages)
 
     def shorten(self, observation: Observation) -> bool:
         """Ask the same in fewer words; return False if nothing can be left out any more.
@@ -134,9 +161,9 @@ class Chat:
         The first call rebuilds the chat as one message, without repetitions. Each further call
         leaves out half of the remaining events.
         """
-        # System message and one question: the chat was rebuilt already, so events must go. Halving
-        # reaches the end after log2(events) calls.
-        if len(self.messages) <= 2:
+        # Only one question: the chat was rebuilt already, so events must go. Halving reaches the
+        # end after log2(events) calls.
+        if len(self.messages) <= self._opening + 1:
             if observation.num_events - self.forgotten < 2:
                 return False
             self.forgotten += (observation.num_events - self.forgotten + 1) // 2
@@ -144,7 +171,7 @@ class Chat:
         return True
 
     def _rebuild(self, observation: Observation) -> None:
-        del self.messages[1:]
+        del self.messages[self._opening :]
         self._add(observation.text(self.level, forget=self.forgotten))
 
     def _add(self, text: str) -> None:

@@ -31,6 +31,7 @@ from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.event import Event, EventLog
 from arena.core.knowledge import Knowledge
 from arena.core.observation import NotesCache, Observation, ObservedGame
+from arena.core.prompting import CombinedMove, Example
 
 if TYPE_CHECKING:
     from arena.core.assessment import Assessment, Assessor, Comment, Fact, Measure
@@ -193,6 +194,8 @@ class Game(ObservedGame):
     """Name of the measure, if any, of how lucky a seat was, summed over a game. Evaluation uses a
     seat's luck minus the mean of the others: its expectation should be 0 for any players. This
     assumption is tested on the results."""
+    combined_move: ClassVar[CombinedMove | None] = None
+    """A form of reply that decides a whole turn; None if the game has none."""
     options: GameOptions
 
     def __init__(self, /, **options: JsonValue) -> None:
@@ -247,6 +250,10 @@ class Game(ObservedGame):
         implements it from its rules, so that the conformance kit can search for leaks.
         """
         return None
+
+    def examples(self) -> Sequence[Example]:
+        """Return examples of good decisions for prompts, the most useful first; by default none."""
+        return ()
 
     def knowledge(self, player: int) -> Knowledge | None:
         """Return exact knowledge of `player` before the first event; None if not implemented."""

@@ -16,11 +16,13 @@ from games.cluedo.analysis.measures import FACTS, MEASURES
 from games.cluedo.base import CluedoBase
 from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, Show
 from games.cluedo.rules.state import CluedoState
+from games.cluedo.text.prompting import COMBINED_MOVE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import JsonValue
 
+    from arena.core.prompting import Example
     from games.cluedo.analysis.assessor import CluedoAssessor
     from games.cluedo.inference.knowledge import CluedoKnowledge
     from games.cluedo.text.notebook import Notebook
@@ -51,6 +53,7 @@ class Cluedo(CluedoBase):
     facts = FACTS
     measures = MEASURES
     luck = "luck"
+    combined_move = COMBINED_MOVE
 
     def initial_state(self) -> CluedoState:
         """Return the position before the deal."""
@@ -94,6 +97,11 @@ class Cluedo(CluedoBase):
         from games.cluedo.text.synonyms import synonyms
 
         return synonyms(self)
+
+    def examples(self) -> Sequence[Example]:
+        from games.cluedo.text.prompting import examples
+
+        return examples(self)
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random

@@ -13,7 +13,7 @@ import pytest
 
 from arena.agents.agent import Seat
 from arena.agents.model_call import Attempt, requests_of
-from arena.agents.prompt import Chat, ChatOptions
+from arena.agents.prompt import Chat, ChatOptions, system_message
 from arena.agents.seating import make_agent
 from arena.core.errors import StopPlaying, UsageError
 from arena.core.game import Game
@@ -323,7 +323,7 @@ def test_a_chat_of_a_game_without_a_notebook_is_shortened_too() -> None:
     state = game.initial_state()
     while state.to_act[0] < 0:
         state.apply(-1, state.sample_chance(stream(1, "chance")))
-    chat = Chat(game)
+    chat = Chat([system_message(game)])
     chat.ask(state.observe(0))
     before = chat.messages[-1].content
     while chat.shorten(state.observe(0)):

@@ -166,7 +166,7 @@ def test_a_killed_worker_fails_its_games_and_no_others() -> None:
         )
         with pytest.raises(ArenaError, match="a worker process was killed"):
             await killed
-        assert (await other).outcome
+        assert await other
 
     with_processes(run)
 

@@ -138,7 +138,7 @@ def _recorder(
     rebuild_at = rng.randrange(MAX_FIRST_REBUILD) if rng.random() < mixture.rebuilt else None
     bot = make_bot(f"bot:{_draw(mixture.bots[level], rng)}", seat)
     system = f"{full_rules(game, game.default_max_turns)}\n{SHORT_INSTRUCTION}"
-    chat = Chat(game, "append", level, system=system)
+    chat = Chat([Message("system", system)], "append", level)
     return DemonstrationRecorder(bot, chat, rebuild_at, rng)
 
 

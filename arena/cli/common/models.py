@@ -86,6 +86,15 @@ class ModelFlags:
         bool,
         ModelFlag("--probe/--no-probe", help="Check model and key once before many games."),
     ] = True
+    examples: Annotated[
+        int, ModelFlag(min=0, max=20, help="Examples of good decisions in the prompt.")
+    ] = 0
+    combined: Annotated[
+        bool,
+        ModelFlag(
+            "--combined", help="Let one reply decide a whole turn, in games with such a move."
+        ),
+    ] = False
     beliefs: Annotated[
         bool,
         ModelFlag(
@@ -169,6 +178,8 @@ class ModelFlags:
             self._system(game, max_turns),
             # A limit that the user chooses includes the thinking.
             0 if has_own_limit else self.thinking_tokens or THINKING_ROOM,
+            self.combined,
+            self.examples,
         )
 
     def _sampling(self) -> Sampling:

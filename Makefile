@@ -38,15 +38,16 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.test
 	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
-	@# tested in one of its own, and after it some of the rest; beside them, on the other core, the
-	@# linters and all other tests. Tests of Ctrl-C are among those: a shell starts what runs beside
-	@# it with SIGINT ignored.
-	($(BIN)/pytest tests/trainers/test_art_*.py; art=$$?; $(BIN)/pytest $(BESIDE); exit $$((art + $$?))) \
-	  > $(VENV)/beside.log 2>&1 & beside=$$!; \
+	@# tested in one of its own. Beside it and the linters run some of the rest, while other tests
+	@# wait for servers and browsers. Tests of Ctrl-C are in the foreground: a shell starts what runs
+	@# beside it with SIGINT ignored.
+	$(BIN)/pytest tests/trainers/test_art_*.py > $(VENV)/art.log 2>&1 & art=$$!; \
+	  $(BIN)/pytest $(BESIDE) > $(VENV)/beside.log 2>&1 & beside=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
 	  then $(BIN)/pytest --ignore-glob='*/test_art_*.py' $(BESIDE:%=--ignore=%); rest=$$?; \
-	  else kill $$beside $$(pgrep -P $$beside 2>/dev/null); exit 1; fi; \
-	  wait $$beside; others=$$?; grep -v 'it/s' $(VENV)/beside.log; exit $$((rest + others))
+	  else kill $$art $$beside; exit 1; fi; \
+	  wait $$art; failed=$$((rest + $$?)); wait $$beside; failed=$$((failed + $$?)); \
+	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/beside.log; exit $$failed
 
 venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"

@@ -11,7 +11,12 @@ from arena.core.observation import Observation, TextLevel
 def snapshot(state: State) -> bytes:
     """Return everything visible of a state, for all players together."""
     views = [fingerprint(state.observe(player)) for player in range(state.game.num_players)]
-    return repr((state.to_act, state.turn, state.returns(), state.log.events, views)).encode()
+    return public_facts(state) + repr(views).encode()
+
+
+def public_facts(state: State) -> bytes:
+    """Return everything visible of a state but the observations of its players."""
+    return repr((state.to_act, state.turn, state.returns(), state.log.events)).encode()
 
 
 def fingerprint(observation: Observation) -> bytes:

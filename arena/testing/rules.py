@@ -10,7 +10,7 @@ from arena.core.action import CHANCE
 from arena.core.game import Game, State
 from arena.core.seeds import stream
 from arena.episodes.runner import act_out
-from arena.testing.fingerprints import fingerprint, snapshot
+from arena.testing.fingerprints import fingerprint, public_facts, snapshot
 from arena.testing.positions import random_positions, sampled_positions
 
 
@@ -95,11 +95,16 @@ def check_pickle(game: Game, seed: int) -> None:
     """
     for position in sampled_positions(game, seed):
         twin = pickle.loads(pickle.dumps(position.state))
-        assert snapshot(twin) == snapshot(position.state), f"seed {seed}: a state pickles wrongly"
+        assert public_facts(twin) == public_facts(position.state), (
+            f"seed {seed}: a state pickles wrongly"
+        )
         for player in range(game.num_players):
             observation = position.state.observe(player)
             before = pickle.dumps(observation)
             visible = fingerprint(observation)
+            assert fingerprint(twin.observe(player)) == visible, (
+                f"seed {seed}: a state pickles wrongly"
+            )
             again = pickle.loads(before)
             assert fingerprint(again) == visible, f"seed {seed}: an observation pickles wrongly"
             # Fills the caches, which must not enter the pickle.

@@ -104,8 +104,9 @@ def test_player_and_baseline_play_the_same_deals_in_the_same_seats(evaluated: Pa
 
 
 def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_path: Path) -> None:
-    whole = evaluate(tmp_path, "--out whole --workers 1", games=40)
-    command = "eval cluedo --players 3 --seed 5 --player bot:detective --games 40 --out parts"
+    whole = evaluate(tmp_path, "--out whole --scored 10 --workers 1", games=40)
+    command = "eval cluedo --players 3 --seed 5 --player bot:detective --games 40 --scored 10"
+    command += " --out parts"
     results = tmp_path / "parts" / "results.sqlite"
     first = started(f"{command} --workers 2", tmp_path)
     wait_for_games(first, results, 3)
@@ -121,7 +122,7 @@ def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_pa
     second.kill()
     second.communicate()
     assert kept < count_games(results) < 40
-    resumed = evaluate(tmp_path, "--out parts --resume --workers 3", games=40)
+    resumed = evaluate(tmp_path, "--out parts --scored 10 --resume --workers 3", games=40)
     assert {k: v for k, v in resumed.items() if k not in TIMES} == {
         k: v for k, v in whole.items() if k not in TIMES
     }
@@ -205,7 +206,7 @@ def test_a_dead_provider_ends_the_run_by_its_name(tmp_path: Path) -> None:
 def test_a_model_is_evaluated_with_an_html_report_and_with_its_beliefs(tmp_path: Path) -> None:
     done = arena(
         "eval cluedo --players 3 --player embedded:clue-tiny --text-level deductions --games 3 "
-        "--seed 3 --beliefs --json --html report.html",
+        "--seed 3 --beliefs --max-tokens 64 --json --html report.html",
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

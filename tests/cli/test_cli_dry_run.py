@@ -233,3 +233,12 @@ def test_without_models_a_run_costs_nothing(capsys: pytest.CaptureFixture[str]) 
 )
 def test_a_sum_has_three_digits(cost: float | None, text: str) -> None:
     assert dollars(cost) == text
+
+
+def test_with_until_ci_the_estimate_is_a_maximum(
+    server: Misbehaving, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = f"eval goofspiel --player {MODEL} --until-ci 0.05"
+    assert run(f"{command} --dry-run".split()) == 0
+    assert "Total: at most 10,000 games, 50,000 calls" in capsys.readouterr().out
+    assert not server.asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arena.llm.backend import Message, Request, Tool, traits_of
+from arena.llm.backend import Message, Request, Role, Tool, traits_of
 from arena.llm.price import Price, PromptCache
 from arena.llm.prompt_tokens import PromptTokens, count_prompts
 from arena.llm.settings import KeylessSettings
@@ -16,7 +16,7 @@ CLAUDE = PromptCache(0.1, 1.25, shortest=1024, step=1, is_marked=True)
 
 def chat(*tokens: int, repeated: int | None = None) -> Request:
     """A request of messages with so many tokens; messages of different places differ."""
-    roles = ("system", "user", "assistant")
+    roles: tuple[Role, ...] = ("system", "user", "assistant")
     messages = tuple(
         Message(roles[min(place, 1 + (place % 2 == 0))], chr(ord("a") + place) * 4 * number)
         for place, number in enumerate(tokens)

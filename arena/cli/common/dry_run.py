@@ -155,8 +155,9 @@ def _sentences(estimate: RunEstimate, flags: ModelFlags, until_ci: float | None)
         yield "No model would be asked: the run costs nothing."
         return
     most = "at most " if until_ci else ""
+    games = f"{estimate.games:,} {'game' if estimate.games == 1 else 'games'}"
     yield (
-        f"Total: {most}{pluralize(estimate.games, 'game')}, {_rounded(estimate.calls)} calls, "
+        f"Total: {most}{games}, {_rounded(estimate.calls)} calls, "
         f"{_rounded(estimate.tokens)} tokens; cost: {dollars(estimate.cost(estimate.chat))} with "
         f"--chat {estimate.chat}."
     )
@@ -175,7 +176,8 @@ def _cheaper(estimate: RunEstimate) -> Iterator[str]:
             f"The price of {', '.join(unknown)} is unknown: --price-in and --price-out state it "
             "(US dollars per million tokens)."
         )
-    if chosen is None or other is None or chosen == other:
+    # Also without a word if the difference is not visible.
+    if chosen is None or other is None or dollars(chosen) == dollars(other):
         return
     if chosen < other:
         yield f"--chat {estimate.chat} is cheaper than {_other(estimate.chat)} here."
@@ -186,8 +188,9 @@ def _cheaper(estimate: RunEstimate) -> Iterator[str]:
 def _assumptions(estimate: RunEstimate) -> Iterator[str]:
     games = pluralize(estimate.sampled_games, "game")
     fewest, most = estimate.calls_range
+    calls = f"{fewest} to {most}" if fewest < most else f"{most}"
     yield (
-        f"{games} of {estimate.stand_in} ({fewest} to {most} calls) stand in for those of the "
+        f"{games} of {estimate.stand_in} ({calls} calls) stand in for those of the "
         "models; a model that plays worse has longer games."
     )
     words = f"{estimate.reasons_per_call} tokens and " if estimate.reasons_per_call else ""

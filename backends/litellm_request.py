@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from arena.llm.backend import ReasoningEffort, Request, Sampling
-from arena.llm.price import Price
+from arena.llm.price import Price, PromptCache
 from backends.litellm_client import load_litellm
 from backends.openai_wire import tool_fields
 
@@ -19,6 +19,9 @@ CACHE_MARK: JsonValue = {"type": "ephemeral"}
 """Anthropic's mark of the last message of a prefix to be cached."""
 MARKED_ROUTES = {"anthropic", "openrouter"}
 """Routes that pass Claude's cache marks on; the other providers cache without being asked."""
+LONG_PREFIXES = {"haiku-4": 4096, "opus-4-5": 4096, "opus-4-6": 4096, "haiku": 2048}
+"""Tokens of the shortest prefix that Claude caches, by the first part of its name that fits; 1,024
+for the others (Anthropic's documentation of prompt caching)."""
 EFFORTS: Sequence[tuple[int, ReasoningEffort]] = (
     (10_000, "high"),
     (5_000, "medium"),
@@ -44,6 +47,7 @@ class ModelInfo:
     context_length: int | None
     max_reply_tokens: int | None
     price: Price | None
+    prompt_cache: PromptCache | None
 
     @classmethod
     def of(cls, name: str, route: str) -> ModelInfo:
@@ -64,6 +68,7 @@ class ModelInfo:
             info.get("max_input_tokens"),
             info.get("max_output_tokens"),
             _price(info),
+            _prompt_cache(info, name, route),
         )
 
     @property
@@ -79,6 +84,21 @@ class ModelInfo:
 def _price(info: Mapping[str, Any]) -> Price | None:
     prompt, reply = info.get("input_cost_per_token"), info.get("output_cost_per_token")
     return None if prompt is None or reply is None else Price(float(prompt), float(reply))
+
+
+def _prompt_cache(info: Mapping[str, Any], name: str, route: str) -> PromptCache | None:
+    """Return the cache of a model for which litellm lists a price of cached tokens."""
+    read = info.get("cache_read_input_token_cost")
+    if read is None:
+        return None
+    if "claude" not in name:
+        return PromptCache(float(read), float(info["input_cost_per_token"]))
+    if route not in MARKED_ROUTES:
+        return None
+    plain = name.replace(".", "-")
+    shortest = next((n for part, n in LONG_PREFIXES.items() if part in plain), 1024)
+    write = info.get("cache_creation_input_token_cost", info["input_cost_per_token"])
+    return PromptCache(float(read), float(write), shortest, step=1, is_marked=True)
 
 
 def model_arguments(model: ModelInfo, request: Request) -> dict[str, Any]:

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from arena.agents.model_call import Attempt, requests_of, shared, unusual
+from arena.agents.model_call import Attempt, requests_of, unusual
 from arena.core.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
 from arena.core.text import shorten
 from arena.episodes.record import DecisionLine
 from arena.episodes.replay import Replay, read_replay
 from arena.llm.backend import Choice, Completion, Message, Request, Token, Usage
+from arena.llm.prompt_tokens import shared
 from arena.llm.settings import Settings
 
 EXCERPT_LENGTH = 60

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pytest
 from cluedo_server import legal_answer
 
-from arena.agents.model_call import shared
 from arena.agents.prompt import ChatMode, ChatOptions
 from arena.episodes.match import Match
 from arena.episodes.runner import play
 from arena.llm.backend import Request
+from arena.llm.price import Price, PromptCache
+from arena.llm.prompt_tokens import PromptTokens, count_prompts
 from arena.llm.rate_limit import CHARACTERS_PER_TOKEN
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
 
 GAMES = 10
-SHORTEST_PREFIX, STEP = 1024, 128
-"""OpenAI caches a prefix of at least so many tokens, in steps of so many."""
+FULL_PRICE = Price(1.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +33,8 @@ class Prompts:
 
     calls: float
     tokens: float
-    cached: float
-
-    def full_price_tokens(self, cached_price: float) -> float:
-        """Return the cost in tokens at the full price."""
-        return self.tokens - (1 - cached_price) * self.cached
+    by_cached_price: dict[float, float]
+    """Cost in tokens at the full price, if a cached token costs this part of it."""
 
 
 def prompts_of(mode: ChatMode, reply_tokens: int) -> Prompts:
@@ -46,7 +42,8 @@ def prompts_of(mode: ChatMode, reply_tokens: int) -> Prompts:
         action = legal_answer({"messages": [{"content": request.messages[-1].content}]})
         return "so " * (reply_tokens * CHARACTERS_PER_TOKEN // 3) + f"\nAction: {action}"
 
-    calls = characters = cached = 0
+    caches = {price: PromptCache(price, 1.0) for price in (0.5, 0.1)}
+    calls, tokens, costs = 0, PromptTokens(), dict.fromkeys(caches, 0.0)
     for seed in range(GAMES):
         backend = ScriptedBackend(reply)
 
@@ -58,13 +55,12 @@ def prompts_of(mode: ChatMode, reply_tokens: int) -> Prompts:
                 await play(Match(game, specs, seed, chat=ChatOptions(chat=mode)), llm=llm)
 
         asyncio.run(one_game())
-        texts = ["\0".join(m.content for m in each.messages) for each in backend.requests]
-        calls += len(texts)
-        characters += sum(map(len, texts))
-        for pair in pairwise(texts):
-            prefix = shared(*pair) // CHARACTERS_PER_TOKEN
-            cached += prefix // STEP * STEP if prefix >= SHORTEST_PREFIX else 0
-    return Prompts(calls / GAMES, characters / CHARACTERS_PER_TOKEN / GAMES, cached / GAMES)
+        calls += len(backend.requests)
+        for price, cache in caches.items():
+            counted = count_prompts(backend.requests, cache)
+            costs[price] += counted.cost(FULL_PRICE, cache) / GAMES
+        tokens += counted
+    return Prompts(calls / GAMES, tokens.total / GAMES, costs)
 
 
 def test_prompt_tokens_by_form_of_the_chat(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +69,7 @@ def test_prompt_tokens_by_form_of_the_chat(capsys: pytest.CaptureFixture[str]) -
     with capsys.disabled():
         print("\n  chat   reply  calls  prompt tokens  cached at half price  at a tenth")
         for (mode, reply), each in found.items():
-            half, tenth = each.full_price_tokens(0.5), each.full_price_tokens(0.1)
+            half, tenth = each.by_cached_price[0.5], each.by_cached_price[0.1]
             print(
                 f"  {mode:6} {reply:5} {each.calls:6.1f} {each.tokens:14,.0f} {half:21,.0f} "
                 f"{tenth:11,.0f}"
@@ -81,5 +77,6 @@ def test_prompt_tokens_by_form_of_the_chat(capsys: pytest.CaptureFixture[str]) -
     # The reasons for the default of `--chat`.
     fresh, short, long = found["fresh", 0], found["append", 0], found["append", 300]
     assert fresh.tokens < short.tokens < long.tokens
-    assert fresh.full_price_tokens(0.5) < short.full_price_tokens(0.5)
-    assert short.full_price_tokens(0.1) < fresh.full_price_tokens(0.1) < long.full_price_tokens(0.1)
+    assert fresh.by_cached_price[0.5] < short.by_cached_price[0.5]
+    costs = (each.by_cached_price[0.1] for each in (short, fresh, long))
+    assert list(costs) == sorted(each.by_cached_price[0.1] for each in (short, fresh, long))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from arena.agents.reply.reading import Reading, ReplyFailure
 from arena.core.errors import BackendError, FailureCause
 from arena.llm.backend import Completion, FinishReason, Message, Request, Role, Sampling
+from arena.llm.prompt_tokens import shared
 
 AttemptFailure = ReplyFailure | Literal["provider_error"]
 
@@ -75,12 +75,6 @@ def unusual(sampling: Sampling) -> dict[str, JsonValue]:
     """Return the fields that differ from the default."""
     fields = sampling.to_json()
     return {name: value for name, value in fields.items() if value != DEFAULTS.get(name)}
-
-
-def shared(first: Iterable[object], second: Iterable[object]) -> int:
-    """Return the length of the common prefix."""
-    pairs = zip(first, second, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def answered(attempt: Attempt, completion: Completion, reading: Reading) -> Attempt:

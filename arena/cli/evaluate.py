@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from arena.cli.common import models
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from arena.core.game import Game
+    from arena.evaluation.records import Slot
 
 BLANKS = re.compile(r"\s*,\s*")
 MAX_DEALS = 10_000
@@ -82,13 +84,12 @@ def eval_command(
     report_flags.check()
     deals = games or (MAX_DEALS if until_ci else 100)
     evaluation = EvaluationAggregator(the_game, name, baseline_name, until_ci, opponent_names)
-    with run.open_results() as results:
-        slots = list(
-            evaluation_schedule(
-                the_game.num_players, tested, opponents, baseline, deals, run.first_seed
-            )
-        )
-        return run.conduct(results, slots, evaluation, report_flags)
+
+    def schedule(_: Sequence[Slot]) -> list[Slot]:
+        seats, seed = the_game.num_players, run.first_seed
+        return list(evaluation_schedule(seats, tested, opponents, baseline, deals, seed))
+
+    return run.conduct(schedule, evaluation, report_flags, until_ci)
 
 
 def _single(player: list[str]) -> str:

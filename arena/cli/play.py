@@ -46,9 +46,11 @@ def play_command(
     as_json: JsonFlag = False,
     max_concurrent: models.MaxConcurrentFlag = 16,
     backend: models.BackendFlag = None,
+    dry_run: models.DryRunFlag = False,
 ) -> int:
     """Play games and write a replay of each."""
     from arena.agents.seating import default_bot
+    from arena.cli.common.dry_run import print_table_estimate
     from arena.cli.common.earlier_games import earlier_seed, keep_finished
     from arena.cli.common.seats import named_seats, seat_model
     from arena.cli.common.table import Table, check, run
@@ -69,11 +71,14 @@ def play_command(
         delay=delay,
         watch=(games == 1 and not as_json) if watch is None else watch,
         max_concurrent=max_concurrent,
-        llm=asking.service() if models.has_models(specs) else None,
+        llm=asking.service(dry_run) if models.has_models(specs) else None,
         probe=asking.probe,
     )
     check_recordings(table)
     check(table)
     if resume:
-        keep_finished(table)
+        keep_finished(table, dry_run)
+    if dry_run:
+        print_table_estimate(table, asking, as_json)
+        return 0
     return run(table, as_json)

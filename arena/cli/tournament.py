@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from arena.cli.common import models
 from arena.cli.common.experiment import ExperimentFlags, ExperimentRun, with_secrets
 from arena.cli.common.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
 from arena.cli.common.report import ReportFlags
 from arena.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from arena.evaluation.records import Slot
 
 
 @flag_groups
@@ -44,15 +48,16 @@ def tournament_command(
     )
     run.check()
     report_flags.check()
-    with run.open_results() as results:
-        done = results.schedule()
+
+    def schedule(done: Sequence[Slot]) -> list[Slot]:
         missing = {spec for slot in done for spec in slot.specs} - set(names)
         if missing:
             raise UsageError(
-                f"--resume: {sorted(missing)[0]} plays in {results.path}; name it with --player too"
+                f"--resume: {sorted(missing)[0]} plays in the earlier games; name it with --player "
+                "too"
             )
-        slots = tournament_schedule(
-            names, the_game.num_players, games, run.first_seed, tables, done
-        )
-        tournament = TournamentAggregator(the_game, names)
-        return run.conduct(results, with_secrets(slots, player), tournament, report_flags)
+        seats, seed = the_game.num_players, run.first_seed
+        slots = tournament_schedule(names, seats, games, seed, tables, done)
+        return with_secrets(slots, player)
+
+    return run.conduct(schedule, TournamentAggregator(the_game, names), report_flags)

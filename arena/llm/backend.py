@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from pydantic import JsonValue
 
-from arena.llm.price import Price
+from arena.llm.price import Price, PromptCache
 
 if TYPE_CHECKING:
     from arena.llm.settings import Settings
@@ -170,6 +170,8 @@ class BackendTraits:
     price: Price | None = None
     has_known_price: bool = True
     """False if neither `price` nor the answers give the cost."""
+    prompt_cache: PromptCache | None = None
+    """The provider's cache of prompts; None if there is none, or it is unknown."""
 
 
 class Backend(Protocol):

@@ -1,4 +1,4 @@
-"""Prices of models: stated ones, and those that follow from the costs of the replies so far."""
+"""Prices of models and of their caches: stated ones, and those that the replies so far show."""
 
 from __future__ import annotations
 
@@ -17,6 +17,26 @@ class Price:
 
     def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
         return prompt_tokens * self.input + completion_tokens * self.output
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCache:
+    """Prices and rules of a provider's prompt cache. The defaults are OpenAI's."""
+
+    read: float
+    """US dollars of a prompt's token that the cache holds."""
+    write: float
+    """US dollars of a prompt's token that is written to the cache."""
+    shortest: int = 1024
+    """Tokens of the shortest prefix that is cached."""
+    step: int = 128
+    """The cached part of a prefix is a multiple of so many tokens."""
+    is_marked: bool = False
+    """Only prefixes that a request marks are cached, as with Claude."""
+
+    def held(self, prefix: int) -> int:
+        """Return the tokens that are cached of a common prefix of so many tokens."""
+        return prefix // self.step * self.step if prefix >= self.shortest else 0
 
 
 @dataclass(slots=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Iterable
 
 from aiolimiter import AsyncLimiter
 
-from arena.llm.backend import Completion, Request, Usage
+from arena.llm.backend import Completion, Message, Request, Tool, Usage
 
 CHARACTERS_PER_TOKEN = 4
 """Mean of English text."""
@@ -22,7 +24,13 @@ def estimate_prompt(request: Request) -> int:
 
     An estimate, not a bound: text that is not English takes more tokens for its characters.
     """
-    return tokens_of(sum(len(message.content) for message in request.messages))
+    return tokens_of(prompt_characters(request.messages, request.tools))
+
+
+def prompt_characters(messages: Iterable[Message], tools: Iterable[Tool] = ()) -> int:
+    """Return the characters of messages and of functions."""
+    functions = sum(len(t.name + t.description + json.dumps(t.parameters)) for t in tools)
+    return functions + sum(len(message.content) for message in messages)
 
 
 def longest_replies(request: Request) -> int:

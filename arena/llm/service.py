@@ -121,6 +121,10 @@ class LLMService:
             self._price,
         )
 
+    def price(self, spec: str) -> Price | None:
+        """Return the price of this SPEC: its provider's or the stated one; None if unknown."""
+        return self._route(spec).price
+
     async def complete(self, spec: str, request: Request) -> Completion:
         """Answer a request.
 

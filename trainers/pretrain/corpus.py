@@ -10,6 +10,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat, act_now
+from arena.agents.chat_recorder import ChatRecorder
 from arena.agents.prompt import Chat, full_rules
 from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
@@ -17,7 +18,6 @@ from arena.agents.seating import make_agent
 from arena.core.action import CHANCE
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.core.ply import Decision
 from arena.core.seeds import stream
 from arena.llm.backend import Message
 from arena.plugins.loader import make_game
@@ -59,31 +59,26 @@ class Demonstration:
     level: TextLevel
 
 
-class DemonstrationRecorder:
-    """Agent that decides as a bot, and records the chat that a model would have had."""
+class DemonstrationRecorder(ChatRecorder):
+    """Recorder of a chat that is sometimes rebuilt, and holds mistakes with their corrections."""
 
     def __init__(self, bot: Agent, chat: Chat, rebuild_at: int | None, rng: random.Random) -> None:
         """`rebuild_at` is the index of the decision before which the chat is rebuilt."""
-        self.chat = chat
+        super().__init__(bot, chat)
         self.mistakes: set[int] = set()
-        self._bot = bot
         self._rebuild_at = rebuild_at
         self._rng = rng
         self._decisions = 0
 
-    async def act(self, observation: Observation) -> Decision:
-        self.chat.ask(observation)
+    def asked(self, observation: Observation) -> None:
         if self._decisions == self._rebuild_at:
             self.mistakes.clear()  # The rebuilt chat does not hold the earlier messages.
             for _ in range(self._rng.choice((1, 1, 2, 3))):
                 self.chat.shorten(observation)
         self._decisions += 1
         if self._rng.random() < MISTAKES:
+            # The bot decides after the mistake, and its action is the last answer in the chat.
             self._make_mistake(observation)
-        # The bot decides after the mistake, and its action is the last answer in the chat.
-        decision = await self._bot.act(observation)
-        self.chat.answered(str(decision.action))
-        return decision
 
     def _make_mistake(self, observation: Observation) -> None:
         """Give a wrong answer first, so that the model learns to react to corrections."""

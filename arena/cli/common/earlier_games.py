@@ -26,8 +26,10 @@ def earlier_seed(out: Path, game: Game) -> int:
     return min(seeds)
 
 
-def keep_finished(table: Table) -> None:
+def keep_finished(table: Table, dry_run: bool = False) -> None:
     """Add the finished games in `out` to the results; remove the unfinished ones.
+
+    A dry run removes nothing.
 
     An unfinished game is played again from its start: the random numbers that its bots have drawn
     are not stored. Raises UsageError for a replay of another set-up.
@@ -45,7 +47,7 @@ def keep_finished(table: Table) -> None:
                 continue
         part = path.with_name(f"{path.name}.part")
         # Another process may be playing this game now.
-        if part.exists() and not is_written(part):
+        if not dry_run and part.exists() and not is_written(part):
             part.unlink()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -58,6 +59,7 @@ class ExperimentFlags:
     replays: Annotated[
         bool, Flag("--replays/--no-replays", help="Write a replay of each game.")
     ] = True
+    dry_run: models.DryRunFlag = False
 
 
 class ExperimentRun:
@@ -82,11 +84,11 @@ class ExperimentRun:
         self.seed = seed
         with_models = models.has_models(self.specs)
         chat = model_flags.options(game, self.specs, game_flags.max_turns) if with_models else None
-        self.llm = model_flags.service() if with_models else None
+        self.llm = model_flags.service(flags.dry_run) if with_models else None
         self._match = Match(
             game, text_level=game_flags.level, chat=chat, max_turns=game_flags.max_turns
         )
-        self._probe = model_flags.probe
+        self._model_flags = model_flags
         self._settings: dict[str, JsonValue] = {
             "text_level": game_flags.level,
             "max_turns": game_flags.max_turns,
@@ -109,10 +111,28 @@ class ExperimentRun:
         assert self.seed is not None, "open the results first"
         return self.seed
 
-    def open_results(self) -> Results:
+    def conduct(
+        self,
+        schedule: Callable[[Sequence[Slot]], list[Slot]],
+        aggregator: Aggregator,
+        report_flags: ReportFlags,
+        until_ci: float | None = None,
+    ) -> int:
+        """Play the missing games of the schedule, report, and return the exit code.
+
+        `schedule` extends the games of an earlier run. An error that ends the run early is raised
+        after the report of the finished games. A dry run plays nothing and prints an estimate.
+        """
+        if self.flags.dry_run:
+            self._print_estimate(schedule, report_flags.as_json, until_ci)
+            return 0
+        with self._open_results() as results:
+            return self._conduct(results, schedule(results.schedule()), aggregator, report_flags)
+
+    def _open_results(self) -> Results:
         """Create the results file, or with --resume open the existing one."""
         if self.flags.resume:
-            results = self._files.resume(self.seed)
+            results = self._files.resume(self.seed, self.flags.dry_run)
             seed = results.experiment.settings["seed"]
             assert isinstance(seed, int)
             self.seed = seed
@@ -120,17 +140,40 @@ class ExperimentRun:
         self.seed = first_seed(self.seed)
         return self._files.create(self.seed)
 
-    def conduct(
+    def _print_estimate(
+        self,
+        schedule: Callable[[Sequence[Slot]], list[Slot]],
+        as_json: bool,
+        until_ci: float | None,
+    ) -> None:
+        """Print what the missing games would ask of the models."""
+        from arena.cli.common.dry_run import print_estimate
+
+        done: list[Slot] = []
+        finished: set[int] = set()
+        if self.flags.resume:
+            with self._open_results() as results:
+                done, finished = results.schedule(), results.finished()
+        else:
+            self.seed = first_seed(self.seed)
+        missing = [slot for slot in schedule(done) if slot.number not in finished]
+        print_estimate(
+            self._match,
+            Counter(slot.specs for slot in missing),
+            (replace(self._match, specs=slot.specs, seed=slot.seed) for slot in missing),
+            self.llm,
+            self._model_flags,
+            as_json,
+            until_ci,
+        )
+
+    def _conduct(
         self,
         results: Results,
         slots: Sequence[Slot],
         aggregator: Aggregator,
         report_flags: ReportFlags,
     ) -> int:
-        """Play the missing games of the schedule, report, and return the exit code.
-
-        An error that ends the run early is raised after the report of the finished games.
-        """
         results.extend(slots)
         folder = results.path.parent
         stop = run_until_stopped(self._play(results, slots, aggregator))
@@ -181,7 +224,7 @@ class ExperimentRun:
         missing = len(slots) - len(results.finished())
         async with AsyncExitStack() as stack:
             llm = await stack.enter_async_context(self.llm) if self.llm else None
-            if llm and self._probe and missing:
+            if llm and self._model_flags.probe and missing:
                 await models.probe_models(llm, self.specs)
             workers = stack.enter_context(Workers(self.flags.workers))
             progress = stack.enter_context(progress_bar())

@@ -44,15 +44,16 @@ class ExperimentFiles:
             path, self.kind, self.game.name, options, {"seed": seed, **self.settings}
         )
 
-    def resume(self, seed: int | None) -> Results:
+    def resume(self, seed: int | None, dry_run: bool = False) -> Results:
         """Open the file of `out`, or the last one with these settings, to add games to it.
 
-        Raises UsageError if there is none, or if its settings differ.
+        A dry run opens it for reading. Raises UsageError if there is none, or if its settings
+        differ.
         """
         from arena.evaluation.store.results import Results
 
         path = self._last_file(seed) if self.out is None else self.out / RESULTS
-        results = Results.open(path)
+        results = Results.read(path) if dry_run else Results.open(path)
         for name, value in self._differences(results.experiment, seed).items():
             results.close()
             raise UsageError(
@@ -61,7 +62,7 @@ class ExperimentFiles:
             )
         stored = results.experiment.settings
         # A tournament of bots may be joined by a model; from then on its options are fixed.
-        if self.settings["models"] and not stored["models"]:
+        if self.settings["models"] and not stored["models"] and not dry_run:
             results.set_settings({**stored, "models": self.settings["models"]})
         return results
 

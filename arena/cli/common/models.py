@@ -31,6 +31,14 @@ BackendFlag = Annotated[
     ),
 ]
 MaxConcurrentFlag = Annotated[int, Flag(min=1, max=10_000, help="Games played at once.")]
+DryRunFlag = Annotated[
+    bool,
+    ModelFlag(
+        "--dry-run",
+        help="Estimate calls, tokens and cost, from a few games of bots; nothing is asked or "
+        "written.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +139,11 @@ class ModelFlags:
     ] = None
     max_cost: Annotated[
         float | None,
-        ModelFlag(min=0, help="US dollars: buys whole games, exceeded by one reply at most."),
+        ModelFlag(
+            min=0,
+            help="US dollars: buys whole games, exceeded by one reply at most; --dry-run estimates "
+            "the cost.",
+        ),
     ] = None
     token_limit: Annotated[
         int | None, ModelFlag(min=1, help="Tokens of the run, prompts and replies together.")
@@ -214,14 +226,17 @@ class ModelFlags:
             return system_prompt(self.prompt, game, answers, limit)
         return fill_in(self.system, game, answers, limit)
 
-    def service(self) -> LLMService:
+    def service(self, dry_run: bool = False) -> LLMService:
+        """Return the service of these flags; for a dry run one without keys and files."""
         from arena.llm.service import LLMService
+        from arena.llm.settings import KeylessSettings
 
         return LLMService(
+            KeylessSettings.load() if dry_run else None,
             max_cost=self.max_cost,
             token_limit=self.token_limit,
             price=self._price(),
-            cache=self.cache,
+            cache=None if dry_run else self.cache,
             max_fallbacks=self.max_fallbacks,
         )
 

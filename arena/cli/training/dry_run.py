@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from arena.cli.common.terminal import print_grids
 from arena.evaluation.output.tables import Grid
+from arena.llm.rate_limit import tokens_of
 from arena.plugins.loader import catalog, make_game
 from trainers.checks import check_config
 from trainers.hosts.host import HostRequest
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from trainers.hosts.selection import HostChoice
     from trainers.runs.run_files import Plan
 
-CHARACTERS_PER_TOKEN = 4
-"""Typical of English with the tokenizers of large models; a rough estimate for small ones."""
 SAMPLE_GAMES = 2
 """Games of bots that are played for the estimate."""
 
@@ -152,10 +151,6 @@ def estimate(config: TrainConfig) -> Workload:
     return Workload(steps, games, evaluation_games, decisions, read, sampled)
 
 
-def _tokens(text: str) -> int:
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
-
-
 async def _play_sample(config: TrainConfig, seed: int) -> tuple[int, int, int]:
     """Play one game of the default opponents.
 
@@ -173,4 +168,4 @@ async def _play_sample(config: TrainConfig, seed: int) -> tuple[int, int, int]:
         state.apply(ply.player, ply.decision.action)
     actions = [str(ply.decision.action) for ply in episode.plies if ply.player == 0]
     text = state.observe(0).text(config.text_level)
-    return len(actions), _tokens(text), sum(map(_tokens, actions))
+    return len(actions), tokens_of(len(text)), sum(tokens_of(len(each)) for each in actions)

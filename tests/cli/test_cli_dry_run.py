@@ -1,0 +1,244 @@
+"""`--dry-run` of play, eval and tournament: an estimate that asks nothing and writes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluedo_server import legal_answer
+from misbehaving import Misbehaving
+
+from arena.cli import run
+from arena.cli.common.dry_run import dollars
+
+CARDS = "cluedo --variant cards --players 3"
+MODEL = "openai:gpt-4o-mini"
+COMMANDS = (
+    f"play {CARDS} --seat 0={MODEL} --games 20 --seed 1 --out games",
+    f"eval {CARDS} --player {MODEL} --against bot:novice --games 20 --seed 1",
+    f"tournament {CARDS} --player {MODEL} --player bot:novice --games 20 --seed 1",
+)
+REASONS = "x " * 200
+"""About 100 tokens, as the estimate assumes."""
+
+
+def answer(body: Any) -> str:
+    """A legal answer in Goofspiel, where all games are equally long, and in Cluedo."""
+    question = body["messages"][-1]["content"]
+    _, bids, actions = question.rpartition("Your actions: ")
+    action = actions.split(" | ")[0].strip() if bids else legal_answer(body)
+    return f"{REASONS}\nAction: {action}"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Misbehaving]:
+    """A server without usage, so that the ledger counts characters, at OpenAI's address."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "made-up")
+    monkeypatch.setenv("COLUMNS", "80")
+    with Misbehaving(answer, usage=False) as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.openai_url)
+        yield running
+
+
+def estimate(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The JSON of a dry run."""
+    capsys.readouterr()
+    assert run(f"{command} --dry-run --json".split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_dry_run_asks_nothing_and_writes_nothing(
+    command: str, server: Misbehaving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = estimate(f"{command} --cache cache.sqlite", capsys)
+    assert run(f"{command} --cache cache.sqlite --dry-run".split()) == 0
+    text = capsys.readouterr().out
+    assert not server.asked and not list(tmp_path.iterdir())
+    (model,) = found["models"]
+    chat = model["chats"][found["chat"]]
+    assert (model["spec"], model["games"], found["chat"]) == (MODEL, 20, "fresh")
+    assert 5 < model["calls"] < 40 and found["stand_in"] == "bot:detective"
+    # The cost by hand: litellm's prices of a prompt's, a cached and a reply's token.
+    by_hand = 20 * (
+        1.5e-7 * (chat["prompt_tokens"] - chat["cached_tokens"])
+        + 7.5e-8 * chat["cached_tokens"]
+        + 6e-7 * model["reply_tokens"]
+    )
+    assert chat["cost"] == pytest.approx(by_hand) == pytest.approx(found["cost"]["fresh"])
+    assert chat["cost"] < model["chats"]["append"]["cost"]
+    # The table has the same numbers, in 80 columns.
+    row = next(line for line in text.splitlines() if line.startswith(f" {MODEL}"))
+    shown = row.replace(",", "").split()[1:]
+    assert shown[:3] == ["20", f"{model['calls']:.1f}", f"{chat['prompt_tokens']:.0f}"]
+    assert shown[-2:] == [dollars(chat["cost"]), dollars(model["chats"]["append"]["cost"])]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "8 games of bot:detective (" in text and "--chat fresh is cheaper" in text
+
+
+@pytest.mark.parametrize("chat", ["append", "fresh"])
+@pytest.mark.parametrize(
+    ("game", "factor"),
+    [
+        # All games of Goofspiel are equally long.
+        ("goofspiel --players 3", 1.05),
+        # The server's player always suggests the same; the stand-in is a good player.
+        (CARDS, 1.6),
+    ],
+)
+def test_the_estimate_agrees_with_the_ledger_of_the_same_match(
+    game: str,
+    factor: float,
+    chat: str,
+    server: Misbehaving,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = f"play {game} --seat 0={MODEL} --seed 1 --games 6 --chat {chat} --no-probe"
+    found = estimate(command, capsys)
+    assert not server.asked
+    assert run(f"{command} --out games".split()) == 0
+    (path,) = (tmp_path / "games").glob("*.ledger.json")
+    total = json.loads(path.read_text())["total"]
+    (model,) = found["models"]
+    games = model["games"]
+    pairs = (
+        (total["calls"], games * model["calls"]),
+        (total["prompt_tokens"], games * model["chats"][chat]["prompt_tokens"]),
+        (total["completion_tokens"], games * model["reply_tokens"]),
+    )
+    for real, estimated in pairs:
+        assert 1 / factor <= real / estimated <= factor, pairs
+    assert found["calls"] == pytest.approx(games * model["calls"])
+    prompts = model["chats"][chat]["prompt_tokens"]
+    assert found["tokens"] == pytest.approx(games * (prompts + model["reply_tokens"]))
+
+
+def test_budgets_are_compared_with_the_estimate(
+    server: Misbehaving, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = COMMANDS[0]
+    found = estimate(f"{command} --max-cost 0.001 --token-limit 100000000", capsys)
+    assert [(b["flag"], b["exceeded"]) for b in found["budgets"]] == [
+        ("--max-cost", True),
+        ("--token-limit", False),
+    ]
+    assert run(f"{command} --max-cost 0.001 --token-limit 100000000 --dry-run".split()) == 0
+    text = capsys.readouterr().out
+    assert "--max-cost 0.001 is exceeded." in text
+    assert "--token-limit 100,000,000 covers the estimate." in text
+    assert not server.asked
+
+
+def test_an_unknown_price_is_called_unknown_until_the_flags_state_one(
+    server: Misbehaving, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = f"{server.openai_url}#tiny"
+    command = f"play {CARDS} --seat 0={spec} --games 20"
+    found = estimate(command, capsys)
+    assert found["cost"] == {"append": None, "fresh": None}
+    assert run(f"{command} --max-cost 2 --dry-run".split()) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"The price of {spec} is unknown: --price-in and --price-out state it" in text
+    assert "--max-cost 2 cannot be compared" in text
+    priced = estimate(f"{command} --price-in 1 --price-out 2", capsys)
+    (model,) = priced["models"]
+    chat = model["chats"][priced["chat"]]
+    by_hand = 20 * (chat["prompt_tokens"] + 2 * model["reply_tokens"]) / 1e6
+    assert chat["cost"] == pytest.approx(by_hand) and chat["cached_tokens"] == 0
+    # A model of a provider is refused, as it would be without --dry-run.
+    assert run(f"play {CARDS} --seat 0=openai:unheard --max-cost 2 --dry-run".split()) == 2
+    assert "its price is unknown" in capsys.readouterr().err
+    assert not server.asked
+
+
+def test_a_dry_run_needs_no_key_and_names_the_one_that_the_run_needs(
+    server: Misbehaving, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_key = estimate(COMMANDS[0], capsys)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    without = estimate(COMMANDS[0], capsys)
+    (line,) = without.pop("lacking")
+    assert "openai needs a key: set OPENAI_API_KEY" in line
+    assert with_key.pop("lacking") == [] and with_key == without
+    assert run(f"{COMMANDS[0]} --dry-run".split()) == 0
+    assert "set OPENAI_API_KEY" in capsys.readouterr().out
+    # The run itself is refused.
+    assert run(COMMANDS[0].split()) == 2 and not server.asked
+
+
+def test_a_model_in_two_seats_and_a_model_that_thinks(
+    server: Misbehaving, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = "play goofspiel --players 3 --games 10 --seed 1"
+    one = estimate(f"{game} --seat 0={MODEL}", capsys)["models"][0]
+    (two,) = estimate(f"{game} --seat 0={MODEL} --seat 1={MODEL}", capsys)["models"]
+    assert two["calls"] == pytest.approx(2 * one["calls"]) and two["games"] == 10
+    ratio = two["chats"]["fresh"]["cost"] / one["chats"]["fresh"]["cost"]
+    assert ratio == pytest.approx(2, rel=0.05)
+    beliefs = estimate(f"{game} --seat 0={MODEL} --beliefs", capsys)["models"][0]
+    assert beliefs["calls"] == one["calls"]  # Goofspiel asks for none.
+    command = "play cluedo --variant cards --players 3 --games 10 --seed 1"
+    plain = estimate(f"{command} --seat 0={MODEL}", capsys)["models"][0]
+    asked = estimate(f"{command} --seat 0={MODEL} --beliefs", capsys)["models"][0]
+    # Cluedo asks no question about beliefs where a card is shown.
+    assert 1.5 * plain["calls"] < asked["calls"] <= 2 * plain["calls"]
+    for flags, thinking in (("", 1500), ("--reasoning-effort high", 4000)):
+        (o3,) = estimate(f"{game} --seat 0=openai:o3-mini {flags}", capsys)["models"]
+        assert o3["thinking_per_call"] == thinking
+        assert o3["reply_tokens"] == pytest.approx(one["reply_tokens"] + thinking * one["calls"])
+    assert not server.asked
+
+
+def test_a_resumed_run_counts_the_missing_games(
+    server: Misbehaving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play = f"play goofspiel --seat 0={MODEL} --out games --no-probe"
+    assert run(f"{play} --seed 3 --games 2".split()) == 0
+    part = tmp_path / "games" / "goofspiel-2p-seed5.jsonl.part"
+    part.write_text("as a killed run leaves it")
+    evaluation = f"eval goofspiel --player {MODEL} --seed 3 --out eval"
+    assert run(f"{evaluation} --games 2 --no-probe".split()) == 0
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    asked = server.ledger.requests
+    assert estimate(f"{play} --games 5 --resume", capsys)["games"] == 3
+    assert estimate(f"{play} --games 2 --resume", capsys)["models"] == []
+    # One deal more than before, and the finished ones are left out.
+    assert estimate(f"{evaluation} --games 6 --resume", capsys)["games"] == 4
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert after == files and server.ledger.requests == asked
+
+
+def test_without_models_a_run_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"play {CARDS} --dry-run".split()) == 0
+    assert "No model would be asked: the run costs nothing." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [
+        (None, "unknown"),
+        (0.0, "$0.00"),
+        (0.0123456, "$0.0123"),
+        (0.5, "$0.500"),
+        (2.345, "$2.35"),
+        (1234.5, "$1,234.50"),
+    ],
+)
+def test_a_sum_has_three_digits(cost: float | None, text: str) -> None:
+    assert dollars(cost) == text
+
+
+def test_with_until_ci_the_estimate_is_a_maximum(
+    server: Misbehaving, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = f"eval goofspiel --player {MODEL} --until-ci 0.05"
+    assert run(f"{command} --dry-run".split()) == 0
+    assert "Total: at most 10,000 games, 50,000 calls" in capsys.readouterr().out
+    assert not server.asked

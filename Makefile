@@ -18,7 +18,7 @@ help:
 	@echo "make venv   only make and fill $(VENV)"
 	@echo "make style  print figures of the code style"
 	@echo "make docs   build the documentation site into build/site"
-	@echo "make bench  measure speed beside other libraries (3 minutes)"
+	@echo "make bench  measure speed beside other libraries, games in flight, tokens, the parser (8 minutes)"
 	@echo "make ladder rate the bots at 3, 4 and 6 players, with intervals (2 minutes), and store it"
 	@echo "make results  write the tables of README and docs from the stored results"
 	@echo "make coverage  measure whether intervals contain the truth as often as they say (10 minutes)"
@@ -54,7 +54,9 @@ venv: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py tests/bench_service.py \
-	  tests/bench_sampler.py tests/bench_training.py tests/bench_prompts.py --benchmark-columns=min,rounds
+	  tests/bench_sampler.py tests/bench_training.py tests/bench_prompts.py \
+	  tests/bench_games_in_flight.py --benchmark-columns=min,rounds
+	$(BIN)/pytest -s tests/agents/test_reply_corpus.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/tools/results.py check

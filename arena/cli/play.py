@@ -49,19 +49,15 @@ def play_command(
     dry_run: models.DryRunFlag = False,
 ) -> int:
     """Play games and write a replay of each."""
-    from arena.agents.seating import default_bot
     from arena.cli.common.dry_run import print_table_estimate
     from arena.cli.common.earlier_games import earlier_seed, keep_finished
-    from arena.cli.common.seats import named_seats, seat_model
+    from arena.cli.common.seats import seat_specs
     from arena.cli.common.table import Table, check, run
     from arena.cli.replaying.rerun import check_recordings
     from arena.episodes.match import Match
 
     played = which.make(game)
-    named, bot = named_seats(played, seat), default_bot(played)
-    free = [each for each in range(played.num_players) if each not in named]
-    specs = [named.get(each, bot) for each in range(played.num_players)]
-    specs = seat_model(backend, specs, free)
+    specs = seat_specs(played, seat, backend)
     first = earlier_seed(out, played) if resume and seed is None else first_seed(seed)
     chat = asking.options(played, specs, which.max_turns)
     table = Table(

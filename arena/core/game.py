@@ -31,7 +31,7 @@ from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.event import Event, EventLog
 from arena.core.knowledge import Knowledge
 from arena.core.observation import NotesCache, Observation, ObservedGame
-from arena.core.prompting import CombinedMove, Example
+from arena.core.prompting import CombinedMove, PromptExample
 
 if TYPE_CHECKING:
     from arena.core.assessment import Assessment, Assessor, Comment, Fact, Measure
@@ -251,7 +251,7 @@ class Game(ObservedGame):
         """
         return None
 
-    def examples(self) -> Sequence[Example]:
+    def examples(self) -> Sequence[PromptExample]:
         """Return examples of good decisions for prompts, the most useful first; by default none."""
         return ()
 

@@ -11,7 +11,7 @@ from arena.core.observation import Observation
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class PromptExample:
     """A decision of a good player."""
 
     observation: Observation

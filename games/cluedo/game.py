@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import JsonValue
 
-    from arena.core.prompting import Example
+    from arena.core.prompting import PromptExample
     from games.cluedo.analysis.assessor import CluedoAssessor
     from games.cluedo.inference.knowledge import CluedoKnowledge
     from games.cluedo.text.notebook import Notebook
@@ -98,7 +98,7 @@ class Cluedo(CluedoBase):
 
         return synonyms(self)
 
-    def examples(self) -> Sequence[Example]:
+    def examples(self) -> Sequence[PromptExample]:
         from games.cluedo.text.prompting import examples
 
         return examples(self)

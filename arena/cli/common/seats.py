@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from arena.agents.seating import default_bot
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted
 from arena.llm.settings import Settings
 from arena.plugins.loader import catalog
+
+
+def seat_specs(game: Game, seats: Sequence[str], backend: str | None) -> list[str]:
+    """Return the SPEC of each seat from --seat and --backend; the default bot takes the others."""
+    named, bot = named_seats(game, seats), default_bot(game)
+    free = [seat for seat in range(game.num_players) if seat not in named]
+    return seat_model(backend, [named.get(seat, bot) for seat in range(game.num_players)], free)
 
 
 def named_seats(game: Game, seats: Sequence[str]) -> dict[int, str]:

@@ -9,14 +9,14 @@ from functools import lru_cache
 from arena import Action, Observation, Seat
 from arena.agents.agent import act_now
 from arena.core.action import CHANCE
-from arena.core.prompting import CombinedMove, Example
+from arena.core.prompting import CombinedMove, PromptExample
 from arena.core.seeds import stream
 from games.cluedo.base import CluedoBase
 from games.cluedo.rules.events import END_TURN, Accuse, Refuted, Suggest, Suggested
 
 
 @lru_cache(maxsize=8)
-def examples(game: CluedoBase) -> Sequence[Example]:
+def examples(game: CluedoBase) -> Sequence[PromptExample]:
     """Return one decision of each kind from a game of detectives: first to suggest and to show."""
     # Imported here: nothing else in this module needs exact knowledge.
     from games.cluedo.bots.detective import Detective
@@ -24,7 +24,7 @@ def examples(game: CluedoBase) -> Sequence[Example]:
     rng = stream(0, "examples")
     state = game.initial_state()
     bots = [Detective(Seat(game, player, rng)) for player in range(game.num_players)]
-    found: dict[str, Example] = {}
+    found: dict[str, PromptExample] = {}
     while not state.is_terminal:
         player = state.to_act[0]
         if player == CHANCE:
@@ -33,7 +33,9 @@ def examples(game: CluedoBase) -> Sequence[Example]:
         observation = state.observe(player)
         action = act_now(bots[player], observation)
         if len(observation.legal_actions) > 1:
-            found.setdefault(type(action.action).__name__, Example(observation, action.action))
+            found.setdefault(
+                type(action.action).__name__, PromptExample(observation, action.action)
+            )
         state.apply(player, action.action)
     order = ("Suggest", "Show", "Accuse", "EndTurn")
     rest = [kind for kind in found if kind not in order]

@@ -43,7 +43,7 @@ class Chunk:
     start: int  # Position of the first token.
     cache_offset: int  # Cache slot of position 0.
     is_decode: bool
-    needs_logits: bool  # The logits after its last token are needed.
+    logit_count: int  # The logits after this many of its last tokens are needed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +144,14 @@ class InferenceModel:
             end = chunk.start + len(chunk.tokens)
             positions.extend(range(chunk.start, end))
             slots.extend(range(chunk.cache_offset + chunk.start, chunk.cache_offset + end))
-        # The logits of a chunk are those after its last token.
-        selected = [number for number, chunk in enumerate(chunks) if chunk.needs_logits]
-        logit_rows = [first_rows[n] + len(chunks[n].tokens) - 1 for n in selected]
+        # The last token of a chunk comes first: its row, from which the answer is sampled, is then
+        # the same one whether or not the tokens before it need logits too.
+        selected = [number for number, chunk in enumerate(chunks) if chunk.logit_count]
+        logit_rows = [
+            first_rows[n] + len(chunks[n].tokens) - 1 - back
+            for n in selected
+            for back in range(chunks[n].logit_count)
+        ]
         rows = self._tile_size(len(tokens))
         return Tile(
             tokens=self._index_tensor(tokens, rows),
@@ -165,7 +170,8 @@ class InferenceModel:
     ) -> AttentionPlan:
         """Plan the attention for all rows of the chunks, padded to `rows`.
 
-        With `rows` None the results are those of the last token of each chunk only.
+        With `rows` None the results are those of the tokens that need logits only, in each chunk
+        from the last one backwards.
         """
         decode_count = sum(chunk.is_decode for chunk in chunks)
         block_rows: list[int] = []
@@ -175,7 +181,7 @@ class InferenceModel:
             # The results are the decoded tokens, one each, followed by whole blocks.
             first = number if chunk.is_decode else decode_count + len(block_rows) + offset
             if rows is None:
-                result_rows.append(first + length - 1)
+                result_rows.extend(first + length - 1 - back for back in range(chunk.logit_count))
             else:
                 # Padding rows in front exist only if a chunk has its tile to itself.
                 padding = [first] * (row - len(result_rows))

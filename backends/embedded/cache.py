@@ -74,8 +74,8 @@ class PrefixCache:
     def acquire(self, prompt: HashedPrompt, *, reuse: bool = True) -> CacheLease | None:
         """Return a region for this prompt; at least the last token is left to compute.
 
-        Without `reuse` all tokens are. Return None if waiting is better: another request is computing the same tokens now. The
-        caller must not hold more leases than there are regions.
+        Without `reuse` all tokens are. Return None if waiting is better: another request is
+        computing the same tokens now. The caller must not hold more leases than there are regions.
         """
         if not reuse:
             return self._take(self._least_recently_used(), prompt, 0)

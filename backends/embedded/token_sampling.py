@@ -41,7 +41,7 @@ class SamplingParams:
     guided_grammar: str = ""
     top_logprobs: int = 0
     prompt_logprobs: int | None = None
-    """Also compute the log-probability of each prompt token, and of this many most probable ones."""
+    """Also compute the log-probabilities of the prompt: of its tokens and of this many others."""
     top_k: int = 0
     """Sample among this many most probable tokens; 0 or -1 takes all."""
     min_p: float = 0.0
@@ -99,6 +99,7 @@ class PromptLogprob:
     """Log-probability of a token of the prompt after the tokens before it."""
 
     id: int
+    text: str
     logprob: float
     rank: int
     """1 for the most probable token."""
@@ -235,7 +236,7 @@ def score_token(
     # The tokens that are at least as probable, as in vLLM.
     rank = int((logprobs >= logprobs[token]).sum())
     top = top_logprobs(logprobs, count, token_text)
-    return PromptLogprob(token, float(logprobs[token]), rank, top)
+    return PromptLogprob(token, token_text(token), float(logprobs[token]), rank, top)
 
 
 def _nucleus_mask(weights: FloatArray, top_p: float) -> NDArray[np.bool_]:

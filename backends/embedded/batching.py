@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -188,10 +189,10 @@ class Batcher:
                 for tile in self.model.make_tiles(chunks)
             )
             for item in group:
-                for chunk in item.chunks:
+                for chunk in filter(attrgetter("logit_count"), item.chunks):
                     logits = [next(rows) for _ in range(chunk.logit_count)]
                     self._score_prompt(item.sequence, chunk, logits)
-                    if logits and item.sequence.ends_with(chunk):
+                    if item.sequence.ends_with(chunk):
                         token = self._sample(item.sequence, logits[0])
                         new_tokens.append((item.sequence, token))
             deque(rows, maxlen=0)  # Computes the tiles after the last one with logits.

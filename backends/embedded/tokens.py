@@ -43,6 +43,7 @@ class ChatTokenizer:
         self.tokenizer = tokenizer
         self.end_ids = _read_end_ids(folder, config, self.tokenizer.eos_token_id)
         self._encode_segment = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._encode_whole)
+        self._token_text = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._decode_token)
         self._separators = _special_token_pattern(tokenizer)
         if not tokenizer.chat_template:
             raise UsageError(f"{folder}: the tokenizer has no chat template")
@@ -91,6 +92,9 @@ class ChatTokenizer:
 
     def token_text(self, token: int) -> str:
         """Return the text of a single token."""
+        return self._token_text(token)
+
+    def _decode_token(self, token: int) -> str:
         return str(self.tokenizer.decode([token]))
 
     def split(self, ids: Sequence[int]) -> list[str]:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     from backends.server.tokenization import Tokenizing
 
+MAX_SCORES = 200_000
+"""Log-probabilities of prompts in one response: they take up to 200 bytes each."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompletionEndpoints:
@@ -53,6 +56,7 @@ class CompletionEndpoints:
         # Templates without a variable for thinking ignore it: their models do not think.
         template = {"enable_thinking": False} if body.reasoning_effort == "none" else {}
         prompt = await self.tokenizing.encode_chat(render_chat(body.messages, tools), **template)
+        _check_scores(len(prompt), body.prompt_logprobs)
         # OpenAI's newer name has priority.
         max_tokens = body.max_completion_tokens or body.max_tokens
         choices = self._choices(body, prompt, max_tokens, body.top_logprobs, body.prompt_logprobs)
@@ -73,6 +77,7 @@ class CompletionEndpoints:
         # With `echo` the log-probabilities of the prompt precede those of the answer.
         counts = (body.prompt_logprobs, body.logprobs if body.echo else None)
         scored = max((count for count in counts if count is not None), default=None)
+        _check_scores(sum(map(len, prompts)), scored)
         choices = [
             choice
             for prompt in prompts
@@ -164,6 +169,16 @@ class CompletionEndpoints:
             return JSONResponse(builder.complete(await self.generation.collect(request, job)))
         tokens = await self.generation.stream(request, job)
         return event_response(_events(builder, tokens, body.stream_options.include_usage))
+
+
+def _check_scores(tokens: int, alternatives: int | None) -> None:
+    """Raise ApiError if a response had too many log-probabilities of prompts."""
+    if alternatives is not None and tokens * (1 + alternatives) > MAX_SCORES:
+        raise invalid_value(
+            "prompt_logprobs",
+            f"prompt_logprobs, echo: {tokens} prompt tokens with {alternatives} alternatives each "
+            f"are more than {MAX_SCORES} log-probabilities; send fewer or shorter prompts",
+        )
 
 
 async def _events(

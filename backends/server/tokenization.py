@@ -109,7 +109,8 @@ class Tokenizing:
 
     def check_ids(self, ids: list[int], param: str) -> list[int]:
         """Return the ids. Raises ApiError if one is outside the vocabulary."""
-        if not all(0 <= token < len(self.sampler.tokenizer) for token in ids):
+        size = len(self.sampler.tokenizer)  # Counted anew by each call.
+        if not all(0 <= token < size for token in ids):
             raise invalid_value(param, f"{param}: send only tokens of the vocabulary")
         return ids
 

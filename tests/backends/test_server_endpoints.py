@@ -19,7 +19,7 @@ pytest.importorskip("uvicorn")
 jsonschema = pytest.importorskip("jsonschema")
 
 import torch  # noqa: E402
-from test_server import CHAT, KEY, NAME, Server, finish, greeted, start  # noqa: E402
+from test_server import CHAT, KEY, NAME, Server, finish, greeted, start, wait_until  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 from transformers import AutoTokenizer, Qwen3ForCausalLM  # noqa: E402
 
@@ -161,6 +161,14 @@ def test_a_stream_echoes_the_same(client: Any) -> None:
     for lists, choice in zip(gathered, whole, strict=True):
         for name in names:
             assert lists[name] == getattr(choice.logprobs, name)
+
+
+def test_the_size_of_a_response_is_bounded(server: Server) -> None:
+    body = {"prompt": [[70] * 1500] * 64, "max_tokens": 1}
+    for fields in ({"prompt_logprobs": 20}, {"echo": True, "logprobs": 20}):
+        answer = httpx.post(f"{server.url}/v1/completions", json=body | fields)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == "prompt_logprobs"
 
 
 # Tokens
@@ -431,9 +439,10 @@ def test_a_request_log_has_each_request_and_no_key(narrow: Server, log_file: Pat
         http.get(f"{narrow.url}/v1/models/{KEY}")
         http.get(f"{narrow.url}/" + "x" * 5000)
     httpx.get(f"{narrow.url}/metrics")
-    text = log_file.read_text()
-    assert KEY not in text
+    # A line is written after its response.
+    wait_until(lambda: len(lines_of(log_file)) == known + 6)
     lines = lines_of(log_file)[known:]
+    assert KEY not in log_file.read_text()
     assert [line["status"] for line in lines] == [200, 200, 400, 404, 404, 401]
     whole, streamed, refused, *_, unknown, _ = lines
     assert (whole["method"], whole["path"], whole["model"]) == (

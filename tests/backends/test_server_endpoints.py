@@ -19,6 +19,7 @@ pytest.importorskip("uvicorn")
 jsonschema = pytest.importorskip("jsonschema")
 
 import torch  # noqa: E402
+from command_line import arena  # noqa: E402
 from test_server import CHAT, KEY, NAME, Server, finish, greeted, start, wait_until  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 from transformers import AutoTokenizer, Qwen3ForCausalLM  # noqa: E402
@@ -359,7 +360,18 @@ def test_thinking_that_the_server_cannot_limit_is_refused_by_its_flag(server: Se
     ):
         with pytest.raises(BackendError, match=f"does not support it.*{flag}") as refused:
             asyncio.run(ask(**fields))
-        assert refused.value.cause == "bad_request" and "\n" not in str(refused.value)
+        assert refused.value.cause == "configuration" and "\n" not in str(refused.value)
+
+
+def test_a_game_with_thinking_ends_at_once_and_names_the_flag(
+    server: Server, tmp_path: Path
+) -> None:
+    command = f"play cluedo --seat 0={server.url}/v1 --reasoning-effort high"
+    done = arena(command, cwd=tmp_path)
+    assert done.returncode == 1
+    error = done.stderr.splitlines()[-1]
+    assert "leave out --reasoning-effort" in error and server.url in error
+    assert "Turn 2" not in done.stdout
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -34,6 +34,8 @@ _CAUSES: dict[int, FailureCause] = {
 }
 _OBJECT = re.compile(r" ?(?:\bssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
 """A Python object in an error text, e.g. aiohttp's "ssl:<ssl.SSLContext object at 0x7f…>"."""
+_PARAMETER = re.compile(r"\((unsupported|unknown)_parameter\)")
+"""Codes of OpenAI and of `arena serve` for a field that no request to this model may have."""
 _QUOTA_SPENT = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
 
 
@@ -109,6 +111,8 @@ def _cause(status: int, message: str) -> FailureCause:
     # A spent quota is a 429 too, but waiting does not help.
     if status == 429 and _QUOTA_SPENT.search(message):
         return "authentication"
+    if status == 400 and _PARAMETER.search(message):
+        return "configuration"
     if status < 300:
         return "bad_response"  # A success, but not the status 200 of a chat completion.
     # Redirects are not followed: the key would go to another address.

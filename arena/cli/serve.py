@@ -27,6 +27,9 @@ def serve_command(
     max_body_bytes: Annotated[
         int, Flag(min=1, help="Largest body in bytes; a larger one gets status 413.")
     ] = 2_000_000,
+    max_queue_bytes: Annotated[
+        int, Flag(min=1, help="Bytes of all requests in progress; beyond it they get status 503.")
+    ] = 64_000_000,
     max_connections: Annotated[
         int, Flag(min=1, help="Above half of it, new connections replace stalled ones.")
     ] = 4096,
@@ -42,6 +45,15 @@ def serve_command(
     tokens_as_ids: Annotated[
         bool,
         Flag("--return-tokens-as-token-ids", help="Spell logprobs' tokens 'token_id:ID', for ART."),
+    ] = False,
+    log_requests: Annotated[
+        bool, Flag("--log-requests", help="Write a line of JSON per request to standard error.")
+    ] = False,
+    log_file: Annotated[
+        Path | None, Flag(help="Request log in this file, of at most twice 50 MB.")
+    ] = None,
+    log_bodies: Annotated[
+        bool, Flag("--log-bodies", help="Request log with the requests' bodies: the prompts.")
     ] = False,
     verbose: Annotated[bool, Flag("--verbose", help="Log what the server does.")] = False,
 ) -> int:
@@ -59,6 +71,7 @@ def serve_command(
             lora_root=lora_root,
             max_queue=max_queue,
             max_body_bytes=max_body_bytes,
+            max_queue_bytes=max_queue_bytes,
             max_connections=max_connections,
             context=context,
             slots=slots,
@@ -66,6 +79,9 @@ def serve_command(
             threads=threads,
             drain_seconds=drain_seconds,
             tokens_as_ids=tokens_as_ids,
+            log_requests=log_requests,
+            log_file=log_file,
+            log_bodies=log_bodies,
             verbose=verbose,
         )
     )

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from arena.core.errors import BackendError
 from backends.embedded.cache import PrefixCache
-from backends.embedded.model import InferenceModel
+from backends.embedded.model import Chunk, InferenceModel
 from backends.embedded.scheduler import (
     SamplerStats,
     ScheduledSequence,
@@ -26,11 +28,11 @@ from backends.embedded.scheduler import (
     schedule_step,
 )
 from backends.embedded.token_sampling import (
-    FloatArray,
     GeneratedToken,
-    TopLogprob,
     adjust_logits,
     sample_token,
+    score_token,
+    top_logprobs,
     without_end,
 )
 from backends.embedded.tokens import ChatTokenizer
@@ -128,7 +130,9 @@ class Batcher:
 
     def _start(self, sequence: SequenceState) -> bool:
         """Start a request; return False if waiting for the prefill of another one is better."""
-        lease = self._cache.acquire(sequence.prompt)
+        # Tokens in the cache have keys and values but no logits.
+        reuse = sequence.params.prompt_logprobs is None
+        lease = self._cache.acquire(sequence.prompt, reuse=reuse)
         if lease is None:
             return False
         if lease.copy_from is not None:
@@ -178,25 +182,46 @@ class Batcher:
             group = [item for item in items if item.sequence.prompt.weights is weights]
             group.sort(key=lambda item: not item.chunks[0].is_decode)  # Decoding ones first.
             chunks = [chunk for item in group for chunk in item.chunks]
-            logits = np.concatenate(
-                [
-                    self.model.forward(weights, tile).cpu().numpy()
-                    for tile in self.model.make_tiles(chunks)
-                ]
+            # Rows [vocabulary] in the order of the chunks. Each tile is computed when its first row
+            # is taken, so that the logits of one tile at a time are in memory.
+            rows = chain.from_iterable(
+                self.model.forward(weights, tile).cpu().numpy()
+                for tile in self.model.make_tiles(chunks)
             )
-            # [chunks that need logits, vocabulary], in the order of the chunks; only the last
-            # chunk of a sequence can need logits.
-            rows = iter(logits)
             for item in group:
-                if item.chunks[-1].needs_logits:
-                    token = self._sample(item.sequence, next(rows))
-                    new_tokens.append((item.sequence, token))
+                for chunk in filter(attrgetter("logit_count"), item.chunks):
+                    logits = [next(rows) for _ in range(chunk.logit_count)]
+                    self._score_prompt(item.sequence, chunk, logits)
+                    if item.sequence.ends_with(chunk):
+                        token = self._sample(item.sequence, logits[0])
+                        new_tokens.append((item.sequence, token))
+            deque(rows, maxlen=0)  # Computes the tiles after the last one with logits.
         return new_tokens
+
+    def _score_prompt(
+        self, sequence: SequenceState, chunk: Chunk, logits: Sequence[NDArray[np.float32]]
+    ) -> None:
+        """Record the log-probabilities of prompt tokens, if they are requested.
+
+        Args:
+            sequence: The request.
+            chunk: Consecutive tokens of it.
+            logits: The rows after its tokens, from the last one backwards.
+        """
+        count = sequence.params.prompt_logprobs
+        if count is None or chunk.is_decode:
+            return
+        # The row of a position belongs to the token after it.
+        following = sequence.prompt.tokens[chunk.start + 1 : chunk.start + 1 + len(chunk.tokens)]
+        for token, row in zip(following, reversed(logits), strict=False):
+            scored = score_token(row, token, count, self._tokenizer.token_text)
+            sequence.prompt_logprobs.append(scored)
 
     def _record_progress(self, item: ScheduledSequence) -> None:
         sequence, last = item.sequence, item.chunks[-1]
         sequence.computed_tokens = last.start + len(last.tokens)
-        if not last.is_decode and last.needs_logits:  # The prompt is complete.
+        # The prompt is complete.
+        if not last.is_decode and sequence.computed_tokens == len(sequence.prompt.tokens):
             assert sequence.region is not None
             self._cache.publish(sequence.region, sequence.prompt)
 
@@ -232,17 +257,11 @@ class Batcher:
             text=text,
             logprob=draw.logprob,
             sampled_logprob=draw.sampled_logprob,
-            top=self._top_logprobs(draw.logprobs, params.top_logprobs),
+            top=top_logprobs(draw.logprobs, params.top_logprobs, self._tokenizer.token_text),
             finish_reason=finish_reason,
             cached_tokens=sequence.cached_tokens,
+            prompt_logprobs=sequence.take_prompt_logprobs(),
         )
-
-    def _top_logprobs(self, logprobs: FloatArray, count: int) -> tuple[TopLogprob, ...]:
-        if count == 0:
-            return ()
-        ids = np.argsort(-logprobs, kind="stable")[:count]  # Ties by the smaller id.
-        text = self._tokenizer.token_text
-        return tuple(TopLogprob(int(i), text(int(i)), float(logprobs[i])) for i in ids)
 
 
 def _stopped_error() -> BackendError:

@@ -71,12 +71,14 @@ class PrefixCache:
         self._computed: dict[int, CacheRegion] = {}
         self._pending: dict[int, CacheRegion] = {}
 
-    def acquire(self, prompt: HashedPrompt) -> CacheLease | None:
+    def acquire(self, prompt: HashedPrompt, *, reuse: bool = True) -> CacheLease | None:
         """Return a region for this prompt; at least the last token is left to compute.
 
-        Return None if waiting is better: another request is computing the same tokens now. The
-        caller must not hold more leases than there are regions.
+        Without `reuse` all tokens are. Return None if waiting is better: another request is
+        computing the same tokens now. The caller must not hold more leases than there are regions.
         """
+        if not reuse:
+            return self._take(self._least_recently_used(), prompt, 0)
         match = self._longest_match(prompt)
         # The last token is always computed: its logits give the first token of the answer.
         cached = 0 if match is None else _common_prefix_length(match.tokens, prompt.tokens[:-1])

@@ -23,7 +23,12 @@ from backends.embedded.cache import HashedPrompt
 from backends.embedded.constrained_decoding import ConstraintFactory
 from backends.embedded.model import InferenceModel
 from backends.embedded.scheduler import SamplerStats, SequenceState
-from backends.embedded.token_sampling import GeneratedToken, SamplingParams, TopLogprob
+from backends.embedded.token_sampling import (
+    GeneratedToken,
+    PromptLogprob,
+    SamplingParams,
+    TopLogprob,
+)
 from backends.embedded.tokens import ChatTokenizer
 from backends.embedded.weights import (
     ModelShape,
@@ -36,7 +41,10 @@ from backends.embedded.weights import (
     read_state_dict,
 )
 
-__all__ = ["GeneratedToken", "QueueFull", "Sampler", "SamplerStats", "SamplingParams", "TopLogprob"]
+__all__ = [
+    "GeneratedToken", "PromptLogprob", "QueueFull", "Sampler", "SamplerStats", "SamplingParams",
+    "TopLogprob",
+]  # fmt: skip
 
 DEFAULT_MAX_CONTEXT = 8192
 """Longest context unless a longer one is requested: the cache reserves whole contexts."""

@@ -13,7 +13,7 @@ from arena.core.errors import BackendError
 from backends.embedded.cache import CacheRegion, HashedPrompt
 from backends.embedded.constrained_decoding import TokenConstraint
 from backends.embedded.model import BLOCK_SIZE, Chunk
-from backends.embedded.token_sampling import GeneratedToken, SamplingParams
+from backends.embedded.token_sampling import GeneratedToken, PromptLogprob, SamplingParams
 from backends.embedded.tokens import IncrementalDetokenizer
 
 PREFILL_TOKENS = 256
@@ -53,6 +53,8 @@ class SequenceState:
     computed_tokens: int = 0
     """Tokens whose keys and values are in the region."""
     output_ids: list[int] = field(default_factory=list)
+    prompt_logprobs: list[PromptLogprob] = field(default_factory=list)
+    """Of the prompt's tokens from the second one on, if they are requested."""
     finished: bool = False
     _random: Callable[[], float] | None = None
     _tokens: asyncio.Queue[GeneratedToken | BackendError] = field(default_factory=asyncio.Queue)
@@ -63,6 +65,16 @@ class SequenceState:
         if self._random is None:
             self._random = self.params.make_rng().random
         return self._random()
+
+    def ends_with(self, chunk: Chunk) -> bool:
+        """Check whether the chunk has the newest token of prompt and answer."""
+        length = len(self.prompt.tokens) + len(self.output_ids)
+        return chunk.start + len(chunk.tokens) == length
+
+    def take_prompt_logprobs(self) -> tuple[PromptLogprob, ...]:
+        """Return the log-probabilities of the prompt, once."""
+        taken, self.prompt_logprobs = tuple(self.prompt_logprobs), []
+        return taken
 
     async def next_token(self) -> GeneratedToken:
         """Wait for the next token. Raises BackendError if the sampler stops."""
@@ -122,7 +134,7 @@ def _decode_chunk(sequence: SequenceState, context: int) -> Chunk:
         start=len(sequence.prompt.tokens) + len(sequence.output_ids) - 1,
         cache_offset=_cache_offset(sequence, context),
         is_decode=True,
-        needs_logits=True,
+        logit_count=1,
     )
 
 
@@ -133,6 +145,7 @@ def _prefill_chunks(sequence: SequenceState, context: int, limit: int) -> Iterat
     """
     start, prompt = sequence.computed_tokens, sequence.prompt.tokens
     last = min(start + limit, len(prompt))
+    scores_prompt = sequence.params.prompt_logprobs is not None
     while start < last:
         # The next block boundary; `start` is inside a block after a cached prefix.
         end = min(len(prompt), (start // BLOCK_SIZE + 1) * BLOCK_SIZE)
@@ -141,8 +154,8 @@ def _prefill_chunks(sequence: SequenceState, context: int, limit: int) -> Iterat
             start=start,
             cache_offset=_cache_offset(sequence, context),
             is_decode=False,
-            # Only the last prompt token predicts a token of the answer.
-            needs_logits=end == len(prompt),
+            # Each token predicts the next one; only the last one predicts a token of the answer.
+            logit_count=end - start if scores_prompt else int(end == len(prompt)),
         )
         start = end
 

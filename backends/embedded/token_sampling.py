@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -40,6 +40,8 @@ class SamplingParams:
     guided_json: dict[str, JsonValue] | None = None
     guided_grammar: str = ""
     top_logprobs: int = 0
+    prompt_logprobs: int | None = None
+    """Also compute the log-probabilities of the prompt: of its tokens and of this many others."""
     top_k: int = 0
     """Sample among this many most probable tokens; 0 or -1 takes all."""
     min_p: float = 0.0
@@ -68,6 +70,8 @@ class SamplingParams:
             raise UsageError(f"top_p={self.top_p}: must be above 0 and at most 1")
         if self.max_tokens < 1:
             raise UsageError(f"max_tokens={self.max_tokens}: must be at least 1")
+        if self.prompt_logprobs is not None and self.prompt_logprobs < 0:
+            raise UsageError(f"prompt_logprobs={self.prompt_logprobs}: must be at least 0")
         if self.top_k < -1 or not 0.0 <= self.min_p <= 1.0 or not self.repetition_penalty > 0.0:
             raise UsageError("top_k must be at least -1, min_p 0 to 1, repetition_penalty above 0")
         constraints = [
@@ -91,6 +95,18 @@ class TopLogprob:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptLogprob:
+    """Log-probability of a token of the prompt after the tokens before it."""
+
+    id: int
+    text: str
+    logprob: float
+    rank: int
+    """1 for the most probable token."""
+    top: tuple[TopLogprob, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GeneratedToken:
     """One sampled token of an answer.
 
@@ -107,6 +123,8 @@ class GeneratedToken:
     finish_reason: Literal["stop", "length"] | None
     cached_tokens: int = 0
     """Prompt tokens that were found in the KV cache."""
+    prompt_logprobs: tuple[PromptLogprob, ...] = ()
+    """With the first token, if requested: one for each prompt token from the second one on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +216,27 @@ def log_softmax(logits: FloatArray) -> FloatArray:
     shifted = logits - logits.max()
     logprobs: FloatArray = shifted - np.log(np.exp(shifted).sum())
     return logprobs
+
+
+def top_logprobs(
+    logprobs: FloatArray, count: int, token_text: Callable[[int], str]
+) -> tuple[TopLogprob, ...]:
+    """Return the most probable tokens of a row [vocabulary], ties by the smaller id."""
+    if count == 0:
+        return ()
+    ids = map(int, np.argsort(-logprobs, kind="stable")[:count])
+    return tuple(TopLogprob(token, token_text(token), float(logprobs[token])) for token in ids)
+
+
+def score_token(
+    logits: NDArray[np.float32], token: int, count: int, token_text: Callable[[int], str]
+) -> PromptLogprob:
+    """Return the log-probability of a given token, and the `count` most probable tokens."""
+    logprobs = log_softmax(logits.astype(np.float64))
+    # The tokens that are at least as probable, as in vLLM.
+    rank = int((logprobs >= logprobs[token]).sum())
+    top = top_logprobs(logprobs, count, token_text)
+    return PromptLogprob(token, token_text(token), float(logprobs[token]), rank, top)
 
 
 def _nucleus_mask(weights: FloatArray, top_p: float) -> NDArray[np.bool_]:

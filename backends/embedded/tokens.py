@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import TemplateError
 from pydantic import JsonValue
@@ -42,6 +43,7 @@ class ChatTokenizer:
         self.tokenizer = tokenizer
         self.end_ids = _read_end_ids(folder, config, self.tokenizer.eos_token_id)
         self._encode_segment = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._encode_whole)
+        self._token_text = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._decode_token)
         self._separators = _special_token_pattern(tokenizer)
         if not tokenizer.chat_template:
             raise UsageError(f"{folder}: the tokenizer has no chat template")
@@ -57,14 +59,20 @@ class ChatTokenizer:
         """Return whether messages are tokenized one by one, so that their tokens are cached."""
         return self._separators is not None
 
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Return the ids of the rendered chat, including the start of the assistant's answer."""
-        return self._encode_segments(self._render(messages))
+    def encode(self, messages: Sequence[Message], **template: bool) -> list[int]:
+        """Return the ids of the rendered chat, including the start of the assistant's answer.
 
-    def _render(self, messages: Sequence[Message]) -> str:
+        Args:
+            messages: The chat.
+            template: Variables of the chat template, for example `add_generation_prompt=False`,
+                or `enable_thinking=False` for Qwen3.
+        """
+        return self._encode_segments(self._render(messages, **template))
+
+    def _render(self, messages: Sequence[Message], **template: bool) -> str:
         chat = [{"role": message.role, "content": message.content} for message in messages]
-        text = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        return str(text)
+        variables: dict[str, Any] = {"add_generation_prompt": True} | template
+        return str(self.tokenizer.apply_chat_template(chat, tokenize=False, **variables))
 
     def _encode_segments(self, text: str) -> list[int]:
         """Return the same ids as `_encode_whole`, tokenizing only segments that are new.
@@ -84,7 +92,19 @@ class ChatTokenizer:
 
     def token_text(self, token: int) -> str:
         """Return the text of a single token."""
+        return self._token_text(token)
+
+    def _decode_token(self, token: int) -> str:
         return str(self.tokenizer.decode([token]))
+
+    def split(self, ids: Sequence[int]) -> list[str]:
+        """Return the text that each token adds, special ones included."""
+        if not ids:
+            return []
+        detokenizer = IncrementalDetokenizer(lambda part: str(self.tokenizer.decode(part)))
+        pieces = [detokenizer.push(token) for token in ids]
+        pieces[-1] += detokenizer.flush()
+        return pieces
 
     def make_detokenizer(self, stop: Sequence[str]) -> IncrementalDetokenizer:
         return IncrementalDetokenizer(self._decode, stop)

@@ -1,7 +1,8 @@
 """`arena serve`: an OpenAI-compatible server for the embedded sampler.
 
-Routes: POST /v1/chat/completions, /v1/completions, /v1/load_lora_adapter,
-/v1/unload_lora_adapter and /llm_request; GET /v1/models, /health, /ping and /metrics.
+Routes: POST /v1/chat/completions, /v1/completions, /v1/responses, /tokenize, /detokenize,
+/v1/load_lora_adapter, /v1/unload_lora_adapter and /llm_request; GET /v1/models, /health, /ping,
+/version, /openapi.json and /metrics.
 
 This module starts the process: checks, loading of the model, serving, shutdown.
 """
@@ -11,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from backends.embedded.sampler import Sampler
+    from backends.server.metrics import RequestLog
 
 KEY_VARIABLE = "ARENA_API_KEY"
 DEFAULT_PORT = 5001
@@ -49,6 +53,8 @@ class ServeOptions:
     max_queue: int = 1024
     """Answers that may wait for a slot."""
     max_body_bytes: int = 2_000_000
+    max_queue_bytes: int = 64_000_000
+    """Bytes of the bodies of all requests that are read, wait for a slot or are answered."""
     max_connections: int = 4096
     """Connections at the same time; fewer if the process may open fewer files."""
     context: int | None = None
@@ -63,6 +69,12 @@ class ServeOptions:
     """Time limit for running requests after the first signal."""
     tokens_as_ids: bool = False
     """Represent tokens in lists of log-probabilities as "token_id:123"."""
+    log_requests: bool = False
+    """Write a line of JSON for each request to standard error."""
+    log_file: Path | None = None
+    """File for the request log instead of standard error."""
+    log_bodies: bool = False
+    """Add the bodies of the requests, which have the prompts, to the request log."""
     verbose: bool = False
 
 
@@ -84,18 +96,34 @@ def serve(options: ServeOptions) -> int:
         )
     if options.lora_root is not None and not options.lora_root.is_dir():
         raise UsageError(f"--lora-root {options.lora_root}: there is no such folder")
+    if options.max_queue_bytes < options.max_body_bytes:
+        raise UsageError(
+            f"--max-queue-bytes {options.max_queue_bytes}: must be at least --max-body-bytes "
+            f"({options.max_body_bytes})"
+        )
     folder = find_checkpoint(options.model)
     # Bound before the model is loaded: a port in use is reported at once.
-    with bind_socket(address, options.port) as listener:
+    with bind_socket(address, options.port) as listener, _request_log(options, key) as log:
         sampler = _load_sampler(options, folder)
         try:
-            asyncio.run(_serve(options, sampler, key, listener))
+            asyncio.run(_serve(options, sampler, key, listener, log))
         except OSError as error:
             # Two servers can bind the same port as long as neither of them listens.
             if error.errno != errno.EADDRINUSE:
                 raise
             raise bind_error(address, options.port, error) from None
     return 0
+
+
+@contextmanager
+def _request_log(options: ServeOptions, key: SecretStr | None) -> Iterator[RequestLog | None]:
+    from backends.server.metrics import RequestLog
+
+    if not (options.log_requests or options.log_file or options.log_bodies):
+        yield None
+        return
+    with closing(RequestLog(options.log_file, key, has_bodies=options.log_bodies)) as log:
+        yield log
 
 
 def _load_sampler(options: ServeOptions, folder: Path) -> Sampler:
@@ -118,7 +146,11 @@ def _load_sampler(options: ServeOptions, folder: Path) -> Sampler:
 
 
 async def _serve(
-    options: ServeOptions, sampler: Sampler, key: SecretStr | None, listener: socket.socket
+    options: ServeOptions,
+    sampler: Sampler,
+    key: SecretStr | None,
+    listener: socket.socket,
+    log: RequestLog | None,
 ) -> None:
     from backends.server.app import make_app
     from backends.server.uvicorn_server import run_server
@@ -130,7 +162,9 @@ async def _serve(
                 key=key,
                 lora_root=options.lora_root,
                 max_body_bytes=options.max_body_bytes,
+                max_queue_bytes=options.max_queue_bytes,
                 tokens_as_ids=options.tokens_as_ids,
+                log=log,
             ),
             listener,
             _greeting(sampler, listener, key),

@@ -18,7 +18,7 @@ from arena.core.errors import BackendError, ContextOverflow, MissingDependency, 
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 OPEN_ROUTES = ("/health",)
 """Routes that never need a key."""
@@ -166,6 +166,42 @@ class AccessControl:
         # (CORS preflight), but not application/json.
         if request.method == "POST" and content_type != "application/json":
             raise ApiError(415, f"Content-Type {content_type!r}: send application/json")
+
+
+class BodyLimit:
+    """ASGI middleware that bounds the memory of all requests in progress.
+
+    It counts the bytes of their bodies, while they are read, wait for a slot and are answered. The
+    texts and tokens of a request take about ten times as much memory.
+    """
+
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self.app = app
+        self.max_bytes = max_bytes
+        self._held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        own = 0
+
+        async def counting_receive() -> Message:
+            nonlocal own
+            message = await receive()
+            size = len(message.get("body", b""))
+            own += size
+            self._held += size
+            if size and self._held > self.max_bytes:
+                raise ApiError(
+                    503,
+                    f"the requests in progress have more than {self.max_bytes} bytes: retry later",
+                    code="server_overloaded",
+                    headers={"Retry-After": RETRY_AFTER},
+                )
+            return message
+
+        try:
+            await self.app(scope, counting_receive, send)
+        finally:
+            self._held -= own
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -1,10 +1,13 @@
-"""The ASGI application: routes and middleware."""
+"""The ASGI application: routes, their description for OpenAPI, and middleware."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic
 
+from pydantic.json_schema import models_json_schema
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -12,15 +15,19 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from arena.core.errors import ArenaError
+from arena.core.version import __version__
 from backends.server.access import (
     AccessControl,
+    BodyLimit,
     handle_error,
     handle_internal_error,
     read_body,
 )
 from backends.server.completions import CompletionEndpoints
-from backends.server.metrics import MetricsMiddleware, ServerMetrics
+from backends.server.generation import Generation
+from backends.server.metrics import MetricsMiddleware, RequestLog, ServerMetrics
 from backends.server.models import ModelEndpoints
+from backends.server.responses_api import ResponsesBody, ResponsesEndpoint
 from backends.server.schemas import (
     AnyBody,
     ChatBody,
@@ -30,15 +37,40 @@ from backends.server.schemas import (
     UnloadAdapterBody,
     parse_body,
 )
+from backends.server.tokenization import (
+    DetokenizeBody,
+    TokenizeBody,
+    TokenizerEndpoints,
+    Tokenizing,
+)
 from backends.server.uvicorn_server import ShutdownResponder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pydantic import SecretStr
+    from pydantic import JsonValue, SecretStr
     from starlette.types import ASGIApp
 
     from backends.embedded.sampler import Sampler
+
+
+@dataclass(frozen=True, slots=True)
+class PostEndpoint(Generic[AnyBody]):
+    """An endpoint with a checked JSON body; its path and its body are documented by OpenAPI."""
+
+    path: str
+    body_type: type[AnyBody]
+    answer: Callable[[Request, AnyBody], Awaitable[Response]]
+
+    def route(self, max_body_bytes: int) -> Route:
+        """Return the route that reads and checks the body before it calls the endpoint."""
+
+        async def handle(request: Request) -> Response:
+            body = await read_body(request, max_body_bytes)
+            request.state.record.keep_body(body)
+            return await self.answer(request, parse_body(self.body_type, body))
+
+        return Route(self.path, handle, methods=["POST"])
 
 
 def make_app(
@@ -47,7 +79,9 @@ def make_app(
     key: SecretStr | None = None,
     lora_root: Path | None = None,
     max_body_bytes: int = 2_000_000,
+    max_queue_bytes: int = 64_000_000,
     tokens_as_ids: bool = False,
+    log: RequestLog | None = None,
 ) -> ASGIApp:
     """Return the application for one sampler, for uvicorn or for httpx's ASGI transport.
 
@@ -56,31 +90,22 @@ def make_app(
         key: API key that clients must send.
         lora_root: Folder below which clients may load adapters.
         max_body_bytes: Longest body of a request.
+        max_queue_bytes: Bytes of the bodies of all requests in progress.
         tokens_as_ids: Represent tokens as "token_id:123" unless a request chooses.
+        log: The request log; the caller closes it.
     """
     metrics = ServerMetrics(sampler.stats)
-    completions = CompletionEndpoints(sampler, metrics, tokens_as_ids)
     models = ModelEndpoints(sampler, lora_root)
-
-    async def health(_request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
-
-    async def client_disconnected(_request: Request, _error: Exception) -> Response:
-        return Response(status_code=499)  # For the metrics; the client does not read it.
-
-    limit = max_body_bytes
+    endpoints = _post_endpoints(sampler, metrics, models, tokens_as_ids)
+    document = openapi_document(endpoints)
     routes = [
-        _post_route("/v1/chat/completions", ChatBody, completions.chat, limit),
-        _post_route("/v1/completions", TextBody, completions.text, limit),
-        _post_route("/v1/load_lora_adapter", LoadAdapterBody, models.load_adapter, limit),
-        _post_route(
-            "/v1/unload_lora_adapter", UnloadAdapterBody, models.unload_adapter, max_body_bytes
-        ),
-        _post_route("/llm_request", LegacyBody, completions.legacy, limit),
+        *(endpoint.route(max_body_bytes) for endpoint in endpoints),
         Route("/v1/models", models.list_models),
         Route("/v1/models/{name:path}", models.show_model),
-        Route("/health", health),
-        Route("/ping", health, methods=["GET", "POST"]),
+        Route("/health", _constant({"status": "ok"})),
+        Route("/ping", _constant({"status": "ok"}), methods=["GET", "POST"]),
+        Route("/version", _constant({"version": __version__})),
+        Route("/openapi.json", _constant(document)),
         Route("/metrics", metrics.page),
     ]
     app = Starlette(
@@ -88,26 +113,77 @@ def make_app(
         exception_handlers={
             HTTPException: handle_error,
             ArenaError: handle_error,
-            ClientDisconnect: client_disconnected,
+            ClientDisconnect: _client_disconnected,
             Exception: handle_internal_error,
         },
     )
-    # Metrics are outermost, so that they count refused requests too.
-    guarded = ShutdownResponder(AccessControl(app, key))
-    return MetricsMiddleware(guarded, metrics, {route.path for route in routes})
+    # Metrics and log are outermost, so that they have refused requests too. A request without a
+    # key uses no memory for its body.
+    guarded = ShutdownResponder(AccessControl(BodyLimit(app, max_queue_bytes), key))
+    return MetricsMiddleware(guarded, metrics, {route.path for route in routes}, log)
 
 
-def _post_route(
-    path: str,
-    body_type: type[AnyBody],
-    endpoint: Callable[[Request, AnyBody], Awaitable[Response]],
-    max_body_bytes: int,
-) -> Route:
-    """Return a POST route that reads and checks its body before it calls the endpoint."""
+def _post_endpoints(
+    sampler: Sampler, metrics: ServerMetrics, models: ModelEndpoints, tokens_as_ids: bool
+) -> list[PostEndpoint[Any]]:
+    generation, tokenizing = Generation(sampler, metrics), Tokenizing(sampler)
+    completions = CompletionEndpoints(generation, tokenizing, tokens_as_ids)
+    responses = ResponsesEndpoint(generation, tokenizing)
+    tokenizer = TokenizerEndpoints(generation, tokenizing)
+    return [
+        PostEndpoint("/v1/chat/completions", ChatBody, completions.chat),
+        PostEndpoint("/v1/completions", TextBody, completions.text),
+        PostEndpoint("/v1/responses", ResponsesBody, responses.create),
+        PostEndpoint("/tokenize", TokenizeBody, tokenizer.tokenize),
+        PostEndpoint("/detokenize", DetokenizeBody, tokenizer.detokenize),
+        PostEndpoint("/v1/load_lora_adapter", LoadAdapterBody, models.load_adapter),
+        PostEndpoint("/v1/unload_lora_adapter", UnloadAdapterBody, models.unload_adapter),
+        PostEndpoint("/llm_request", LegacyBody, completions.legacy),
+    ]
 
-    async def handle(request: Request) -> Response:
-        return await endpoint(
-            request, parse_body(body_type, await read_body(request, max_body_bytes))
-        )
 
-    return Route(path, handle, methods=["POST"])
+def _constant(answer: dict[str, JsonValue]) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint whose answer is always the same."""
+
+    async def show(_request: Request) -> Response:
+        return JSONResponse(answer)
+
+    return show
+
+
+async def _client_disconnected(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=499)  # For the metrics; the client does not read it.
+
+
+def openapi_document(endpoints: Sequence[PostEndpoint[Any]]) -> dict[str, JsonValue]:
+    """Return the description of the endpoints in the format OpenAPI 3.1."""
+    _, definitions = models_json_schema(
+        [(endpoint.body_type, "validation") for endpoint in endpoints],
+        ref_template="#/components/schemas/{model}",
+    )
+    paths: dict[str, JsonValue] = {}
+    for endpoint in endpoints:
+        schema: JsonValue = {"$ref": f"#/components/schemas/{endpoint.body_type.__name__}"}
+        paths[endpoint.path] = {
+            "post": {
+                "summary": inspect.getdoc(endpoint.answer),
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": schema}},
+                },
+                "responses": {
+                    "200": {"description": "The answer."},
+                    "4XX": {"description": "An error in OpenAI's format."},
+                },
+            }
+        }
+    for path in ("/v1/models", "/health", "/version", "/metrics"):
+        paths[path] = {"get": {"responses": {"200": {"description": "The answer."}}}}
+    bearer: JsonValue = {"type": "http", "scheme": "bearer"}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "arena serve", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": definitions["$defs"], "securitySchemes": {"key": bearer}},
+        "security": [{}, {"key": []}],
+    }

@@ -133,8 +133,32 @@ class DeadlineProtocol(H11Protocol):
             min(waiting, key=lambda other: other.waiting_since).abort()
 
 
+class RateLimit:
+    """Bounds how many messages are written per `LOG_SECONDS`; it counts those it drops.
+
+    Args:
+        clock: Seconds from any start.
+        burst: Messages per `LOG_SECONDS`.
+    """
+
+    def __init__(self, clock: Callable[[], float], burst: int) -> None:
+        self._clock = clock
+        self._burst = burst
+        self._start = clock()
+        self._count = 0  # Messages since the start of the window.
+
+    def admit(self) -> int | None:
+        """Return how many messages were dropped before this one; None to drop this one too."""
+        dropped = 0
+        if self._clock() - self._start >= LOG_SECONDS:
+            dropped = max(0, self._count - self._burst)
+            self._start, self._count = self._clock(), 0
+        self._count += 1
+        return dropped if self._count <= self._burst else None
+
+
 class LogRateLimit(logging.Filter):
-    """Filter that bounds how often each place in the code may log; it counts what it drops.
+    """Filter that bounds how often each place in the code may log.
 
     Args:
         clock: Seconds from any start.
@@ -143,19 +167,15 @@ class LogRateLimit(logging.Filter):
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
-        # By place: start of its window, and its messages since then.
-        self._windows: dict[tuple[str, int], tuple[float, int]] = {}
+        self._places: dict[tuple[str, int], RateLimit] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        now = self._clock()
         place = (record.pathname, record.lineno)
-        start, count = self._windows.get(place, (now, 0))
-        if now - start >= LOG_SECONDS:
-            if count > LOG_BURST:
-                record.msg = f"{record.msg} ({count - LOG_BURST} similar messages were dropped)"
-            start, count = now, 0
-        self._windows[place] = (start, count + 1)
-        return count < LOG_BURST
+        limit = self._places.setdefault(place, RateLimit(self._clock, LOG_BURST))
+        dropped = limit.admit()
+        if dropped:
+            record.msg = f"{record.msg} ({dropped} similar messages were dropped)"
+        return dropped is not None
 
 
 def connection_limits(max_connections: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, JsonValue
 
 from backends.server.access import ApiError
-from backends.server.messages import RequestBody
+from backends.server.messages import EndpointBody, RequestBody
 
 
 def _as_list(value: object) -> object:
@@ -30,8 +30,11 @@ Strings = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValid
 JsonSchema = Annotated[dict[str, JsonValue], BeforeValidator(_decode_schema)]
 
 
-class StructuredOutputs(RequestBody):
+class StructuredOutputs(EndpointBody):
     """vLLM's newer form of the `guided_…` fields."""
+
+    # JSON has no optional white space here, and there is one engine.
+    fields_without_effect = frozenset({"disable_any_whitespace", "disable_fallback"})
 
     choice: Strings = ()
     regex: str = ""

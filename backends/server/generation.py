@@ -1,18 +1,28 @@
-"""Generation of the choices of one request: concurrently, merged into one stream of tokens."""
+"""Generation of the choices of one request: concurrently, merged into one stream of tokens.
+
+A response is either complete or a stream of server-sent events.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+
+from backends.server.access import ApiError, unknown_model
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams
-    from backends.server.metrics import ServerMetrics
+    from backends.server.metrics import RequestRecord, ServerMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +41,10 @@ class GenerationJob:
     """Name of the model in the response."""
     adapter: str | None
     choices: tuple[ChoiceRequest, ...]
-    choices_per_prompt: int = 1
+    choices_per_prompt: int
     """Consecutive choices that share a prompt."""
+    record: RequestRecord
+    """Counts the tokens for the request log."""
     started: float = field(default_factory=time.perf_counter)
 
 
@@ -44,13 +56,92 @@ class ChoiceToken:
     token: GeneratedToken
 
 
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Generation with one sampler and its adapters, for all endpoints."""
+
+    sampler: Sampler
+    metrics: ServerMetrics
+
+    def job(
+        self, request: Request, model: str, choices: Sequence[ChoiceRequest], per_prompt: int = 1
+    ) -> GenerationJob:
+        """Return the job for a model or adapter. Raises ApiError if it is not served."""
+        name = self.model_name(model)
+        record: RequestRecord = request.state.record
+        record.model = name
+        # The choices of a prompt follow each other.
+        record.prompt_tokens = sum(len(choice.prompt_ids) for choice in choices[::per_prompt])
+        adapter = None if name == self.sampler.name else name
+        return GenerationJob(name, adapter, tuple(choices), per_prompt, record)
+
+    def model_name(self, model: str) -> str:
+        """Return the name of the model; it may be empty. Raises ApiError if it is not served."""
+        name = model or self.sampler.name
+        if name != self.sampler.name and name not in self.sampler.adapters:
+            raise unknown_model(name)
+        return name
+
+    def limit_tokens(self, prompt: Sequence[int], max_tokens: int | None, param: str) -> int:
+        """Return the maximal length of the answer: as requested, or the rest of the context.
+
+        Raises ApiError, for the field `param`, if not even one token fits after the prompt.
+        """
+        context = self.sampler.context_length
+        available = context - len(prompt)
+        if available < 1:
+            message = (
+                f"This model's maximum context length is {context} tokens, including the answer, "
+                f"and your prompt has {len(prompt)}. Shorten it."
+            )
+            raise ApiError(400, message, param=param, code="context_length_exceeded")
+        return min(max_tokens or available, available)
+
+    async def collect(self, request: Request, job: GenerationJob) -> list[list[GeneratedToken]]:
+        """Return all tokens of each choice. Raises ArenaError, ClientDisconnect."""
+        async with aclosing(stream_tokens(self.sampler, job, self.metrics)) as stream:
+            return await cancel_on_disconnect(request, collect_choices(stream, len(job.choices)))
+
+    async def stream(
+        self, request: Request, job: GenerationJob
+    ) -> AsyncGenerator[ChoiceToken, None]:
+        """Return the tokens after the first one has arrived. Raises ArenaError, ClientDisconnect.
+
+        Before the head of the response is sent, an error can still change its status.
+        """
+        stream = stream_tokens(self.sampler, job, self.metrics)
+        first = await cancel_on_disconnect(request, anext(stream))
+
+        async def tokens() -> AsyncGenerator[ChoiceToken, None]:
+            async with aclosing(stream):
+                yield first
+                async for item in stream:
+                    yield item
+
+        return tokens()
+
+
+def event_response(events: AsyncIterator[str]) -> Response:
+    """Return a response of server-sent events."""
+    headers = {"Cache-Control": "no-cache"}
+    return StreamingResponse(events, headers=headers, media_type="text/event-stream")
+
+
+def format_event(data: dict[str, JsonValue], name: str = "") -> str:
+    """Return a server-sent event, with a name if it has one."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {name}\ndata: {text}\n\n" if name else f"data: {text}\n\n"
+
+
 async def stream_tokens(
     sampler: Sampler, job: GenerationJob, metrics: ServerMetrics
 ) -> AsyncGenerator[ChoiceToken, None]:
     """Yield the tokens of all choices in the order of sampling.
 
     The first tokens are held back until every choice has one: after this point the sampler refuses
-    none of the choices, so a response can start. Closing the iterator stops the sampling.
+    none of the choices, so a response can start. They follow in the order of the choices, since
+    the first choice of a prompt brings its log-probabilities. Closing the iterator stops the
+    sampling.
     """
     queue: asyncio.Queue[ChoiceToken | Exception] = asyncio.Queue()
 
@@ -75,9 +166,10 @@ async def stream_tokens(
                 metrics.first_token_seconds.observe(time.perf_counter() - job.started)
             started.add(item.index)
             held_back.append(item)
+            job.record.completion_tokens += 1
             running -= item.token.finish_reason is not None  # The last token of its choice.
             if len(started) == len(tasks):
-                for ready in held_back:
+                for ready in sorted(held_back, key=lambda token: token.index):
                     yield ready
                 held_back.clear()
     finally:  # Also when the client has disconnected: frees the slots of the sampler.

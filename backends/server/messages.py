@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from arena.llm.backend import Message
-from backends.server.access import invalid_value
+from backends.server.access import ApiError, invalid_value
 
 if TYPE_CHECKING:
     from arena.llm.backend import Role
@@ -45,12 +45,16 @@ For each function call, return a json object with function name and arguments wi
 </tool_call>"""
 
 
-def _join_text_parts(content: object) -> object:
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+"""Types of parts of a message, the latter two in OpenAI's Responses API."""
+
+
+def join_text_parts(content: object) -> object:
     """Return the content of a message as one string; it may be a list of text parts."""
     if not isinstance(content, list):
         return content
-    if not all(isinstance(part, dict) and part.get("type") == "text" for part in content):
-        raise ValueError("only parts of type 'text' are supported")
+    if not all(isinstance(part, dict) and part.get("type") in _TEXT_PARTS for part in content):
+        raise ValueError("only parts with text are supported")
     texts = [part.get("text") for part in content]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("each part needs a 'text'")
@@ -68,6 +72,41 @@ class RequestBody(BaseModel):
         if not isinstance(fields, dict):
             return fields
         return {name: value for name, value in fields.items() if value is not None}
+
+
+NeutralValues = Mapping[str, tuple[JsonValue, ...]]
+
+
+class EndpointBody(RequestBody):
+    """Base of the bodies of endpoints: a field that is not supported is refused, never ignored."""
+
+    neutral_values: ClassVar[NeutralValues] = {}
+    """The accepted values of fields that are not supported."""
+    remedies: ClassVar[Mapping[str, str]] = {}
+    """What to do about such a field, if there is more to say than to omit it."""
+    fields_without_effect: ClassVar[frozenset[str]] = frozenset()
+    """Fields that cannot change an answer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unsupported(cls, fields: object) -> object:
+        if not isinstance(fields, dict):
+            return fields
+        for name, neutral in cls.neutral_values.items():
+            # Ignoring such a field would answer with another distribution than the client asked
+            # for.
+            if fields.get(name) is not None and fields[name] not in neutral:
+                remedy = cls.remedies.get(name, "omit it")
+                message = f"{name}: this server does not support it; {remedy}"
+                raise ApiError(400, message, param=name, code="unsupported_parameter")
+        known = {*cls.neutral_values, *cls.fields_without_effect}
+        for name, info in cls.model_fields.items():
+            known.add(info.validation_alias if isinstance(info.validation_alias, str) else name)
+        for name in (name for name, value in fields.items() if value is not None):
+            if name not in known:
+                message = f"{str(name)[:100]}: this server does not know it; omit it"
+                raise ApiError(400, message, param=str(name)[:100], code="unknown_parameter")
+        return fields
 
 
 class CalledFunction(RequestBody):
@@ -93,7 +132,7 @@ class ChatMessage(RequestBody):
     """A message of a chat; the role "developer" counts as "system"."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Annotated[str, BeforeValidator(_join_text_parts)] = ""
+    content: Annotated[str, BeforeValidator(join_text_parts)] = ""
     tool_calls: tuple[ToolCall, ...] = ()
 
     @property
@@ -186,7 +225,7 @@ def call_schema(tools: Sequence[ToolDefinition]) -> dict[str, JsonValue]:
 
 
 def parse_calls(
-    text: str, tools: Sequence[ToolDefinition], *, required: bool
+    text: str, tools: Sequence[ToolDefinition], *, required: bool, parallel: bool
 ) -> tuple[str, list[dict[str, JsonValue]]]:
     """Return the content of an answer and its calls, in OpenAI's form.
 
@@ -196,6 +235,7 @@ def parse_calls(
         text: The answer.
         tools: The functions that may be called.
         required: The whole answer is one call, without tags.
+        parallel: Return all calls, not only the first one.
     """
     names = {tool.function.name for tool in tools}
     calls: list[dict[str, JsonValue]] = []
@@ -214,4 +254,4 @@ def parse_calls(
 
     pattern = re.compile(r".+", re.DOTALL) if required else _TOOL_CALL
     content = pattern.sub(take, text)
-    return (content.strip() if calls else content), calls
+    return (content.strip() if calls else content), calls if parallel else calls[:1]

@@ -66,7 +66,7 @@ class ModelEndpoints:
         ]
 
     async def load_adapter(self, _request: Request, body: LoadAdapterBody) -> Response:
-        """Answer `/v1/load_lora_adapter`: load an adapter in PEFT's format from a folder."""
+        """Load a LoRA adapter in PEFT's format from a folder."""
         name = body.lora_name
         folder = self._resolve_folder(body.lora_path)
         async with self._changing:
@@ -84,7 +84,7 @@ class ModelEndpoints:
         return PlainTextResponse(f"Success: LoRA adapter '{name}' added successfully.")
 
     async def unload_adapter(self, _request: Request, body: UnloadAdapterBody) -> Response:
-        """Answer `/v1/unload_lora_adapter`."""
+        """Unload a LoRA adapter."""
         self._require_root()
         name = body.lora_name
         async with self._changing:

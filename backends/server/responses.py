@@ -1,7 +1,7 @@
 """Response bodies in the format of OpenAI, complete and in chunks.
 
 Beside OpenAI's fields: `sampled_logprob` with each logprob (the log-probability of the token under
-the sampling distribution), and vLLM's `token_ids` and `prompt_token_ids`.
+the sampling distribution), and vLLM's `token_ids`, `prompt_token_ids` and `prompt_logprobs`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from backends.embedded.sampler import GeneratedToken
+    from backends.embedded.sampler import GeneratedToken, PromptLogprob
     from backends.server.generation import GenerationJob
 
     JsonObject = dict[str, JsonValue]
@@ -29,16 +29,11 @@ TokenText = Callable[[int], str]
 """Returns the representation of a token id in lists of log-probabilities."""
 
 
+@dataclass(kw_only=True)
 class ResponseBuilder(ABC):
     """Builds the complete response of a job, or its chunks, which share id and time.
 
     Subclasses define the format of one endpoint.
-
-    Args:
-        job: The choices of the response.
-        token_text: Representation of tokens in lists of log-probabilities.
-        logprobs: Add log-probabilities.
-        token_ids: Add the token ids of prompts and answers.
     """
 
     id_prefix: ClassVar[str]
@@ -46,20 +41,26 @@ class ResponseBuilder(ABC):
     """The field `object` of a complete response."""
     chunk_object_name: ClassVar[str]
     """The field `object` of a chunk."""
-    prompt_ids_in_choice: ClassVar[bool]
-    """vLLM puts `prompt_token_ids` into each choice, or beside the choices."""
+    prompt_in_choice: ClassVar[bool]
+    """vLLM puts `prompt_…` fields into each choice, or beside the choices."""
 
-    def __init__(
-        self, job: GenerationJob, token_text: TokenText, logprobs: bool, token_ids: bool
-    ) -> None:
-        self._job = job
-        self._token_text = token_text
-        self._has_logprobs = logprobs
-        self._has_token_ids = token_ids
+    job: GenerationJob
+    token_text: TokenText
+    """Representation of tokens in lists of log-probabilities."""
+    has_logprobs: bool = False
+    has_token_ids: bool = False
+    """Add the token ids of prompts and answers."""
+    prompt_logprobs: int | None = None
+    """Add this many most probable tokens of each position of the prompt, and its own token."""
+    _id: str = field(init=False)
+    _created: int = field(init=False, default_factory=lambda: int(time.time()))
+    _generated: int = field(init=False, default=0)  # Sampled tokens of all choices.
+    # By choice: cached prompt tokens, and log-probabilities of the prompt.
+    _cached: dict[int, int] = field(init=False, default_factory=dict)
+    _scored: dict[int, tuple[PromptLogprob, ...]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
         self._id = f"{self.id_prefix}-{uuid.uuid4().hex}"
-        self._created = int(time.time())
-        self._generated = 0  # Sampled tokens of all choices.
-        self._cached: dict[int, int] = {}  # By choice: cached prompt tokens.
 
     @abstractmethod
     def _choice(self, index: int, tokens: Sequence[GeneratedToken]) -> JsonObject:
@@ -73,10 +74,11 @@ class ResponseBuilder(ABC):
         """Return the whole response."""
         self._generated = sum(map(len, choices))
         # Each choice has at least one token: the one with its finish reason.
-        self._cached = {index: tokens[0].cached_tokens for index, tokens in enumerate(choices)}
-        body = self._head(self.object_name) | self._prompt_ids(0, in_choice=False)
+        for index, tokens in enumerate(choices):
+            self._begin(index, tokens[0])
+        body = self._head(self.object_name) | self._prompt(0, in_choice=False)
         body["choices"] = [
-            self._choice(index, tokens) | self._prompt_ids(index, in_choice=True)
+            self._choice(index, tokens) | self._prompt(index, in_choice=True)
             for index, tokens in enumerate(choices)
         ]
         return body | {"usage": self._usage()}
@@ -84,39 +86,68 @@ class ResponseBuilder(ABC):
     def chunk(self, index: int, token: GeneratedToken) -> JsonObject:
         """Return the chunk for the next token of a choice."""
         is_first = index not in self._cached
-        self._cached.setdefault(index, token.cached_tokens)
+        if is_first:
+            self._begin(index, token)
         self._generated += 1
         choice = self._delta(index, token, is_first=is_first)
         body = self._head(self.chunk_object_name)
         if is_first:
-            choice |= self._prompt_ids(index, in_choice=True)
-            body |= self._prompt_ids(index, in_choice=False)
+            choice |= self._prompt(index, in_choice=True)
+            body |= self._prompt(index, in_choice=False)
         return body | {"choices": [choice]}
 
     def usage_chunk(self) -> JsonObject:
         """Return the last chunk, which has the usage and no choice."""
         return self._head(self.chunk_object_name) | {"choices": [], "usage": self._usage()}
 
+    def _begin(self, index: int, first: GeneratedToken) -> None:
+        """Record what the first token of a choice reports about its prompt."""
+        self._cached[index] = first.cached_tokens
+        self._scored[index] = first.prompt_logprobs
+
     def _head(self, object_name: str) -> JsonObject:
         return {
             "id": self._id,
             "object": object_name,
             "created": self._created,
-            "model": self._job.model,
+            "model": self.job.model,
         }
 
-    def _prompt_ids(self, index: int, *, in_choice: bool) -> JsonObject:
-        if not self._has_token_ids or in_choice != self.prompt_ids_in_choice:
-            return {}
-        return {"prompt_token_ids": [*self._job.choices[index].prompt_ids]}
+    def _prompt(self, index: int, *, in_choice: bool) -> JsonObject:
+        """Return the fields about the prompt of a choice."""
+        fields: JsonObject = {}
+        if in_choice != self.prompt_in_choice:
+            return fields
+        if self.has_token_ids:
+            fields["prompt_token_ids"] = [*self.job.choices[index].prompt_ids]
+        if self.prompt_logprobs is not None:
+            # Nothing precedes the first token, so it has no probability.
+            fields["prompt_logprobs"] = [None, *map(self._ranked, self._scores(index))]
+        return fields
+
+    def _scores(self, index: int) -> Sequence[PromptLogprob]:
+        """Return the log-probabilities of the prompt; the first choice of a prompt has them."""
+        return self._scored[index - index % self.job.choices_per_prompt]
+
+    def _ranked(self, scored: PromptLogprob) -> JsonObject:
+        """Return vLLM's form: the prompt's own token, then the most probable ones."""
+        entries = [(scored.id, scored.text, scored.logprob, scored.rank)]
+        for rank, top in enumerate(scored.top[: self.prompt_logprobs], 1):
+            entries.append((top.id, top.text, top.logprob, rank))
+        ranked: JsonObject = {}
+        for token, text, logprob, rank in entries:
+            entry: JsonObject = {"logprob": finite_logprob(logprob), "rank": rank}
+            # The prompt's own token may be among the most probable ones.
+            ranked.setdefault(str(token), entry | {"decoded_token": text})
+        return ranked
 
     def _token_ids(self, tokens: Sequence[GeneratedToken]) -> JsonObject:
-        return {"token_ids": [token.id for token in tokens]} if self._has_token_ids else {}
+        return {"token_ids": [token.id for token in tokens]} if self.has_token_ids else {}
 
     def _usage(self) -> JsonObject:
         # Only the first choice of each prompt counts: the others find its prompt in the cache.
-        first_choices = range(0, len(self._job.choices), self._job.choices_per_prompt)
-        prompt_tokens = sum(len(self._job.choices[index].prompt_ids) for index in first_choices)
+        first_choices = range(0, len(self.job.choices), self.job.choices_per_prompt)
+        prompt_tokens = sum(len(self.job.choices[index].prompt_ids) for index in first_choices)
         cached_tokens = sum(self._cached[index] for index in first_choices)
         return {
             "prompt_tokens": prompt_tokens,
@@ -126,26 +157,19 @@ class ResponseBuilder(ABC):
         }
 
 
+@dataclass(kw_only=True)
 class ChatResponseBuilder(ResponseBuilder):
     """Format of `/v1/chat/completions`."""
 
     id_prefix = "chatcmpl"
     object_name = "chat.completion"
     chunk_object_name = "chat.completion.chunk"
-    prompt_ids_in_choice = False
+    prompt_in_choice = False
 
-    def __init__(
-        self,
-        job: GenerationJob,
-        token_text: TokenText,
-        logprobs: bool,
-        token_ids: bool,
-        parse: Callable[[str], tuple[str, list[JsonObject]]] | None = None,
-    ) -> None:
-        """Add to the arguments of the base class a parser of tool calls, if there are tools."""
-        super().__init__(job, token_text, logprobs, token_ids)
-        self._parse = parse
-        self._texts: dict[int, str] = {}  # By choice: the text that may hold a tool call.
+    parse: Callable[[str], tuple[str, list[JsonObject]]] | None = None
+    """Parser of tool calls, if there are tools."""
+    # By choice: the text that may hold a tool call.
+    _texts: dict[int, str] = field(init=False, default_factory=dict)
 
     def _choice(self, index: int, tokens: Sequence[GeneratedToken]) -> JsonObject:
         message: JsonObject = {"role": "assistant", "refusal": None}
@@ -157,7 +181,7 @@ class ChatResponseBuilder(ResponseBuilder):
         delta: JsonObject = {"role": "assistant"} if is_first else {}
         answer: JsonObject = {"content": token.text}
         end: JsonObject = {}
-        if self._parse is not None:
+        if self.parse is not None:
             # Whether a text is a call is known at its end only, so the last chunk has all of it.
             self._texts[index] = text = self._texts.get(index, "") + token.text
             answer = {"content": ""}
@@ -167,9 +191,9 @@ class ChatResponseBuilder(ResponseBuilder):
 
     def _answer(self, text: str) -> tuple[JsonObject, JsonObject]:
         """Return content and tool calls, and the finish reason if there are calls."""
-        if self._parse is None:
+        if self.parse is None:
             return {"content": text}, {}
-        content, calls = self._parse(text)
+        content, calls = self.parse(text)
         if not calls:
             return {"content": content}, {}
         numbered: list[JsonValue] = [{"index": n, **call} for n, call in enumerate(calls)]
@@ -178,7 +202,7 @@ class ChatResponseBuilder(ResponseBuilder):
     def _details(self, tokens: Sequence[GeneratedToken]) -> JsonObject:
         content: list[JsonValue] = [self._logprob(token) for token in tokens]
         return {
-            "logprobs": {"content": content, "refusal": None} if self._has_logprobs else None,
+            "logprobs": {"content": content, "refusal": None} if self.has_logprobs else None,
             "finish_reason": tokens[-1].finish_reason,
             **self._token_ids(tokens),
         }
@@ -191,55 +215,69 @@ class ChatResponseBuilder(ResponseBuilder):
         }
 
     def _entry(self, token: int, logprob: float) -> JsonObject:
-        text = self._token_text(token)
+        text = self.token_text(token)
         return {"token": text, "logprob": finite_logprob(logprob), "bytes": [*text.encode()]}
 
 
+@dataclass(kw_only=True)
 class TextResponseBuilder(ResponseBuilder):
     """Format of `/v1/completions`."""
 
     id_prefix = "cmpl"
     object_name = chunk_object_name = "text_completion"
-    prompt_ids_in_choice = True
+    prompt_in_choice = True
 
-    def __init__(
-        self,
-        job: GenerationJob,
-        token_text: TokenText,
-        logprobs: bool,
-        token_ids: bool,
-        echoes: Mapping[int, str] = MappingProxyType({}),
-    ) -> None:
-        """Add to the arguments of the base class the texts that precede the answers, by choice."""
-        super().__init__(job, token_text, logprobs, token_ids)
-        self._echoes = echoes
+    echoes: Sequence[Sequence[str]] = ()
+    """By prompt: the texts of its tokens, which precede each answer; empty for none."""
+    # By choice: the characters that were sent in chunks.
+    _lengths: dict[int, int] = field(init=False, default_factory=dict)
 
     def _choice(self, index: int, tokens: Sequence[GeneratedToken]) -> JsonObject:
+        return self._format(index, tokens, self._echo(index), 0)
+
+    def _delta(self, index: int, token: GeneratedToken, *, is_first: bool) -> JsonObject:
+        echo = self._echo(index) if is_first else ()
+        start = self._lengths.get(index, 0)
+        self._lengths[index] = start + sum(map(len, echo)) + len(token.text)
+        return self._format(index, [token], echo, start)
+
+    def _echo(self, index: int) -> Sequence[str]:
+        return self.echoes[index // self.job.choices_per_prompt] if self.echoes else ()
+
+    def _format(
+        self, index: int, tokens: Sequence[GeneratedToken], echo: Sequence[str], start: int
+    ) -> JsonObject:
+        """Return the choice of a response or of a chunk, whose text starts at `start`."""
+        logprobs = self._logprobs(index, tokens, echo, start) if self.has_logprobs else None
         return {
             "index": index,
-            "text": self._echoes.get(index, "") + join_text(tokens),
-            "logprobs": self._logprobs(tokens) if self._has_logprobs else None,
+            "text": "".join(echo) + join_text(tokens),
+            "logprobs": logprobs,
             "finish_reason": tokens[-1].finish_reason,
             **self._token_ids(tokens),
         }
 
-    def _delta(self, index: int, token: GeneratedToken, *, is_first: bool) -> JsonObject:
-        choice = self._choice(index, [token])
-        return choice if is_first else choice | {"text": token.text}
-
-    def _logprobs(self, tokens: Sequence[GeneratedToken]) -> JsonObject:
-        # The position of each token in the text of the choice.
-        offsets = accumulate((len(token.text) for token in tokens[:-1]), initial=0)
-        text = self._token_text
+    def _logprobs(
+        self, index: int, tokens: Sequence[GeneratedToken], echo: Sequence[str], start: int
+    ) -> JsonObject:
+        choice = self.job.choices[index]
+        prompt_ids = choice.prompt_ids if echo else []
+        scores = self._scores(index) if echo else ()
+        # The first token of a text has no probability: nothing precedes it.
+        first: list[JsonValue] = [None] if echo else []
+        tops = [score.top[: choice.params.top_logprobs] for score in scores]
+        tops += [token.top for token in tokens]
+        text = self.token_text
+        texts = [*echo, *(token.text for token in tokens)]
         return {
-            "tokens": [text(token.id) for token in tokens],
-            "token_logprobs": [finite_logprob(token.logprob) for token in tokens],
-            "sampled_logprobs": [finite_logprob(token.sampled_logprob) for token in tokens],
-            "top_logprobs": [
-                {text(other.id): finite_logprob(other.logprob) for other in token.top}
-                for token in tokens
-            ],
-            "text_offset": [*offsets],
+            "tokens": [text(token) for token in (*prompt_ids, *(token.id for token in tokens))],
+            "token_logprobs": first + [finite_logprob(t.logprob) for t in (*scores, *tokens)],
+            "sampled_logprobs": [None for _ in prompt_ids]
+            + [finite_logprob(token.sampled_logprob) for token in tokens],
+            "top_logprobs": first
+            + [{text(other.id): finite_logprob(other.logprob) for other in top} for top in tops],
+            # The position of each token in the text of the choice.
+            "text_offset": [*accumulate(map(len, texts[:-1]), initial=start)],
         }
 
 

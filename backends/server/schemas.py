@@ -7,18 +7,12 @@ field with the value null counts as absent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
-from pydantic import (
-    AliasChoices,
-    Field,
-    JsonValue,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AliasChoices, Field, ValidationError
 
 from arena.llm.backend import Message
-from backends.server.access import ApiError, invalid_value, validation_error
+from backends.server.access import invalid_value, validation_error
 from backends.server.constraints import (
     JsonSchema,
     OutputConstraint,
@@ -28,7 +22,9 @@ from backends.server.constraints import (
 )
 from backends.server.messages import (
     ChatMessage,
+    EndpointBody,
     NamedToolChoice,
+    NeutralValues,
     RequestBody,
     ToolDefinition,
     call_schema,
@@ -39,41 +35,47 @@ MAX_TOP_LOGPROBS = 20
 MAX_STOP_STRINGS = 16
 _INT64 = 2**63
 
-_NEUTRAL_VALUES: Mapping[str, tuple[JsonValue, ...]] = {
-    "length_penalty": (1,),
-    "ignore_eos": (False,),
-    "use_beam_search": (False,),
-    "allowed_token_ids": ([],),
-    "bad_words": ([],),
-    "stop_token_ids": ([],),
-    "include_stop_str_in_output": (False,),
-    "add_generation_prompt": (True,),
-    "continue_final_message": (False,),
-    "chat_template_kwargs": ({},),
-    "skip_special_tokens": (True,),
-    "spaces_between_special_tokens": (True,),
-    "functions": ([],),
-    "function_call": ("none",),
-    "modalities": (["text"],),
-    "best_of": (1,),
-    "suffix": ("",),
-}
-"""The accepted values of fields that are not supported."""
-_FIELDS_WITHOUT_EFFECT = frozenset({
-    "user", "metadata", "store", "safety_identifier", "service_tier", "request_id", "priority",
-    "prompt_cache_key", "prompt_cache_retention", "parallel_tool_calls",
-})  # fmt: skip
-"""Fields for accounting and caching elsewhere; they cannot change an answer."""
 
-
-class StreamOptions(RequestBody):
+class StreamOptions(EndpointBody):
     """OpenAI's `stream_options`."""
+
+    neutral_values: ClassVar[NeutralValues] = {"continuous_usage_stats": (False,)}
+    fields_without_effect = frozenset({"include_obfuscation"})  # Padding of the events.
 
     include_usage: bool = False
 
 
-class SamplingBody(RequestBody):
+class SamplingBody(EndpointBody):
     """The common fields of chat and text completions."""
+
+    neutral_values: ClassVar[NeutralValues] = {
+        "length_penalty": (1,),
+        "ignore_eos": (False,),
+        "use_beam_search": (False,),
+        "allowed_token_ids": ([],),
+        "bad_words": ([],),
+        "stop_token_ids": ([],),
+        "include_stop_str_in_output": (False,),
+        "add_generation_prompt": (True,),
+        "continue_final_message": (False,),
+        "chat_template_kwargs": ({},),
+        "skip_special_tokens": (True,),
+        "spaces_between_special_tokens": (True,),
+        "functions": ([],),
+        "function_call": ("none",),
+        "modalities": (["text"],),
+        "best_of": (1,),
+        "suffix": ("",),
+        "thinking_token_budget": (0,),
+    }
+    remedies: ClassVar[Mapping[str, str]] = {
+        "thinking_token_budget": "omit it, and limit thinking and answer together with max_tokens "
+        "(arena play: --max-tokens instead of --thinking-tokens)",
+    }
+    fields_without_effect = frozenset({
+        "user", "metadata", "store", "safety_identifier", "service_tier", "request_id", "priority",
+        "prompt_cache_key", "prompt_cache_retention",
+    })  # fmt: skip
 
     model: str = ""
     temperature: float = Field(1.0, ge=0, le=2)
@@ -93,30 +95,13 @@ class SamplingBody(RequestBody):
     stream_options: StreamOptions = StreamOptions()
     return_token_ids: bool = False
     return_tokens_as_token_ids: bool | None = None
+    prompt_logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
     guided_choice: Strings = ()
     guided_regex: str = ""
     guided_json: JsonSchema | None = None
     guided_grammar: str = ""
     structured_outputs: StructuredOutputs = StructuredOutputs()
     response_format: ResponseFormat = ResponseFormat(type="text")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unsupported(cls, fields: object) -> object:
-        if not isinstance(fields, dict):
-            return fields
-        for name, neutral in _NEUTRAL_VALUES.items():
-            # Ignoring such a field would answer with another distribution than the client asked
-            # for.
-            if fields.get(name) is not None and fields[name] not in neutral:
-                message = f"{name}: this server does not support it; omit it"
-                raise ApiError(400, message, param=name, code="unsupported_parameter")
-        known = {*cls.model_fields, *_NEUTRAL_VALUES, *_FIELDS_WITHOUT_EFFECT}
-        for name in (name for name, value in fields.items() if value is not None):
-            if name not in known:
-                message = f"{str(name)[:100]}: this server does not know it; omit it"
-                raise ApiError(400, message, param=str(name)[:100], code="unknown_parameter")
-        return fields
 
     @property
     def constraint(self) -> OutputConstraint:
@@ -147,11 +132,22 @@ class SamplingBody(RequestBody):
 class ChatBody(SamplingBody):
     """Body of `/v1/chat/completions`."""
 
+    neutral_values: ClassVar[NeutralValues] = {
+        **SamplingBody.neutral_values,
+        "reasoning_effort": ("none",),
+    }
+    remedies: ClassVar[Mapping[str, str]] = {
+        **SamplingBody.remedies,
+        "reasoning_effort": "omit it, or send 'none' (arena play: leave out --reasoning-effort)",
+    }
+
     messages: list[ChatMessage] = Field(min_length=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     logprobs: bool = False
     top_logprobs: int = Field(0, ge=0, le=MAX_TOP_LOGPROBS)
     tools: tuple[ToolDefinition, ...] = ()
+    parallel_tool_calls: bool = True
+    reasoning_effort: Literal["none"] | None = None
     tool_choice: Literal["auto", "none", "required"] | NamedToolChoice = "auto"
 
     @property
@@ -189,12 +185,6 @@ class TextBody(SamplingBody):
     max_tokens: int | None = Field(16, ge=1)
     echo: bool = False
 
-    @model_validator(mode="after")
-    def _check_echo(self) -> TextBody:
-        if self.echo and self.logprobs is not None:
-            raise ValueError("echo: log-probabilities of prompts are not supported; omit logprobs")
-        return self
-
     @property
     def prompts(self) -> list[str | list[int]]:
         if isinstance(self.prompt, str):
@@ -230,16 +220,21 @@ class LegacyBody(RequestBody):
         return chat
 
 
-class LoadAdapterBody(RequestBody):
+class LoadAdapterBody(EndpointBody):
     """Body of `/v1/load_lora_adapter`."""
+
+    neutral_values: ClassVar[NeutralValues] = {"is_3d_lora_weight": (False,)}
 
     lora_name: str = Field(min_length=1, max_length=200)
     lora_path: str = Field(min_length=1, max_length=4096)
     load_inplace: bool = False
 
 
-class UnloadAdapterBody(RequestBody):
+class UnloadAdapterBody(EndpointBody):
     """Body of `/v1/unload_lora_adapter`."""
+
+    # What identified an adapter when it was loaded, and an old form of its name in vLLM.
+    fields_without_effect = frozenset({"load_inplace", "lora_int_id", "lora_path"})
 
     lora_name: str = Field(min_length=1)
 

@@ -651,3 +651,41 @@ def test_weights_or_adapters_that_do_not_fit_are_refused(
     del state["model.norm.weight"]
     with pytest.raises(UsageError, match=r"model\.norm\.weight"):
         sampler.load_weights(state)
+
+
+# Log-probabilities of prompts
+
+
+@pytest.mark.parametrize("has_tiles", [True, False])
+def test_log_probabilities_of_a_prompt_equal_those_of_transformers(
+    folder: Path, has_tiles: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for positions that an earlier request has left in the cache."""
+    if not has_tiles:
+        monkeypatch.setattr("backends.embedded.sampler.batch_invariant_tiles", lambda weights: ())
+    plain = SamplingParams(seed=4, max_tokens=3, top_logprobs=2)
+    scored = SamplingParams(seed=4, max_tokens=3, top_logprobs=2, prompt_logprobs=3)
+
+    async def check(sampler: Sampler) -> None:
+        for length in (1, 2, 16, 17, 133, 600):
+            prompt = tokens(length, length)
+            expected = reference(folder, prompt)
+            alone = await sample_all(sampler, prompt, plain)
+            # Cached now, and beside other requests.
+            others = [sample_all(sampler, tokens(n, 90 + n), plain) for n in range(5)]
+            generated, *_ = await asyncio.gather(sample_all(sampler, prompt, scored), *others)
+            assert bits(generated) == bits(alone)
+            assert generated[0].cached_tokens == 0
+            assert not any(token.prompt_logprobs for token in generated[1:])
+            entries = generated[0].prompt_logprobs
+            assert [entry.id for entry in entries] == prompt[1:]
+            for entry, row in zip(entries, expected, strict=False):
+                assert abs(entry.logprob - row[entry.id]) < 1e-4
+                assert [top.id for top in entry.top] == list(np.argsort(-row)[:3])
+                assert abs(entry.rank - (1 + (row > row[entry.id]).sum())) <= 1
+            # The keys and values serve later requests, with the same bits.
+            again = await sample_all(sampler, prompt, plain)
+            assert bits(again) == bits(alone)
+            assert again[0].cached_tokens == (length - 1 if length >= 32 else 0)
+
+    asyncio.run(with_sampler(folder, check))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -120,6 +121,67 @@ def test_every_source_of_a_setting_in_its_order(
     assert found["work"]["evaluation_games"] == 3 * 200
     assert found["reward"]["information"]["weight"] == 0.5
     assert sorted(path.name for path in Path().iterdir()) == [".env", "arena.toml"]
+
+
+@pytest.mark.parametrize("place", ["environment", ".env"])
+def test_art_s_variables_name_the_server(
+    place: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for `arena play`: without --server, LLM_BACKEND=ART selects ART_WRAPPER_URL."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    variables = {"LLM_BACKEND": "ART", "ART_WRAPPER_URL": url}
+    for name, value in variables.items():
+        if place == "environment":
+            monkeypatch.setenv(name, value)
+    if place == ".env":
+        Path(".env").write_text("".join(f"{n}={v}\n" for n, v in variables.items()))
+
+    def server(flags: str) -> tuple[str, str, str]:
+        """Return the server of a dry run, its origin, and the error."""
+        run(["train", *flags.split(), "--dry-run", "--json"])
+        captured = capsys.readouterr()
+        shown = last_json(captured.out)
+        return shown["config"]["server"], shown["origins"]["server"], captured.err
+
+    value, origin, error = server("cluedo")
+    assert (value, origin) == (url, "LLM_BACKEND=ART")
+    # Nothing listens there, and the error says why the server is asked at all.
+    assert f"--server {url} (from LLM_BACKEND and ART_WRAPPER_URL)" in error
+    assert "nothing answers" in error and error.count("\n") == 1
+    assert dry("cluedo --server=", capsys)["origins"]["server"] == "flag"
+    value, origin, error = server("cluedo --server http://127.0.0.1:9")
+    assert (value, origin) == ("http://127.0.0.1:9", "flag") and "LLM_BACKEND" not in error
+    # It outweighs the file, as every variable does.
+    Path("arena.toml").write_text("[train]\nserver = 'http://127.0.0.1:8'\n")
+    assert server("cluedo")[:2] == (url, "LLM_BACKEND=ART")
+    monkeypatch.setenv("ARENA_TRAIN_SERVER", "http://127.0.0.1:7")
+    assert server("cluedo")[:2] == ("http://127.0.0.1:7", "environment")
+    monkeypatch.delenv("ARENA_TRAIN_SERVER")
+    # Another backend is for playing only.
+    monkeypatch.setenv("LLM_BACKEND", "openrouter:some/model")
+    assert server("cluedo")[:2] == ("http://127.0.0.1:8", "arena.toml")
+
+
+def test_art_s_variables_do_not_concern_a_host_with_its_own_server(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLM_BACKEND", "art")
+    run(["train", "cluedo", "--trainer-host", "serverless", "--dry-run", "--json"])
+    shown = last_json(capsys.readouterr().out)
+    assert (shown["config"]["server"], shown["origins"]["server"]) == ("", "default")
+
+
+def test_a_key_in_the_url_of_a_server_is_not_repeated(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLM_BACKEND", "ART")
+    monkeypatch.setenv("ART_WRAPPER_URL", "http://me:sk-planted-51ab@127.0.0.1:9")
+    for flags in ("", "--server http://me:sk-planted-51ab@127.0.0.1:9"):
+        assert run(["train", "cluedo", *flags.split(), "--dry-run"]) == 2
+        captured = capsys.readouterr()
+        assert not captured.out and captured.err.count("\n") == 1
+        assert "sk-planted" not in captured.err and "key" in captured.err
 
 
 def test_a_dry_run_for_people(capsys: Output) -> None:

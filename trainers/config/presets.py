@@ -34,7 +34,7 @@ class SettingsLayer:
     """The settings from one source."""
 
     origin: str
-    """`flag`, `environment`, `arena.toml` or `preset NAME`."""
+    """`flag`, `environment`, the variables themselves, `arena.toml` or `preset NAME`."""
     values: Mapping[str, JsonValue]
     """By field of TrainConfig."""
     file: str = ""

@@ -39,10 +39,20 @@ def select_host(config: TrainConfig, settings: Settings) -> HostChoice:
     return HostChoice("embedded", reason)
 
 
+def art_server(settings: Settings) -> str:
+    """Return the server of ART_WRAPPER_URL if LLM_BACKEND=ART selects it; empty otherwise.
+
+    `arena play` uses the same variables. Both may be in `.env`.
+    """
+    backend = settings.secret("LLM_BACKEND")
+    is_art = backend is not None and backend.get_secret_value().strip().lower() == "art"
+    return settings.art_wrapper_url if is_art else ""
+
+
 def _objection_to_local(config: TrainConfig) -> str:
     """Return why ART's LocalBackend does not fit; empty if it does. Cheap checks come first."""
     if config.server:
-        return "--server names the server that answers"
+        return f"the server {config.server} answers"
     if not config.base_model:
         return "no --base-model of the Hugging Face hub is named"
     if not is_hub_id(config.base_model):

@@ -15,13 +15,20 @@ import typer
 from pydantic import JsonValue
 
 from arena.cli.common.flags import Flag, GameName, JsonFlag, flag_groups
-from arena.cli.training.flags import TrainGameFlags, given_layers, resolve_settings, setting_flags
+from arena.cli.training.flags import (
+    TrainGameFlags,
+    given_layers,
+    resolve_settings,
+    server_layer,
+    setting_flags,
+)
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import pluralize
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.config.presets import ResolvedConfig
 from trainers.hosts.selection import HostChoice, select_host
+from trainers.hosts.weight_sync.adapter_server import base_url
 from trainers.runs.run_files import Plan, open_run, plan_run, read_config, read_state, run_files
 from trainers.runs.training_run import TrainingRun
 
@@ -65,7 +72,11 @@ def train_command(
         raise UsageError(f"--backend {flags.backend}: training needs art; leave it out")
     environment = Settings.load()
     layers = given_layers(ctx, which, settings, environment)
+    selected = resolve_settings(game, flags.preset, *layers).config.trainer_host
+    layers.append(server_layer(environment, selected))
     resolved = _with_game_options(resolve_settings(game, flags.preset, *layers))
+    if resolved.config.server:
+        base_url(resolved.config.server)  # Before it is shown or stored: it must hold no key.
     host = host_of(resolved.config, flags.resume, environment)
     # config.json stores the selected host, so that a resumed run does not select another.
     resolved = resolved.updated(trainer_host=host.name)

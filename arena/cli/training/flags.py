@@ -29,6 +29,7 @@ from trainers.config.presets import (
     read_preset,
     resolve,
 )
+from trainers.hosts.selection import art_server
 
 SettingValues = Mapping[str, JsonValue]
 ART_VARIABLES = {
@@ -169,6 +170,15 @@ def given_layers(
         if secret:
             variables.setdefault(name, secret.get_secret_value())
     return [SettingsLayer("flag", flags), SettingsLayer("environment", variables)]
+
+
+def server_layer(settings: Settings, trainer_host: str) -> SettingsLayer:
+    """Return the layer of LLM_BACKEND=ART, whose server answers as it does for `arena play`.
+
+    The hosts `local` and `serverless` serve their own weights, so it does not concern them.
+    """
+    server = art_server(settings) if trainer_host in {"auto", "embedded"} else ""
+    return SettingsLayer("LLM_BACKEND=ART", {"server": server} if server else {})
 
 
 def _values_from(

@@ -13,6 +13,7 @@ from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 from trainers.config.config import DEFAULT_LORA_RANK
 from trainers.hosts.host import HostRequest
+from trainers.hosts.selection import art_server
 
 LORA_RANKS = (16, 32, 64, 128, 256, 512)
 """The ranks for which vLLM can reserve memory."""
@@ -167,7 +168,7 @@ def _load_body(name: str, folder: Path) -> dict[str, JsonValue]:
 
 def adapter_server(request: HostRequest) -> AdapterServer:
     """Return the server that --server names. Raises UsageError if it is not a URL."""
-    url = _base_url(request.config.server)
+    url = base_url(request.config.server)
     return AdapterServer(url, request.settings.secret("ARENA_API_KEY"), start_hint(request))
 
 
@@ -181,7 +182,11 @@ def check_server(request: HostRequest) -> None:
         problem = f"{error}"
     if problem:
         hint = "" if server.start_hint in problem else f"; {server.start_hint}"
-        raise UsageError(f"--server {request.config.server}: {problem}{hint}")
+        url = request.config.server
+        # Without the flag, the server may come from variables that also serve `arena play`.
+        variables = " (from LLM_BACKEND and ART_WRAPPER_URL)"
+        origin = variables if url == art_server(request.settings) else ""
+        raise UsageError(f"--server {url}{origin}: {problem}{hint}")
 
 
 def adapters_folder(request: HostRequest) -> Path:
@@ -192,7 +197,7 @@ def adapters_folder(request: HostRequest) -> Path:
 def start_hint(request: HostRequest) -> str:
     """Return the commands that start a suitable server, for one line of an error message."""
     config = request.config
-    url = httpx.URL(_base_url(config.server))
+    url = httpx.URL(base_url(config.server))
     port = url.port or PORTS[url.scheme]
     root, model = request.folder.parent, config.base_model or DEFAULT_CHECKPOINT
     ranks = (DEFAULT_LORA_RANK, *LORA_RANKS)
@@ -205,7 +210,7 @@ def start_hint(request: HostRequest) -> str:
     )
 
 
-def _base_url(server: str) -> str:
+def base_url(server: str) -> str:
     """Return the URL with /v1 at its end. Raises UsageError if it is not one, or holds a key."""
     # A key in the URL, as its user or its query, would end up in logs.
     if "@" in server or "?" in server or "#" in server:

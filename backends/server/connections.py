@@ -133,7 +133,7 @@ class DeadlineProtocol(H11Protocol):
             min(waiting, key=lambda other: other.waiting_since).abort()
 
 
-class RateLimit:
+class LineAllowance:
     """Bounds how many messages are written per `LOG_SECONDS`; it counts those it drops.
 
     Args:
@@ -167,11 +167,11 @@ class LogRateLimit(logging.Filter):
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
-        self._places: dict[tuple[str, int], RateLimit] = {}
+        self._places: dict[tuple[str, int], LineAllowance] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         place = (record.pathname, record.lineno)
-        limit = self._places.setdefault(place, RateLimit(self._clock, LOG_BURST))
+        limit = self._places.setdefault(place, LineAllowance(self._clock, LOG_BURST))
         dropped = limit.admit()
         if dropped:
             record.msg = f"{record.msg} ({dropped} similar messages were dropped)"

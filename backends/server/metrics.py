@@ -23,7 +23,7 @@ from starlette.responses import Response
 
 from arena.core.errors import UsageError
 from backends.provider_errors import redact_key
-from backends.server.connections import RateLimit
+from backends.server.connections import LineAllowance
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +85,7 @@ class RequestLog:
     def __init__(self, file: Path | None, key: SecretStr | None, *, has_bodies: bool) -> None:
         self.has_bodies = has_bodies
         self._key = key.get_secret_value() if key else ""
-        self._rate = None if file else RateLimit(time.monotonic, LOG_LINES)
+        self._rate = None if file else LineAllowance(time.monotonic, LOG_LINES)
         self._logger = logging.Logger("arena.requests")
         handler: logging.Handler = logging.StreamHandler(sys.stderr)
         if file is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from arena import Game
-from arena.agents.prompt import HOW_TO_ANSWER, AnswerForm, full_rules, system_message
+from arena.agents.prompt import HOW_TO_ANSWER, AnswerForm, rule_details, system_message
 from arena.core.errors import UsageError
 from arena.plugins.loader import catalog
 
@@ -19,9 +19,9 @@ def system_prompt(
 ) -> str:
     """Return the system prompt of a catalog name or of a file `….txt`.
 
-    In a file, `{rules}` is replaced by the rules of the game with the limit of turns, and
-    `{answer}` by the answer format. Raises UsageError for an unknown name or a file that cannot be
-    read.
+    In a file, `{rules}` is replaced by the rules of the game, `{answer}` by the answer format and
+    `{details}` by details of the rules. Raises UsageError for an unknown name or a file that cannot
+    be read.
     """
     if name.endswith(".txt"):
         return _read(Path(name), game, answers, turn_limit)
@@ -42,10 +42,16 @@ def _read(path: Path, game: Game, answers: AnswerForm, turn_limit: int | None) -
 def fill_in(
     text: str, game: Game, answers: AnswerForm = "text", turn_limit: int | None = None
 ) -> str:
-    """Replace `{rules}` by the rules of the game and `{answer}` by the answer format."""
+    """Replace `{rules}`, `{answer}` (how to answer) and `{details}` (of the rules)."""
     # Not `format`: the text may hold other braces, for example JSON.
-    filled = text.replace("{rules}", full_rules(game, turn_limit))
-    return filled.replace("{answer}", HOW_TO_ANSWER[answers])
+    parts = {
+        "{rules}": game.rules(),
+        "{answer}": HOW_TO_ANSWER[answers],
+        "{details}": rule_details(game, turn_limit),
+    }
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
 
 
 def rules(game: Game, answers: AnswerForm, turn_limit: int | None) -> str:

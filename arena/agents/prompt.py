@@ -78,17 +78,23 @@ HOW_TO_ANSWER: dict[AnswerForm, str] = {
 """Instructions that the system message adds to the rules."""
 
 
-def full_rules(game: Game, turn_limit: int | None) -> str:
-    """Return the rules of the game, and the limit of turns where there is one."""
-    limit = f"\nThe game ends undecided after turn {turn_limit}." if turn_limit else ""
-    return game.rules() + limit
+DETAILS = "Details: "
+"""Beginning of the paragraph that models with a chat template of pretraining do not read."""
+
+
+def rule_details(game: Game, turn_limit: int | None) -> str:
+    """Return the details of the rules, and the limit of turns where there is one."""
+    limit = f"The game ends undecided after turn {turn_limit}." if turn_limit else ""
+    return " ".join(filter(None, (game.rule_details(), limit)))
 
 
 def system_message(
     game: Game, answers: AnswerForm = "text", turn_limit: int | None = None
 ) -> Message:
-    """Return the rules and the form of an answer."""
-    return Message("system", f"{full_rules(game, turn_limit)}\n{HOW_TO_ANSWER[answers]}")
+    """Return the rules, the form of an answer, and details of the rules."""
+    details = rule_details(game, turn_limit)
+    last = f"\n{DETAILS}{details}" if details else ""
+    return Message("system", f"{game.rules()}\n{HOW_TO_ANSWER[answers]}{last}")
 
 
 def opening(

@@ -67,6 +67,10 @@ class ObservedGame(ABC):
     def rules(self) -> str:
         """Return the rules and the notation of actions, for a player who does not know the game."""
 
+    def rule_details(self) -> str:
+        """Return sentences that make the rules precise, for models; by default none."""
+        return ""
+
     def narrate(self, event: Event) -> str:
         """Return one event as a sentence, for its audience."""
         return str(event)

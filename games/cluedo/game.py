@@ -125,6 +125,11 @@ class Cluedo(CluedoBase):
 
         return rules(self)
 
+    def rule_details(self) -> str:
+        from games.cluedo.text.describe import RULE_DETAILS
+
+        return RULE_DETAILS
+
     def narrate(self, event: Event) -> str:
         from games.cluedo.text.describe import narrate
 

@@ -138,7 +138,7 @@ def test_examples_are_legal_answers_in_the_form_that_is_asked_for(
 def test_examples_stay_when_the_chat_is_rebuilt() -> None:
     first = opening(CLUEDO, ChatOptions(examples=2), "notes")
     for mode in ("append", "fresh"):
-        chat = Chat(first, mode)  # type: ignore[arg-type]
+        chat = Chat(first, mode)
         for state in walk(CLUEDO, 2):
             observation = state.observe(0)
             chat.ask(observation)

@@ -221,7 +221,7 @@ def test_the_flags_of_the_system_message() -> None:
     for name in ("reason", "brief"):
         for answers in ("text", "json", "tools"):
             options = ModelFlags(prompt=name, answers=answers).options(CLUEDO)
-            assert options.system == system_prompt(name, CLUEDO, options.answers)
+            assert options.system == system_prompt(name, CLUEDO, options.answers, 300)
     said = ModelFlags(system="Be bold. {answer}", answers="json").options(CLUEDO).system
     assert said is not None and said.startswith("Be bold. Answer with JSON")
     with pytest.raises(UsageError, match="--system and --prompt"):

@@ -27,7 +27,7 @@ from transformers import AutoTokenizer, Qwen3ForCausalLM  # noqa: E402
 from arena.core.errors import BackendError  # noqa: E402
 from arena.core.version import __version__  # noqa: E402
 from arena.llm.backend import Message, Request, Sampling  # noqa: E402
-from arena.llm.settings import Limits  # noqa: E402
+from arena.llm.settings import Settings  # noqa: E402
 from backends.openai_http import HTTPBackend  # noqa: E402
 
 PROMPT = "who did it with what, and where? — nobody knows 😀"
@@ -346,7 +346,8 @@ def test_what_a_response_cannot_have_is_named(
 
 def test_thinking_that_the_server_cannot_limit_is_refused_by_its_flag(server: Server) -> None:
     async def ask(**fields: Any) -> str:
-        backend = HTTPBackend(f"{server.url}/v1", NAME, Limits(), None)
+        limits = Settings.load().service.limits("http")
+        backend = HTTPBackend(f"{server.url}/v1", NAME, limits, None)
         try:
             request = Request((Message("user", "who"),), Sampling(max_tokens=3, **fields))
             return (await backend.complete(request)).choices[0].text

@@ -141,7 +141,7 @@ def test_art_s_variables_name_the_server(
         """Return the server of a dry run, its origin, and the error."""
         run(["train", *flags.split(), "--dry-run", "--json"])
         captured = capsys.readouterr()
-        shown = last_json(captured.out)
+        shown: Any = last_json(captured.out)
         return shown["config"]["server"], shown["origins"]["server"], captured.err
 
     value, origin, error = server("cluedo")
@@ -168,7 +168,7 @@ def test_art_s_variables_do_not_concern_a_host_with_its_own_server(
 ) -> None:
     monkeypatch.setenv("LLM_BACKEND", "art")
     run(["train", "cluedo", "--trainer-host", "serverless", "--dry-run", "--json"])
-    shown = last_json(capsys.readouterr().out)
+    shown: Any = last_json(capsys.readouterr().out)
     assert (shown["config"]["server"], shown["origins"]["server"]) == ("", "default")
 
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.chat_recorder import ChatRecorder
-from arena.agents.prompt import Chat, full_rules
+from arena.agents.prompt import Chat
 from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
 from arena.agents.seating import make_agent
@@ -132,7 +132,7 @@ def _recorder(
     seat = Seat(game, player, stream(seed, f"agent {player}"), level)
     rebuild_at = rng.randrange(MAX_FIRST_REBUILD) if rng.random() < mixture.rebuilt else None
     bot = make_bot(f"bot:{_draw(mixture.bots[level], rng)}", seat)
-    system = f"{full_rules(game, game.default_max_turns)}\n{SHORT_INSTRUCTION}"
+    system = f"{game.rules()}\n{SHORT_INSTRUCTION}"
     chat = Chat([Message("system", system)], "append", level)
     return DemonstrationRecorder(bot, chat, rebuild_at, rng)
 

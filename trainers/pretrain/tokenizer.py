@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from arena.agents.prompt import HOW_TO_ANSWER
+from arena.agents.prompt import DETAILS, HOW_TO_ANSWER
 from arena.core.game import Game
 
 if TYPE_CHECKING:
@@ -28,15 +28,19 @@ SHORT_INSTRUCTION = "You may think first. The last action that you write is the 
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
-    "{{ '<|' + message['role'] + '|>' + message['content'].replace("
-    f"{json.dumps(HOW_TO_ANSWER['text'])}, {json.dumps(SHORT_INSTRUCTION)}) + '<|end|>' }}}}"
+    "{% set content = message['content'] %}"
+    "{% if message['role'] == 'system' %}"
+    f"{{% set content = content.split({json.dumps(chr(10) + DETAILS)})[0].replace("
+    f"{json.dumps(HOW_TO_ANSWER['text'])}, {json.dumps(SHORT_INSTRUCTION)}) %}}"
+    "{% endif %}"
+    "{{ '<|' + message['role'] + '|>' + content + '<|end|>' }}"
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 """A message is the token of its role, its content, and the end token.
 
-The instruction of other models becomes the one that these models have learned, so that they play
-with the same messages as any model.
+The instruction of other models becomes the one that these models have learned, without the details
+behind it, so that they play with the same messages as any model.
 """
 
 MAX_WHOLE_ACTIONS = 100

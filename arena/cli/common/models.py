@@ -57,7 +57,9 @@ class ModelFlags:
     ] = "rules"
     system: Annotated[
         str | None,
-        ModelFlag(help="System message in words; {rules} and {answer} stand for the usual parts."),
+        ModelFlag(
+            help="System message in words; {rules}, {answer}, {details} stand for usual parts."
+        ),
     ] = None
     answers: Annotated[
         str,

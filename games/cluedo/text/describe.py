@@ -5,7 +5,7 @@ Models read these texts. Trained checkpoints depend on the exact wording.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +54,13 @@ WAYS: dict[PawnMovement, str] = {
 }
 
 
+RULE_DETAILS = (
+    "To refute a suggestion means to show one of its cards; a player who cannot refute it holds "
+    "none of the three. The last player left must still accuse correctly to win."
+)
+"""Not part of `rules`, whose wording trained checkpoints depend on."""
+
+
 def rules(game: CluedoBase) -> str:
     """Return the rules for a player who does not know the game."""
     deck = game.deck
@@ -65,10 +72,10 @@ def rules(game: CluedoBase) -> str:
         f"Weapons: {', '.join(deck.weapons)}.",
         f"Rooms: {', '.join(deck.rooms)}.",
         "Suggestion: the others are asked in turn order from your left. The first who holds one "
-        "of the three cards refutes it: this player must show you one of them, secretly; everybody "
-        "sees who showed, not what. Players who cannot refute it hold none of the three.",
+        "of the three cards must show you one of them, secretly; everybody sees who showed, not "
+        "what. Whoever is passed over holds none of the three.",
         "Accusation: ends your turn. If it is right you win. If it is false you make no more "
-        "moves and only show cards. The last player left must still accuse correctly to win.",
+        "moves and only show cards.",
     ]
     if game.has_board:
         pawns = ", ".join(
@@ -193,8 +200,7 @@ def _notebook(
     if dealt:
         yield "Your notebook:"
         yield f"- own cards: {', '.join(notes.hand)}"
-    absent = _absent_cards(observation, notes, since)
-    if not dealt and (shown or absent):
+    elif shown:
         yield "New in your notebook:"
     by_player: dict[int, list[str]] = {}
     for card, player in notes.shown.items():
@@ -202,9 +208,12 @@ def _notebook(
     for player, cards in sorted(by_player.items()):
         if dealt or player in shown.values():
             yield f"- shown to you by {game.seat_names[player]}: {', '.join(game.deck.sort(cards))}"
-    for player, unheld in sorted(absent.items()):
-        yield f"- {game.seat_names[player]} does not hold {', '.join(game.deck.sort([*unheld]))}"
-    if dealt or shown:
+    # Later they follow from the news; the whole notebook is all that a rebuilt chat has.
+    if not since:
+        for player, absent in sorted(_absent_cards(observation, notes).items()):
+            unheld = ", ".join(game.deck.sort([*absent]))
+            yield f"- {game.seat_names[player]} does not hold {unheld}"
+    if dealt or shown or _may_accuse(observation):
         unseen = [[c for c in cards if not notes.seen(c)] for cards in game.deck.categories]
         yield (
             f"- not seen by you: suspects {', '.join(unseen[0])}; weapons {', '.join(unseen[1])}; "
@@ -212,31 +221,20 @@ def _notebook(
         )
 
 
-def _refuted_none(events: Sequence[Event]) -> dict[int, set[str]]:
-    """Return per player the cards of the suggestions that it could not refute."""
-    absent: dict[int, set[str]] = {}
-    suggestion: Iterable[str] = ()
-    for event in events:
-        if isinstance(event, Suggested):
-            suggestion = event.triple
-        elif isinstance(event, Unable):
-            for player in event.players:
-                absent.setdefault(player, set()).update(suggestion)
-    return absent
-
-
-def _absent_cards(observation: Observation, notes: Notebook, since: int) -> dict[int, set[str]]:
+def _absent_cards(observation: Observation, notes: Notebook) -> dict[int, set[str]]:
     """Return per other player the unseen cards that it does not hold, as it could not refute them.
 
-    With `since`, only those that became known after so many events.
+    Suggestions come before the players who cannot refute them.
     """
-    before = _refuted_none(observation.events[:since])
-    absent = {
-        player: {card for card in cards - before.get(player, set()) if not notes.seen(card)}
-        for player, cards in _refuted_none(observation.events).items()
-        if player != observation.player
-    }
-    return {player: cards for player, cards in absent.items() if cards}
+    absent: dict[int, set[str]] = {}
+    unseen: set[str] = set()
+    for event in observation.events:
+        if isinstance(event, Suggested):
+            unseen = {card for card in event.triple if not notes.seen(card)}
+        elif isinstance(event, Unable):
+            for player in event.players:
+                absent.setdefault(player, set()).update(unseen)
+    return {player: cards for player, cards in absent.items() if cards and player != notes.player}
 
 
 def _may_accuse(observation: Observation) -> bool:

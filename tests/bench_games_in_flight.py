@@ -25,8 +25,7 @@ from arena.episodes.game_processes import GameProcesses
 from arena.episodes.match import Match
 from arena.episodes.runner import play
 from arena.evaluation.evaluator import available_cores
-from arena.llm.backend import Choice, Completion, Request
-from arena.llm.model_service import ModelService
+from arena.llm.backend import Choice, Completion, ModelService, Request
 from arena.llm.service import LLMService
 from arena.llm.settings import ServiceSettings, Settings
 from arena.plugins.loader import make_game

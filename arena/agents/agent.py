@@ -17,7 +17,7 @@ from arena.core.observation import Observation, TextLevel
 from arena.core.ply import Decision
 
 if TYPE_CHECKING:
-    from arena.llm.model_service import ModelService
+    from arena.llm.backend import ModelService
 
 
 class Agent(Protocol):

@@ -34,7 +34,7 @@ from arena.core.spec import redacted
 from arena.llm.backend import BackendTraits, Message, Request
 
 if TYPE_CHECKING:
-    from arena.llm.model_service import ModelService
+    from arena.llm.backend import ModelService
 
 NO_ANSWER = "(no answer)"
 """Replaces an empty reply in the chat: some providers refuse empty messages."""

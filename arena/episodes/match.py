@@ -14,7 +14,7 @@ from arena.core.observation import TextLevel
 from arena.core.seeds import check_seed, stream
 from arena.core.spec import redacted
 from arena.episodes.record import Header, Position
-from arena.llm.model_service import ModelService
+from arena.llm.backend import ModelService
 
 
 @dataclass(frozen=True, slots=True)

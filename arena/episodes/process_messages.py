@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from arena.core.errors import ArenaError
-from arena.llm.backend import BackendTraits, Completion, Request
-from arena.llm.model_service import ModelService
+from arena.llm.backend import BackendTraits, Completion, ModelService, Request
 
 T = TypeVar("T")
 

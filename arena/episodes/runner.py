@@ -24,7 +24,7 @@ from arena.episodes.match import Match
 from arena.episodes.record import Episode, Header, Position, turns_played
 
 if TYPE_CHECKING:
-    from arena.llm.model_service import ModelService
+    from arena.llm.backend import ModelService
 
 
 class Watcher(Protocol):

@@ -35,7 +35,7 @@ from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.scoring import measure_game
 
 if TYPE_CHECKING:
-    from arena.llm.model_service import ModelService
+    from arena.llm.backend import ModelService
     from arena.llm.service import LLMService
 
 S = TypeVar("S")

@@ -27,8 +27,7 @@ from arena.episodes.game_processes import GameProcesses
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.runner import play
-from arena.llm.backend import Request
-from arena.llm.model_service import ModelService
+from arena.llm.backend import ModelService, Request
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply

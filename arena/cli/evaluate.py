@@ -64,6 +64,7 @@ def eval_command(
     from arena.core.spec import redacted
     from arena.evaluation.aggregation import EvaluationAggregator
     from arena.evaluation.schedule import evaluation_schedule
+    from arena.evaluation.store.rows import deal_rule
 
     the_game, tested = game_flags.make(game), _single(player)
     opponents = _opponents(the_game, against)
@@ -85,7 +86,13 @@ def eval_command(
     with run.open_results() as results:
         slots = list(
             evaluation_schedule(
-                the_game.num_players, tested, opponents, baseline, deals, run.first_seed
+                the_game.num_players,
+                tested,
+                opponents,
+                baseline,
+                deals,
+                run.first_seed,
+                deal_rule(results.experiment),
             )
         )
         return run.conduct(results, slots, evaluation, report_flags)

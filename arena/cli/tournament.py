@@ -34,6 +34,7 @@ def tournament_command(
     """
     from arena.core.spec import redacted
     from arena.evaluation.aggregation import TournamentAggregator
+    from arena.evaluation.store.rows import deal_rule
     from arena.evaluation.tournament_schedule import tournament_schedule
 
     the_game = game_flags.make(game)
@@ -52,7 +53,13 @@ def tournament_command(
                 f"--resume: {sorted(missing)[0]} plays in {results.path}; name it with --player too"
             )
         slots = tournament_schedule(
-            names, the_game.num_players, games, run.first_seed, tables, done
+            names,
+            the_game.num_players,
+            games,
+            run.first_seed,
+            tables,
+            done,
+            deal_rule(results.experiment),
         )
         tournament = TournamentAggregator(the_game, names)
         return run.conduct(results, with_secrets(slots, player), tournament, report_flags)

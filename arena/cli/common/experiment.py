@@ -137,7 +137,7 @@ class ExperimentRun:
         if isinstance(stop, OSError):  # A replay cannot be written, or moved to its place.
             stop = ArenaError(f"cannot write into {folder}: {stop.strerror}")
         if aggregator.games:
-            report = self._report(results.path, aggregator)
+            report = self._report(results, aggregator, len(slots))
             report_flags.output(report, f"Results: {results.path}")
         if stop:
             print(
@@ -153,15 +153,21 @@ class ExperimentRun:
                 raise stop
         return 130 if stop else 0
 
-    def _report(self, path: Path, aggregator: Aggregator) -> Report:
+    def _report(self, results: Results, aggregator: Aggregator, planned: int) -> Report:
+        from arena.evaluation.schedule import stopping_notes
+
+        # With a target, games that are left out are the rule: the sequence is valid anyway.
+        games = planned if aggregator.enough else aggregator.games
+        stopping = list(stopping_notes(games, planned, results.add_look(planned)))
+        aggregator.any_time = bool(stopping)
         report = aggregator.report()
-        notes = list(report.notes)
+        notes = [*report.notes, *stopping]
         if self.game.measures and report.scored < min(self.flags.scored, aggregator.games):
             notes.append(
                 f"Scored: only {pluralize(report.scored, 'game')}, because an earlier run has "
                 "kept no replays."
             )
-        run = {"seed": self.seed, "settings": self._settings, "results": str(path)}
+        run = {"seed": self.seed, "settings": self._settings, "results": str(results.path)}
         return report.model_copy(update={"notes": notes, **run})
 
     async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:

@@ -104,7 +104,13 @@ class HeldOutEvaluation:
         num_players = self.setting.match.game.num_players
         slots = list(
             evaluation_schedule(
-                num_players, policy_spec(step), self.against, None, self.games, self.first_seed
+                num_players,
+                policy_spec(step),
+                self.against,
+                None,
+                self.games,
+                self.first_seed,
+                rule="consecutive",
             )
         )
         games: list[HeldOutGame] = []

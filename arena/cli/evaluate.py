@@ -87,7 +87,9 @@ def eval_command(
 
     def schedule(_: Sequence[Slot]) -> list[Slot]:
         seats, seed = the_game.num_players, run.first_seed
-        return list(evaluation_schedule(seats, tested, opponents, baseline, deals, seed))
+        return list(
+            evaluation_schedule(seats, tested, opponents, baseline, deals, seed, run.deal_rule)
+        )
 
     return run.conduct(schedule, evaluation, report_flags, until_ci)
 

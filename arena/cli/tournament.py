@@ -57,7 +57,7 @@ def tournament_command(
                 "too"
             )
         seats, seed = the_game.num_players, run.first_seed
-        slots = tournament_schedule(names, seats, games, seed, tables, done)
+        slots = tournament_schedule(names, seats, games, seed, tables, done, run.deal_rule)
         return with_secrets(slots, player)
 
     return run.conduct(schedule, TournamentAggregator(the_game, names), report_flags)

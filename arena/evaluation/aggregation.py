@@ -31,6 +31,7 @@ from arena.evaluation.statistics.intervals import (
     difference_of_ratios,
     games_needed,
     games_needed_for_rates,
+    worst_cases,
 )
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.statistics.samples import Sample
@@ -59,6 +60,8 @@ class EvaluationAggregator:
         self.against = list(against)
         self.target = target
         """Half width of the confidence sequence at which the run may stop."""
+        self.any_time = False
+        """Whether the number of games may depend on the results (`stopping_notes`)."""
         # A win is 0 or 1; a difference of two wins is -1, 0 or 1.
         self.sequence = ConfidenceSequence(-1.0 if baseline else 0.0, 1.0)
         self.games = 0
@@ -132,7 +135,6 @@ class EvaluationAggregator:
         deals = len(self.baseline)
         first, second = self.player, self.baseline
         differences = np.array(first.won[:deals], float) - np.array(second.won, float)
-        no_fallback = np.array(first.no_fallback[:deals], bool) & np.array(second.no_fallback, bool)
         sd = float(differences.std(ddof=1)) if deals > 1 else float("nan")
         return PairedComparison(
             player=first.player,
@@ -143,10 +145,18 @@ class EvaluationAggregator:
             games_needed_unpaired=games_needed_for_rates(
                 sum(first.won) / len(first), sum(second.won) / len(second)
             ),
-            no_fallback_difference=_paired(
-                differences[no_fallback], np.array(second.deals)[no_fallback]
-            ),
+            fallback_bounds=self._difference_bounds(),
             measures=self._measure_differences(),
+        )
+
+    def _difference_bounds(self) -> Interval:
+        """Bound the difference that the same pairs would have had without fallback moves."""
+        assert self.baseline is not None
+        second, deals = self.baseline, len(self.baseline)
+        own = worst_cases(self.player.won[:deals], self.player.no_fallback[:deals])
+        other = worst_cases(second.won, second.no_fallback)
+        return Interval.within(
+            _paired(own[0] - other[1], second.deals), _paired(own[1] - other[0], second.deals)
         )
 
     def _measure_differences(self) -> dict[str, Interval]:
@@ -176,17 +186,18 @@ class EvaluationAggregator:
             variance_ratio=controlled.variance_ratio,
             possible_bias=round(controlled.possible_bias, 6),
             valid=controlled.valid,
+            fault=controlled.fault,
             luck=[Interval.of(mean) for mean in controlled.luck_means],
         )
 
     def _sequential(self) -> SequentialResult | None:
-        if self.target is None:
+        if self.target is None and not self.any_time:
             return None
         return SequentialResult(
             of="difference" if self.baseline else "win rate",
             estimate=Interval.of(self.sequence.interval()),
             target=self.target,
-            reached=self.enough,
+            reached=None if self.target is None else self.enough,
         )
 
 
@@ -199,6 +210,8 @@ class TournamentAggregator:
 
     enough = False
     """A tournament always plays its whole schedule."""
+    any_time = False
+    """Ratings have no confidence sequence."""
 
     def __init__(self, game: Game, players: Sequence[str]) -> None:
         self.game = game
@@ -223,11 +236,6 @@ class TournamentAggregator:
     def report(self) -> Report:
         results, players = self._results, list(self._samples)
         ratings = rate_players(results, players)
-        no_fallback = [result for result in results if result.no_fallback]
-        # Equal ratings if no game had a fallback; a second fit would give the same.
-        without = ratings
-        if len(no_fallback) < len(results):
-            without = rate_players(no_fallback, players)
         scored = sum(result.scored for result in results)
         samples = list(self._samples.values())
         head = make_report("tournament", self.game, len(results), scored, samples)
@@ -236,7 +244,6 @@ class TournamentAggregator:
                 update={
                     "rating": Interval.of(ratings.ratings[row.player]),
                     "rank": Interval.of(ratings.ranks[row.player]),
-                    "no_fallback_rating": Interval.of(without.ratings[row.player]),
                 }
             )
             for row in head.players

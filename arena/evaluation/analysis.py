@@ -7,14 +7,18 @@ of a game, so memory does not grow with the size of replays.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from arena.core.errors import ArenaError, ReplayError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import Outcome
+from arena.core.text import pluralize, printable
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
 from arena.evaluation.aggregation import AnalysisAggregator
@@ -55,6 +59,8 @@ class AnalyzedGame:
     group: AnalysisGroup
     result: GameResult
     """Its `sha256` is that of the replay, if there is one."""
+    run: Path
+    """The results file, or the folder of the replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,8 @@ def _measured(replay: Replay, scored: bool) -> AnalyzedGame:
     seconds = sum(ply.seconds or 0.0 for ply in episode.plies)
     result = measure_game(slot, game, episode, scored, seconds)
     group = AnalysisGroup.of(game, header.text_level if header.models else "")
-    return AnalyzedGame(group, replace(result, sha256=sha256(replay.path)))
+    result = replace(result, sha256=sha256(replay.path))
+    return AnalyzedGame(group, result, replay.path.parent)
 
 
 def episode_of(replay: Replay) -> Episode:
@@ -139,7 +146,7 @@ def stored_games(path: Path) -> Iterator[AnalyzedGame]:
         level = experiment.settings.get("text_level") if experiment.settings.get("models") else ""
         group = AnalysisGroup.of(game, str(level))
         for result in results.games():
-            yield AnalyzedGame(group, result)
+            yield AnalyzedGame(group, result, path)
 
 
 async def analyze(
@@ -180,6 +187,7 @@ class GroupedAnalyses:
         """Games that occurred before: the same replay elsewhere, or in a results file."""
         self._hashes: set[str] = set()
         self._by_group: dict[AnalysisGroup, AnalysisAggregator] = {}
+        self._shared_deals: dict[AnalysisGroup, SharedDeals] = defaultdict(SharedDeals)
 
     def add(self, item: AnalyzedGame | SkippedFile) -> None:
         if isinstance(item, SkippedFile):
@@ -195,12 +203,41 @@ class GroupedAnalyses:
         if item.group not in self._by_group:
             self._by_group[item.group] = AnalysisAggregator(item.group.make())
         self._by_group[item.group].add(item.result)
+        self._shared_deals[item.group].add(item.result.slot.seed, item.run)
 
     def reports(self) -> list[Report]:
         """Return a report for each group."""
-        return [
-            analysis.report().model_copy(
-                update={"settings": {"text_level": group.text_level or None}}
+        reports = []
+        for group, analysis in self._by_group.items():
+            report = analysis.report()
+            notes = [*report.notes, *self._shared_deals[group].notes()]
+            settings: dict[str, JsonValue] = {"text_level": group.text_level or None}
+            reports.append(report.model_copy(update={"notes": notes, "settings": settings}))
+        return reports
+
+
+class SharedDeals:
+    """The deals that occur in more than one run, such as those of two runs with one seed."""
+
+    def __init__(self) -> None:
+        self._first_run: dict[int, Path] = {}
+        """The first run of each deal, by its seed."""
+        self._shared: set[int] = set()
+        self._example: tuple[Path, Path] | None = None
+
+    def add(self, deal: int, run: Path) -> None:
+        first = self._first_run.setdefault(deal, run)
+        if first != run:
+            self._shared.add(deal)
+            self._example = self._example or (first, run)
+
+    def notes(self) -> Iterator[str]:
+        """Yield a warning if runs share deals, so that their results are not independent."""
+        if self._example:
+            one, other = (printable(str(run)) for run in self._example)
+            yield (
+                f"{len(self._shared)} of {pluralize(len(self._first_run), 'deal')} are in several "
+                f"of these runs ({one} and {other}), whose results are therefore not independent. "
+                "The games of one deal count as one observation. To compare two players on the "
+                "same deals, use arena eval --baseline."
             )
-            for group, analysis in self._by_group.items()
-        ]

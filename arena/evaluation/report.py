@@ -79,6 +79,11 @@ class Interval(ReportPart):
         """True if the interval is known and on one side of 0."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
+    @classmethod
+    def within(cls, worst: Interval, best: Interval) -> Self:
+        """Return the bounds of an unknown value: the interval of its worst to its best case."""
+        return cls(low=worst.low, high=best.high, n=worst.n)
+
     def complement(self) -> Self:
         """Return the interval of 1 - value: a share, counted for the other side."""
         value, low, high = (None if x is None else 1 - x for x in (self.value, self.high, self.low))
@@ -112,10 +117,15 @@ class CalibrationBin(ReportPart):
 
 
 class NoFallback(ReportPart):
-    """Results of one player in games in which no move of any player was a fallback."""
+    """Number of seats without a fallback move of any player, and what the others leave open."""
 
     seats: int = 0
+    bounds: Interval = Interval()
+    """Bounds, without a value, of the win rate if no move had been a fallback: games with one count
+    as lost, or as won."""
     win_rate: Interval = Interval()
+    """Only in reports of earlier versions: that of the games without a fallback. It is biased,
+    since long games have more moves that may fail."""
 
 
 class ReplyCounts(ReportPart):
@@ -165,6 +175,7 @@ class PlayerReport(ReportPart):
     """Elo points; tournaments only, as are the next two."""
     rank: Interval = Interval()
     no_fallback_rating: Interval = Interval()
+    """Only in reports of earlier versions, and biased like `NoFallback.win_rate`."""
 
     @property
     def is_unmeasured(self) -> bool:
@@ -248,7 +259,10 @@ class PairedComparison(ReportPart):
     """Pairs of games that show this difference with 80 % power; None if no number does."""
     games_needed_unpaired: int | None = None
     """The same for games on independent deals, per player."""
+    fallback_bounds: Interval = Interval()
+    """Bounds of the difference if no move had been a fallback."""
     no_fallback_difference: Interval = Interval()
+    """Only in reports of earlier versions, and biased like `NoFallback.win_rate`."""
     measures: IntervalsByMeasure = {}
 
 
@@ -262,6 +276,10 @@ class LuckAdjusted(ReportPart):
     """Variance without over variance with the adjustment: 1.5 saves a third of the games."""
     possible_bias: Number = None
     valid: bool = True
+    """False if the estimate is the plain one."""
+    fault: Literal["", "mean", "few"] = ""
+    """Reason, if it is not valid: the mean of luck is not 0, or there are few wins or losses.
+    Earlier versions, which wrote none, knew only the first one."""
     luck: list[Interval] = []
     """Mean luck of the player, of its opponents, and their difference, in bits per game."""
 

@@ -6,14 +6,44 @@ Pure: equal arguments give equal slots, and a longer schedule starts with the sh
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle, islice
+from typing import Literal
 
 from arena.core.errors import UsageError
 from arena.core.seeds import stream
 from arena.evaluation.records import Slot
+
+DealRule = Literal["hashed", "consecutive"]
+"""How the deals of a run follow from its seed. Runs of earlier versions, which store no rule, and
+held-out deals of training have consecutive ones: deal k has the seed `seed + k`."""
+ANYTIME = (
+    "An evaluation therefore judges by a confidence sequence, which is valid at every look; all "
+    "other intervals, and those of a tournament, are valid at one look that was fixed before."
+)
+HASHED_DEALS = 2**52
+"""Hashed deals have seeds from this one up to 2^53 - 1, the largest that `--seed` accepts and that
+JavaScript shows exactly."""
+
+
+def deal_seed(seed: int, index: int, rule: DealRule = "hashed") -> int:
+    """Return the seed of a run's deal, by the run's seed and the number of the deal from 0.
+
+    The deals of a hashed run are numbered from a start that is a hash of its seed:
+
+        2^52 + (SHA-256(seed) + index) mod 2^52.
+
+    So no deal occurs twice in a run, and two runs of n deals share one with probability n / 2^51:
+    less than 1e-9 for a million deals. Training deals have smaller seeds, for each training seed
+    below 450 million (`trainers.seeds`).
+    """
+    if rule == "consecutive":
+        return seed + index
+    start = int.from_bytes(hashlib.sha256(f"{seed}/deals".encode()).digest(), "big")
+    return HASHED_DEALS + (start + index) % HASHED_DEALS
 
 
 def evaluation_schedule(
@@ -23,13 +53,14 @@ def evaluation_schedule(
     baseline: str | None,
     games: int,
     seed: int,
+    rule: DealRule = "hashed",
 ) -> Iterator[Slot]:
     """Yield one slot per deal, or with a baseline two: `player`, then `baseline` in its place.
 
-    Deal k has the seed `seed + k` and draws the seat under test and the order of the opponents
-    from its own generator. Deals are therefore independent and identically distributed, and
-    estimates are valid wherever the schedule is cut off. Fewer opponents than seats are repeated in
-    turn; of more, each deal draws some.
+    Each deal (`deal_seed`) draws the seat under test and the order of the opponents from its own
+    generator. Deals are therefore independent and identically distributed, and estimates are valid
+    wherever the schedule is cut off. Fewer opponents than seats are repeated in turn; of more, each
+    deal draws some.
 
     Raises UsageError if there is no opponent.
     """
@@ -39,15 +70,16 @@ def evaluation_schedule(
     games_per_deal = 1 if baseline is None else 2
     for deal in range(games):
         # The generator depends on the deal's seed only: deal k is the same in a longer schedule.
-        rng = stream(seed + deal, "seat")
+        own_seed = deal_seed(seed, deal, rule)
+        rng = stream(own_seed, "seat")
         seat = rng.randrange(num_players)
         others = _draw_opponents(against, num_players - 1, rng)
         specs = (*others[:seat], player, *others[seat:])
-        yield Slot(games_per_deal * deal, seed + deal, specs, "player", seat)
+        yield Slot(games_per_deal * deal, own_seed, specs, "player", seat)
         # Adjacent numbers: a schedule that is cut off has at most one incomplete pair.
         if baseline is not None:
             specs = (*others[:seat], baseline, *others[seat:])
-            yield Slot(games_per_deal * deal + 1, seed + deal, specs, "baseline", seat)
+            yield Slot(games_per_deal * deal + 1, own_seed, specs, "baseline", seat)
 
 
 def _draw_opponents(against: Sequence[str], seats: int, rng: random.Random) -> list[str]:
@@ -73,6 +105,22 @@ def first_games(slots: Iterable[Slot], games: int) -> frozenset[int]:
             numbers.append(slot.number)
         played.update(players)
     return frozenset(numbers)
+
+
+def stopping_notes(games: int, planned: int, looks: int) -> Iterator[str]:
+    """Yield the reason why a run's number of games may depend on its results, if there is one.
+
+    `looks` counts the planned sizes at which results were shown. The interval of a fixed number of
+    games is valid at one look: with ten looks at equal players, a fifth of all runs shows a
+    difference at one of them.
+    """
+    if games < planned:
+        yield (
+            f"The run was stopped at {games} of {planned} games, perhaps because of its results. "
+            f"{ANYTIME}"
+        )
+    elif looks > 1:
+        yield f"This is look {looks} at a run whose number of games was raised. {ANYTIME}"
 
 
 def design_text(paired: bool) -> str:

@@ -23,7 +23,13 @@ from arena.evaluation.report import (
     TurnSeries,
 )
 from arena.evaluation.scoring import measures_of
-from arena.evaluation.statistics.intervals import UNBOUNDED, clustered_mean, rate, ratio_of_sums
+from arena.evaluation.statistics.intervals import (
+    UNBOUNDED,
+    clustered_mean,
+    rate,
+    ratio_of_sums,
+    worst_cases,
+)
 from arena.evaluation.statistics.samples import Sample
 
 CALIBRATION_BINS = 10
@@ -57,14 +63,13 @@ def _notes(sample: Sample) -> Iterator[str]:
     if with_fallback:
         yield (
             f"{sample.player}: {with_fallback} of {len(sample)} seats were in games with a "
-            f"fallback move ({sample.fallbacks} its own); results without fallback leave these "
-            "games out."
+            f"fallback move ({sample.fallbacks} its own). What would have come of these games is "
+            "unknown, so the bounds count them as lost, and as won."
         )
 
 
 def player_report(sample: Sample, game: Game) -> PlayerReport:
     """Return the results of one player, without a rating."""
-    no_fallback = np.array(sample.no_fallback, bool)
     names = table_names(sample)
     estimates = ratio_of_sums(sample.sums(names), bounds=bounds_of(game, names))
     calibration = calibration_of(sample)
@@ -73,11 +78,9 @@ def player_report(sample: Sample, game: Game) -> PlayerReport:
         games=sample.games,
         seats=len(sample),
         wins=sum(sample.won),
-        win_rate=_win_rate(sample, np.ones(len(sample), bool)),
+        win_rate=_win_rate(sample, np.array(sample.won)),
         mean_return=Interval.of(clustered_mean(np.array(sample.returns), sample.deals)),
-        no_fallback=NoFallback(
-            seats=int(no_fallback.sum()), win_rate=_win_rate(sample, no_fallback)
-        ),
+        no_fallback=NoFallback(seats=sum(sample.no_fallback), bounds=_fallback_bounds(sample)),
         measures=intervals_by_name(names, estimates),
         series={"entropy": _series(sample, "entropy"), "calibration": calibration},
         calibration_error=calibration_error(calibration),
@@ -90,17 +93,21 @@ def intervals_by_name(names: Iterable[str], estimates: Iterable[Estimate]) -> di
     return {name: Interval.of(e) for name, e in zip(names, estimates, strict=True)}
 
 
-def _win_rate(sample: Sample, chosen: NDArray[np.bool_]) -> Interval:
-    """Return the share of the chosen seats that won.
+def _fallback_bounds(sample: Sample) -> Interval:
+    lost, won = worst_cases(sample.won, sample.no_fallback)
+    return Interval.within(_win_rate(sample, lost), _win_rate(sample, won))
+
+
+def _win_rate(sample: Sample, won: NDArray[Any]) -> Interval:
+    """Return the share of the seats that `won` (seats,).
 
     Wilson's interval needs independent seats. Several seats of one deal are not independent, and
     then the deal is the cluster.
     """
-    won, deals = np.array(sample.won)[chosen], np.array(sample.deals)[chosen]
     # One seat per deal: the seats are independent.
-    if len(won) == len(np.unique(deals)):
+    if len(won) == len(np.unique(sample.deals)):
         return Interval.of(rate(int(won.sum()), len(won)))
-    return Interval.of(clustered_mean(won, deals, bounds=(0.0, 1.0)))
+    return Interval.of(clustered_mean(won, sample.deals, bounds=(0.0, 1.0)))
 
 
 def table_names(sample: Sample) -> list[str]:

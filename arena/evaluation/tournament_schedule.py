@@ -18,6 +18,7 @@ from arena.core.errors import UsageError
 from arena.core.seeds import stream
 from arena.evaluation.records import Slot
 from arena.evaluation.report import CountRange, ScheduleBalance
+from arena.evaluation.schedule import DealRule, deal_seed
 
 LineUp = tuple[str, ...]
 """The players of a table by seat."""
@@ -33,6 +34,7 @@ def tournament_schedule(
     seed: int,
     tables: int | None = None,
     done: Sequence[Slot] = (),
+    rule: DealRule = "hashed",
 ) -> list[Slot]:
     """Return slots until each player sits in `games` games.
 
@@ -43,28 +45,29 @@ def tournament_schedule(
         players: At least two different SPECs. Fewer than seats sit several times at a table.
         num_players: Seats of a table.
         games: Games in which each player sits, at least.
-        seed: Seed of the first deal. The next seeds follow it, or that of the last of `done`.
+        seed: Seed of the run, from which `deal_seed` derives that of each deal.
         tables: Greatest number of different line-ups; these then play further deals in turn.
         done: Existing slots. They are kept, and each new slot seats a player that lacks games, so
             an added player costs only its own games (and line-ups).
+        rule: Rule of the run's deals, which is that of the slots in `done`.
 
     Raises:
         UsageError: For players that cannot form a tournament, or too few `tables` to seat all.
     """
     _check(players, num_players, tables)
     slots = list(done)
-    # New numbers and seeds follow the greatest existing ones, so no deal is repeated.
+    # New numbers follow the greatest existing one, so no deal is repeated.
     number = max((slot.number for slot in done), default=-1) + 1
-    next_seed = max((slot.seed for slot in done), default=seed - 1) + 1
     tally = _Tally.of(players, num_players, done)
     # Each table seats at least one player that lacks games, so the loop ends.
     while min(tally.games) < games:
         # One generator per deal: the start of the schedule does not depend on its length.
-        rng = stream(next_seed, "table")
+        own_seed = deal_seed(seed, number, rule)
+        rng = stream(own_seed, "table")
         line_up = _next_line_up(tally, games, tables, rng)
         tally.add(line_up)
-        slots.append(Slot(number, next_seed, line_up))
-        number, next_seed = number + 1, next_seed + 1
+        slots.append(Slot(number, own_seed, line_up))
+        number += 1
     return slots
 
 

@@ -35,6 +35,7 @@ def environment() -> Environment:
         "points": formatting.points_text,
         "plain": formatting.json_text,
         "rank": formatting.rank_text,
+        "percent_range": formatting.percent_range,
         "shorten": shorten,
     }
     return page

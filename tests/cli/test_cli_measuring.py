@@ -20,6 +20,9 @@ import pytest
 from command_line import arena, last_json, started
 
 from arena.cli import run
+from arena.evaluation.records import GameResult, SeatResult
+from arena.evaluation.schedule import evaluation_schedule
+from arena.evaluation.store.results import Results
 
 TIMES = {"results"}
 
@@ -404,3 +407,50 @@ def test_games_without_secrets_are_evaluated_too(tmp_path: Path) -> None:
     report: Any = last_json(done.stdout)
     assert report["scored"] == 0 and report["measures"] == []
     assert report["players"][0]["mean_return"]["n"] == 20
+
+
+def in_process(capsys: pytest.CaptureFixture[str], command: str) -> Any:
+    capsys.readouterr()
+    assert run(command.split()) == 0
+    return last_json(capsys.readouterr().out)
+
+
+def test_a_run_that_grows_is_judged_by_its_confidence_sequence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = (
+        "eval cluedo --players 3 --player bot:novice --baseline bot:random --scored 0 --no-replays "
+        f"--seed 1 --workers 1 --json --out {tmp_path}/run --games"
+    )
+    first = in_process(capsys, f"{command} 6")
+    assert first["sequential"] is None and not first["notes"]
+    again = in_process(capsys, f"{command} 6 --resume")
+    assert again["sequential"] is None, "the same games are no further look"
+    more = in_process(capsys, f"{command} 9 --resume")
+    assert more["sequential"]["estimate"]["n"] == 9 and more["sequential"]["target"] is None
+    assert more["notes"][0].startswith("This is look 2 at a run whose number of games was raised")
+    with closing(sqlite3.connect(tmp_path / "run" / "results.sqlite")) as database:
+        assert database.execute("SELECT games FROM looks").fetchall() == [(12,), (18,)]
+
+
+def test_a_run_of_an_earlier_version_goes_on_with_its_deals_and_has_one_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "eval tictactoe --player bot:random --seed 5 --workers 1 --json --out"
+    in_process(capsys, f"{command} {tmp_path}/new --games 1")
+    with Results.read(tmp_path / "new" / "results.sqlite") as results:
+        made = results.experiment
+    settings = {name: value for name, value in made.settings.items() if name != "deals"}
+    path = tmp_path / "old" / "results.sqlite"
+    with Results.create(path, made.kind, made.game, made.options, settings) as results:
+        for slot in evaluation_schedule(2, "bot:random", ["bot:random"], None, 3, 5, "consecutive"):
+            results.extend([slot])
+            seats = tuple(SeatResult(spec, 0.0, False) for spec in slot.specs)
+            results.add(GameResult(slot, "terminated", "draw", 9, 9, 0.1, seats))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("DROP TABLE looks")
+        database.commit()
+    more = in_process(capsys, f"{command} {tmp_path}/old --games 8 --resume")
+    assert more["games"] == 8 and more["notes"][0].startswith("This is look 2")
+    with Results.read(path) as results:
+        assert [slot.seed for slot in results.schedule()] == list(range(5, 13))

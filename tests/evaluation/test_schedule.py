@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import Slot
-from arena.evaluation.schedule import design_text, evaluation_schedule, first_games
+from arena.evaluation.schedule import (
+    HASHED_DEALS,
+    deal_seed,
+    design_text,
+    evaluation_schedule,
+    first_games,
+)
 from arena.evaluation.tournament_schedule import balance, tournament_schedule
+from trainers.heldout_eval import FINAL
+from trainers.seeds import DEALS_PER_RUN, first_deal
 
 FEW = settings(max_examples=40, deadline=None)
 SEATS = st.integers(2, 6)
@@ -33,7 +41,7 @@ def test_an_evaluation_pairs_player_and_baseline_on_the_same_deals(
     slots = list(evaluation_schedule(seats, "me", against, baseline, games, seed))
     assert [slot.number for slot in slots] == list(range(games * (2 if paired else 1)))
     own = [slot for slot in slots if slot.role == "player"]
-    assert [slot.seed for slot in own] == list(range(seed, seed + games))
+    assert [slot.seed for slot in own] == [deal_seed(seed, k) for k in range(games)]
     for slot in own:
         assert slot.seat is not None and slot.specs[slot.seat] == "me"
         others = Counter(slot.specs[: slot.seat] + slot.specs[slot.seat + 1 :])
@@ -51,6 +59,35 @@ def test_an_evaluation_pairs_player_and_baseline_on_the_same_deals(
         for slot in own
     ]
     assert [slot for slot in slots if slot.role == "baseline"] == (swapped if paired else [])
+
+
+def test_runs_with_different_seeds_share_no_deal() -> None:
+    seeds: list[int] = []
+    for seed in range(60):
+        seeds += [slot.seed for slot in evaluation_schedule(3, "me", ["a"], None, 60, seed)]
+    for seed in range(60, 64):
+        seeds += [slot.seed for slot in tournament_schedule(names(4), 3, 9, seed)]
+    assert len(set(seeds)) == len(seeds)
+
+
+@given(st.integers(0, 2**53), st.integers(0, 2**60), st.integers(1, 2**52 - 1))
+def test_no_deal_occurs_twice_in_a_run(seed: int, first: int, later: int) -> None:
+    deals = [deal_seed(seed, index) for index in (first, first + later)]
+    assert deals[0] != deals[1] and all(HASHED_DEALS <= deal < 2**53 for deal in deals)
+
+
+def test_deals_of_training_and_held_out_deals_have_smaller_seeds() -> None:
+    for seed in (0, 39, 40, 449_999_999):
+        assert first_deal(seed) + DEALS_PER_RUN <= HASHED_DEALS
+    assert FINAL + DEALS_PER_RUN < HASHED_DEALS
+
+
+def test_a_run_of_an_earlier_version_has_consecutive_deals() -> None:
+    slots = evaluation_schedule(3, "me", ["a"], "base", 5, 7, "consecutive")
+    assert [slot.seed for slot in slots][::2] == [7, 8, 9, 10, 11]
+    before = tournament_schedule(names(4), 3, 6, 7, rule="consecutive")
+    after = tournament_schedule(names(4), 3, 9, 7, done=before, rule="consecutive")
+    assert [slot.seed for slot in after] == list(range(7, 7 + len(after)))
 
 
 @FEW
@@ -101,7 +138,7 @@ def test_the_design_is_stated_with_its_reason() -> None:
 def test_tables_are_balanced(players: int, seats: int, games: int, seed: int) -> None:
     slots = tournament_schedule(names(players), seats, games, seed)
     assert [slot.number for slot in slots] == list(range(len(slots)))
-    assert [slot.seed for slot in slots] == list(range(seed, seed + len(slots)))
+    assert [slot.seed for slot in slots] == [deal_seed(seed, k) for k in range(len(slots))]
     for slot in slots:
         counts = Counter(slot.specs)
         assert max(counts.values()) <= -(-seats // players)

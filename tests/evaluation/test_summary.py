@@ -8,8 +8,10 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -21,13 +23,15 @@ from arena.evaluation.aggregation import (
     EvaluationAggregator,
     TournamentAggregator,
 )
+from arena.evaluation.analysis import AnalysisGroup, AnalyzedGame, GroupedAnalyses
 from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot
 from arena.evaluation.output.formatting import percent
 from arena.evaluation.output.tables import Grid, grids
 from arena.evaluation.output.verdict import sentences
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Interval, Report, read_report
-from arena.evaluation.schedule import evaluation_schedule
+from arena.evaluation.schedule import evaluation_schedule, stopping_notes
+from arena.evaluation.statistics.intervals import rate, student_mean, worst_cases
 from arena.evaluation.statistics.samples import Sample
 from arena.evaluation.summary import calibration_error, calibration_of
 from arena.llm.backend import Request
@@ -92,20 +96,108 @@ def test_games_with_a_fallback_are_told_apart() -> None:
     row = evaluation.report().players[0]
     assert row.win_rate.value == pytest.approx(8 / 12, abs=1e-6)
     assert row.no_fallback.seats == 8
-    assert row.no_fallback.win_rate.value == 1.0
+    bounds = row.no_fallback.bounds
+    assert bounds.value is None and bounds.low is not None and bounds.high == 1.0
+    assert bounds.low < 0.45, "the interval of 8 wins of 12, in 6 deals"
     told = "\n".join(sentences(evaluation.report()))
     assert "a: 4 of 12 seats were in games with a fallback move (0 its own)" in told
+    (cells,) = next(grids(evaluation.report())).rows
+    assert cells[-2:] == ("8", f"{100 * bounds.low:.0f} to 100 %")
 
 
-def test_games_with_faults_count_in_a_tournament_and_are_left_out_of_the_other_rating() -> None:
+def test_the_bounds_of_a_difference_are_those_of_the_worst_and_the_best_case() -> None:
+    evaluation = EvaluationAggregator(GAME, "a", "z")
+    for deal in range(60):
+        evaluation.add(game_of(2 * deal, True, fallbacks=(int(deal < 20), 0, 0)))
+        players = ("z", "b", "c")
+        evaluation.add(game_of(2 * deal + 1, deal % 2 == 0, "baseline", players, (0, 0, deal < 10)))
+    report = evaluation.report()
+    paired = report.comparison
+    assert paired and paired.fallback_bounds.low is not None and paired.fallback_bounds.high
+    # At worst 20 wins are losses and 5 of the baseline's losses are wins, at best 5 fewer are.
+    assert paired.fallback_bounds.low < 0.5 - 25 / 60 < 0.5 + 5 / 60 < paired.fallback_bounds.high
+    assert any("Without fallback moves the difference" in text for text in sentences(report))
+    assert "… bounds without fallback moves" in [row[0] for row in list(grids(report))[1].rows]
+
+
+def test_bounds_hold_where_the_games_without_a_fallback_mislead() -> None:
+    """Long games are won more often and have more moves that fail; a game with one is lost."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(3, 16, 4000)
+    wins = rng.random(4000) < 0.5 + 0.03 * lengths
+    truth = wins.mean()
+    for share in (0.03, 0.1, 0.2):
+        known = rng.random(4000) < (1 - share) ** lengths
+        lost, won = worst_cases(wins & known, known)
+        assert lost.mean() <= truth <= won.mean()
+        assert rate(int(wins[known].sum()), int(known.sum())).high < truth or share == 0.03
+
+
+def two_runs(shared: int) -> Report:
+    analyses = GroupedAnalyses()
+    for run in range(2):
+        for number in range(60):
+            result = game_of(2 * (number + run * (60 - shared)), won=number % 2 == 0)
+            group = AnalysisGroup.of(GAME, "")
+            analyses.add(AnalyzedGame(group, result, Path(f"run{run}/results.sqlite")))
+    (report,) = analyses.reports()
+    return report
+
+
+def test_runs_that_share_deals_are_no_independent_observations() -> None:
+    report = two_runs(shared=59)
+    assert report.players[0].games == 120 and report.players[0].win_rate.n == 61
+    (note,) = report.notes
+    assert "59 of 61 deals are in several of these runs (run0/results.sqlite and run1/" in note
+    assert not two_runs(shared=0).notes
+
+
+def test_a_verdict_after_several_looks_is_that_of_the_confidence_sequence() -> None:
+    evaluation = pairs_of([(True, False)] * 12 + [(False, True)] * 3 + [(True, True)] * 15)
+    assert "a wins more often than z" in next(sentences(evaluation.report()))
+    assert evaluation.report().sequential is None
+    evaluation.any_time = True
+    report = evaluation.report()
+    assert "a cannot be distinguished from z: +30 points" in next(sentences(report))
+    assert report.sequential and report.sequential.target is None
+    assert any("valid at whichever game" in text for text in sentences(report))
+
+
+def test_looks_are_told() -> None:
+    assert not list(stopping_notes(100, 100, 1))
+    (second,) = stopping_notes(100, 100, 2)
+    assert "look 2" in second and "confidence sequence" in second
+    (stopped,) = stopping_notes(40, 100, 1)
+    assert "stopped at 40 of 100 games" in stopped
+
+
+def test_ten_looks_show_few_false_differences() -> None:
+    """Equal players; the share of runs in which one of ten looks shows a difference."""
+    rng, runs, false = np.random.default_rng(0), 150, np.zeros(2)
+    for _ in range(runs):
+        evaluation = EvaluationAggregator(GAME, "a", "z")
+        differences = rng.choice([-1.0, 0.0, 1.0], 200, p=[0.25, 0.5, 0.25])
+        fixed, looks = [], []
+        for n in range(20, 201, 20):
+            for difference in differences[n - 20 : n]:
+                evaluation.sequence.add(difference)
+            fixed.append(student_mean(differences[:n]))
+            looks.append(fixed[0] if n == 20 else evaluation.sequence.interval())
+        false += [any(each.low > 0 or each.high < 0 for each in kind) for kind in (fixed, looks)]
+    assert false[0] / runs > 0.15
+    # The first look at 5 %, and the sequence, which needs less than its 5 % here.
+    assert false[1] / runs <= 0.08
+
+
+def test_games_with_faults_count_in_a_tournament_and_bound_what_they_hide() -> None:
     tournament = TournamentAggregator(GAME, ["a", "b", "c"])
     for number in range(30):
         tournament.add(game_of(number, won=number < 20, fallbacks=(0, 0, int(number >= 20))))
     rows = {row.player: row for row in tournament.report().players}
     assert rows["a"].win_rate.value == pytest.approx(2 / 3, abs=1e-6)
-    rating, without = rows["a"].rating.value, rows["a"].no_fallback_rating.value
-    assert rating is not None and without is not None and without > rating + 50
-    assert "rating by these" in next(grids(tournament.report())).headings
+    bounds = rows["a"].no_fallback.bounds
+    assert bounds.low is not None and bounds.low < 2 / 3 and bounds.high == 1.0
+    assert "bounds of won" in next(grids(tournament.report())).headings
 
 
 def test_two_players_that_cannot_be_told_apart_are_not_ranked_in_words() -> None:
@@ -247,7 +339,7 @@ def test_each_kind_of_report_has_its_own_parts() -> None:
     assert set(one) == COMMON | {"against", "design", "comparison", "controlled", "sequential"}
     assert set(two) == COMMON | {"seats", "pairs", "balance", "design"}
     assert set(three) == COMMON
-    rated = {"rating", "rank", "no_fallback_rating"}
+    rated = {"rating", "rank"}
     for report, parts in ((one, PLAYER), (two, PLAYER | rated), (three, PLAYER)):
         players: Any = report["players"]
         assert set(players[0]) == parts

@@ -46,7 +46,9 @@ def test_it_plays_by_the_rules_without_a_grammar() -> None:
 async def replies_of(level: TextLevel, players: int, games: int) -> ReplyCounts:
     """Count its replies on held-out deals against novices."""
     game, spec = make_game("cluedo", players=players), "embedded:clue-tiny"
-    slots = evaluation_schedule(players, spec, ["bot:novice"], None, games, 500_000_000)
+    slots = evaluation_schedule(
+        players, spec, ["bot:novice"], None, games, 500_000_000, "consecutive"
+    )
     setting = ExperimentSetup(Match(game, text_level=level), scored=frozenset())
     evaluation = EvaluationAggregator(game, spec, None)
     with Workers(1) as workers:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from arena.evaluation.evaluator import ExperimentSetup, Workers
     from arena.evaluation.records import GameResult, Slot
     from arena.evaluation.report import Report
+    from arena.evaluation.schedule import DealRule
     from arena.evaluation.store.results import Results
     from arena.evaluation.store.schema import Kind
     from arena.llm.service import LLMService
@@ -82,6 +83,8 @@ class ExperimentRun:
         self.flags = flags
         self.specs = list(dict.fromkeys(specs))
         self.seed = seed
+        self.deal_rule: DealRule = "hashed"
+        """Of a run of an earlier version, its own."""
         with_models = models.has_models(self.specs)
         chat = model_flags.options(game, self.specs, game_flags.max_turns) if with_models else None
         self.llm = model_flags.service(flags.dry_run) if with_models else None
@@ -131,11 +134,13 @@ class ExperimentRun:
 
     def _open_results(self) -> Results:
         """Create the results file, or with --resume open the existing one."""
+        from arena.evaluation.store.rows import deal_rule
+
         if self.flags.resume:
             results = self._files.resume(self.seed, self.flags.dry_run)
             seed = results.experiment.settings["seed"]
             assert isinstance(seed, int)
-            self.seed = seed
+            self.seed, self.deal_rule = seed, deal_rule(results.experiment)
             return results
         self.seed = first_seed(self.seed)
         return self._files.create(self.seed)
@@ -180,7 +185,7 @@ class ExperimentRun:
         if isinstance(stop, OSError):  # A replay cannot be written, or moved to its place.
             stop = ArenaError(f"cannot write into {folder}: {stop.strerror}")
         if aggregator.games:
-            report = self._report(results.path, aggregator)
+            report = self._report(results, aggregator, len(slots))
             report_flags.output(report, f"Results: {results.path}")
         if stop:
             print(
@@ -196,15 +201,21 @@ class ExperimentRun:
                 raise stop
         return 130 if stop else 0
 
-    def _report(self, path: Path, aggregator: Aggregator) -> Report:
+    def _report(self, results: Results, aggregator: Aggregator, planned: int) -> Report:
+        from arena.evaluation.schedule import stopping_notes
+
+        # With a target, games that are left out are the rule: the sequence is valid anyway.
+        games = planned if aggregator.enough else aggregator.games
+        stopping = list(stopping_notes(games, planned, results.add_look(planned)))
+        aggregator.any_time = bool(stopping)
         report = aggregator.report()
-        notes = list(report.notes)
+        notes = [*report.notes, *stopping]
         if self.game.measures and report.scored < min(self.flags.scored, aggregator.games):
             notes.append(
                 f"Scored: only {pluralize(report.scored, 'game')}, because an earlier run has "
                 "kept no replays."
             )
-        run = {"seed": self.seed, "settings": self._settings, "results": str(path)}
+        run = {"seed": self.seed, "settings": self._settings, "results": str(results.path)}
         return report.model_copy(update={"notes": notes, **run})
 
     async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:

@@ -39,10 +39,8 @@ class ExperimentFiles:
 
         options = self.game.options.model_dump(mode="json")
         folder = self.out or unused_path(self._home, game_stem(self.game, seed))
-        path = folder / RESULTS
-        return Results.create(
-            path, self.kind, self.game.name, options, {"seed": seed, **self.settings}
-        )
+        settings = {"seed": seed, "deals": "hashed", **self.settings}
+        return Results.create(folder / RESULTS, self.kind, self.game.name, options, settings)
 
     def resume(self, seed: int | None, dry_run: bool = False) -> Results:
         """Open the file of `out`, or the last one with these settings, to add games to it.
@@ -87,13 +85,15 @@ class ExperimentFiles:
     def _differences(self, experiment: Experiment, seed: int | None) -> dict[str, JsonValue]:
         """Return the stored values that differ from the present ones, by name.
 
-        A seed that the user does not give makes no difference; nor do the options of models if
-        only bots have played, or only bots play now.
+        A seed that the user does not give makes no difference, nor does the rule of the deals: a
+        run goes on by its own. Nor do the options of models if only bots have played, or only bots
+        play now.
         """
         present: dict[str, JsonValue] = {"kind": self.kind, "game": self.game.name, "seed": seed}
         present |= {**self.game.options.model_dump(mode="json"), **self.settings}
         stored: dict[str, JsonValue] = {"kind": experiment.kind, "game": experiment.game}
         stored |= {**experiment.options, **experiment.settings}
+        present["deals"] = stored.get("deals")
         if seed is None:
             present["seed"] = stored.get("seed")
         if None in (present["models"], stored.get("models")):

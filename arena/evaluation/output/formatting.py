@@ -52,6 +52,14 @@ def percent(interval: IntervalLike, signed: bool = False) -> str:
     return _with_ends(interval, 100, digits, signed, " points" if signed else " %")
 
 
+def percent_range(bounds: IntervalLike, signed: bool = False) -> str:
+    """Return `48 to 60 %`, or `−3 to +21 points`, for bounds without a value."""
+    if bounds.low is None or bounds.high is None:
+        return UNKNOWN
+    low, high = (decimal(100 * end, 0, signed) for end in (bounds.low, bounds.high))
+    return f"{low} to {high} {'points' if signed else '%'}"
+
+
 def _with_ends(interval: IntervalLike, scale: int, digits: int, signed: bool, unit: str) -> str:
     """Return the value, and its ends if it and at least one of them are known."""
 

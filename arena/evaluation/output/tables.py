@@ -15,6 +15,7 @@ from arena.evaluation.output.formatting import (
     in_unit,
     number,
     percent,
+    percent_range,
 )
 from arena.evaluation.report import PlayerReport, Report
 
@@ -146,9 +147,7 @@ def leaderboard(report: Report) -> Grid:
         add("mean return", lambda player: number(player.mean_return))
     if any(player.has_fallbacks for player in players):
         add("without fallback", lambda player: str(player.no_fallback.seats))
-        add("won of these", lambda player: percent(player.no_fallback.win_rate))
-        if rated:
-            add("rating by these", lambda player: number(player.no_fallback_rating, 0))
+        add("bounds of won", lambda player: percent_range(player.no_fallback.bounds))
     opponents = f" against {', '.join(report.against)}" if report.against else ""
     games = pluralize(report.games or 0, "game")
     title = f"{game_name(report)}: {games}{opponents}; 95 % intervals"
@@ -169,9 +168,10 @@ def comparison(report: Report) -> Grid:
     paired = report.comparison
     assert paired is not None
     rows = [("games won", percent(paired.difference, signed=True))]
-    complete = paired.no_fallback_difference
-    if complete.n < (paired.deals or 0):
-        rows.append((f"… in the {complete.n} pairs without fallback", percent(complete, True)))
+    if any(player.has_fallbacks for player in report.players):
+        rows.append(
+            ("… bounds without fallback moves", percent_range(paired.fallback_bounds, signed=True))
+        )
     for measure in report.measures:
         if measure.name in paired.measures:
             difference = _cell(measure, paired.measures[measure.name], signed=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from arena.core.text import pluralize
-from arena.evaluation.output.formatting import decimal, number, percent
+from arena.evaluation.output.formatting import decimal, number, percent, percent_range
 from arena.evaluation.report import (
     Interval,
     LuckAdjusted,
@@ -48,7 +48,7 @@ def headline(report: Report) -> list[Sentence]:
     if unmeasured:
         return [_unmeasured(player) for player in unmeasured]
     if report.comparison:
-        return list(_compared(report.comparison, report.sequential))
+        return [*_compared(report.comparison, report.sequential), *_bounded(report)]
     if not ranked:
         return [Sentence("No player has been measured yet.")]
     best = report.players[0] if report.kind == "eval" else ranked[0]
@@ -120,10 +120,15 @@ def _compared(paired: PairedComparison, sequential: SequentialResult | None) -> 
             f"If the true difference is this large, about {paired.games_needed} pairs of games "
             "show it (80 % power)."
         )
-    complete = paired.no_fallback_difference
-    if complete.value is not None and complete.n < (paired.deals or 0):
+
+
+def _bounded(report: Report) -> Iterator[Sentence]:
+    """Yield the bounds of the difference, if games had fallback moves."""
+    bounds = report.comparison.fallback_bounds if report.comparison else Interval()
+    if bounds.low is not None and any(player.has_fallbacks for player in report.players):
         yield Sentence(
-            f"In the {complete.n} pairs without fallback moves: {percent(complete, signed=True)}."
+            "Without fallback moves the difference would be within "
+            f"{percent_range(bounds, signed=True)}, whatever these games had become."
         )
 
 
@@ -139,6 +144,11 @@ def _sequential(sequential: SequentialResult) -> str:
 
 
 def _luck_adjusted(adjusted: LuckAdjusted) -> str:
+    if not adjusted.valid and adjusted.fault == "few":
+        return (
+            "Luck is not removed from the win rate, because there are too few wins or losses "
+            "for a regression."
+        )
     if not adjusted.valid:
         return (
             "Luck is not removed from the win rate, because its mean is not 0 here: the choices "
@@ -148,8 +158,8 @@ def _luck_adjusted(adjusted: LuckAdjusted) -> str:
         ""
         if adjusted.possible_bias is None
         else (
-            f" These games bound the bias of that assumption by "
-            f"± {100 * adjusted.possible_bias:.0f} points."
+            f" The interval has room for the estimated bias; these games bound the bias "
+            f"of that assumption by ± {100 * adjusted.possible_bias:.0f} points."
         )
     )
     return (

@@ -13,13 +13,14 @@ general: Owen 2013, "Monte Carlo theory, methods and examples", chapter 8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from arena.evaluation.records import Estimate
-from arena.evaluation.statistics.intervals import student_mean
+from arena.evaluation.statistics.intervals import rate, student_mean
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +31,12 @@ PRIOR_GAMES = 20.0
 MEAN_LEVEL = 0.95
 """Level of the interval of the control's mean, which must contain 0. Not higher, because a missed
 deviation becomes a bias."""
+FEWEST = 10
+"""Wins and losses that a regression needs, each. With fewer, Student's interval of the remainder
+is too narrow at the side of the rare result."""
+
+Fault = Literal["", "mean", "few"]
+"""Reason why the control is not used: its mean is not 0, or one result is rare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +44,10 @@ class ControlledMean:
     """A mean with and without its control variate."""
 
     estimate: Estimate
-    """With luck removed; Student's interval."""
+    """With luck removed, and its interval with room for the estimated bias; `plain` with a fault.
+    """
     plain: Estimate
-    """Without; also Student's interval, for comparison."""
+    """Without: Wilson's interval of a rate, or Student's of other results."""
     variance_ratio: float
     """Variance without over variance with it: 1.5 saves a third of the games."""
     luck_means: tuple[Estimate, ...]
@@ -47,12 +55,16 @@ class ControlledMean:
     possible_bias: float
     """Bias of the estimate if the control's mean is at the far end of its 95 % interval instead of
     0. That luck has mean 0 is an assumption, which data of the same games cannot prove."""
-    valid: bool
-    """False if the control's mean is not 0 at the 95 % level: then the estimate is biased.
+    fault: Fault
+    """"mean" if the control's mean is not 0 at the 95 % level: then the estimate would be biased.
 
     This happens if opponents influence the luck, e.g. by always giving the least informative
     answer.
     """
+
+    @property
+    def valid(self) -> bool:
+        return not self.fault
 
 
 def controlled_mean(y: ArrayLike, luck: ArrayLike, prior: float = PRIOR) -> ControlledMean:
@@ -75,6 +87,17 @@ def controlled_mean(y: ArrayLike, luck: ArrayLike, prior: float = PRIOR) -> Cont
     seen, and since E[x[t] | past] = 0 each z[t] has the mean of y[t] whatever the coefficient: a
     bad one costs variance, not validity. The order must not depend on the results; the order in
     which parallel games finish does.
+
+    That E[x] = 0 is an assumption, and a test of these games misses half of the deviations that are
+    as large as its limit. Hence three rules:
+
+    - If the test rejects it, or wins (or losses) are rare, the plain estimate is returned.
+    - The plain mean minus that of z, mean(beta[t] x[t]), estimates the bias. The interval is the
+      hull of that of z and one around the plain mean, of half width (h_plain + h_z) / 2.
+    - A rate has an interval within [0, 1] that reaches at least Wilson's end on the rarer side.
+
+    With normal values and the worst E[x], this covers the truth in 94 % for a variance ratio of
+    1.4 to 1.7 and in 90 % for one of 4 (without the hull: 80 % to 86 %, and 48 %).
     """
     # Shapes: results (n,), lucks (n, 2), control x (n,), coefficients beta (n,).
     results = np.asarray(y, float)
@@ -87,15 +110,52 @@ def controlled_mean(y: ArrayLike, luck: ArrayLike, prior: float = PRIOR) -> Cont
     control_mean = student_mean(control, MEAN_LEVEL)
     # |E[y - beta x] - E[y]| <= mean |beta| * |E[x]|, with E[x] at the far end of its interval.
     farthest = max(abs(control_mean.low), abs(control_mean.high))
+    fault = _fault(results, control_mean)
+    plain = _plain(results)
     return ControlledMean(
-        student_mean(adjusted),
-        student_mean(results),
+        plain if fault else _with_room(student_mean(adjusted), results, plain),
+        plain,
         _variance_ratio(results, adjusted),
         # Own luck, the others' luck, their difference.
         tuple(student_mean(bits) for bits in (*lucks.T, control)),
         float(np.abs(coefficients).mean() * farthest) if len(results) else 0.0,
-        not control_mean.n or control_mean.low <= 0 <= control_mean.high,
+        fault,
     )
+
+
+def _is_rate(results: Floats) -> bool:
+    """Check whether the results are wins and losses."""
+    return bool(np.isin(results, (0.0, 1.0)).all())
+
+
+def _plain(results: Floats) -> Estimate:
+    if _is_rate(results):
+        return rate(int(results.sum()), len(results))
+    return student_mean(results)
+
+
+def _fault(results: Floats, control_mean: Estimate) -> Fault:
+    wins = float(results.sum())
+    if _is_rate(results) and min(wins, len(results) - wins) < FEWEST:
+        return "few"
+    return "" if control_mean.low <= 0 <= control_mean.high else "mean"
+
+
+def _with_room(adjusted: Estimate, results: Floats, plain: Estimate) -> Estimate:
+    """Return the hull of the adjusted interval and one around the plain mean."""
+    usual = student_mean(results)
+    # Half widths are infinite for one game; then so is the hull.
+    half = (usual.half_width + adjusted.half_width) / 2
+    low, high = min(adjusted.low, usual.value - half), max(adjusted.high, usual.value + half)
+    if not _is_rate(results):
+        return replace(adjusted, low=low, high=high)
+    # Student's interval is symmetric, that of a rate near 0 or 1 is not.
+    if plain.value < 1 / 2:
+        high = max(high, plain.high)
+    else:
+        low = min(low, plain.low)
+    value = min(max(adjusted.value, 0.0), 1.0)
+    return replace(adjusted, value=value, low=max(low, 0.0), high=min(high, 1.0))
 
 
 def _coefficients(results: Floats, control: Floats, prior: float) -> Floats:

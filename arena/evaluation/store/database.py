@@ -96,6 +96,16 @@ def transaction(
         raise
 
 
+def add_table_of_looks(database: sqlite3.Connection) -> None:
+    """Add the table of looks to a file of an earlier version, whose last run is one of them."""
+    if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'looks'").fetchone():
+        return
+    with transaction(database):
+        database.execute(TABLES["looks"])
+        played = "SELECT count(*) FROM schedule WHERE EXISTS (SELECT 1 FROM games) HAVING count(*)"
+        database.execute(f"INSERT INTO looks {played}")
+
+
 def is_empty(database: sqlite3.Connection) -> bool:
     """Check whether the database has no content, e.g. because its creation was killed."""
     try:

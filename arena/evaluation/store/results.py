@@ -24,6 +24,7 @@ from arena.core.assessment import WeightedSum
 from arena.core.errors import ArenaError
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.store.database import (
+    add_table_of_looks,
     check_exists,
     check_kind,
     connect,
@@ -115,6 +116,7 @@ class Results:
             if damage != "ok":
                 raise damaged(path, damage)
             start_log(database, resources)
+            add_table_of_looks(database)
             return Results(path, database, resources.pop_all())
 
     @staticmethod
@@ -215,6 +217,14 @@ class Results:
                 for measure, share in each.measurements.items()
             ],
         )
+
+    def add_look(self, games: int) -> int:
+        """Count a look at the results of a schedule of so many games; return the looks so far."""
+        with translated_errors(self.path, "write"), transaction(self._database):
+            # A second look at the same size, e.g. after an interruption, is not a further one.
+            self._database.execute("INSERT OR IGNORE INTO looks VALUES (?)", (games,))
+            count: int = self._database.execute("SELECT count(*) FROM looks").fetchone()[0]
+            return count
 
     def finished(self) -> set[int]:
         """Return the numbers of the finished games."""

@@ -6,13 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import cast, get_args
 
 from pydantic import JsonValue
 
 from arena.core.assessment import WeightedSum
+from arena.core.errors import ArenaError
 from arena.core.spec import redacted
 from arena.core.version import __version__
 from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.schedule import DealRule
 from arena.evaluation.store.schema import SCHEDULE, BadRow, ExperimentRow, GameRow, Kind, SeatRow
 
 
@@ -48,6 +51,18 @@ def experiment_of(row: ExperimentRow) -> Experiment:
     options, settings = json.loads(row.options), json.loads(row.settings)
     created = datetime.fromisoformat(row.created)
     return Experiment(row.kind, row.game, options, settings, created, row.arena)
+
+
+def deal_rule(experiment: Experiment) -> DealRule:
+    """Return the rule of the experiment's deals. Files of earlier versions store none."""
+    rule = experiment.settings.get("deals", "consecutive")
+    for known in get_args(DealRule):
+        if rule == known:
+            return cast(DealRule, known)
+    raise ArenaError(
+        f"deals = {rule!r} in the settings of a run by arena {experiment.arena}: this arena "
+        f"({__version__}) does not know the rule; resume with that version"
+    )
 
 
 def without_secrets(slot: Slot) -> Slot:

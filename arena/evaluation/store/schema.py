@@ -23,7 +23,7 @@ from arena.episodes.record import Printable
 from arena.evaluation.records import Role
 
 SCHEMA_VERSION = 1
-"""In SQLite's `user_version`. Raise it with each change of the tables."""
+"""In SQLite's `user_version`. Raise it with each change that earlier versions cannot read."""
 APPLICATION_ID = int.from_bytes(b"aren", "big")
 """In SQLite's `application_id`: distinguishes results files from files of other applications."""
 
@@ -90,6 +90,10 @@ TABLES: dict[str, str] = {
   PRIMARY KEY (number, seat, measure),
   FOREIGN KEY (number, seat) REFERENCES seats (number, seat)
 ) WITHOUT ROWID""",
+    "looks": """CREATE TABLE looks (
+  -- The sizes of the schedule at which results were shown. Files of earlier versions lack it.
+  games INTEGER PRIMARY KEY CHECK (games >= 0)
+)""",
 }
 
 

@@ -48,11 +48,13 @@ from arena.envs.pettingzoo import to_parallel_pettingzoo as to_parallel_pettingz
 from arena.envs.pettingzoo import to_pettingzoo as to_pettingzoo
 from arena.envs.wrappers import FlatActionMaskEnv as FlatActionMaskEnv
 from arena.episodes.match import Match as Match
+from arena.episodes.measurement import CustomMeasure as CustomMeasure
 from arena.episodes.record import Episode as Episode
 from arena.episodes.record import Header as Header
 from arena.episodes.replay import Replay as Replay
 from arena.episodes.replay import read_replay as read_replay
 from arena.episodes.replay_writer import ReplayWriter as ReplayWriter
+from arena.episodes.reward import SeatEpisode as SeatEpisode
 from arena.episodes.runner import Watcher as Watcher
 from arena.episodes.runner import play as play
 from arena.episodes.runner import play_many as play_many

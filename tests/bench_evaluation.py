@@ -20,6 +20,7 @@ from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import make_game
+from games.cluedo.analysis.measures import STAGES
 
 
 def play_all(setting: ExperimentSetup, slots: Sequence[Slot], workers: int) -> list[GameResult]:
@@ -68,12 +69,12 @@ def test_ten_games_tell_a_novice_from_a_detective(
     assert paired
     with capsys.disabled():
         print(f"\n{players} players, 10 deals, detective - novice")
-        for name in ("efficiency", "bits_per_turn", "missed", "turns_to_accuse"):
+        for name in (*(stage.measure for stage in STAGES), "missed_deduced", "leak_ratio"):
             e = paired.measures[name]
             print(f"  {name:16} {e.value:+.3f} [{e.low:+.3f}, {e.high:+.3f}]")
         e = paired.difference
         print(f"  {'games won':16} {e.value:+.3f} [{e.low:+.3f}, {e.high:+.3f}]")
-    for name in ("efficiency", "missed"):
+    for name in ("efficiency_late", "missed_deduced"):
         assert paired.measures[name].excludes_zero
 
 

@@ -7,6 +7,7 @@ seat could know. Evaluation sums the measurements of its assessments; a viewer s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
@@ -32,7 +33,43 @@ class Measure:
     better: Literal["higher", "lower"] | None
     """Direction of good play; None if there is none."""
     about: str
-    """One sentence: the quantity that is summed, and the weights."""
+    """One sentence: the quantity that is summed, the weights, and what it conditions on."""
+    low: float | None = None
+    """Least possible value; None: as the unit has it, see `bounds`."""
+    high: float | None = None
+    """Greatest possible value; None: as the unit has it."""
+    comparable: bool = True
+    """False if equal play gives another value in a longer game or at another table. Evaluation
+    leaves such a measure out; rewards and the summary of one game may use it."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Least and greatest possible value, infinite if there is none.
+
+        Unless `low` and `high` are given, shares and probabilities are from 0 to 1, bits have no
+        bounds, since an answer may raise an entropy, and everything else is from 0.
+        """
+        low, high = 0.0, math.inf
+        if self.unit in ("share", "probability"):
+            high = 1.0
+        elif self.unit.startswith("bits"):
+            low = -math.inf
+        return low if self.low is None else self.low, high if self.high is None else self.high
+
+    def fault(self, value: WeightedSum) -> str | None:
+        """Return why a value cannot be a value of this measure; None if it can."""
+        total, weight = value.total, value.weight
+        if not (math.isfinite(total) and math.isfinite(weight)):
+            return f"total {total} and weight {weight} must be finite; omit a missing value"
+        if weight < 0:
+            return f"the weight is {weight}, below 0"
+        low, high = self.bounds
+        # Sums of thousands of floats may exceed a bound by rounding.
+        margin = 1e-9 * max(1.0, abs(total), weight)
+        # An infinite bound times weight 0 is NaN, which fails both comparisons: no fault.
+        if total < low * weight - margin or total > high * weight + margin:
+            return f"total {total} of weight {weight} is outside of {low} to {high}"
+        return None
 
 
 @dataclass(frozen=True, slots=True)

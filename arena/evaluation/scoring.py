@@ -1,25 +1,20 @@
-"""Measurement of a finished game: wins, replies of models, and the assessor's measures.
+"""Measurement of a finished game: wins, replies of models, and measures of play.
 
-The measures that all games share are about models; a game adds its own (`Game.measures`).
+The measures that all games share are about models; a game adds its own (`Game.measures`), and
+plugins add more (`arena.episodes.measurement`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue, ValidationError
 
 from arena.agents.model_call import Attempt
 from arena.core.action import CHANCE
-from arena.core.assessment import (
-    Assessment,
-    Assessor,
-    Measure,
-    Measurements,
-    WeightedSum,
-    sum_measurements,
-)
+from arena.core.assessment import Measure, Measurements, WeightedSum, sum_measurements
 from arena.core.game import Game
+from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.records import LEGAL_RATE, GameResult, SeatResult, Slot
 
@@ -37,16 +32,14 @@ def measure_game(
     slot: Slot, game: Game, episode: Episode, scored: bool, seconds: float
 ) -> GameResult:
     """Return the result of one game; `scored` computes the exact posterior too, which is slow."""
-    # By seat: the contributions of its decisions and of its assessments.
+    # By seat: the contributions of its play and of its replies.
     players, outcome = episode.header.players, episode.outcome
-    measurements: list[list[Measurements]] = [[] for _ in players]
+    measurements: list[list[Measurements]] = [
+        [measured] for measured in measure_seats(game, episode, scored)
+    ]
     for ply in episode.plies:
         if ply.player != CHANCE:
             measurements[ply.player].append(_of_replies(ply.decision.details))
-    assessor = game.assessor() if scored else None
-    if assessor is not None:
-        for assessment in assessments(assessor, episode):
-            measurements[assessment.player].append(assessment.measurements)
     return GameResult(
         slot=slot,
         status=outcome.status,
@@ -67,16 +60,9 @@ def measure_game(
             )
             for seat, player in enumerate(players)
         ),
-        scored=assessor is not None,
+        # No players and no kinds: this only asks whether the game has an assessor.
+        scored=scored and game.assessor((), ()) is not None,
     )
-
-
-def assessments(assessor: Assessor, episode: Episode) -> Iterator[Assessment]:
-    """Yield all assessments of a game, in the order in which the assessor makes them."""
-    for ply in episode.plies:
-        yield from assessor.ply(ply)
-    # Last, because some assessments judge what did not happen until the end.
-    yield from assessor.end(episode.outcome)
 
 
 MAX_AMOUNT = 1e12
@@ -139,5 +125,6 @@ def _of_reply(raw: JsonValue) -> dict[str, WeightedSum]:
 
 def measures_of(game: Game, names: Iterable[str]) -> list[Measure]:
     """Return the measures with these names, in the order of tables."""
-    wanted = set(names)
-    return [m for m in (*game.measures, *MODEL_MEASURES) if m.name in wanted]
+    wanted, added = set(names), (custom.definition for custom in custom_measures(game))
+    compared = (measure for measure in game.measures if measure.comparable)
+    return [m for m in (*compared, *added, *MODEL_MEASURES) if m.name in wanted]

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from arena.core.game import Game
 from arena.plugins.loader import catalog
+from arena.testing.measures import check_measures
 from arena.testing.non_interference import check_non_interference, check_reachable
 from arena.testing.observations import check_observations
 from arena.testing.replays import check_replay
@@ -28,7 +29,7 @@ from arena.testing.scenes import check_scene
 
 
 def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
-    """Run every check on `game`, and on the scene that is registered for it.
+    """Run every check on `game`, and on the scene and the measures that are registered for it.
 
     Args:
         game: A game of a class that is created again from its options alone.
@@ -49,6 +50,7 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
         check_non_interference(game, seed)
         check_reachable(game, seed)
         check_replay(game, seed)
+        check_measures(game, seed)
     if game.name in catalog().names("scene"):
         make = catalog().load("scene", game.name)
         for seed in seeds:

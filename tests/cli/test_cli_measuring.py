@@ -84,7 +84,7 @@ def test_an_evaluation_reports_rates_differences_and_measures(evaluated: Path) -
     difference = (player["wins"] - baseline["wins"]) / 8
     assert found["difference"]["value"] == pytest.approx(difference, abs=1e-6)
     assert report["scored"] == 8, "four deals, each with player and baseline"
-    assert 0 < player["measures"]["efficiency"]["value"] <= 1
+    assert 0 < player["measures"]["efficiency_early"]["value"] <= 1
     assert "Deals are independent" in report["design"]
 
 
@@ -247,7 +247,7 @@ def test_a_player_that_is_added_later_needs_only_its_own_games(tmp_path: Path) -
         ).fetchone()
     assert late == (12,)
     scored = tournament(tmp_path, "random novice detective oracle", "--games 14 --resume", 5)
-    assert all("efficiency" in row["measures"] for row in scored["players"])
+    assert all("efficiency_early" in row["measures"] for row in scored["players"])
     shutil.rmtree(path.parent / "replays")
     more = tournament(tmp_path, "random novice detective oracle", "--games 14 --resume", 30)
     assert more["scored"] == scored["scored"]

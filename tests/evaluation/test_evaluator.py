@@ -68,7 +68,7 @@ def test_the_result_is_the_same_for_any_number_of_workers(tmp_path: Path) -> Non
     assert [result.slot for result in alone] == slots
     assert [result.scored for result in alone] == [True] * 3 + [False] * 5
     measured = [set(result.seats[0].measurements) for result in alone]
-    assert all("efficiency" in names for names in measured[:3])
+    assert all("efficiency_early" in names for names in measured[:3])
     assert not any(measured[3:])
 
 

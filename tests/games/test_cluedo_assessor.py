@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -101,6 +102,7 @@ def test_a_provable_accusation() -> None:
         "premature": WeightedSum(0.0),
         "missed": WeightedSum(0.0),
         "turns_to_accuse": WeightedSum(0.0),
+        "missed_seen": WeightedSum(0.0),
     }
 
 
@@ -125,6 +127,7 @@ def test_turns_that_let_a_certain_case_pass() -> None:
     totals = sum_measurements(each.measurements for each in found if each.player == 0)
     assert totals["missed"] == WeightedSum(2.0, 3.0)
     assert totals["turns_to_accuse"] == WeightedSum(2.0, 1.0)
+    assert totals["missed_seen"] == WeightedSum(1.0, 1.0), "the first of the three turns"
     assert not any("missed" in each.measurements for each in found if each.player != 0)
 
 
@@ -166,7 +169,8 @@ def test_a_question_that_nobody_refutes() -> None:
     assert answer.facts["gained"] == question.facts["entropy_before"] == pytest.approx(6.807355)
     expected, best = question.facts["expected"], question.facts["best"]
     assert isinstance(expected, float) and isinstance(best, float) and expected <= best
-    assert question.measurements == {"efficiency": WeightedSum(expected, best)}
+    value = WeightedSum(expected, best)
+    assert question.measurements == {"efficiency": value, "efficiency_early": value}
     assert answer.facts["expected"] == expected
     assert answer.measurements["luck"].total == pytest.approx(6.807355 - expected)
 
@@ -181,6 +185,17 @@ def test_a_question_about_own_cards_has_no_worth() -> None:
         == 0.0
         < question.measurements["efficiency"].weight
     )
+
+
+def test_a_turn_without_a_question_gains_none_of_the_best() -> None:
+    found = judged(END)
+    skipped, asked = only(found, "skipped question"), only(judged(Suggest(*ENVELOPE)), "suggestion")
+    best = skipped.facts["best"]
+    assert isinstance(best, float) and best == pytest.approx(asked.facts["best"])
+    assert skipped.measurements == {"efficiency_early": WeightedSum(0.0, best)}
+    # Nothing can be asked after a question, and nothing is worth asking when all is known.
+    known = judged(Suggest(*ENVELOPE), END, END, END, END)
+    assert [each.player for each in known if each.kind == "skipped question"] == [1, 2]
 
 
 def test_bits_per_turn_count_turns_without_a_question() -> None:
@@ -204,6 +219,9 @@ def test_showing_a_card_again_tells_least() -> None:
     most, least = leaks["Library"].measurements["leaked"], leaks["Revolver"].measurements["leaked"]
     assert least.total < 0.2 < most.total
     assert leaks["Revolver"].measurements["excess_leak"] == WeightedSum(0.0)
+    needless = {card: each.measurements["leak_ratio"] for card, each in leaks.items()}
+    assert needless["Revolver"] == WeightedSum(0.0, needless["Library"].weight)
+    assert needless["Library"].total > needless["Library"].weight / 2 > 0
     assert leaks["Library"].measurements["excess_leak"].total == pytest.approx(
         most.total - least.total
     )
@@ -214,7 +232,7 @@ def test_showing_the_only_card_is_no_choice() -> None:
         judged(Suggest("Mrs Peacock", "Rope", "Hall"), Show("Mrs Peacock")), "refutation"
     )
     assert refutation.facts["choices"] == 1
-    assert "leaked" in refutation.measurements and "excess_leak" not in refutation.measurements
+    assert set(refutation.measurements) == {"leaked"}
 
 
 # Stated beliefs
@@ -247,6 +265,36 @@ def test_stated_beliefs_are_summed() -> None:
     assert measurements["calibration/5"] == WeightedSum(0.25) == measurements["calibration/2"]
     assert measurements["stated/0"] == WeightedSum(0.0, 6.0), "three more suspects and weapons"
     assert measurements["belief_failures"] == WeightedSum(0.0)
+    # Before the first question the exact probabilities are those of cards not seen.
+    assert measurements["belief_error"].total == 2.5
+    assert measurements["belief_error"].weight == pytest.approx(0.0)
+    assert measurements["deduced_precision"] == WeightedSum(2, 4)
+    assert measurements["deduced_recall"] == WeightedSum(2, 5)
+
+
+def test_beliefs_are_compared_with_those_of_cards_seen() -> None:
+    """Seat 0 sees the Revolver; to state only that takes no deduction."""
+    first = Suggest("Reverend Green", "Revolver", "Library")
+    beliefs: dict[str, JsonValue] = {
+        "log_score": {"total": 0.0},
+        "sure": {"Revolver": 1},
+        "sure_right": 7,
+        "sure_own": 6,
+        "sure_false": 0,
+        "sure_premature": 0,
+        "sure_missed": 0,
+    }
+    state = Cluedo(players=3).initial_state()
+    moves = (DealCards(ENVELOPE, HANDS), first, Show("Revolver"), END)
+    played = plies(state, moves, {})
+    asked = replace(played[3].decision, details={"beliefs": beliefs})
+    found = assess(state.game, [*played[:3], replace(played[3], decision=asked)])
+    measurements = only(found, "beliefs").measurements
+    assert measurements["precision"] == WeightedSum(1, 1)
+    assert not {"deduced_precision", "deduced_recall"} & {*measurements}
+    # The exact posterior also knows that the choice of the card says something.
+    error = measurements["belief_error"]
+    assert error.total == 0.0 <= error.weight < 0.1
 
 
 def test_no_answer_is_a_failure() -> None:

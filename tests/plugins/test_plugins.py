@@ -76,6 +76,23 @@ def test_a_third_partys_game_passes_the_conformance_kit(site: Path, tmp_path: Pa
     assert done.returncode == 0, done.stderr
 
 
+def test_a_third_partys_measure_is_reported_beside_the_others(site: Path, tmp_path: Path) -> None:
+    evaluate = [
+        *["-m", "arena", "eval", "nim", "--option", "heaps=4", "--games", "10", "--seed", "1"],
+        *["--player", "bot:perfect", "--baseline", "bot:random", "--against", "bot:random"],
+    ]
+    done = python(*evaluate, "--json", "--out", "runs", site=site, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    [measure] = [each for each in report["measures"] if each["name"] == "winning_moves"]
+    assert measure["unit"] == "share" and measure["better"] == "higher"
+    player, baseline = (row["measures"]["winning_moves"] for row in report["players"])
+    assert player["value"] == 1 and baseline["high"] < 1
+    assert report["comparison"]["measures"]["winning_moves"]["low"] > 0
+    table = python(*evaluate, "--out", "again", site=site, cwd=tmp_path).stdout
+    assert "winning moves ↑" in table and "100 %" in table
+
+
 def filled_with(monkeypatch: pytest.MonkeyPatch, **functions: object) -> Catalog:
     """A catalog filled as if these `register` functions were installed."""
 

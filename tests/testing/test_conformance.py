@@ -5,21 +5,28 @@ from __future__ import annotations
 import math
 import pickle
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from arena.core.action import CHANCE, Action, ActionSet
+from arena.core.assessment import Measure, WeightedSum
+from arena.core.errors import ArenaError
 from arena.core.event import Event
 from arena.core.game import ChanceOutcome
 from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.envs.multi_agent import MultiAgentEnv
+from arena.episodes.measurement import RESERVED, CustomMeasure, custom_measures, measure_seats
 from arena.episodes.runner import act_out
+from arena.evaluation.scoring import MODEL_MEASURES
 from arena.plugins.loader import catalog, make_game
 from arena.testing import check_game
+from arena.testing.measures import _played, check_measures
 from arena.testing.non_interference import check_non_interference
 from arena.testing.replays import check_replay
 from arena.testing.rules import check_clone, check_random_play
@@ -250,3 +257,95 @@ def test_an_event_is_taken_in_once_however_long_the_game() -> None:
         infos = env.step(actions)[4]
     witnessed = sum(len(seen) for seen in env.state.log.witnessed)
     assert 1000 < taken <= witnessed
+
+
+# Measures of plugins
+
+
+def custom(value: Any, unit: str = "share") -> CustomMeasure:
+    return CustomMeasure(Measure("odd", "odd", unit, None, "For tests."), value)
+
+
+def register_measure(monkeypatch: pytest.MonkeyPatch, measure: object, name: str) -> None:
+    """Register a measure of a module that exists only now, as a plugin does it."""
+    module = ModuleType("odd_plugin")
+    module.__dict__["MEASURE"] = measure
+    monkeypatch.setitem(sys.modules, "odd_plugin", module)
+    entries = {kind: dict(known) for kind, known in catalog()._entries.items()}
+    monkeypatch.setattr(catalog(), "_entries", entries)
+    catalog().add("measure", name, "odd_plugin:MEASURE")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (lambda own, _: WeightedSum(len(own.episode.header.players[0]), 100), "change if the pl"),
+        (lambda own, _: WeightedSum(random.random()), "odd change measured again"),
+    ],
+)
+def test_the_kit_finds_measures_that_depend_on_names_or_chance(
+    monkeypatch: pytest.MonkeyPatch, value: Any, message: str
+) -> None:
+    register_measure(monkeypatch, custom(value), "tictactoe/odd")
+    with pytest.raises(AssertionError, match=message):
+        check_measures(make_game("tictactoe"), 1)
+    check_measures(make_game("kuhn_poker"), 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (lambda *_: WeightedSum(math.nan), "total nan and weight 1.0 must be finite; omit a miss"),
+        (lambda *_: WeightedSum(1.0, math.inf), "must be finite"),
+        (lambda *_: WeightedSum(2.0), r"total 2.0 of weight 1.0 is outside of 0.0 to 1.0"),
+        (lambda *_: WeightedSum(-0.5), "outside of 0.0 to 1.0"),
+        (lambda *_: WeightedSum(0.0, -1.0), "weight is -1.0, below 0"),
+        (lambda *_: 1 / 0, "fails with ZeroDivisionError"),
+        (lambda *_: 0.5, "fails with AttributeError"),
+    ],
+)
+def test_a_measure_without_a_possible_value_is_refused(
+    monkeypatch: pytest.MonkeyPatch, value: Any, message: str
+) -> None:
+    """In evaluation as in the kit: the error names the measure, the game and the remedy."""
+    register_measure(monkeypatch, custom(value), "tictactoe/odd")
+    with pytest.raises(ArenaError, match=f"measure 'odd' of tictactoe.*{message}.*plugin"):
+        check_measures(make_game("tictactoe"), 0)
+
+
+@pytest.mark.parametrize(
+    ("measure", "name", "message"),
+    [
+        (custom(None), "tictactoe/other", "is defined as 'odd': give both the same name"),
+        (Measure("odd", "", "", None, ""), "*/odd", "is a Measure: make it a CustomMeasure"),
+        (
+            CustomMeasure(Measure("luck", "", "", None, ""), lambda *_: None),
+            "cluedo/luck",
+            "cluedo has a measure 'luck' already; rename it",
+        ),
+    ],
+)
+def test_a_measure_that_is_badly_registered_is_refused(
+    monkeypatch: pytest.MonkeyPatch, measure: object, name: str, message: str
+) -> None:
+    register_measure(monkeypatch, measure, name)
+    game = make_game("cluedo" if name.startswith("cluedo") else "tictactoe")
+    with pytest.raises(ArenaError, match=message):
+        custom_measures(game)
+
+
+def test_a_missing_value_is_omitted_and_a_range_may_be_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wide = Measure("odd", "odd", "chips", None, "For tests.", low=-2.0)
+    measure = CustomMeasure(
+        wide, lambda own, _: WeightedSum(-2.0) if own.seat == 0 else None, exact=False
+    )
+    register_measure(monkeypatch, measure, "*/odd")
+    check_measures(make_game("tictactoe"), 0)
+    episode = _played(make_game("tictactoe"), 0, None)
+    assert measure_seats(make_game("tictactoe"), episode) == [{"odd": WeightedSum(-2.0)}, {}]
+
+
+def test_names_of_the_measures_of_all_games_are_reserved() -> None:
+    assert {measure.name for measure in MODEL_MEASURES} < RESERVED

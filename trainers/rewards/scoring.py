@@ -10,8 +10,8 @@ from numbers import Real
 
 from arena import Assessment, Game
 from arena.core.errors import ArenaError, UsageError
+from arena.episodes.measurement import assessments
 from arena.episodes.reward import RewardTerm, SeatEpisode, function_term, measure_term
-from arena.evaluation.scoring import assessments
 from arena.plugins.loader import catalog
 from trainers.rewards.loading import load_function
 

@@ -11,25 +11,25 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from arena import Action, Assessment, Outcome, Ply, WeightedSum
+from arena import Action, Assessment, Outcome, Ply
 from games.cluedo.analysis.belief_metrics import belief_measurements
-from games.cluedo.analysis.facts import (
-    NEGLIGIBLE,
-    AccusationFacts,
-    AnswerFacts,
-    KnowledgeFacts,
-    MissedAccusationFacts,
-    SuggestionFacts,
-    TurnFacts,
-    UnusedCertaintyFacts,
+from games.cluedo.analysis.facts import KnowledgeFacts, SuggestionFacts
+from games.cluedo.analysis.judgements import (
+    judge_accusation,
+    judge_answer,
+    judge_missed_accusation,
+    judge_refutation,
+    judge_skipped_question,
+    judge_suggestion,
+    judge_turn,
+    judge_unused_certainty,
 )
-from games.cluedo.analysis.measures import TURNS
-from games.cluedo.analysis.position_analysis import PositionAnalysis, refutation_facts
+from games.cluedo.analysis.position_analysis import PositionAnalysis, leaked_bits, refutation_facts
 from games.cluedo.analysis.seat_history import AccusationOpportunity, SeatHistory
+from games.cluedo.analysis.seen_cards import SeenCards
 from games.cluedo.base import CluedoBase
 from games.cluedo.inference.answer_distribution import AnswerDistribution
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
 from games.cluedo.rules.state import CluedoState, TurnPhase
 
@@ -84,7 +84,10 @@ class CluedoAssessor:
         self._assessed = range(game.num_players) if players is None else sorted(players)
         # A refutation is assessed by the suggester's knowledge, and any seat may be the suggester.
         known = range(game.num_players) if self._wants("refutation") else self._assessed
-        self._seats = {player: SeatHistory(CluedoKnowledge(game, player)) for player in known}
+        self._seats = {
+            player: SeatHistory(CluedoKnowledge(game, player), SeenCards(game, player))
+            for player in known
+        }
         self._pending: PendingQuestion | None = None
         self._analysis: PositionAnalysis | None = None
         self._latest_ply = 0
@@ -104,17 +107,22 @@ class CluedoAssessor:
             if isinstance(action, Suggest):
                 self._pending = self._pending_question(ply, action)
                 if self._pending and self._pending.facts and self._wants("suggestion"):
-                    assessments.append(_assess_suggestion(ply, self._pending.facts))
+                    seat = self._seats[ply.player]
+                    assessments.append(judge_suggestion(ply, seat, self._pending.facts))
             elif isinstance(action, Accuse) and ply.player in self._seats:
                 self._seats[ply.player].accused = True
         if isinstance(action, Show) and self._wants("refutation", ply.player):
-            assessments.append(self._assess_refutation(ply, action))
+            assert self._pending is not None
+            answers, choices = self._pending.answers, self._state.choices
+            assessments.append(judge_refutation(ply, action, answers, choices))
         # From here on the state is that after the ply.
         self._advance(ply)
         # The answer is complete as soon as no card has to be shown.
         if self._pending and self._state.phase is not TurnPhase.REFUTE:
+            question = self._pending.ply
             if self._pending.facts and self._wants("answer"):
-                assessments.append(self._assess_answer(self._pending.ply, self._pending.facts))
+                after = self._seats[question.player].knowledge.entropy()
+                assessments.append(judge_answer(question, self._pending.facts, after))
             self._pending = None
         return assessments
 
@@ -127,7 +135,7 @@ class CluedoAssessor:
         for player in self._assessed:
             seat = self._seats[player]
             if self._wants("unused certainty") and not seat.accused:
-                assessments += _assess_unused_certainty(player, seat)
+                assessments += judge_unused_certainty(player, seat)
             # It is set only if the kind "knowledge" is wanted for this player.
             if seat.entropy_dealt is not None:
                 facts = KnowledgeFacts(
@@ -151,8 +159,8 @@ class CluedoAssessor:
             case Accuse(triple=triple):
                 return self._position_analysis(player).odds(triple).model_dump()
             case Show(card) if self._pending:
-                answers = self._pending.answers
-                return refutation_facts(answers, player, card, self._state.choices).model_dump()
+                leaks = leaked_bits(self._pending.answers, player, self._state.choices)
+                return refutation_facts(leaks, card).model_dump()
         return {}
 
     def _advance(self, ply: Ply) -> None:
@@ -175,6 +183,7 @@ class CluedoAssessor:
             for event in ply.events:
                 if event.seen_by(player):
                     seat.knowledge.update(event)
+                    seat.seen.update(event)
             if is_deal and self._wants("knowledge", player):
                 seat.entropy_dealt = seat.knowledge.entropy()
 
@@ -195,10 +204,12 @@ class CluedoAssessor:
         if seat.latest_turn != self._state.turn:
             # The first decision of a turn; a turn has several.
             seat.latest_turn, seat.own_turns = self._state.turn, seat.own_turns + 1
+            seat.open_questions = ()
             if self._wants("turn"):
-                yield _assess_turn(ply, seat)
+                yield judge_turn(ply, seat)
         if self._wants("beliefs") and "beliefs" in ply.decision.details:
-            measurements = belief_measurements(ply.decision.details["beliefs"], seat.knowledge)
+            stated = ply.decision.details["beliefs"]
+            measurements = belief_measurements(stated, seat.knowledge, seat.seen)
             yield Assessment(ply.number, ply.player, "beliefs", measurements=measurements)
         # The kind "turn" needs each turn's entropy, so that provability costs nothing more.
         # Otherwise it is computed later, and only where it is needed.
@@ -210,33 +221,27 @@ class CluedoAssessor:
             AccusationOpportunity(ply.number, ends_turn, constraints, provable)
         )
         if isinstance(action, Accuse) and self._wants("accusation"):
-            yield self._assess_accusation(ply, seat, action.triple)
+            odds = self._position_analysis(ply.player).odds(action.triple)
+            yield judge_accusation(ply, seat, odds, action.triple == self._state.envelope)
+        if self._wants("skipped question"):
+            yield from self._skipped_question(ply, seat)
         if ends_turn and self._wants("missed accusation") and seat.provable:
-            yield _assess_missed_accusation(ply, seat)
+            yield judge_missed_accusation(ply, seat)
 
-    def _assess_accusation(self, ply: Ply, seat: SeatHistory, accused: Triple) -> Assessment:
-        odds = self._position_analysis(ply.player).odds(accused)
-        correct = accused == self._state.envelope
-        # The tolerance keeps rounding from turning an even case into a mistake.
-        premature = odds.probability < odds.break_even - NEGLIGIBLE
-        measurements = {
-            "accusations_right": WeightedSum(float(correct)),
-            "accusation_probability": WeightedSum(odds.probability),
-            "premature": WeightedSum(float(premature)),
-        }
-        if seat.provable:
-            # A provable envelope that was accused rightly was not missed: total 0, weight 1.
-            measurements["missed"] = WeightedSum(float(not correct))
-            measurements["turns_to_accuse"] = WeightedSum(seat.turns_passed)
-        facts = AccusationFacts(
-            probability=odds.probability,
-            break_even=odds.break_even,
-            correct=correct,
-            provable=seat.provable,
+    def _skipped_question(self, ply: Ply, seat: SeatHistory) -> Iterator[Assessment]:
+        """Assess a turn that ends without a question although the player could have asked one."""
+        # On the board a turn may have several such decisions; the last of them counts. A question
+        # is legal once in a turn.
+        seat.open_questions = self._state.legal_actions(ply.player).of(Suggest) or (
+            seat.open_questions
         )
-        return Assessment(ply.number, ply.player, "accusation", facts.model_dump(), measurements)
+        match ply.decision.action:
+            case Suggest():
+                seat.open_questions = ()
+            case EndTurn() if seat.open_questions:
+                yield from judge_skipped_question(ply, seat)
 
-    # Questions, answers and refutations
+    # Questions
 
     def _pending_question(self, ply: Ply, suggestion: Suggest) -> PendingQuestion | None:
         """Return the values of a question; None if no wanted assessment needs them."""
@@ -254,73 +259,3 @@ class CluedoAssessor:
         seats = self.game.refuters(self._state.player)
         # As in the rules: the first seat in turn order with a named card.
         return next((seat for seat in seats if named & self._state.hands[seat]), -1)
-
-    def _assess_answer(self, question: Ply, facts: SuggestionFacts) -> Assessment:
-        """Assess the bits that the question gained; the difference to the expectation is luck."""
-        after = self._seats[question.player].knowledge.entropy()
-        gained = facts.entropy_before - after
-        measurements = {
-            "bits": WeightedSum(gained),
-            "luck": WeightedSum(gained - facts.expected),
-            # Weight 0: the number of turns is counted by the kind "turn".
-            "bits_per_turn": WeightedSum(gained, 0.0),
-        }
-        answer = AnswerFacts(
-            gained=gained,
-            expected=facts.expected,
-            entropy_before=facts.entropy_before,
-            entropy_after=after,
-        )
-        return Assessment(
-            question.number, question.player, "answer", answer.model_dump(), measurements
-        )
-
-    def _assess_refutation(self, ply: Ply, action: Show) -> Assessment:
-        """Assess the information that the shown card gives to the suggester."""
-        assert self._pending is not None
-        choices = self._state.choices
-        facts = refutation_facts(self._pending.answers, ply.player, action.card, choices)
-        measurements = {"leaked": WeightedSum(facts.leaked)}
-        if facts.choices > 1:
-            # Only with a choice: a forced card is no decision.
-            measurements["excess_leak"] = WeightedSum(facts.leaked - facts.least)
-        return Assessment(ply.number, ply.player, "refutation", facts.model_dump(), measurements)
-
-
-def _assess_turn(ply: Ply, seat: SeatHistory) -> Assessment:
-    """Record the entropy at the start of a turn."""
-    entropy = seat.knowledge.entropy()
-    # Each turn adds weight 1 to the bits per turn; answers add the bits.
-    measurements = {"bits_per_turn": WeightedSum(0.0)}
-    if seat.own_turns in TURNS:
-        measurements[f"entropy/{seat.own_turns}"] = WeightedSum(entropy)
-    facts = TurnFacts(own_turn=seat.own_turns, entropy=entropy)
-    return Assessment(ply.number, ply.player, "turn", facts.model_dump(), measurements)
-
-
-def _assess_suggestion(ply: Ply, facts: SuggestionFacts) -> Assessment:
-    """Assess a question by its expected information: the player chose it, unlike the answer."""
-    measurements = {}
-    if facts.best > NEGLIGIBLE:
-        # Ratio of sums over a game: questions with much to gain weigh more.
-        measurements["efficiency"] = WeightedSum(facts.expected, facts.best)
-    return Assessment(ply.number, ply.player, "suggestion", facts.model_dump(), measurements)
-
-
-def _assess_missed_accusation(ply: Ply, seat: SeatHistory) -> Assessment:
-    """Assess a turn that ends although only one envelope is possible."""
-    envelope = next(iter(seat.knowledge.envelopes()))
-    facts = MissedAccusationFacts(envelope=list(envelope), turns=seat.turns_passed)
-    measurements = {"missed": WeightedSum(1.0)}
-    return Assessment(ply.number, ply.player, "missed accusation", facts.model_dump(), measurements)
-
-
-def _assess_unused_certainty(player: int, seat: SeatHistory) -> Iterator[Assessment]:
-    """Assess a seat that could have accused and never did."""
-    provable = seat.provable_opportunities()
-    if provable:
-        facts = UnusedCertaintyFacts(turns=seat.turns_passed)
-        measurements = {"turns_to_accuse": WeightedSum(facts.turns)}
-        yield Assessment(
-            provable[0].ply, player, "unused certainty", facts.model_dump(), measurements
-        )

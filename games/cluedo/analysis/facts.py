@@ -38,6 +38,14 @@ class SuggestionFacts(QuestionFacts):
     entropy_before: float
 
 
+class SkippedQuestionFacts(CluedoFacts):
+    """Facts of a turn in which the player could ask and did not."""
+
+    best: float
+    best_question: list[str]
+    """Suspect, weapon, room."""
+
+
 class AnswerFacts(CluedoFacts):
     """Facts of the answer to a question."""
 

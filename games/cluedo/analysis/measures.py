@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from arena import Measure
 from arena.core.assessment import Fact
 
@@ -9,6 +11,16 @@ TURNS = range(1, 21)
 """Own turns for which the entropy is recorded."""
 BINS = range(10)
 """Stated probabilities are grouped by their first decimal."""
+
+
+class Stage(NamedTuple):
+    """Part of a game, by the share of its uncertainty that a player still has."""
+
+    measure: str
+    title: str
+    least: float
+    """Least share of the entropy after the deal."""
+    when: str
 
 
 def _per_bin(name: str, title: str, quantity: str) -> tuple[Measure, ...]:
@@ -26,32 +38,28 @@ def _per_bin(name: str, title: str, quantity: str) -> tuple[Measure, ...]:
     )
 
 
-MEASURES: tuple[Measure, ...] = (
-    # Questions
-    Measure(
-        "efficiency",
-        "question efficiency",
-        "share",
-        "higher",
-        "Expected information of the questions asked, over that of the best legal questions; both "
-        "exact, given what the player could know. The best is searched among the most promising "
-        "questions, which loses under 0.5 % on average. The oracle bot searches in the same way, "
-        "so it has 100 %.",
-    ),
-    Measure(
-        "bits",
-        "bits per question",
-        "bits per question",
-        "higher",
-        "Entropy of the envelope, in the suggester's exact view, before each question minus after "
-        "its answer; over questions.",
-    ),
-    Measure(
-        "bits_per_turn",
-        "bits per turn",
-        "bits per turn",
-        "higher",
-        "Bits gained by the player's own questions, over its own turns.",
+STAGES: tuple[Stage, ...] = (
+    Stage("efficiency_early", "early", 2 / 3, "over two thirds of the entropy after the deal are"),
+    Stage("efficiency_middle", "middle", 1 / 3, "one to two thirds of the entropy after it are"),
+    Stage("efficiency_late", "late", 0.0, "under one third of the entropy after the deal is"),
+)
+"""Stages of a game for one player, the earliest first. Later questions are harder to choose, and
+how many there are depends on when a rival ends the game. So each stage has its own measure."""
+
+_QUESTIONS = (
+    *(
+        Measure(
+            stage.measure,
+            f"question efficiency, {stage.title}",
+            "share",
+            "higher",
+            "Expected information of the questions asked, over that of the best legal questions; "
+            "both exact, given what the player could know. A turn that ended without a question "
+            "counts as one of 0 bits. Over questions asked while "
+            f"{stage.when} left. The best is searched among the most promising questions, which "
+            "loses under 0.5 % on average. The oracle bot searches in the same way: it has 100 %.",
+        )
+        for stage in STAGES
     ),
     Measure(
         "luck",
@@ -63,13 +71,16 @@ MEASURES: tuple[Measure, ...] = (
         "hold and some show the card that gives least information; the posterior assumes neither. "
         "Therefore only the difference between players at one table is used as luck.",
     ),
-    # Accusations
+)
+
+_ACCUSATIONS = (
     Measure(
         "accusations_right",
         "right accusations",
         "share",
         "higher",
-        "Accusations that were right, over accusations.",
+        "Accusations that were right, over accusations. Games in which the player accuses only: "
+        "rivals may end a game before.",
     ),
     Measure(
         "accusation_probability",
@@ -89,12 +100,71 @@ MEASURES: tuple[Measure, ...] = (
         "from the player's uncertainty and the number of rivals left.",
     ),
     Measure(
+        "missed_deduced",
+        "certain by deduction and not accused",
+        "share",
+        "lower",
+        "First turns in which the envelope was provable, but not from seen cards alone, and was "
+        "not accused; over such turns, at most one per game. The last decision of the turn "
+        "counts.",
+    ),
+    Measure(
+        "missed_seen",
+        "certain from seen cards and not accused",
+        "share",
+        "lower",
+        "The same where the cards that the player saw, and its own questions that no seat could "
+        "refute, leave one envelope without any deduction.",
+    ),
+)
+
+_REFUTATIONS = (
+    Measure(
+        "leak_ratio",
+        "needless bits shown",
+        "relative to a random card",
+        "lower",
+        "Bits about the envelope that the card shown gave to the suggester beyond the card that "
+        "gives least, over the same for a card drawn at random; over refutations with several "
+        "cards to choose from. 0 gives least, 1 is as much as at random, in games of any length.",
+    ),
+)
+
+_ONE_GAME = (
+    Measure(
+        "efficiency",
+        "question efficiency",
+        "share",
+        "higher",
+        "Expected information of the questions asked, over that of the best legal questions. Turns "
+        "without a question do not count.",
+        comparable=False,
+    ),
+    Measure(
+        "bits",
+        "bits per question",
+        "bits per question",
+        "higher",
+        "Entropy of the envelope, in the suggester's exact view, before each question minus after "
+        "its answer; over questions. Late questions have less to gain.",
+        comparable=False,
+    ),
+    Measure(
+        "bits_per_turn",
+        "bits per turn",
+        "bits per turn",
+        "higher",
+        "Bits gained by the player's own questions, over its own turns.",
+        comparable=False,
+    ),
+    Measure(
         "missed",
         "missed accusations",
         "share",
         "lower",
         "Turns in which the envelope was provable and was not accused, over all turns in which "
         "it was provable at the last decision.",
+        comparable=False,
     ),
     Measure(
         "turns_to_accuse",
@@ -104,25 +174,26 @@ MEASURES: tuple[Measure, ...] = (
         "Own turns between the decision at which the envelope was first provable and the player's "
         "accusation, over games in which it was provable. If other players ended the game first, "
         "the turns until the end count, so that the mean is a lower bound.",
+        comparable=False,
     ),
-    # Refutations
     Measure(
         "leaked",
         "bits shown",
         "bits per refutation",
         "lower",
         "Bits about the envelope that the card shown gave to the suggester, who already knew the "
-        "refuter; over refutations.",
+        "refuter; over refutations. Late refutations give less.",
+        comparable=False,
     ),
     Measure(
         "excess_leak",
-        "bits shown needlessly",
+        "excess bits shown",
         "bits per choice",
         "lower",
         "Bits that the card shown gave to the suggester, minus those of the card that gives least; "
         "over refutations with several cards to choose from.",
+        comparable=False,
     ),
-    # Stated beliefs
     Measure(
         "log_score",
         "logarithmic score of beliefs",
@@ -130,6 +201,7 @@ MEASURES: tuple[Measure, ...] = (
         "lower",
         "Relative entropy from the stated to the exact probabilities of the envelope's cards, "
         "summed over the three categories; over answers.",
+        comparable=False,
     ),
     Measure(
         "brier",
@@ -138,6 +210,7 @@ MEASURES: tuple[Measure, ...] = (
         "lower",
         "Squared distance of the stated from the exact probabilities of the envelope's cards, "
         "summed over the three categories; over answers.",
+        comparable=False,
     ),
     Measure(
         "precision",
@@ -146,6 +219,7 @@ MEASURES: tuple[Measure, ...] = (
         "higher",
         "Cards whose place was claimed as certain and was provable, over cards whose place was "
         "claimed as certain; own cards left out.",
+        comparable=False,
     ),
     Measure(
         "recall",
@@ -154,6 +228,36 @@ MEASURES: tuple[Measure, ...] = (
         "higher",
         "Cards whose place was claimed as certain and was provable, over cards whose place was "
         "provable; own cards left out.",
+        comparable=False,
+    ),
+)
+"""Measures for rewards and for the summary of one game: they depend on its length."""
+
+_BELIEFS = (
+    Measure(
+        "belief_error",
+        "error of beliefs",
+        "relative to seen cards",
+        "lower",
+        "Relative entropy from the stated to the exact probabilities of the envelope's cards, over "
+        "that of beliefs without any deduction: equal probabilities for all cards that the player "
+        "has not seen. Over answers; 0 is exact, 1 is no deduction.",
+    ),
+    Measure(
+        "deduced_precision",
+        "precision of deductions",
+        "share",
+        "higher",
+        "Cards whose place was claimed as certain and was provable, over cards whose place was "
+        "claimed as certain; own cards and those whose place was seen left out.",
+    ),
+    Measure(
+        "deduced_recall",
+        "recall of deductions",
+        "share",
+        "higher",
+        "Cards whose place was claimed as certain and was provable, over cards whose place was "
+        "provable; own cards and those whose place was seen left out.",
     ),
     Measure(
         "belief_failures",
@@ -162,7 +266,9 @@ MEASURES: tuple[Measure, ...] = (
         "lower",
         "Answers to the question about beliefs that stated none, over all answers to it.",
     ),
-    # Series, for plots
+)
+
+_SERIES = (
     *(
         Measure(
             f"entropy/{turn}",
@@ -176,6 +282,16 @@ MEASURES: tuple[Measure, ...] = (
     ),
     *_per_bin("stated", "stated probability, from {:.1f}", "Stated"),
     *_per_bin("calibration", "exact probability where {:.1f} is stated", "Exact"),
+)
+"""Points of plots."""
+
+MEASURES: tuple[Measure, ...] = (
+    *_QUESTIONS,
+    *_ACCUSATIONS,
+    *_REFUTATIONS,
+    *_ONE_GAME,
+    *_BELIEFS,
+    *_SERIES,
 )
 
 FACTS: dict[str, Fact] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from games.cluedo.analysis.facts import AccusationOdds, RefutationFacts, SuggestionFacts
@@ -63,13 +64,17 @@ class PositionAnalysis:
         )
 
 
-def refutation_facts(
-    answers: AnswerDistribution, refuter: int, card: str, choices: tuple[str, ...]
-) -> RefutationFacts:
-    """Return the information that the shown card gives; the refuter could show any of `choices`.
+def leaked_bits(
+    answers: AnswerDistribution, refuter: int, choices: Iterable[str]
+) -> dict[str, float]:
+    """Return the information about the envelope that each of these cards would give, in bits.
 
     The suggester already knows who refutes, so that only the card itself counts.
     """
     entropies = answers.refutation(refuter)
-    leaks = {each: entropies.before_card - entropies.after_card[each] for each in choices}
+    return {card: entropies.before_card - entropies.after_card[card] for card in choices}
+
+
+def refutation_facts(leaks: Mapping[str, float], card: str) -> RefutationFacts:
+    """Return the facts of the card that is shown, from the bits of each possible card."""
     return RefutationFacts(leaked=leaks[card], least=min(leaks.values()), choices=len(leaks))

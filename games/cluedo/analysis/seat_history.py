@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from games.cluedo.analysis.facts import NEGLIGIBLE
+from games.cluedo.analysis.seen_cards import SeenCards
 from games.cluedo.inference.constraints import Constraints
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.rules.events import Suggest
 
 
 @dataclass(slots=True)
@@ -35,12 +38,15 @@ class SeatHistory:
     """Record of one seat, updated by the assessor."""
 
     knowledge: CluedoKnowledge
+    seen: SeenCards
     entropy_dealt: float | None = None
     """Entropy of the envelope after the deal, in bits, if it is needed."""
     own_turns: int = 0
     """Number of own turns so far."""
     latest_turn: int = 0
     """The game's number of the latest own turn."""
+    open_questions: Sequence[Suggest] = ()
+    """The questions that it could ask last in this turn; empty as soon as it has asked one."""
     opportunities: list[AccusationOpportunity] = field(default_factory=list)
     accused: bool = False
 

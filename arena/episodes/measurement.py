@@ -1,0 +1,123 @@
+"""Measurement of each seat of a finished game: by the game's assessor, and by plugins.
+
+A plugin adds a measure with `catalog.add("measure", "GAME/NAME", "module:attribute")`, where the
+attribute is a `CustomMeasure`; `*/NAME` is for all games.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from arena.core.assessment import (
+    Assessment,
+    Assessor,
+    Measure,
+    Measurements,
+    WeightedSum,
+    sum_measurements,
+)
+from arena.core.errors import ArenaError
+from arena.core.game import Game
+from arena.episodes.record import Episode
+from arena.episodes.reward import SeatEpisode
+from arena.plugins.loader import catalog
+
+RESERVED = frozenset(
+    {"legal_rate", "prompt_tokens", "completion_tokens", "cost", "latency"}
+    | {"win_rate", "mean_return"}
+)
+"""Names of measures that evaluation takes in every game."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomMeasure:
+    """A measure that a plugin adds to a game."""
+
+    definition: Measure
+    value: Callable[[SeatEpisode, Sequence[Assessment]], WeightedSum | None]
+    """Measure one seat of one game; None if the game gave it no opportunity. The assessments are
+    those of the seat, in game order. The result must not depend on the names of the players."""
+    exact: bool = False
+    """Whether it reads assessments. Then it is taken only of games that are scored by exact
+    knowledge; otherwise of all games, and without assessments."""
+
+
+def custom_measures(game: Game) -> list[CustomMeasure]:
+    """Return the measures that plugins add to this game.
+
+    Raises ArenaError if one is not a `CustomMeasure` or uses the name of another.
+    """
+    known = {measure.name for measure in game.measures} | RESERVED
+    found = list[CustomMeasure]()
+    for entry in catalog().entries("measure"):
+        where, _, name = entry.name.partition("/")
+        if where not in (game.name, "*"):
+            continue
+        custom = catalog().load("measure", entry.name)
+        place = f"measure '{entry.name}' of {entry.plugin} ({entry.target})"
+        if not isinstance(custom, CustomMeasure):
+            raise ArenaError(f"{place} is a {type(custom).__name__}: make it a CustomMeasure")
+        # "/" and ":" mark the points of a series and the classes of failures.
+        if custom.definition.name != name or {"/", ":"} & {*name}:
+            raise ArenaError(
+                f"{place} is defined as '{custom.definition.name}': give both the same name, "
+                "without '/' and ':'"
+            )
+        if name in known:
+            raise ArenaError(f"{place}: {game.name} has a measure '{name}' already; rename it")
+        known.add(name)
+        found.append(custom)
+    return found
+
+
+def measure_seats(game: Game, episode: Episode, scored: bool = True) -> list[Measurements]:
+    """Return the contributions of a game to the comparable measures of each seat.
+
+    `scored` computes the assessments by exact knowledge too, which is slow. Raises ArenaError if a
+    plugin's measure fails or gives an impossible value.
+    """
+    seats = range(game.num_players)
+    assessor = game.assessor() if scored else None
+    judged: list[list[Assessment]] = [[] for _ in seats]
+    if assessor is not None:
+        for assessment in assessments(assessor, episode):
+            judged[assessment.player].append(assessment)
+    custom = [each for each in custom_measures(game) if assessor is not None or not each.exact]
+    left_out = {measure.name for measure in game.measures if not measure.comparable}
+    measured = list[Measurements]()
+    for seat in seats:
+        sums = sum_measurements(each.measurements for each in judged[seat])
+        own = SeatEpisode(game, episode, seat)
+        measured.append(
+            {name: value for name, value in sums.items() if name not in left_out}
+            | {each.definition.name: value for each, value in _custom(custom, own, judged[seat])}
+        )
+    return measured
+
+
+def _custom(
+    measures: Sequence[CustomMeasure], seat_episode: SeatEpisode, judged: Sequence[Assessment]
+) -> Iterator[tuple[CustomMeasure, WeightedSum]]:
+    """Yield the plugins' measures that have a value for this seat."""
+    for measure in measures:
+        place = f"measure '{measure.definition.name}' of {seat_episode.game.name}"
+        remedy = "correct or uninstall the plugin, then continue with --resume"
+        try:
+            value = measure.value(seat_episode, judged if measure.exact else ())
+            fault = None if value is None else measure.definition.fault(value)
+        except Exception as error:  # The code of a plugin may fail in any way.
+            # Not left out: a measure that fails in some games is biased in the others.
+            raise ArenaError(f"{place} fails with {error!r}; {remedy}") from error
+        if fault:
+            raise ArenaError(f"{place}: {fault}; {remedy}")
+        if value is not None:
+            yield measure, value
+
+
+def assessments(assessor: Assessor, episode: Episode) -> Iterator[Assessment]:
+    """Yield all assessments of a game, in the order in which the assessor makes them."""
+    for ply in episode.plies:
+        yield from assessor.ply(ply)
+    # Last, because some assessments judge what did not happen until the end.
+    yield from assessor.end(episode.outcome)

@@ -1,0 +1,206 @@
+"""Measures of Cluedo compare players: equal play gives equal values, however long games are."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from pydantic import JsonValue
+
+from arena.agents.agent import Agent, Seat
+from arena.core.action import Action, ActionSet
+from arena.core.assessment import Assessment, WeightedSum, sum_measurements
+from arena.core.seeds import stream
+from arena.episodes.match import Match
+from arena.episodes.measurement import measure_seats
+from arena.episodes.record import Episode
+from arena.episodes.runner import play
+from games.cluedo.analysis.measures import STAGES
+from games.cluedo.analysis.seen_cards import SeenCards
+from games.cluedo.bots import CluedoBot, Detective, Novice
+from games.cluedo.game import Cluedo
+from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import END_TURN, Suggest
+
+DECK = {"suspects": 4, "weapons": 4, "rooms": 5}
+"""Smaller than the usual one, so that hundreds of games are played and judged in seconds."""
+PLAYERS = 3
+EFFICIENCY = [stage.measure for stage in STAGES]
+
+
+class Patient(Detective):
+    """A detective that never accuses: the others go on playing where it would have won."""
+
+    def accusation(self, may_suggest: bool) -> Triple | None:
+        return None
+
+
+class Passing(Novice):
+    """Asks one question and passes from then on."""
+
+    asked = False
+
+    def accusation(self, may_suggest: bool) -> Triple | None:
+        return None
+
+    def choose(self, legal: ActionSet) -> Action:
+        if legal.of(Suggest) and self.asked:
+            return END_TURN
+        self.asked |= bool(legal.of(Suggest))
+        return super().choose(legal)
+
+
+def table(bot: type[CluedoBot], others: type[CluedoBot], seed: int) -> Episode:
+    """Return a game of one bot among others; seats draw from the same streams at each table."""
+    game, tested = Cluedo(players=PLAYERS, **DECK), seed % PLAYERS
+    agents: list[Agent] = []
+    for number in range(PLAYERS):
+        seat = Seat(game, number, stream(seed, f"bot {number}"))
+        agents.append((bot if number == tested else others)(seat))
+    return asyncio.run(play(Match(game, (), seed, max_turns=60), agents))
+
+
+Sums = Sequence[dict[str, WeightedSum]]
+"""The sums of the tested seat, by deal."""
+
+
+@cache
+def judged(
+    bot: type[CluedoBot], others: type[CluedoBot], deals: int, kinds: tuple[str, ...]
+) -> list[list[tuple[int, Assessment]]]:
+    """Return the assessments of the tested seat in each deal, with the turn of the game."""
+    found = []
+    for seed in range(deals):
+        game, episode = Cluedo(players=PLAYERS, **DECK), table(bot, others, seed)
+        assessor, state, turns = game.assessor((seed % PLAYERS,), kinds), game.initial_state(), []
+        assessments = list[Assessment]()
+        for ply in episode.plies:
+            turns.append(state.turn)
+            assessments += assessor.ply(ply)
+            state.apply(ply.player, ply.decision.action)
+        found.append([(turns[each.ply], each) for each in assessments])
+    return found
+
+
+def measured(
+    bot: type[CluedoBot],
+    others: type[CluedoBot],
+    deals: int,
+    kinds: tuple[str, ...],
+    turns: float = math.inf,
+) -> Sums:
+    """Return the sums of the tested seat in each deal, of games cut off after so many turns."""
+    return [
+        sum_measurements(each.measurements for turn, each in game if turn <= turns)
+        for game in judged(bot, others, deals, kinds)
+    ]
+
+
+def ratio(sums: Sums, name: str) -> tuple[float, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """Return the ratio of sums, and the influence of each deal on it."""
+    none = WeightedSum(0.0, 0.0)
+    totals = np.array([each.get(name, none).total for each in sums])
+    weights = np.array([each.get(name, none).weight for each in sums])
+    value = totals.sum() / weights.sum()
+    return float(value), (totals - value * weights) / weights.mean()
+
+
+def distance(one: Sums, other: Sums, name: str) -> float:
+    """Return the difference of two ratios on the same deals, in standard errors."""
+    (first, influence), (second, of_second) = ratio(one, name), ratio(other, name)
+    error = float((influence - of_second).std(ddof=1)) / math.sqrt(len(one))
+    return abs(first - second) / error if first != second else 0.0
+
+
+def test_games_that_are_cut_off_give_the_same_measures() -> None:
+    """Play is equal, move by move; only the length of the games differs."""
+    kinds = (
+        *("turn", "suggestion", "skipped question", "answer"),
+        *("refutation", "accusation", "missed accusation"),
+    )
+    early, later, full = (measured(Novice, Patient, 80, kinds, end) for end in (6, 12, math.inf))
+    for name in ("leaked", "bits", "bits_per_turn", "efficiency"):
+        assert distance(early, full, name) > 3, f"{name} is not comparable"
+    assert distance(later, full, "missed") > 3, "late turns of a game are missed less"
+    for name in ("leak_ratio", "luck", *EFFICIENCY, "missed_seen", "missed_deduced"):
+        for cut in (early, later):
+            assert distance(cut, full, name) < 3, name
+    # A novice uses what it has seen, and nothing else.
+    assert ratio(full, "missed_seen")[0] == 0
+    assert ratio(full, "missed_deduced")[0] == 1
+
+
+def test_twins_that_show_cards_by_the_same_rule_are_equal() -> None:
+    """Games of a detective are shorter, but both bots draw the card that they show."""
+    novice, detective = (measured(bot, Novice, 80, ("refutation",)) for bot in (Novice, Detective))
+    assert distance(novice, detective, "leak_ratio") < 3
+    for twin in (novice, detective):
+        value, influence = ratio(twin, "leak_ratio")
+        error = influence.std(ddof=1) / math.sqrt(len(twin))
+        assert abs(value - 1) < 3 * error < 0.7
+
+
+def test_a_rival_that_ends_games_earlier_does_not_change_what_a_player_misses() -> None:
+    kinds = ("accusation", "missed accusation")
+    for others in (Detective, Patient):
+        sums = measured(Novice, others, 40, kinds)
+        assert ratio(sums, "missed_seen")[0] == 0
+        assert ratio(sums, "missed_deduced")[0] == 1
+    for bot, missed in ((Detective, 0), (Patient, 1)):
+        for name in ("missed_seen", "missed_deduced"):
+            assert ratio(measured(bot, Novice, 20, kinds), name)[0] == missed
+
+
+def test_questions_that_are_not_asked_count() -> None:
+    kinds = ("suggestion", "skipped question")
+    passing, novice = (measured(bot, Patient, 10, kinds) for bot in (Passing, Novice))
+    # The former measure sees only the one question.
+    assert ratio(passing, "efficiency")[0] > 0.4
+    assert ratio(passing, EFFICIENCY[0])[0] < ratio(novice, EFFICIENCY[0])[0] / 2
+
+
+def test_evaluation_takes_comparable_measures_only() -> None:
+    game, episode = Cluedo(players=PLAYERS, **DECK), table(Detective, Novice, 1)
+    names = {name for seat in measure_seats(game, episode) for name in seat}
+    compared = {measure.name for measure in game.measures if measure.comparable}
+    assert {"leak_ratio", "luck", EFFICIENCY[0]} <= names <= compared
+    assert not {"leaked", "excess_leak", "bits", "bits_per_turn", "missed", "turns_to_accuse"} & (
+        compared
+    )
+
+
+@pytest.mark.parametrize("label", ["a", "bot:novice", "z" * 40])
+def test_a_players_name_does_not_change_its_measures(label: str) -> None:
+    game, episode = Cluedo(players=PLAYERS, **DECK), table(Novice, Detective, 2)
+    renamed = episode.header.model_copy(update={"players": (label,) * PLAYERS})
+    assert measure_seats(game, episode) == measure_seats(game, replace(episode, header=renamed))
+
+
+@pytest.mark.parametrize("options", [{}, {"leftover_cards": "open", "players": 4}])
+def test_seen_cards_are_those_of_a_novice(options: dict[str, JsonValue]) -> None:
+    """The bot that uses them and the measure that tells them from deductions agree."""
+    game = Cluedo(**{"players": PLAYERS, **DECK, **options})
+    agents = [Novice(Seat(game, n, random.Random(n))) for n in range(game.num_players)]
+    episode = asyncio.run(play(Match(game, (), 4), agents))
+    state, seen, named = game.initial_state(), SeenCards(game, 0), 0
+    novice = Novice(Seat(game, 0, random.Random(0)))
+    for ply in episode.plies:
+        state.apply(ply.player, ply.decision.action)
+        for event in (event for event in ply.events if event.seen_by(0)):
+            novice.notebook.update(event)
+            novice.observe_event(event)
+            seen.update(event)
+        assert seen.candidates() == [novice.candidates(cards) for cards in game.deck.categories]
+        assert seen.name_envelope == (novice.accusation(True) is not None)
+        if ply.number == 0:
+            assert seen.entropy_dealt == pytest.approx(
+                game.knowledge(0).after(game, 0, state.log.witnessed[0]).entropy()
+            )
+        named += seen.name_envelope
+    assert seen.holders

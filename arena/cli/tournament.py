@@ -23,6 +23,10 @@ def tournament_command(
         int | None,
         Flag(min=1, help="Number of different line-ups. Default: a new one for each game."),
     ] = None,
+    anchor: Annotated[
+        str | None,
+        Flag(help="Player whose rating is set to 1500. Default: the mean of the players is."),
+    ] = None,
     seed: SeedFlag = None,
     flags: ExperimentFlags = ExperimentFlags(),  # noqa: B008 - frozen.
     report_flags: ReportFlags = ReportFlags(),  # noqa: B008
@@ -43,6 +47,9 @@ def tournament_command(
         "tournament", the_game, game_flags, model_flags, flags, player, seed, {"tables": tables}
     )
     run.check()
+    reference = redacted(anchor) if anchor else None
+    if reference and reference not in names:
+        raise UsageError(f"--anchor {reference}: name it among the players, with --player too")
     report_flags.check()
     with run.open_results() as results:
         done = results.schedule()
@@ -54,5 +61,5 @@ def tournament_command(
         slots = tournament_schedule(
             names, the_game.num_players, games, run.first_seed, tables, done
         )
-        tournament = TournamentAggregator(the_game, names)
+        tournament = TournamentAggregator(the_game, names, reference)
         return run.conduct(results, with_secrets(slots, player), tournament, report_flags)

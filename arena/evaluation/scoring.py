@@ -5,6 +5,7 @@ The measures that all games share are about models; a game adds its own (`Game.m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue, ValidationError
@@ -19,6 +20,7 @@ from arena.core.assessment import (
     WeightedSum,
     sum_measurements,
 )
+from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.episodes.record import Episode
 from arena.evaluation.records import LEGAL_RATE, GameResult, SeatResult, Slot
@@ -39,6 +41,7 @@ def measure_game(
     """Return the result of one game; `scored` computes the exact posterior too, which is slow."""
     # By seat: the contributions of its decisions and of its assessments.
     players, outcome = episode.header.players, episode.outcome
+    check_returns(game, outcome.returns, f"the game with seed {slot.seed}")
     measurements: list[list[Measurements]] = [[] for _ in players]
     for ply in episode.plies:
         if ply.player != CHANCE:
@@ -69,6 +72,22 @@ def measure_game(
         ),
         scored=assessor is not None,
     )
+
+
+def check_returns(game: Game, returns: Iterable[float], place: str) -> None:
+    """Raise ArenaError for returns that are not finite or not on the scale of the game."""
+    low, high = game.return_scale.bounds
+    for seat, value in enumerate(returns):
+        if not math.isfinite(value):
+            raise ArenaError(
+                f"{game.name}: {place}: seat {seat} has the return {value}; `returns` of the game "
+                "must give finite numbers"
+            )
+        if not low <= value <= high:
+            raise ArenaError(
+                f"{game.name}: {place}: seat {seat} has the return {value:g}, which is not on the "
+                f"declared scale {low:g} to {high:g}; correct `return_scale` of the game"
+            )
 
 
 def assessments(assessor: Assessor, episode: Episode) -> Iterator[Assessment]:

@@ -123,8 +123,7 @@ def test_calibration_error_is_the_mean_distance_from_the_posterior() -> None:
         "stated/9": WeightedSum(28.5, 30),
         "calibration/9": WeightedSum(22.5, 30),
     }
-    seat = SeatResult("a", 1.0, True, measurements=measurements)
-    sample.add(1, seat, no_fallback=True)
+    sample.add(game_of(1, won=True, measurements=measurements), 0, GAME.return_scale)
     assert calibration_error(calibration_of(sample)) == pytest.approx((10 * 0.1 + 30 * 0.2) / 40)
     assert calibration_error(calibration_of(Sample("b"))) is None
 
@@ -235,17 +234,17 @@ def test_a_report_is_read_as_it_was_written(number: int) -> None:
     assert list(grids(again)) == list(grids(report))
 
 
-COMMON = {"kind", "game", "options", "games", "scored", "measures", "notes", "players"}
+COMMON = {"kind", "game", "options", "games", "scored", "scale", "measures", "notes", "players"}
 PLAYER = {
-    *("player", "games", "seats", "wins", "win_rate", "mean_return", "no_fallback", "measures"),
-    *("series", "calibration_error", "replies", "usage"),
+    *("player", "games", "seats", "wins", "win_rate", "mean_return", "outcomes", "no_fallback"),
+    *("measures", "series", "calibration_error", "replies", "usage"),
 }
 
 
 def test_each_kind_of_report_has_its_own_parts() -> None:
     one, two, three = (report.to_json() for report in reports())
     assert set(one) == COMMON | {"against", "design", "comparison", "controlled", "sequential"}
-    assert set(two) == COMMON | {"seats", "pairs", "balance", "design"}
+    assert set(two) == COMMON | {"seats", "pairs", "anchor", "balance", "design"}
     assert set(three) == COMMON
     rated = {"rating", "rank", "no_fallback_rating"}
     for report, parts in ((one, PLAYER), (two, PLAYER | rated), (three, PLAYER)):

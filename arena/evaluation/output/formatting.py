@@ -9,6 +9,8 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from arena.core.return_scale import ReturnScale
+
 MINUS, UNKNOWN = "−", "–"
 SHARES = ("share", "probability", "rate")
 """Units whose values are shown in per cent."""
@@ -50,6 +52,13 @@ def percent(interval: IntervalLike, signed: bool = False) -> str:
     """Return `54 % [48, 60]`, or for a difference of shares `+12 points [+3, +21]`."""
     digits = 1 if interval.n >= 1000 else 0
     return _with_ends(interval, 100, digits, signed, " points" if signed else " %")
+
+
+def amount(interval: IntervalLike, scale: ReturnScale, signed: bool = False) -> str:
+    """Return `−0.17 chips [−0.22, −0.11]`, or for shares as `percent`, by the unit of the scale."""
+    if scale.unit == "share":
+        return percent(interval, signed)
+    return _with_ends(interval, 1, 2, signed, f" {scale.unit}" if scale.unit else "")
 
 
 def _with_ends(interval: IntervalLike, scale: int, digits: int, signed: bool, unit: str) -> str:

@@ -7,25 +7,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
+from kuhn_bots import Bluffer, Careful, exact_value, kuhn_bots
 from pydantic import JsonValue
 
 from arena import (
-    CHANCE,
     WIN_RATE,
-    Action,
     ArenaError,
-    Decision,
     Game,
-    Observation,
     ReturnScale,
     UsageError,
     make_game,
 )
-from arena.agents.agent import Seat
 from arena.cli import run
 from arena.core.outcome import Outcome
 from arena.episodes.match import Match
@@ -45,79 +41,19 @@ from arena.evaluation.scoring import check_returns
 from arena.evaluation.statistics.confidence_sequence import log_capital
 from arena.evaluation.statistics.intervals import clustered_mean
 from arena.plugins.loader import catalog
-from games.kuhn_poker.game import BET, CARDS, PASS, CardDealt, Moved
-from games.tictactoe.game import TicTacToe
+from games.tictactoe.game import TicTacToe, TicTacToeState
 
 KUHN, TIC, CLUEDO = make_game("kuhn_poker"), make_game("tictactoe"), make_game("cluedo", players=3)
 
 
-class DeterministicKuhnBot:
-    """Bets with the cards of its table, by the moves so far."""
-
-    bets: ClassVar[dict[tuple[str, ...], str]]
-
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
-
-    async def act(self, observation: Observation) -> Decision:
-        (card,) = (e.card for e in observation.events if isinstance(e, CardDealt))
-        moves = tuple(e.move for e in observation.events if isinstance(e, Moved))
-        return Decision(BET if card[0] in self.bets[moves] else PASS)
-
-
-class Bluffer(DeterministicKuhnBot):
-    """Bets without the King and passes with it: many small wins, few large losses."""
-
-    bets: ClassVar = {(): "JQ", ("pass", "bet"): "", ("pass",): "JQ", ("bet",): "JQ"}
-
-
-class Careful(DeterministicKuhnBot):
-    """Bets with the King only, and never first."""
-
-    bets: ClassVar = {(): "", ("pass", "bet"): "K", ("pass",): "K", ("bet",): "K"}
-
-
-def exact_value(bets: dict[tuple[str, ...], str]) -> tuple[float, float]:
-    """Return mean chips and share of games won against a random player, by all histories."""
-    chips = won = 0.0
-
-    def walk(state: Any, seat: int, chance: float) -> None:
-        nonlocal chips, won
-        if state.is_terminal:
-            chips += chance * state.returns()[seat]
-            won += chance * (state.returns()[seat] > 0)
-            return
-        moves: list[tuple[int, Action, float]] = []
-        if state.to_act == (CHANCE,):
-            moves = [(CHANCE, each.action, each.probability) for each in state.chance_outcomes()]
-        elif state.to_act == (seat,):
-            card = state.cards[seat][0]
-            bet = card in bets[tuple(map(str, state.moves))]
-            moves = [(seat, BET if bet else PASS, 1.0)]
-        else:
-            moves = [(1 - seat, move, 0.5) for move in (BET, PASS)]
-        for player, action, share in moves:
-            following = state.clone()
-            following.apply(player, action)
-            walk(following, seat, chance * share)
-
-    for seat in (0, 1):
-        walk(KUHN.initial_state(), seat, 0.5)
-    return chips, won
-
-
 @pytest.fixture
-def kuhn_bots() -> Iterator[None]:
-    before = catalog().entries_by_kind()
-    catalog().add("bot", "kuhn_poker/bluffer", "test_return_scale:Bluffer", "bluffs")
-    catalog().add("bot", "kuhn_poker/careful", "test_return_scale:Careful", "bets with the King")
-    yield
-    catalog().restore(before)
+def registered() -> Iterator[None]:
+    with kuhn_bots():
+        yield
 
 
-def test_the_verdict_on_kuhn_poker_is_about_chips(kuhn_bots: None) -> None:
+def test_the_verdict_on_kuhn_poker_is_about_chips(registered: None) -> None:
     """The bluffer wins 10 points more games and loses a fifth of a chip more in each."""
-    assert set(CARDS) == {"Jack", "Queen", "King"}
     bluffer, careful = exact_value(Bluffer.bets), exact_value(Careful.bets)
     assert bluffer == pytest.approx((-1 / 6, 0.52083), abs=1e-4)
     assert careful == pytest.approx((1 / 24, 0.41667), abs=1e-4)
@@ -141,7 +77,7 @@ def test_the_verdict_on_kuhn_poker_is_about_chips(kuhn_bots: None) -> None:
 
 
 def test_the_command_line_tells_chips_and_refuses_a_width_without_meaning(
-    kuhn_bots: None, capsys: pytest.CaptureFixture[str], monkeypatch: Any, tmp_path: Path
+    registered: None, capsys: pytest.CaptureFixture[str], monkeypatch: Any, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = "eval kuhn_poker --player bot:bluffer --baseline bot:careful --against bot:random"
@@ -387,3 +323,32 @@ def test_reports_without_a_scale_compared_win_rates() -> None:
     )
     assert next(sentences(report)).startswith("a wins more often than z: +10.9 points")
     assert next(grids(report)).title.startswith("kuhn_poker")
+
+
+class Broken(TicTacToe):
+    """A game of a third party whose returns are not numbers."""
+
+    name = "broken"
+
+    def initial_state(self) -> TicTacToeState:
+        return BrokenState(self)
+
+
+class BrokenState(TicTacToeState):
+    def returns(self) -> tuple[float, ...]:
+        return (math.nan, 0.0)
+
+
+def test_a_game_that_returns_nan_ends_the_evaluation_with_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: Any, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = catalog().entries_by_kind()
+    try:
+        catalog().add("game", "broken", "test_return_scale:Broken")
+        command = "eval broken --player bot:random --games 2 --seed 1 --workers 1 --no-replays"
+        assert run(command.split()) == 1
+    finally:
+        catalog().restore(before)
+    (said, *_) = [line for line in capsys.readouterr().err.splitlines() if "nan" in line]
+    assert "broken: the game with seed" in said and "must give finite numbers" in said

@@ -40,6 +40,8 @@ from arena.core.observation import TextLevel as TextLevel
 from arena.core.outcome import Outcome as Outcome
 from arena.core.ply import Decision as Decision
 from arena.core.ply import Ply as Ply
+from arena.core.return_scale import WIN_RATE as WIN_RATE
+from arena.core.return_scale import ReturnScale as ReturnScale
 from arena.core.version import __version__ as __version__
 from arena.core.view import Picture as Picture
 from arena.core.view import Scene as Scene

@@ -51,7 +51,7 @@ class Checkpoints:
 
     def is_best(self, evaluation: HeldOutResult) -> bool:
         """Return whether it is better than the starting policy and all earlier checkpoints."""
-        value = evaluation.win_rate_delta.value
+        value = evaluation.delta.value
         # The starting policy has the delta 0, which the first checkpoint must exceed. Equal is not
         # better: the earlier checkpoint stays.
         return value is not None and value > (self.log.state.best_value or 0.0)

@@ -301,7 +301,7 @@ class GrpoRun:
         # Any further step invalidates the final results.
         changes: dict[str, object] = {"step": record.step, "final": {}}
         if record.best and record.evaluation:
-            delta = record.evaluation.win_rate_delta
+            delta = record.evaluation.delta
             changes |= {"best_step": record.step, "best_value": delta.value}
         # First the record, then run.json: the step counts as finished once run.json names it.
         self.log.append(record)

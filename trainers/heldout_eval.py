@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
+from arena.core.return_scale import WIN_RATE
 from arena.episodes.files import write_whole
 from arena.episodes.record import Episode
 from arena.evaluation.evaluator import ExperimentSetup, in_order, play_episode
@@ -54,9 +59,9 @@ class HeldOutEvaluation:
     ) -> HeldOutResult:
         """Play the deals with the checkpoint of this step.
 
-        The starting policy plays them once; its results are stored. With X_i, Y_i in {0, 1} the
-        results of checkpoint and starting policy on deal i, the delta is the mean of X_i - Y_i,
-        and its interval is that of paired differences.
+        The starting policy plays them once; its results are stored. With X_i, Y_i the returns of
+        checkpoint and starting policy on deal i, the delta is the mean of X_i - Y_i, and its
+        interval is that of paired differences. The same for wins, which are 0 or 1.
 
         Args:
             step: Step of the checkpoint.
@@ -69,28 +74,45 @@ class HeldOutEvaluation:
         """
         start = await self._starting_results(llm, progress)
         # Step 0 is the starting policy itself: its delta is 0 on every deal.
-        won = start if step == 0 else await self._play(step, llm, progress, replays)
-        # X_i - Y_i in {-1, 0, 1}, shape [games].
-        difference = np.array(won, float) - np.array(start, float)
-        # One game per deal, so each game is a cluster of its own. Pairing removes the luck of the
-        # deal from the variance: both policies have the same cards in the same seat.
-        delta = clustered_mean(difference, np.arange(self.games), bounds=(-1.0, 1.0))
-        return HeldOutResult(
+        ended = start if step == 0 else await self._play(step, llm, progress, replays)
+        won, start_won = ([end.won for end in each] for each in (ended, start))
+        result = HeldOutResult(
             games=self.games,
             win_rate=Interval.of(rate(sum(won), self.games)),
-            start=Interval.of(rate(sum(start), self.games)),
-            win_rate_delta=Interval.of(delta),
+            start=Interval.of(rate(sum(start_won), self.games)),
+            win_rate_delta=self._mean(
+                np.subtract(won, start_won, dtype=float), WIN_RATE.difference
+            ),
+        )
+        scale = self.setting.match.game.return_scale
+        if scale.is_win_rate:
+            return result
+        returns, start_returns = (np.array([e.returns for e in ends]) for ends in (ended, start))
+        return result.model_copy(
+            update={
+                "scale": scale,
+                "mean_return": self._mean(returns, scale.bounds),
+                "start_return": self._mean(start_returns, scale.bounds),
+                "return_delta": self._mean(returns - start_returns, scale.difference),
+            }
         )
 
-    async def _starting_results(self, llm: LLMService, progress: Progress) -> list[bool]:
-        """Return which games the starting policy won, from its file if that exists."""
+    def _mean(self, values: NDArray[np.float64], bounds: tuple[float, float]) -> Interval:
+        # One game per deal, so each game is a cluster of its own. Pairing removes the luck of the
+        # deal from the variance: both policies have the same cards in the same seat.
+        return Interval.of(clustered_mean(values, np.arange(self.games), bounds=bounds))
+
+    async def _starting_results(self, llm: LLMService, progress: Progress) -> list[SeatEnd]:
+        """Return the results of the starting policy, from its file if that exists."""
         path = self.folder / f"start-{self.first_seed}-{self.games}.json"
         try:
             # The name of the file holds what decides the deals. A broken file is played again.
             stored = json.loads(path.read_text("utf-8"))
-            if isinstance(stored, list) and len(stored) == self.games:
-                return [bool(won) for won in stored]
-        except (FileNotFoundError, ValueError):
+            scale = self.setting.match.game.return_scale
+            ends = [SeatEnd.read(end, scale.is_win_rate) for end in stored]
+            if len(ends) == self.games:
+                return ends
+        except (FileNotFoundError, TypeError, ValueError):
             pass
         replays = "before" if self.first_seed == FINAL else ""
         results = await self._play(0, llm, progress, replays)
@@ -99,8 +121,8 @@ class HeldOutEvaluation:
 
     async def _play(
         self, step: int, llm: LLMService, progress: Progress, replays: str
-    ) -> list[bool]:
-        """Play all deals; returns which games the checkpoint won, in the order of the deals."""
+    ) -> list[SeatEnd]:
+        """Play all deals; returns the checkpoint's results in the order of the deals."""
         num_players = self.setting.match.game.num_players
         slots = list(
             evaluation_schedule(
@@ -131,14 +153,33 @@ class HeldOutEvaluation:
                 games.append(game)
                 progress(len(games), len(slots))
         _check_answers(games)
-        return [game.won for game in games]
+        return [game.end for game in games]
+
+
+class SeatEnd(NamedTuple):
+    """Result of the seat under test; a list of two in JSON."""
+
+    won: bool
+    returns: float
+
+    @classmethod
+    def read(cls, stored: JsonValue, is_win_rate: bool) -> SeatEnd:
+        """Read a stored result. Raises ValueError for anything else."""
+        # Earlier versions stored wins only. In a game of wins these are the returns; in another
+        # game they cannot be used.
+        if isinstance(stored, bool) and is_win_rate:
+            return cls(stored, float(stored))
+        match stored:
+            case [bool(won), float(returns)] if math.isfinite(returns):
+                return cls(won, returns)
+        raise ValueError(f"{stored!r} is not a result")
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutGame:
     """Result of one game of an evaluation."""
 
-    won: bool
+    end: SeatEnd
     unanswered: bool
     """True if a seat had to move without its provider's answer."""
     decisions: int
@@ -152,7 +193,7 @@ class HeldOutGame:
         seats = range(len(episode.header.players))
         tested = list(decision_statuses(episode, seat))
         return cls(
-            episode.outcome.winner == seat,
+            SeatEnd(episode.outcome.winner == seat, episode.outcome.returns[seat]),
             # Of any seat: an opponent that does not answer changes the result as well.
             any(status.unanswered for each in seats for status in decision_statuses(episode, each)),
             len(tested),

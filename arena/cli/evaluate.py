@@ -34,10 +34,9 @@ AgainstFlag = Annotated[
 UntilFlag = Annotated[
     float | None,
     Flag(
-        min=0.001,
-        max=0.5,
-        help="Play until the interval is narrower than ± this (0.03: about 3,000 deals), at "
-        "most --games (10,000) deals.",
+        min=0.0,
+        help="Play until the interval is narrower than ± this, in units of the return (win rate "
+        "0.03: about 3,000 deals), at most --games (10,000) deals.",
     ),
 ]
 
@@ -62,7 +61,7 @@ def eval_command(
     report_flags: ReportFlags = ReportFlags(),  # noqa: B008
     model_flags: models.ModelFlags = models.ModelFlags(),  # noqa: B008
 ) -> int:
-    """Measure a player: win rate, exact deduction metrics, and the difference to a baseline."""
+    """Measure a player: returns, wins, exact deduction metrics, the difference to a baseline."""
     from arena.core.spec import redacted
     from arena.evaluation.aggregation import EvaluationAggregator
     from arena.evaluation.schedule import evaluation_schedule
@@ -82,7 +81,7 @@ def eval_command(
     run = ExperimentRun("eval", the_game, game_flags, model_flags, flags, specs, seed, settings)
     run.check()
     report_flags.check()
-    deals = games or (MAX_DEALS if until_ci else 100)
+    deals = games or (MAX_DEALS if until_ci is not None else 100)
     evaluation = EvaluationAggregator(the_game, name, baseline_name, until_ci, opponent_names)
 
     def schedule(_: Sequence[Slot]) -> list[Slot]:

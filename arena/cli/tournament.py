@@ -27,6 +27,10 @@ def tournament_command(
         int | None,
         Flag(min=1, help="Number of different line-ups. Default: a new one for each game."),
     ] = None,
+    anchor: Annotated[
+        str | None,
+        Flag(help="Player whose rating is set to 1500. Default: the mean of the players is."),
+    ] = None,
     seed: SeedFlag = None,
     flags: ExperimentFlags = ExperimentFlags(),  # noqa: B008 - frozen.
     report_flags: ReportFlags = ReportFlags(),  # noqa: B008
@@ -47,6 +51,9 @@ def tournament_command(
         "tournament", the_game, game_flags, model_flags, flags, player, seed, {"tables": tables}
     )
     run.check()
+    reference = redacted(anchor) if anchor else None
+    if reference and reference not in names:
+        raise UsageError(f"--anchor {reference}: name it among the players, with --player too")
     report_flags.check()
 
     def schedule(done: Sequence[Slot]) -> list[Slot]:
@@ -60,4 +67,4 @@ def tournament_command(
         slots = tournament_schedule(names, seats, games, seed, tables, done, run.deal_rule)
         return with_secrets(slots, player)
 
-    return run.conduct(schedule, TournamentAggregator(the_game, names), report_flags)
+    return run.conduct(schedule, TournamentAggregator(the_game, names, reference), report_flags)

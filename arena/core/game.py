@@ -32,6 +32,7 @@ from arena.core.event import Event, EventLog
 from arena.core.knowledge import Knowledge
 from arena.core.observation import NotesCache, Observation, ObservedGame
 from arena.core.prompting import CombinedMove, PromptExample
+from arena.core.return_scale import ReturnScale
 
 if TYPE_CHECKING:
     from arena.core.assessment import Assessment, Assessor, Comment, Fact, Measure
@@ -219,6 +220,15 @@ class Game(ObservedGame):
     def __repr__(self) -> str:
         changed = self.options.model_dump(exclude_defaults=True)
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+    @property
+    def return_scale(self) -> ReturnScale:
+        """Name, unit and range of a seat's return, the primary measure of evaluation.
+
+        A game whose options do not change it sets `return_scale = ReturnScale(…)`. Without a range,
+        `arena eval` cannot stop at a width of the interval.
+        """
+        return ReturnScale()
 
     @abstractmethod
     def initial_state(self) -> State:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from arena.core.assessment import WeightedSum
+from arena.core.errors import UsageError
 from arena.core.game import Game
+from arena.core.return_scale import ReturnScale
+from arena.evaluation.paired import compare
 from arena.evaluation.records import GameResult
 from arena.evaluation.report import (
     Interval,
@@ -26,16 +29,9 @@ from arena.evaluation.report import (
 from arena.evaluation.schedule import design_text
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.control_variate import controlled_mean
-from arena.evaluation.statistics.intervals import (
-    clustered_mean,
-    difference_of_ratios,
-    games_needed,
-    games_needed_for_rates,
-    worst_cases,
-)
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.statistics.samples import Sample
-from arena.evaluation.summary import bounds_of, intervals_by_name, make_report, table_names
+from arena.evaluation.summary import make_report
 from arena.evaluation.tournament_schedule import balance
 
 MIN_CONTROLLED_GAMES = 20
@@ -62,8 +58,13 @@ class EvaluationAggregator:
         """Half width of the confidence sequence at which the run may stop."""
         self.any_time = False
         """Whether the number of games may depend on the results (`stopping_notes`)."""
-        # A win is 0 or 1; a difference of two wins is -1, 0 or 1.
-        self.sequence = ConfidenceSequence(-1.0 if baseline else 0.0, 1.0)
+        scale = game.return_scale
+        # The method needs bounded observations, so a scale without a range has no sequence.
+        self.sequence: ConfidenceSequence | None = None
+        if scale.is_bounded:
+            self.sequence = ConfidenceSequence(*(scale.difference if baseline else scale.bounds))
+        if target is not None:
+            _check_target(game, target)
         self.games = 0
         self.scored = 0
         # For each scored game of the player: its own bits of luck, the opponents' mean, and 1 for
@@ -81,14 +82,14 @@ class EvaluationAggregator:
         sample = self.player if result.slot.role == "player" else self.baseline
         assert sample is not None
         sample.games += 1
-        sample.add(result.slot.seed, seat, result.no_fallback)
+        sample.add(result, tested, self.game.return_scale)
         if sample is self.player:
             self._add_luck(result, tested)
-        # The sequence counts deals: each adds a win (0 or 1), or a difference of two wins.
-        if self.baseline is None:
-            self.sequence.add(float(seat.won))
-        elif sample is self.baseline:
-            self.sequence.add(float(self.player.won[-1]) - float(seat.won))
+        # The sequence counts deals: each adds a return, or a difference of two returns.
+        if self.sequence and self.baseline is None:
+            self.sequence.add(seat.returns)
+        elif self.sequence and sample is self.baseline:
+            self.sequence.add(self.player.returns[-1] - seat.returns)
 
     def _add_luck(self, result: GameResult, tested: int) -> None:
         if not (result.scored and self.game.luck):
@@ -102,14 +103,17 @@ class EvaluationAggregator:
 
     def status(self) -> str:
         """Return the result so far in a few words."""
-        won = sum(self.player.won) / max(1, len(self.player))
-        return f"{self.player.player} won {won:.0%}"
+        scale, games = self.game.return_scale, max(1, len(self.player))
+        if scale.is_win_rate:
+            return f"{self.player.player} won {sum(self.player.won) / games:.0%}"
+        mean = sum(self.player.returns) / games
+        return f"{self.player.player}: {scale.name} {mean:+.2f} {scale.unit}".rstrip()
 
     @property
     def enough(self) -> bool:
         """True if the interval has reached the target width."""
         # One observation has no variance, so the width says nothing yet.
-        if self.target is None or len(self.player) < 2:
+        if self.target is None or self.sequence is None or len(self.player) < 2:
             return False
         return self.sequence.interval().half_width <= self.target
 
@@ -131,47 +135,7 @@ class EvaluationAggregator:
     def _comparison(self) -> PairedComparison | None:
         if self.baseline is None or not len(self.baseline):
             return None
-        # The last deal may still lack the baseline's game: only complete pairs count.
-        deals = len(self.baseline)
-        first, second = self.player, self.baseline
-        differences = np.array(first.won[:deals], float) - np.array(second.won, float)
-        sd = float(differences.std(ddof=1)) if deals > 1 else float("nan")
-        return PairedComparison(
-            player=first.player,
-            baseline=second.player,
-            deals=deals,
-            difference=_paired(differences, second.deals),
-            games_needed=games_needed(float(differences.mean()), sd),
-            games_needed_unpaired=games_needed_for_rates(
-                sum(first.won) / len(first), sum(second.won) / len(second)
-            ),
-            fallback_bounds=self._difference_bounds(),
-            measures=self._measure_differences(),
-        )
-
-    def _difference_bounds(self) -> Interval:
-        """Bound the difference that the same pairs would have had without fallback moves."""
-        assert self.baseline is not None
-        second, deals = self.baseline, len(self.baseline)
-        own = worst_cases(self.player.won[:deals], self.player.no_fallback[:deals])
-        other = worst_cases(second.won, second.no_fallback)
-        return Interval.within(
-            _paired(own[0] - other[1], second.deals), _paired(own[1] - other[0], second.deals)
-        )
-
-    def _measure_differences(self) -> dict[str, Interval]:
-        assert self.baseline is not None
-        first, second = self.player, self.baseline
-        # Luck is left out: a difference in luck is not a difference in skill.
-        both = [
-            name for name in table_names(first) if name in second.names and name != self.game.luck
-        ]
-        low, high = bounds_of(self.game, both).T
-        # The difference of two values in [low, high] lies in [low - high, high - low].
-        bounds = np.stack([low - high, high - low], axis=1)
-        return intervals_by_name(
-            both, difference_of_ratios(first.sums(both), second.sums(both), bounds=bounds)
-        )
+        return compare(self.game, self.player, self.baseline)
 
     def _luck_adjusted(self) -> LuckAdjusted | None:
         if len(self._luck) < MIN_CONTROLLED_GAMES:
@@ -191,18 +155,33 @@ class EvaluationAggregator:
         )
 
     def _sequential(self) -> SequentialResult | None:
-        if self.target is None and not self.any_time:
+        if self.sequence is None or (self.target is None and not self.any_time):
             return None
+        mean: Literal["win rate", "return"] = "return"
+        if self.game.return_scale.is_win_rate:
+            mean = "win rate"
         return SequentialResult(
-            of="difference" if self.baseline else "win rate",
+            of="difference" if self.baseline else mean,
             estimate=Interval.of(self.sequence.interval()),
             target=self.target,
             reached=None if self.target is None else self.enough,
         )
 
 
-def _paired(differences: ArrayLike, deals: ArrayLike) -> Interval:
-    return Interval.of(clustered_mean(differences, deals, bounds=(-1.0, 1.0)))
+def _check_target(game: Game, target: float) -> None:
+    """Raise UsageError unless an interval of returns can get as narrow as ± target."""
+    scale = game.return_scale
+    if scale.low is None or scale.high is None:
+        raise UsageError(
+            f"--until-ci {target:g}: {game.name} does not declare the range of its returns, which "
+            "a valid stopping rule needs; give --games instead, or set `return_scale` in the game"
+        )
+    most = (scale.high - scale.low) / 2
+    if not 0 < target <= most:
+        raise UsageError(
+            f"--until-ci {target:g}: the {scale.name} of {game.name} lies in {scale.range_text}, "
+            f"so give a number above 0 and up to {most:g}"
+        )
 
 
 class TournamentAggregator:
@@ -213,8 +192,10 @@ class TournamentAggregator:
     any_time = False
     """Ratings have no confidence sequence."""
 
-    def __init__(self, game: Game, players: Sequence[str]) -> None:
+    def __init__(self, game: Game, players: Sequence[str], anchor: str | None = None) -> None:
         self.game = game
+        self.anchor = anchor
+        """Player whose rating is set to 1500; None: the mean of all is."""
         self._samples = {player: Sample(player) for player in players}
         self._results: list[GameResult] = []
 
@@ -223,7 +204,7 @@ class TournamentAggregator:
         return len(self._results)
 
     def add(self, result: GameResult) -> None:
-        add_seats(self._samples, result)
+        add_seats(self._samples, result, self.game.return_scale)
         # Ratings need no measurements: without them a long tournament fits into memory.
         seats = tuple(replace(seat, measurements={}) for seat in result.seats)
         # `players` are SPECs without secrets; the slot may have them.
@@ -235,7 +216,7 @@ class TournamentAggregator:
 
     def report(self) -> Report:
         results, players = self._results, list(self._samples)
-        ratings = rate_players(results, players)
+        ratings = rate_players(results, players, anchor=self.anchor)
         scored = sum(result.scored for result in results)
         samples = list(self._samples.values())
         head = make_report("tournament", self.game, len(results), scored, samples)
@@ -260,9 +241,11 @@ class TournamentAggregator:
                         second=meeting.second,
                         games=meeting.games,
                         ahead=Interval.of(meeting.ahead),
+                        difference=Interval.of(meeting.difference),
                     )
                     for meeting in ratings.meetings
                 ],
+                "anchor": self.anchor,
                 "balance": evenness,
                 "design": f"Tables by a balanced draw: {evenness}. Each game has its own deal.",
             }
@@ -282,7 +265,7 @@ class AnalysisAggregator:
     def add(self, result: GameResult) -> None:
         self.games += 1
         self.scored += result.scored
-        add_seats(self._samples, result)
+        add_seats(self._samples, result, self.game.return_scale)
 
     def report(self) -> Report:
         samples = list(self._samples.values())
@@ -290,11 +273,10 @@ class AnalysisAggregator:
         return head.model_copy(update={"players": head.ranked})
 
 
-def add_seats(samples: dict[str, Sample], result: GameResult) -> None:
+def add_seats(samples: dict[str, Sample], result: GameResult, scale: ReturnScale) -> None:
     """Add each seat of a game to the sample of its player."""
-    for seat in result.seats:
-        sample = samples.setdefault(seat.player, Sample(seat.player))
-        sample.add(result.slot.seed, seat, result.no_fallback)
+    for number, seat in enumerate(result.seats):
+        samples.setdefault(seat.player, Sample(seat.player)).add(result, number, scale)
     # A player may have several seats of a game, but the game counts once.
     for player in {seat.player for seat in result.seats}:
         samples[player].games += 1

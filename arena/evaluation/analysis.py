@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from arena.core.errors import ArenaError, ReplayError, UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import Outcome
 from arena.core.text import pluralize, printable
@@ -25,7 +25,7 @@ from arena.evaluation.aggregation import AnalysisAggregator
 from arena.evaluation.evaluator import Workers, cached_game, in_order, sha256
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.report import Report
-from arena.evaluation.scoring import measure_game
+from arena.evaluation.scoring import check_returns, measure_game
 from arena.evaluation.store.results import Results
 from arena.plugins.loader import make_game
 
@@ -99,7 +99,7 @@ def measure_replay(path: Path, scored: bool) -> AnalyzedGame | SkippedFile:
             first = replay.header.first_own_ply
             return SkippedFile(path, f"a branch: its own moves start only from ply {first + 1} on")
         return _measured(replay, scored)
-    except ReplayError as error:
+    except ArenaError as error:
         return SkippedFile(path, str(error).removeprefix(f"{path}: "))
     except (ArithmeticError, TypeError, ValueError) as error:
         # A forged file may cause errors that no check foresees; other files must not suffer.
@@ -146,6 +146,8 @@ def stored_games(path: Path) -> Iterator[AnalyzedGame]:
         level = experiment.settings.get("text_level") if experiment.settings.get("models") else ""
         group = AnalysisGroup.of(game, str(level))
         for result in results.games():
+            returns = (seat.returns for seat in result.seats)
+            check_returns(game, returns, f"{path}, game {result.slot.number}")
             yield AnalyzedGame(group, result, path)
 
 

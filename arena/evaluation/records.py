@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from arena.core.assessment import WeightedSum
+from arena.core.return_scale import ReturnScale
 
 Role = Literal["player", "baseline", "table"]
 """Purpose of a game: the player of an evaluation, its baseline, or a table of a tournament."""
+
+Ending = Literal["won", "drawn", "lost", "truncated"]
+"""How one game ended for one seat."""
 
 LEGAL_RATE = "legal_rate"
 FORMER_MEASURES = {"legal": LEGAL_RATE}
@@ -64,6 +68,27 @@ class GameResult:
     """Path of the replay, relative to the folder of the results file."""
     sha256: str | None = None
     """Hash of the replay's bytes."""
+
+    def ending(self, seat: int, scale: ReturnScale) -> Ending:
+        """Return how the game ended for a seat.
+
+        A truncated game has no winner, whoever leads. A finished game in which the highest return
+        is the least of the scale has none either: all its seats have lost, as in Cluedo after only
+        false accusations. Otherwise seats that share the highest return have drawn.
+        """
+        if self.status == "truncated":
+            return "truncated"
+        if self.seats[seat].won:
+            return "won"
+        best = max(each.returns for each in self.seats)
+        if self.seats[seat].returns < best or best <= scale.bounds[0]:
+            return "lost"
+        return "drawn"
+
+    @property
+    def has_winner(self) -> bool:
+        """True if one seat alone has the highest return."""
+        return any(seat.won for seat in self.seats)
 
     @property
     def no_fallback(self) -> bool:

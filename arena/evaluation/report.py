@@ -20,6 +20,7 @@ from pydantic import (
 
 from arena.core.assessment import Measure
 from arena.core.errors import ArenaError
+from arena.core.return_scale import WIN_RATE, ReturnScale
 from arena.evaluation.records import FORMER_MEASURES, Estimate
 
 LARGEST = 1e15
@@ -128,6 +129,18 @@ class NoFallback(ReportPart):
     since long games have more moves that may fail."""
 
 
+class OutcomeShares(ReportPart):
+    """Shares of a player's seats by the end of the game; the first four add up to 1."""
+
+    won: Number = None
+    drawn: Number = None
+    lost: Number = None
+    truncated: Number = None
+    """In games that were cut off at a limit."""
+    fallback: Number = None
+    """In games in which a move of any player was a fallback."""
+
+
 class ReplyCounts(ReportPart):
     """Replies of a model."""
 
@@ -165,6 +178,7 @@ class PlayerReport(ReportPart):
     wins: int | None = None
     win_rate: Interval = Interval()
     mean_return: Interval = Interval()
+    outcomes: OutcomeShares = OutcomeShares()
     no_fallback: NoFallback = NoFallback()
     measures: IntervalsByMeasure = {}
     series: dict[str, TurnSeries | list[CalibrationBin]] = {}
@@ -212,12 +226,15 @@ class SeatEffect(ReportPart):
 
 
 class PairResult(ReportPart):
-    """Share of common games in which `first` finished ahead of `second`; ties count half."""
+    """Results of two players in the games in which both sit."""
 
     first: str
     second: str
     games: int = 0
     ahead: Interval = Interval()
+    """Share in which `first` finished ahead of `second`; ties count half."""
+    difference: Interval = Interval()
+    """Rating of `first` minus that of `second`, from all games."""
 
 
 class CountRange(NamedTuple):
@@ -254,7 +271,13 @@ class PairedComparison(ReportPart):
     baseline: str
     deals: int | None = None
     difference: Interval = Interval()
-    """Of the shares of games won."""
+    """Of the mean returns, on the scale of the report."""
+    won_difference: Interval = Interval()
+    """Of the shares of games won, if that is not the difference itself."""
+    truncated: int = 0
+    """Deals with a truncated game."""
+    if_finished: Interval = Interval()
+    """Least and greatest difference that truncated games, played to the end, could have given."""
     games_needed: int | None = None
     """Pairs of games that show this difference with 80 % power; None if no number does."""
     games_needed_unpaired: int | None = None
@@ -287,7 +310,7 @@ class LuckAdjusted(ReportPart):
 class SequentialResult(ReportPart):
     """An interval that is valid at every game at which the run may stop."""
 
-    of: Literal["win rate", "difference"] = "win rate"
+    of: Literal["win rate", "return", "difference"] = "win rate"
     estimate: Interval = Interval()
     target: Number = None
     """Half width at which the run stops."""
@@ -303,6 +326,9 @@ class Report(ReportPart):
     games: int | None = None
     scored: int = 0
     """Games that were scored by the exact posterior."""
+    scale: ReturnScale = WIN_RATE
+    """Scale of the returns: differences and rankings are by their mean. Reports of earlier versions
+    compared win rates only."""
     measures: list[ReportedMeasure] = []
     notes: list[str] = []
     players: list[PlayerReport]
@@ -315,6 +341,8 @@ class Report(ReportPart):
     sequential: SequentialResult | None = None
     seats: list[SeatEffect] = []
     pairs: list[PairResult] = []
+    anchor: str | None = None
+    """Player whose rating is set to 1500; None: the mean of the players is."""
     balance: ScheduleBalance = ScheduleBalance()
     seed: int | None = None
     settings: dict[str, JsonValue] = {}
@@ -323,13 +351,24 @@ class Report(ReportPart):
 
     @property
     def ranked(self) -> list[PlayerReport]:
-        """Players by falling rating, or win rate without ratings; unknown ones come last."""
+        """Players by falling rating, or result without ratings; unknown ones come last."""
 
         def key(player: PlayerReport) -> tuple[bool, float]:
-            best = player.rating if player.rating.value is not None else player.win_rate
+            best = player.rating if player.rating.value is not None else self.result(player)
             return best.value is None, -(best.value or 0.0)
 
         return sorted(self.players, key=key)
+
+    def result(self, player: PlayerReport) -> Interval:
+        """Return the primary result of a player: its mean return, which may be the win rate."""
+        return player.win_rate if self.scale.is_win_rate else player.mean_return
+
+    @property
+    def truncated(self) -> float:
+        """Share of truncated games; each game counts by its seats in the report."""
+        seats = sum(player.seats for player in self.players)
+        cut = sum(player.seats * (player.outcomes.truncated or 0.0) for player in self.players)
+        return cut / max(1, seats)
 
     @property
     def listed_measures(self) -> list[Measure]:

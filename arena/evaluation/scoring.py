@@ -6,6 +6,7 @@ plugins add more (`arena.episodes.measurement`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue, ValidationError
@@ -13,6 +14,7 @@ from pydantic import JsonValue, ValidationError
 from arena.agents.model_call import Attempt
 from arena.core.action import CHANCE
 from arena.core.assessment import Measure, Measurements, WeightedSum, sum_measurements
+from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
@@ -34,6 +36,7 @@ def measure_game(
     """Return the result of one game; `scored` computes the exact posterior too, which is slow."""
     # By seat: the contributions of its play and of its replies.
     players, outcome = episode.header.players, episode.outcome
+    check_returns(game, outcome.returns, f"the game with seed {slot.seed}")
     measurements: list[list[Measurements]] = [
         [measured] for measured in measure_seats(game, episode, scored)
     ]
@@ -63,6 +66,22 @@ def measure_game(
         # No players and no kinds: this only asks whether the game has an assessor.
         scored=scored and game.assessor((), ()) is not None,
     )
+
+
+def check_returns(game: Game, returns: Iterable[float], place: str) -> None:
+    """Raise ArenaError for returns that are not finite or not on the scale of the game."""
+    low, high = game.return_scale.bounds
+    for seat, value in enumerate(returns):
+        if not math.isfinite(value):
+            raise ArenaError(
+                f"{game.name}: {place}: seat {seat} has the return {value}; `returns` of the game "
+                "must give finite numbers"
+            )
+        if not low <= value <= high:
+            raise ArenaError(
+                f"{game.name}: {place}: seat {seat} has the return {value:g}, which is not on the "
+                f"declared scale {low:g} to {high:g}; correct `return_scale` of the game"
+            )
 
 
 MAX_AMOUNT = 1e12

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena.core.game import Game
-from arena.evaluation.records import LEGAL_RATE, Estimate
+from arena.core.return_scale import ReturnScale
+from arena.evaluation.records import LEGAL_RATE, Ending, Estimate
 from arena.evaluation.report import (
     CalibrationBin,
     Interval,
     ModelUsage,
     NoFallback,
+    OutcomeShares,
     PlayerReport,
     ReplyCounts,
     Report,
@@ -51,6 +53,7 @@ def make_report(
         options=game.options.model_dump(mode="json"),
         games=games,
         scored=scored,
+        scale=game.return_scale,
         measures=measures_of(game, names),
         notes=[note for sample in samples for note in _notes(sample)],
         players=[player_report(sample, game) for sample in samples],
@@ -66,6 +69,18 @@ def _notes(sample: Sample) -> Iterator[str]:
             f"fallback move ({sample.fallbacks} its own). What would have come of these games is "
             "unknown, so the bounds count them as lost, and as won."
         )
+    if sample.without_winner:
+        yield (
+            f"{sample.player}: {sample.without_winner} of {len(sample)} seats were in finished "
+            "games that no player won; they count as lost."
+        )
+
+
+def _outcome_shares(sample: Sample) -> OutcomeShares:
+    seats = max(1, len(sample))
+    shares = {ending: round(sample.endings[ending] / seats, 6) for ending in get_args(Ending)}
+    fallback = round((len(sample) - sum(sample.no_fallback)) / seats, 6)
+    return OutcomeShares(**shares, fallback=fallback)
 
 
 def player_report(sample: Sample, game: Game) -> PlayerReport:
@@ -79,7 +94,8 @@ def player_report(sample: Sample, game: Game) -> PlayerReport:
         seats=len(sample),
         wins=sum(sample.won),
         win_rate=_win_rate(sample, np.array(sample.won)),
-        mean_return=Interval.of(clustered_mean(np.array(sample.returns), sample.deals)),
+        mean_return=_mean_return(sample, game.return_scale),
+        outcomes=_outcome_shares(sample),
         no_fallback=NoFallback(seats=sum(sample.no_fallback), bounds=_fallback_bounds(sample)),
         measures=intervals_by_name(names, estimates),
         series={"entropy": _series(sample, "entropy"), "calibration": calibration},
@@ -108,6 +124,11 @@ def _win_rate(sample: Sample, won: NDArray[Any]) -> Interval:
     if len(won) == len(np.unique(sample.deals)):
         return Interval.of(rate(int(won.sum()), len(won)))
     return Interval.of(clustered_mean(won, sample.deals, bounds=(0.0, 1.0)))
+
+
+def _mean_return(sample: Sample, scale: ReturnScale) -> Interval:
+    returns = np.array(sample.returns)
+    return Interval.of(clustered_mean(returns, sample.deals, bounds=scale.bounds))
 
 
 def table_names(sample: Sample) -> list[str]:

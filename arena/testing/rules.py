@@ -53,6 +53,10 @@ def _check_returns(state: State, seed: int) -> None:
     returns = state.returns()
     assert len(returns) == state.game.num_players, "returns need one entry per player"
     assert all(map(math.isfinite, returns)), f"seed {seed}: returns are not finite: {returns}"
+    low, high = state.game.return_scale.bounds
+    assert all(low <= value <= high for value in returns), (
+        f"seed {seed}: returns are outside of `return_scale`, {low:g} to {high:g}: {returns}"
+    )
 
 
 def _check_chance(state: State, seed: int) -> None:

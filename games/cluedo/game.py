@@ -11,7 +11,17 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from arena import Action, ArraySpec, Assessment, Comment, Event, Observation, Step, TextLevel
+from arena import (
+    WIN_RATE,
+    Action,
+    ArraySpec,
+    Assessment,
+    Comment,
+    Event,
+    Observation,
+    Step,
+    TextLevel,
+)
 from games.cluedo.analysis.measures import FACTS, MEASURES
 from games.cluedo.base import CluedoBase
 from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, Show
@@ -53,6 +63,7 @@ class Cluedo(CluedoBase):
     facts = FACTS
     measures = MEASURES
     luck = "luck"
+    return_scale = WIN_RATE
     combined_move = COMBINED_MOVE
 
     def initial_state(self) -> CluedoState:

@@ -25,6 +25,7 @@ from arena import (
     Game,
     GameOptions,
     Observation,
+    ReturnScale,
     State,
     Step,
 )
@@ -102,6 +103,7 @@ class Goofspiel(Game):
     summary = "sealed bids for prizes"
     Options = GoofspielOptions
     options: GoofspielOptions
+    return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     @property
     def num_players(self) -> int:

@@ -22,6 +22,7 @@ from arena import (
     Event,
     Game,
     Observation,
+    ReturnScale,
     State,
     Step,
 )
@@ -115,6 +116,7 @@ class KuhnPoker(Game):
     name = "kuhn_poker"
     summary = "poker with three cards"
     num_players = 2
+    return_scale = ReturnScale("return", "chips", -2.0, 2.0)
 
     def _all_actions(self) -> Iterable[Action]:
         return (PASS, BET)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from arena import Action, ActionSet, ArraySpec, Event, Game, Observation, State
+from arena import Action, ActionSet, ArraySpec, Event, Game, Observation, ReturnScale, State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,6 +62,7 @@ class TicTacToe(Game):
     name = "tictactoe"
     summary = "three in a row"
     num_players = 2
+    return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     def _all_actions(self) -> Iterable[Mark]:
         return (Mark(row, column) for row in SIDE for column in SIDE)

@@ -79,7 +79,7 @@ def render(report: Report) -> str:
             title=_title(report),
             facts=_facts(report),
             headline=[_isolate_names(sentence) for sentence in headline(report)],
-            standings=_standings_chart(ranked),
+            standings=_standings_chart(report, ranked),
             measures=report.listed_measures,
             series=_series_charts(report, ranked),
             calibration=_calibration_chart(ranked),
@@ -121,12 +121,16 @@ def _facts(report: Report) -> list[str]:
     return facts
 
 
-def _standings_chart(ranked: Sequence[PlayerReport]) -> Markup | None:
-    """Draw ratings, or win rates if no player has a rating."""
+def _standings_chart(report: Report, ranked: Sequence[PlayerReport]) -> Markup | None:
+    """Draw ratings, or win rates or mean returns if no player has a rating."""
     rated = any(player.rating.value is not None for player in ranked)
-    rows = [(player.player, player.rating if rated else player.win_rate) for player in ranked]
-    axis = ChartAxis("rating") if rated else ChartAxis("win rate", format=percent_tick)
-    return _forest(rows, axis)
+    rows = [(player.player, player.rating if rated else report.result(player)) for player in ranked]
+    if rated:
+        return _forest(rows, ChartAxis("rating"))
+    scale = report.scale
+    title = scale.name if scale.is_win_rate else f"mean {scale.name}"
+    tick = percent_tick if scale.unit == "share" else plain_tick
+    return _forest(rows, ChartAxis(title, format=tick))
 
 
 def _seats_chart(report: Report) -> Markup | None:

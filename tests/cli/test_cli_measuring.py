@@ -175,6 +175,12 @@ def test_until_ci_stops_when_the_interval_is_narrow_enough(tmp_path: Path) -> No
         ("eval cluedo --player bot:novice --games 2 --html .", "no file can be written there"),
         ("eval cluedo --player bot:novice --resume", "no run in runs/eval had these flags"),
         ("eval cluedo --player bot:novice --html no/such/x.html", "no file can be written there"),
+        ("eval cluedo --player bot:novice --until-ci 0.7", "lies in 0 to 1, so give a number"),
+        ("eval cluedo --player bot:novice --until-ci 0", "--until-ci"),
+        (
+            "tournament cluedo --players 2 --player bot:novice --player bot:random --anchor bot:x",
+            "--anchor bot:x: name it among the players",
+        ),
         ("tournament cluedo --player bot:novice", "at least two players"),
         ("tournament cluedo --player bot:novice --player bot:novice", "named twice: bot:novice"),
         ("analyze nothing.here", "no such file or folder"),
@@ -294,12 +300,15 @@ def test_a_leaderboard_as_tables_markdown_and_html(tmp_path: Path) -> None:
     command = f"tournament cluedo --players 3 {flags} --resume"
     shown = arena(f"{command} --html report.html", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    for word in ("rating", "rank", "Row ahead of column", "Value of each seat", "balanced draw"):
+    tables = ("Pairs of players", "truncated", "Value of each seat")
+    for word in ("rating", "rank", *tables, "balanced draw"):
         assert word in shown.stdout
+    assert len(re.findall(r"bot:\w+ − bot:\w+ +[+−]?\d+ \[[+−]\d+, [+−]?\d+\]", shown.stdout)) == 3
     tags = Tags()
     tags.feed((tmp_path / "report.html").read_text())
     assert {"svg", "table"} <= tags.found and "script" not in tags.found
-    markdown = arena(f"{command} --markdown", cwd=tmp_path).stdout
+    markdown = arena(f"{command} --markdown --anchor bot:novice", cwd=tmp_path).stdout
+    assert "| bot:novice | 1500 (anchor) |" in markdown
     assert "| player | rating | rank | games | won |\n| --- | ---: |" in markdown
 
 

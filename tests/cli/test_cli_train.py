@@ -355,9 +355,9 @@ def test_runs_are_listed_whatever_their_files_are(capsys: Output) -> None:
     }
     assert (runs["killed"]["step"], runs["killed"]["steps"]) == (5, 8)
     best = json.loads(finished().model_dump_json())["final"]["best"]
-    assert runs["done"]["win_rate_delta"] == best["win_rate_delta"]
-    assert runs["killed"]["win_rate_delta"]["value"] > 0.2
-    selected = {name: runs[name]["win_rate_delta_selected"] for name in ("killed", "done")}
+    assert runs["done"]["delta"] == best["win_rate_delta"]
+    assert runs["killed"]["delta"]["value"] > 0.2
+    selected = {name: runs[name]["delta_selected"] for name in ("killed", "done")}
     assert selected == {"killed": True, "done": False}
     assert [rate["n"] for rate in runs["killed"]["win_rate"]] == [128, 128]
     assert runs["done"]["seconds"] == pytest.approx(6 * 7.4 + 2 * 11.5)
@@ -471,7 +471,7 @@ def test_a_run_of_an_earlier_version_is_shown(capsys: Output) -> None:
     assert run(["runs", "show", str(OLD_RUN), "--json"]) == 0
     shown: Any = last_json(capsys.readouterr().out)
     assert shown["fault"] is None and shown["config_hash"] == shown["rows"][0]["config_hash"]
-    assert shown["win_rate_delta"]["low"] == -0.258866
+    assert shown["delta"]["low"] == -0.258866
     assert shown["rows"][2]["legal_rate"] == 1.0 and shown["rows"][2]["context_overflow"] == 0
     assert shown["rows"][1]["evaluation"]["win_rate_delta"]["n"] == 10
     config = shown["config"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.core.return_scale import WIN_RATE
 from arena.evaluation.analysis import GroupedAnalyses, stored_games
 from arena.evaluation.output.tables import grids
 from arena.evaluation.output.verdict import sentences
@@ -31,6 +32,21 @@ def test_stored_results_are_analyzed_under_the_present_names() -> None:
     assert "legal_rate" in model.measures and "legal" not in model.measures
     assert model.replies == then[model.player].replies
     assert "legal_rate" in {measure.name for measure in report.measures}
+
+
+def test_a_stored_results_file_gives_outcome_shares_and_is_not_changed() -> None:
+    """An earlier version stored the returns and the ends of games, so nothing has to be guessed."""
+    path = DATA / "eval-v1.sqlite"
+    before = path.read_bytes()
+    analyses = GroupedAnalyses()
+    for game in stored_games(path):
+        analyses.add(game)
+    (report,) = analyses.reports()
+    assert report.scale == WIN_RATE and report.truncated == 0
+    for player in report.players:
+        assert player.outcomes.won == player.win_rate.value == player.mean_return.value
+        assert (player.outcomes.lost or 0) + (player.outcomes.won or 0) == pytest.approx(1)
+    assert path.read_bytes() == before
 
 
 def test_a_stored_evaluation_is_read_under_the_present_names() -> None:

@@ -154,7 +154,7 @@ def test_strengths_and_seat_effects_are_recovered() -> None:
     outcomes = random_tables(rng, 4000, strengths, effects, winner_only=True)
     ratings = rate(played(outcomes), names(6), draws=50)
     values = np.array([ratings.ratings[name].value for name in names(6)])
-    assert np.median(values) == pytest.approx(1500)
+    assert values.mean() == pytest.approx(1500)
     assert (values - 1500) / ELO_PER_UNIT == pytest.approx(strengths, abs=0.12)
     seats = np.array([seat.value for seat in ratings.seats])
     assert seats.sum() == pytest.approx(0, abs=1e-6)
@@ -163,14 +163,36 @@ def test_strengths_and_seat_effects_are_recovered() -> None:
     assert [rank.value for rank in ratings.ranks.values()] == [1, 2, 3, 4, 5, 6]
 
 
-def test_one_who_never_won_does_not_blur_the_ratings_of_the_others() -> None:
+def test_one_who_never_won_does_not_blur_differences_or_ratings_around_an_anchor() -> None:
     rng = np.random.default_rng(8)
     strengths = np.array([-9.0, -0.5, 0.0, 0.5, 0.6])
     outcomes = random_tables(rng, 300, strengths, np.zeros(3), winner_only=True)
-    ratings = rate(played(outcomes), names(5), draws=100)
+    games = played(outcomes)
+    ratings = rate(games, names(5), draws=100, anchor="p2")
     hopeless, *others = (ratings.ratings[name] for name in names(5))
     assert hopeless.half_width > 200
     assert all(rating.half_width < 100 for rating in others)
+    assert (others[1].low, others[1].value, others[1].high) == (1500, 1500, 1500)
+    around_mean = rate(games, names(5), draws=100)
+    assert around_mean.ratings["p4"].half_width > 1.3 * others[3].half_width
+    for each in (ratings, around_mean):
+        difference = meeting(each, "p4", "p2").difference
+        assert difference.half_width == pytest.approx(others[3].half_width)
+        assert difference.value == pytest.approx(others[3].value - 1500)
+
+
+def test_each_of_three_players_has_an_interval() -> None:
+    """Also the middle one, whose rating was the centre of the scale by definition."""
+    rng = np.random.default_rng(12)
+    outcomes = random_tables(rng, 60, np.array([-0.8, 0.0, 0.8]), np.zeros(3), winner_only=True)
+    ratings = rate(played(outcomes), names(3), draws=100)
+    assert all(20 < each.half_width < 150 for each in ratings.ratings.values())
+    assert sum(each.value for each in ratings.ratings.values()) == pytest.approx(4500)
+
+
+def test_an_anchor_must_be_a_player() -> None:
+    with pytest.raises(UsageError, match="--anchor z: it is not among the rated players: a, b"):
+        rate([game(0, [("a", 1), ("b", 0)])], ["a", "b"], anchor="z")
 
 
 def test_seats_that_do_not_matter_have_no_effect() -> None:
@@ -186,7 +208,7 @@ def test_the_intervals_contain_the_truth() -> None:
     rng = np.random.default_rng(7)
     strengths = np.linspace(-1, 1, num_players)
     effects = np.linspace(-0.2, 0.2, seats)
-    ratings_hit, ranks_hit, seats_hit = [], [], []
+    ratings_hit, ranks_hit, seats_hit, pairs_hit, anchored_hit = [], [], [], [], []
     for repetition in range(60):
         outcomes = random_tables(rng, 60, strengths, effects, winner_only=True)
         ratings = rate(played(outcomes), names(num_players), draws=80, seed=repetition)
@@ -196,6 +218,13 @@ def test_the_intervals_contain_the_truth() -> None:
             ranks_hit.append(rank.low <= num_players - i <= rank.high)
         for effect, seat in zip(effects, ratings.seats, strict=True):
             seats_hit.append(seat.low <= ELO_PER_UNIT * effect <= seat.high)
+        truth = dict(zip(names(num_players), ELO_PER_UNIT * strengths, strict=True))
+        for pair in ratings.meetings:
+            difference = truth[pair.first] - truth[pair.second]
+            pairs_hit.append(pair.difference.low <= difference <= pair.difference.high)
+            if pair.second == "p0":  # The rating of the first, if p0 is the anchor.
+                anchored_hit.append(pairs_hit[-1])
+    assert np.mean(pairs_hit) >= 0.9 and np.mean(anchored_hit) >= 0.88
     assert 0.88 <= np.mean(ratings_hit) < 1
     assert np.mean(ranks_hit) >= 0.93
     assert np.mean(seats_hit) >= 0.88

@@ -538,7 +538,7 @@ def test_a_newer_schema(tmp_path: Path) -> None:
     for said in refusals(altered(tmp_path / "r", f"PRAGMA user_version = {newer}")):
         assert said.endswith(
             f"written with results schema {newer}; this arena ({__version__}) reads "
-            f"{SCHEMA_VERSION}"
+            f"{SCHEMA_VERSION}; use the version of arena that wrote it"
         )
 
 

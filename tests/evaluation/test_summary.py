@@ -175,14 +175,15 @@ def test_ten_looks_show_few_false_differences() -> None:
     """Equal players; the share of runs in which one of ten looks shows a difference."""
     rng, runs, false = np.random.default_rng(0), 150, np.zeros(2)
     for _ in range(runs):
-        evaluation = EvaluationAggregator(GAME, "a", "z")
+        sequence = EvaluationAggregator(GAME, "a", "z").sequence
+        assert sequence is not None
         differences = rng.choice([-1.0, 0.0, 1.0], 200, p=[0.25, 0.5, 0.25])
         fixed, looks = [], []
         for n in range(20, 201, 20):
             for difference in differences[n - 20 : n]:
-                evaluation.sequence.add(difference)
+                sequence.add(difference)
             fixed.append(student_mean(differences[:n]))
-            looks.append(fixed[0] if n == 20 else evaluation.sequence.interval())
+            looks.append(fixed[0] if n == 20 else sequence.interval())
         false += [any(each.low > 0 or each.high < 0 for each in kind) for kind in (fixed, looks)]
     assert false[0] / runs > 0.15
     # The first look at 5 %, and the sequence, which needs less than its 5 % here.
@@ -215,8 +216,7 @@ def test_calibration_error_is_the_mean_distance_from_the_posterior() -> None:
         "stated/9": WeightedSum(28.5, 30),
         "calibration/9": WeightedSum(22.5, 30),
     }
-    seat = SeatResult("a", 1.0, True, measurements=measurements)
-    sample.add(1, seat, no_fallback=True)
+    sample.add(game_of(1, won=True, measurements=measurements), 0, GAME.return_scale)
     assert calibration_error(calibration_of(sample)) == pytest.approx((10 * 0.1 + 30 * 0.2) / 40)
     assert calibration_error(calibration_of(Sample("b"))) is None
 
@@ -327,17 +327,17 @@ def test_a_report_is_read_as_it_was_written(number: int) -> None:
     assert list(grids(again)) == list(grids(report))
 
 
-COMMON = {"kind", "game", "options", "games", "scored", "measures", "notes", "players"}
+COMMON = {"kind", "game", "options", "games", "scored", "scale", "measures", "notes", "players"}
 PLAYER = {
-    *("player", "games", "seats", "wins", "win_rate", "mean_return", "no_fallback", "measures"),
-    *("series", "calibration_error", "replies", "usage"),
+    *("player", "games", "seats", "wins", "win_rate", "mean_return", "outcomes", "no_fallback"),
+    *("measures", "series", "calibration_error", "replies", "usage"),
 }
 
 
 def test_each_kind_of_report_has_its_own_parts() -> None:
     one, two, three = (report.to_json() for report in reports())
     assert set(one) == COMMON | {"against", "design", "comparison", "controlled", "sequential"}
-    assert set(two) == COMMON | {"seats", "pairs", "balance", "design"}
+    assert set(two) == COMMON | {"seats", "pairs", "anchor", "balance", "design"}
     assert set(three) == COMMON
     rated = {"rating", "rank"}
     for report, parts in ((one, PLAYER), (two, PLAYER | rated), (three, PLAYER)):

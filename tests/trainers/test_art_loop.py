@@ -152,7 +152,8 @@ def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> N
     history = [json.loads(line) for line in lines]
     assert [row["step"] for row in history] == [1, 2, 3, 4]
     evaluated = {row.step: row.evaluation for row in rows[1:] if row.evaluation}
-    gains = {step: one.win_rate_delta.value or 0.0 for step, one in evaluated.items()}
+    assert {one.scale.unit for one in evaluated.values()} == {"chips"}
+    gains = {step: one.delta.value or 0.0 for step, one in evaluated.items()}
     best = max(gains, key=lambda step: gains[step])
     assert state.best_step == (best if gains[best] > 0 else None)
     assert [row.step for row in rows if row.best][-1:] == ([best] if gains[best] > 0 else [])

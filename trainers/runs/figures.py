@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from arena.core.return_scale import WIN_RATE
 from arena.core.text import printable
 from arena.evaluation.report import Interval
 from trainers.runs.records import StepRecord
@@ -23,8 +24,8 @@ UPDATE_UNITS = {
     "clipped": "share of tokens outside of the clip range",
 }
 
-Unit = Literal["", "percent", "points"]
-"""`percent`: a share. `points`: a difference of two shares."""
+Unit = Literal["", "percent", "points", "difference"]
+"""`percent`: a share. `points`: a difference of two shares. `difference`: of two other numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,16 @@ def win_rate(records: Sequence[StepRecord]) -> Figure:
     return Figure("win rate", "Win rate in training", about, points, "percent")
 
 
-def win_rate_delta(records: Sequence[StepRecord]) -> Figure:
-    """Return the win-rate difference to the starting policy on held-out deals."""
-    points = {
-        record.step: _known(record.evaluation.win_rate_delta)
-        for record in records
-        if record.evaluation
-    }
+def delta(records: Sequence[StepRecord]) -> Figure:
+    """Return the difference to the starting policy on held-out deals, of returns or win rates."""
+    evaluations = [(row.step, row.evaluation) for row in records if row.evaluation]
+    points = {step: _known(evaluation.delta) for step, evaluation in evaluations}
+    scale = evaluations[-1][1].scale if evaluations else WIN_RATE
+    if not scale.is_win_rate:
+        unit = f"{scale.unit} " if scale.unit else ""
+        about = f"{unit}over the starting policy on held-out deals; bars: 95 % interval"
+        return Figure(f"delta, {scale.unit or scale.name}", f"Delta of the mean {scale.name}",
+                      about, points, "difference")  # fmt: skip
     about = "points over the starting policy on held-out deals; bars: 95 % interval"
     return Figure("delta, points", "Win-rate delta", about, points, "points")
 

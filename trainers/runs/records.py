@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from arena.core.errors import UsageError
+from arena.core.return_scale import WIN_RATE, ReturnScale
 from arena.evaluation.report import Interval
 from trainers.config.config import TrainConfig
 
@@ -65,6 +66,26 @@ class HeldOutResult(Record):
     """Win rate of the starting policy on the same deals."""
     win_rate_delta: Interval = Field(validation_alias=AliasChoices("win_rate_delta", "gain"))
     """Paired difference of the two win rates."""
+    scale: ReturnScale = WIN_RATE
+    """Scale of the game's returns. The next three are for games whose return is not the win."""
+    mean_return: Interval = Interval()
+    start_return: Interval = Interval()
+    return_delta: Interval = Interval()
+
+    @property
+    def result(self) -> Interval:
+        """The primary result of the checkpoint: its mean return, which may be the win rate."""
+        return self.win_rate if self.scale.is_win_rate else self.mean_return
+
+    @property
+    def start_result(self) -> Interval:
+        """The primary result of the starting policy."""
+        return self.start if self.scale.is_win_rate else self.start_return
+
+    @property
+    def delta(self) -> Interval:
+        """Paired difference of the primary results: the gain by training."""
+        return self.win_rate_delta if self.scale.is_win_rate else self.return_delta
 
 
 class StepRecord(Record):

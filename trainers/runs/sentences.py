@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from arena.core.return_scale import WIN_RATE, ReturnScale
 from arena.core.text import pluralize, printable
-from arena.evaluation.output.formatting import decimal, number, percent
+from arena.evaluation.output.formatting import amount, decimal, number, percent
 from arena.evaluation.report import Interval
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite
@@ -41,10 +42,12 @@ def step_line(record: StepRecord, total_steps: int) -> str:
         facts.append(f"{share(record.legal_rate)} legal")
     facts += [f"{name} {record.update[name]:.3g}" for name in LINE_METRICS if name in record.update]
     if record.evaluation:
-        delta = percent(record.evaluation.win_rate_delta, signed=True)
+        scale = record.evaluation.scale
+        name = "win-rate delta" if scale.is_win_rate else f"{scale.name} delta"
+        delta = amount(record.evaluation.delta, scale, signed=True)
         best = ", the best so far" if record.best else ""
         deals = pluralize(record.evaluation.games, "held-out deal")
-        facts.append(f"win-rate delta {delta} on {deals}{best}")
+        facts.append(f"{name} {delta} on {deals}{best}")
     facts.append(f"{finite(record.seconds) or 0.0:.1f} s")
     return f"step {record.step}/{total_steps}: {', '.join(facts)}"
 
@@ -93,29 +96,43 @@ def headline(run: TrainingRun) -> list[str]:
 
 
 def verdict(evaluation: CheckpointEvaluation) -> str:
-    """Return whether the win rate changed, by the 95 % interval of the paired difference."""
-    delta, name = evaluation.win_rate_delta, checkpoint_name(evaluation)
+    """Return whether the mean return changed, by the interval of the paired difference.
+
+    In a game of wins it is the win rate.
+    """
+    delta, scale = evaluation.delta, evaluation.scale
+    name, measure = checkpoint_name(evaluation), mean_name(scale)
     if delta.value is None:
-        return f"The win rate of the {name} could not be measured."
-    rates = f"from {value_only(evaluation.start)} to {value_only(evaluation.win_rate)}"
-    size = percent(delta, signed=True)
+        return f"The {measure} of the {name} could not be measured."
+    rates, size = _from_to(evaluation), amount(delta, scale, signed=True)
     if delta.low is None or delta.high is None:
-        return f"The win rate on held-out deals went {rates} ({name}): {size}, interval unknown."
+        return f"The {measure} on held-out deals went {rates} ({name}): {size}, interval unknown."
     # The verdict depends on the interval only, never on the size of the value.
     if delta.low <= 0 <= delta.high:
         return (
-            f"The win rate on held-out deals went {rates} ({name}): {size}. The 95 % interval "
+            f"The {measure} on held-out deals went {rates} ({name}): {size}. The 95 % interval "
             "includes 0, so this is not evidence of a change."
         )
     direction = "rose" if delta.low > 0 else "fell"
-    return f"The win rate on held-out deals {direction} {rates} ({name}): {size}."
+    return f"The {measure} on held-out deals {direction} {rates} ({name}): {size}."
 
 
 def delta_line(result: HeldOutResult) -> str:
     """Return `+21 points [+15, +27] on 400 deals, from 41 % to 62 %`."""
-    delta = percent(result.win_rate_delta, signed=True)
-    rates = f"from {value_only(result.start)} to {value_only(result.win_rate)}"
-    return f"{delta} on {pluralize(result.games, 'deal')}, {rates}"
+    delta = amount(result.delta, result.scale, signed=True)
+    return f"{delta} on {pluralize(result.games, 'deal')}, {_from_to(result)}"
+
+
+def _from_to(result: HeldOutResult) -> str:
+    """Return `from 41 % to 62 %`."""
+    ends = (result.start_result, result.result)
+    start, end = (value_only(each, result.scale) for each in ends)
+    return f"from {start} to {end}"
+
+
+def mean_name(scale: ReturnScale) -> str:
+    """Return `win rate`, or `mean return` and the like."""
+    return scale.name if scale.is_win_rate else f"mean {scale.name}"
 
 
 def checkpoint_name(evaluation: CheckpointEvaluation) -> str:
@@ -125,9 +142,9 @@ def checkpoint_name(evaluation: CheckpointEvaluation) -> str:
     return printable(evaluation.checkpoint)
 
 
-def value_only(interval: Interval) -> str:
-    """Return a rate without its interval: `41 %`."""
-    return percent(Interval(value=interval.value, n=interval.n))
+def value_only(interval: Interval, scale: ReturnScale = WIN_RATE) -> str:
+    """Return a result without its interval: `41 %`, `−0.17 chips`."""
+    return amount(Interval(value=interval.value, n=interval.n), scale)
 
 
 def setup(run: TrainingRun) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
+from arena.core.return_scale import WIN_RATE, ReturnScale
 from arena.evaluation.report import Interval
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, played
@@ -38,8 +39,10 @@ class RunSummary(Record):
     reason: str
     win_rate: list[Interval]
     """In training: of the first and of the last step."""
-    win_rate_delta: Interval
-    win_rate_delta_selected: bool
+    scale: ReturnScale
+    delta: Interval
+    """Of the mean returns on held-out deals; of the win rates in a game of wins."""
+    delta_selected: bool
     games: int
     sampled_tokens: int
     trained_tokens: int
@@ -116,25 +119,32 @@ class TrainingRun:
         return sum(finite(record.seconds) or 0.0 for record in self.records)
 
     @property
-    def win_rate_delta(self) -> Interval:
-        """The best win-rate delta.
+    def delta(self) -> Interval:
+        """The best delta on held-out deals, on the scale of the game's returns.
 
         It is measured on the final deals if they were played: of the best checkpoint, or of the
         newest one if no checkpoint was better than the starting policy. Otherwise it is the
-        largest delta of the periodic evaluations (see `win_rate_delta_selected`).
+        largest delta of the periodic evaluations (see `delta_selected`).
         """
         for name in ("best", "newest"):
             if name in self.state.final:
-                return self.state.final[name].win_rate_delta
+                return self.state.final[name].delta
         # Without step 0, whose delta is 0 by definition.
-        deltas = [one.win_rate_delta for one in self.learning_curve() if one.step]
+        deltas = [one.delta for one in self.learning_curve() if one.step]
         known = [delta for delta in deltas if delta.value is not None]
         return max(known, key=lambda delta: delta.value or 0.0, default=Interval())
 
     @property
-    def win_rate_delta_selected(self) -> bool:
-        """True if `win_rate_delta` was selected by its own deals and so is biased upwards."""
-        return not self.state.final and self.win_rate_delta.value is not None
+    def delta_selected(self) -> bool:
+        """True if `delta` was selected by its own deals and so is biased upwards."""
+        return not self.state.final and self.delta.value is not None
+
+    @property
+    def scale(self) -> ReturnScale:
+        """Scale of the game's returns, as the newest evaluation has it."""
+        final = list(self.state.final.values())
+        measured = final or [row.evaluation for row in self.records if row.evaluation]
+        return measured[-1].scale if measured else WIN_RATE
 
     def summary(self) -> RunSummary:
         """Return the numbers of `arena runs list`."""
@@ -149,8 +159,9 @@ class TrainingRun:
             status=self.status,
             reason=self.state.reason,
             win_rate=[record.win_rate for record in steps[:1] + steps[-1:]],
-            win_rate_delta=self.win_rate_delta,
-            win_rate_delta_selected=self.win_rate_delta_selected,
+            scale=self.scale,
+            delta=self.delta,
+            delta_selected=self.delta_selected,
             games=self.games,
             sampled_tokens=sum(record.tokens.sampled for record in self.records),
             trained_tokens=sum(record.tokens.trained for record in self.records),

@@ -78,4 +78,6 @@ def metrics_of(record: StepRecord) -> Iterator[tuple[str, float]]:
     if record.evaluation:
         known["evaluation/win_rate"] = record.evaluation.win_rate.value
         known["evaluation/win_rate_delta"] = record.evaluation.win_rate_delta.value
+        known["evaluation/mean_return"] = record.evaluation.mean_return.value
+        known["evaluation/return_delta"] = record.evaluation.return_delta.value
     yield from ((name, value) for name, value in known.items() if value is not None)

@@ -107,12 +107,17 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
 
 
 def _csv_rows(report: Report) -> list[list[object]]:
+    from arena.evaluation.report import Interval
+
     units = {measure.name: measure.unit for measure in report.measures}
     game = [report.game, json.dumps(report.options), report.settings["text_level"]]
     rows: list[list[object]] = []
     for player in report.players:
         rates = {"win_rate": player.win_rate, "mean_return": player.mean_return}
-        for name, interval in (rates | player.measures).items():
+        # "won" is the win rate already.
+        shares = player.outcomes.model_dump(exclude={"won"})
+        ends = {name: Interval(value=share, n=player.seats) for name, share in shares.items()}
+        for name, interval in (rates | ends | player.measures).items():
             texts = map(_without_formula, (player.player, name, units.get(name, "")))
             rows.append([*game, *texts, interval.value, interval.low, interval.high, interval.n])
     return rows

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from arena.evaluation.output.formatting import decimal, percent
+from arena.core.return_scale import WIN_RATE
+from arena.evaluation.output.formatting import amount, decimal, percent
 from arena.evaluation.output.tables import Grid
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, key_order
 from trainers.runs.quantities import clock, short_count
 from trainers.runs.records import StepRecord
-from trainers.runs.sentences import checkpoint_name, share, value_only
+from trainers.runs.sentences import checkpoint_name, mean_name, share, value_only
 from trainers.runs.settings_table import differing_settings, settings_of
 from trainers.runs.training_run import CheckpointEvaluation, TrainingRun
 
@@ -43,8 +44,8 @@ def overview(runs: Sequence[TrainingRun], log_dir: Path) -> Grid:
 
 
 def _best_delta(run: TrainingRun) -> str:
-    delta = percent(run.win_rate_delta, signed=True)
-    return f"{delta}, selected on these deals" if run.win_rate_delta_selected else delta
+    delta = amount(run.delta, run.scale, signed=True)
+    return f"{delta}, selected on these deals" if run.delta_selected else delta
 
 
 def pages(run: TrainingRun, every: int | None) -> Iterator[Grid]:
@@ -128,14 +129,16 @@ def times(records: Sequence[StepRecord]) -> Grid:
 
 def evaluations(results: Sequence[CheckpointEvaluation]) -> Grid:
     """Return the results on held-out deals."""
-    headings = ("checkpoint", "deals", "won", "start", "delta")
+    scale = results[-1].scale if results else WIN_RATE
+    measured = "won" if scale.is_win_rate else mean_name(scale)
+    headings = ("checkpoint", "deals", measured, "start", "delta")
     cells = [
         (
             checkpoint_name(one),
             str(one.games),
-            percent(one.win_rate),
-            percent(one.start),
-            percent(one.win_rate_delta, signed=True),
+            amount(one.result, one.scale),
+            amount(one.start_result, one.scale),
+            amount(one.delta, one.scale, signed=True),
         )
         for one in results
     ]
@@ -152,18 +155,18 @@ def comparison(runs: Sequence[TrainingRun]) -> Iterator[Grid]:
 
 
 def learning_curves(runs: Sequence[TrainingRun]) -> Grid:
-    """Return the win-rate delta of each run by step, with its cost until then."""
+    """Return the delta of each run by step, with its cost until then."""
     curves = [{point.step: _curve_cell(point) for point in run.learning_curve()} for run in runs]
     cells = [
         (str(step), *(curve.get(step, "") for curve in curves))
         for step in sorted({step for curve in curves for step in curve if step is not None})
     ]
-    title = "Win-rate delta on held-out deals by step (trained tokens and time until then)"
+    title = "Delta on held-out deals by step (trained tokens and time until then)"
     return Grid(title, ("step", *(run.name for run in runs)), cells)
 
 
 def _curve_cell(point: CheckpointEvaluation) -> str:
-    delta = percent(point.win_rate_delta, signed=True)
+    delta = amount(point.delta, point.scale, signed=True)
     return f"{delta} ({short_count(point.trained_tokens)}, {clock(point.seconds)})"
 
 

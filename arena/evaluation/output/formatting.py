@@ -9,6 +9,8 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from arena.core.return_scale import WIN_RATE, ReturnScale
+
 MINUS, UNKNOWN = "−", "–"
 SHARES = ("share", "probability", "rate")
 """Units whose values are shown in per cent."""
@@ -52,12 +54,27 @@ def percent(interval: IntervalLike, signed: bool = False) -> str:
     return _with_ends(interval, 100, digits, signed, " points" if signed else " %")
 
 
-def percent_range(bounds: IntervalLike, signed: bool = False) -> str:
-    """Return `48 to 60 %`, or `−3 to +21 points`, for bounds without a value."""
+def amount(interval: IntervalLike, scale: ReturnScale, signed: bool = False) -> str:
+    """Return `−0.17 chips [−0.22, −0.11]`, or for shares as `percent`, by the unit of the scale."""
+    if scale.unit == "share":
+        return percent(interval, signed)
+    return _with_ends(interval, 1, 2, signed, f" {scale.unit}" if scale.unit else "")
+
+
+def percent_range(bounds: IntervalLike) -> str:
+    """Return `48 to 60 %` for bounds without a value."""
+    return amount_range(bounds, WIN_RATE)
+
+
+def amount_range(bounds: IntervalLike, scale: ReturnScale, signed: bool = False) -> str:
+    """Return `48 to 60 %`, or `−3 to +21 points`, for bounds without a value, by the unit."""
     if bounds.low is None or bounds.high is None:
         return UNKNOWN
-    low, high = (decimal(100 * end, 0, signed) for end in (bounds.low, bounds.high))
-    return f"{low} to {high} {'points' if signed else '%'}"
+    is_share = scale.unit == "share"
+    factor, digits = (100, 0) if is_share else (1, 2)
+    low, high = (decimal(factor * end, digits, signed) for end in (bounds.low, bounds.high))
+    unit = ("points" if signed else "%") if is_share else scale.unit
+    return f"{low} to {high} {unit}".rstrip()
 
 
 def _with_ends(interval: IntervalLike, scale: int, digits: int, signed: bool, unit: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from arena.core.assessment import Measure
@@ -11,13 +12,15 @@ from arena.core.text import pluralize
 from arena.evaluation.output.formatting import (
     UNKNOWN,
     IntervalLike,
+    amount,
+    amount_range,
     decimal,
     in_unit,
     number,
     percent,
     percent_range,
 )
-from arena.evaluation.report import PlayerReport, Report
+from arena.evaluation.report import OutcomeShares, PlayerReport, Report
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -114,6 +117,8 @@ def grids(report: Report, beside: int = 5) -> Iterator[Grid]:
     `beside` is the number of players beside each other in a table of measures.
     """
     yield leaderboard(report)
+    if any(player.outcomes.won is not None for player in report.players):
+        yield outcomes(report)
     if report.comparison:
         yield comparison(report)
     if report.measures:
@@ -127,7 +132,7 @@ def grids(report: Report, beside: int = 5) -> Iterator[Grid]:
 
 
 def leaderboard(report: Report) -> Grid:
-    """Return the players with their win rates, and with ratings in a tournament."""
+    """Return the players with their returns, win rates, and ratings in a tournament."""
     players = report.players
     rated = any(player.rating.value is not None for player in players)
     columns: dict[str, list[str]] = {"player": [player.player for player in players]}
@@ -136,15 +141,15 @@ def leaderboard(report: Report) -> Grid:
         columns[heading] = [cell(player) for player in players]
 
     if rated:
-        add("rating", lambda player: number(player.rating, 0))
+        add("rating", lambda player: _rating(player, report.anchor))
         add("rank", lambda player: number(player.rank, 0))
     add("games", lambda player: str(player.games))
     if any(player.games < player.seats for player in players):
         add("seats", lambda player: str(player.seats))
-    add("won", lambda player: percent(player.win_rate))
     # In a game that pays 1 to the winner and 0 to the others, the mean return is the win rate.
-    if any(player.mean_return.value != player.win_rate.value for player in players):
-        add("mean return", lambda player: number(player.mean_return))
+    if not report.scale.is_win_rate:
+        add(f"mean {report.scale.name}", lambda player: amount(player.mean_return, report.scale))
+    add("won", lambda player: percent(player.win_rate))
     if any(player.has_fallbacks for player in players):
         add("without fallback", lambda player: str(player.no_fallback.seats))
         add("bounds of won", lambda player: percent_range(player.no_fallback.bounds))
@@ -152,6 +157,27 @@ def leaderboard(report: Report) -> Grid:
     games = pluralize(report.games or 0, "game")
     title = f"{game_name(report)}: {games}{opponents}; 95 % intervals"
     return Grid(title, list(columns), list(zip(*columns.values(), strict=True)))
+
+
+def _rating(player: PlayerReport, anchor: str | None) -> str:
+    """Return the rating with its interval; that of the anchor is 1500 by definition."""
+    if player.player == anchor:
+        return f"{decimal(player.rating.value, 0)} (anchor)"
+    return number(player.rating, 0)
+
+
+def outcomes(report: Report) -> Grid:
+    """Return the shares of games won, drawn, lost and truncated, and those with a fallback."""
+    rows = [
+        [player.player, *(_percent_of_one(share, 0) for share in _shares(player.outcomes))]
+        for player in report.players
+    ]
+    headings = ["player", "won", "drawn", "lost", "truncated", "with fallback"]
+    return Grid("Outcomes, in shares of each player's seats", headings, rows)
+
+
+def _shares(shares: OutcomeShares) -> tuple[float | None, ...]:
+    return shares.won, shares.drawn, shares.lost, shares.truncated, shares.fallback
 
 
 def game_name(report: Report) -> str:
@@ -167,11 +193,17 @@ def comparison(report: Report) -> Grid:
     """Return the differences between player and baseline on the same deals."""
     paired = report.comparison
     assert paired is not None
+    scale = report.scale
     rows = [("games won", percent(paired.difference, signed=True))]
+    if not scale.is_win_rate:
+        ends = f" ({scale.range_text} per game)" if scale.is_bounded else ""
+        rows = [
+            (f"mean {scale.name}{ends}", amount(paired.difference, scale, signed=True)),
+            ("games won", percent(paired.won_difference, signed=True)),
+        ]
     if any(player.has_fallbacks for player in report.players):
-        rows.append(
-            ("… bounds without fallback moves", percent_range(paired.fallback_bounds, signed=True))
-        )
+        bounds = amount_range(paired.fallback_bounds, scale, signed=True)
+        rows.insert(1, ("… bounds without fallback moves", bounds))
     for measure in report.measures:
         if measure.name in paired.measures:
             difference = _cell(measure, paired.measures[measure.name], signed=True)
@@ -216,20 +248,22 @@ def _heading(measure: Measure) -> str:
 
 
 def pairs(report: Report) -> Grid:
-    """Return how often the row's player finished ahead of the column's, and of how many games."""
+    """Return each pair, the better player first: ratings, and the games in which both sat."""
     names = [player.player for player in report.players]
     results = {(pair.first, pair.second): pair for pair in report.pairs}
-
-    def cell(first: str, second: str) -> str:
-        pair = results.get((first, second))
-        if not pair or not pair.games:
-            return ""
-        return f"{_percent_of_one(pair.ahead.value, 0)} of {pair.games}"
-
-    rows = [[first, *(cell(first, second) for second in names)] for first in names]
-    return Grid(
-        "Row ahead of column, ties half, of the games in which both sat", ["", *names], rows
-    )
+    ordered = [results.get(pair) for pair in combinations(names, 2)]
+    rows = [
+        [
+            f"{pair.first} − {pair.second}",
+            number(pair.difference, 0, signed=True),
+            percent(pair.ahead),
+            str(pair.games),
+        ]
+        for pair in ordered
+        if pair
+    ]
+    headings = ["pair", "rating difference", "first ahead, ties half", "games of both"]
+    return Grid("Pairs of players", headings, rows)
 
 
 def seats(report: Report) -> Grid:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from arena.core.return_scale import ReturnScale
 from arena.core.text import pluralize
-from arena.evaluation.output.formatting import decimal, number, percent, percent_range
+from arena.evaluation.output.formatting import amount, amount_range, decimal, number, percent
 from arena.evaluation.report import (
     Interval,
     LuckAdjusted,
@@ -15,6 +16,10 @@ from arena.evaluation.report import (
     Report,
     SequentialResult,
 )
+
+TRUNCATED_LIMIT = 0.1
+"""Share of truncated games above which a result says so. Played to the end, they could move a mean
+return by a tenth of its range: as much as the whole 95 % interval of a win rate in 400 games."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +53,14 @@ def headline(report: Report) -> list[Sentence]:
     if unmeasured:
         return [_unmeasured(player) for player in unmeasured]
     if report.comparison:
-        return [*_compared(report.comparison, report.sequential), *_bounded(report)]
+        return [*_compared(report, report.comparison), *_bounded(report)]
     if not ranked:
         return [Sentence("No player has been measured yet.")]
     best = report.players[0] if report.kind == "eval" else ranked[0]
     if best.rating.value is None:
-        return [_win_rate(best)]
+        return [_result(report, best), *_truncated(report)]
     leader = Sentence(f"{{}} leads with a rating of {number(best.rating, 0)}.", (best.player,))
-    return [leader, *_rank(best.rank)]
+    return [leader, *_rank(best.rank), *_truncated(report)]
 
 
 def _unmeasured(player: PlayerReport) -> Sentence:
@@ -70,7 +75,7 @@ def _unmeasured(player: PlayerReport) -> Sentence:
 def other_estimates(report: Report) -> Iterator[str]:
     """Yield the interval of the confidence sequence and the luck-adjusted win rate."""
     if report.sequential:
-        yield _sequential(report.sequential)
+        yield _sequential(report.sequential, report.scale)
     if report.controlled:
         yield _luck_adjusted(report.controlled)
 
@@ -81,11 +86,29 @@ def definitions(report: Report) -> Iterator[str]:
         yield f"{measure.title} ({measure.unit}): {measure.about}"
 
 
-def _win_rate(player: PlayerReport) -> Sentence:
-    if player.win_rate.value is None:
+def _result(report: Report, player: PlayerReport) -> Sentence:
+    if report.result(player).value is None:
         return Sentence("{} has no finished game.", (player.player,))
-    games = pluralize(player.games, "game")
-    return Sentence(f"{{}} won {percent(player.win_rate)} of {games}.", (player.player,))
+    games, won = pluralize(player.games, "game"), percent(player.win_rate)
+    if report.scale.is_win_rate:
+        return Sentence(f"{{}} won {won} of {games}.", (player.player,))
+    mean = amount(player.mean_return, report.scale)
+    return Sentence(
+        f"{{}} has a mean {report.scale.name} of {mean} in {games}; it won {won}.",
+        (player.player,),
+    )
+
+
+def _truncated(report: Report) -> Iterator[Sentence]:
+    """Yield a warning if so many games were cut off that the result may be another one."""
+    share = report.truncated
+    if share <= TRUNCATED_LIMIT:
+        return
+    yield Sentence(
+        f"{100 * share:.0f} % of the games were truncated and count with their returns so far: "
+        "this result is about play up to that limit, not about finished games; a higher "
+        "--max-turns lets them end."
+    )
 
 
 def _rank(rank: Interval) -> Iterator[Sentence]:
@@ -99,22 +122,35 @@ def _rank(rank: Interval) -> Iterator[Sentence]:
     )
 
 
-def _compared(paired: PairedComparison, sequential: SequentialResult | None) -> Iterator[Sentence]:
+def _verdict(difference: Interval, scale: ReturnScale) -> str:
+    """Return the verdict in words, by the interval only, never by the size of the value."""
+    if not difference.excludes_zero:
+        return "cannot be distinguished from"
+    more = (difference.value or 0.0) > 0
+    if scale.is_win_rate:
+        return f"wins {'more' if more else 'less'} often than"
+    return f"has a {'higher' if more else 'lower'} mean {scale.name} than"
+
+
+def _compared(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
     # If the games themselves decided when to stop, only the interval of the sequence is valid.
+    sequential, scale = report.sequential, report.scale
     difference = sequential.estimate if sequential else paired.difference
     names = paired.player, paired.baseline
     if difference.value is None:
         yield Sentence("{} and {} have not played a common deal yet.", names)
         return
-    verdict = "cannot be distinguished from"
-    if difference.excludes_zero:
-        verdict = f"wins {'more' if difference.value > 0 else 'less'} often than"
     deals = pluralize(paired.deals or 0, "deal")
+    size = amount(difference, scale, signed=True)
     yield Sentence(
-        f"{{}} {verdict} {{}}: {percent(difference, signed=True)} in {deals} that both played in "
-        "the same seats.",
+        f"{{}} {_verdict(difference, scale)} {{}}: {size} in {deals} that both played in the same "
+        "seats.",
         names,
     )
+    yield from _truncated_pairs(paired, difference, scale)
+    if not scale.is_win_rate:
+        won = percent(paired.won_difference, signed=True)
+        yield Sentence(f"The difference in games won is {won}.")
     if paired.games_needed is not None:
         yield Sentence(
             f"If the true difference is this large, about {paired.games_needed} pairs of games "
@@ -128,13 +164,32 @@ def _bounded(report: Report) -> Iterator[Sentence]:
     if bounds.low is not None and any(player.has_fallbacks for player in report.players):
         yield Sentence(
             "Without fallback moves the difference would be within "
-            f"{percent_range(bounds, signed=True)}, whatever these games had become."
+            f"{amount_range(bounds, report.scale, signed=True)}, whatever these games had become."
         )
 
 
-def _sequential(sequential: SequentialResult) -> str:
+def _truncated_pairs(
+    paired: PairedComparison, difference: Interval, scale: ReturnScale
+) -> Iterator[Sentence]:
+    """Yield a warning if many games were cut off, or if their ends could reverse the verdict."""
+    deals, bounds = paired.deals or 0, paired.if_finished
+    reversible = difference.excludes_zero and bounds.low is not None and not bounds.excludes_zero
+    if not reversible and paired.truncated <= TRUNCATED_LIMIT * deals:
+        return
+    warning = (
+        f"In {paired.truncated} of {pluralize(deals, 'pair')} a game was truncated and counts with "
+        "its returns so far: the verdict is about play up to that limit, not about finished games"
+    )
+    if bounds.low is not None and bounds.high is not None:
+        ends = Interval(value=bounds.low), Interval(value=bounds.high)
+        low, high = (amount(end, scale, signed=True) for end in ends)
+        warning += f"; these could give anything from {low} to {high}"
+    yield Sentence(f"{warning}.")
+
+
+def _sequential(sequential: SequentialResult, scale: ReturnScale) -> str:
     estimate = sequential.estimate
-    text = percent(estimate, signed=sequential.of == "difference")
+    text = amount(estimate, scale, signed=sequential.of == "difference")
     state = "reached" if sequential.reached else "not reached"
     target = "" if sequential.target is None else f" (target ± {sequential.target:g}, {state})"
     return (

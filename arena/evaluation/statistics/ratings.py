@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import Estimate, GameResult
@@ -25,7 +26,8 @@ from arena.evaluation.statistics.plackett_luce import (
 
 ELO_PER_UNIT = 400 / math.log(10)
 """Elo points per unit of strength: 400 points are odds of ten to one between two players."""
-ELO_MEDIAN = 1500.0
+ELO_CENTRE = 1500.0
+"""Rating of the mean of the players, or of the anchor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Meeting:
     games: int
     ahead: Estimate
     """Share in which the first has the higher return; equal returns count half."""
+    difference: Estimate
+    """Rating of the first minus that of the second, from all games."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,9 @@ class Ratings:
     """Results of a rating."""
 
     ratings: Mapping[str, Estimate]
-    """Elo points by player, best first. Their median is 1500, so a player whose strength is almost
-    unknown (it never won, or has not played) does not widen the others' intervals."""
+    """Elo points by player, best first. Their mean is 1500, or the anchor has 1500 by definition. A
+    player whose strength is almost unknown (it never won) widens all intervals around the mean: an
+    anchor, or the difference of two players, does not depend on it."""
     ranks: Mapping[str, Estimate]
     """By player, best first; 1 is best."""
     seats: tuple[Estimate, ...]
@@ -60,16 +65,23 @@ def rate(
     draws: int = 500,
     seed: int = 0,
     prior: Prior | None = None,
+    anchor: str | None = None,
 ) -> Ratings:
     """Return ratings of the players from finished games, with intervals of 95 %.
 
-    The intervals of ratings, ranks and seat effects are percentiles of a Bayesian bootstrap (Rubin
-    1981, Annals of Statistics 9): each draw gives each deal (the games with one seed) a weight from
-    the exponential distribution, draws the weights of the prior too, and fits again.
+    The intervals of ratings, differences, ranks and seat effects are percentiles of a Bayesian
+    bootstrap (Rubin 1981, Annals of Statistics 9): each draw gives each deal (the games with one
+    seed) a weight from the exponential distribution, draws the weights of the prior too, and fits
+    again. Each draw is centred by itself, so the interval of a rating is that of its distance from
+    the mean of the players, or from the anchor.
 
     Raises:
-        UsageError: For a game with a player that is not among `players`.
+        UsageError: For a game with a player that is not among `players`, or such an anchor.
     """
+    if anchor is not None and anchor not in players:
+        raise UsageError(
+            f"--anchor {anchor}: it is not among the rated players: {', '.join(players)}"
+        )
     outcomes = _outcomes(games, players)
     model = PlackettLuce(choices(outcomes), len(players), prior)
     # All games with weight 1: the estimate itself. The draws only give its interval.
@@ -84,7 +96,11 @@ def rate(
         weights = rng.standard_exponential(len(seeds))[deal]
         # A draw is close to the best fit, so Newton's method needs few steps from there.
         drawn[i] = model.fit(model.drawn_weights(weights, rng), best)
-    ratings, ranks, effects = _in_elo(len(players), np.vstack([best, drawn]))
+    played = np.isin(np.arange(len(players)), outcomes.players)
+    # Mean of the players that have played: the strength of another is the prior alone. Without any
+    # game, of all.
+    centre = played | (not played.any()) if anchor is None else np.array(players) == anchor
+    ratings, ranks, effects = _in_elo(np.vstack([best, drawn]), centre)
     # Stable: players with equal ratings keep their given order.
     best_first = np.argsort(-ratings[0], kind="stable").tolist()
     # n of each player: the deals, not the games, in which it sits.
@@ -93,7 +109,7 @@ def rate(
         {players[i]: _percentiles(ratings[:, i], deals[i]) for i in best_first},
         {players[i]: _percentiles(ranks[:, i], deals[i]) for i in best_first},
         tuple(_percentiles(effect, len(seeds)) for effect in effects.T),
-        tuple(_meetings(outcomes, deal, players)),
+        tuple(_meetings(outcomes, deal, players, ratings)),
     )
 
 
@@ -115,12 +131,15 @@ def _outcomes(games: Sequence[GameResult], players: Sequence[str]) -> Outcomes:
     return Outcomes(who, returns)
 
 
-def _in_elo(num_players: int, parameters: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return ratings, ranks and seat effects of fits, a row for each: (fits, players or seats)."""
+def _in_elo(parameters: Floats, centre: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+    """Return ratings, ranks and seat effects of fits, a row for each: (fits, players or seats).
+
+    `centre` (players,) are the players whose mean is 1500.
+    """
     # Strengths are logs of odds, in units of 400 / ln(10) Elo points.
-    strengths, effects = np.split(parameters * ELO_PER_UNIT, [num_players], axis=1)
-    # The likelihood depends on differences only: the median is set to 1500 in each row.
-    ratings = ELO_MEDIAN + strengths - np.median(strengths, axis=1, keepdims=True)
+    strengths, effects = np.split(parameters * ELO_PER_UNIT, [len(centre)], axis=1)
+    # The likelihood depends on differences only: the centre is set to 1500 in each row.
+    ratings = ELO_CENTRE + strengths - strengths[:, centre].mean(axis=1, keepdims=True)
     # The same for seats: their mean is set to 0 in each row. Without games there are no seats.
     effects = effects - (effects.mean(axis=1, keepdims=True) if effects.size else 0.0)
     # rank = 1 + number of players with a higher rating. Rounded first, so that players with equal
@@ -139,8 +158,10 @@ def _percentiles(values: Floats, n: int) -> Estimate:
     return Estimate(value, min(value, float(low)), max(value, float(high)), n)
 
 
-def _meetings(outcomes: Outcomes, deal: Ints, players: Sequence[str]) -> list[Meeting]:
-    """Return the pairwise results of each ordered pair of different players."""
+def _meetings(
+    outcomes: Outcomes, deal: Ints, players: Sequence[str], ratings: Floats
+) -> list[Meeting]:
+    """Return the pairwise results of each ordered pair; `ratings` are (fits, players)."""
     # By pair, each common game: its deal, and 1, 1/2 or 0 for the first player.
     met: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
     for row in range(len(outcomes.players)):
@@ -155,7 +176,13 @@ def _meetings(outcomes: Outcomes, deal: Ints, players: Sequence[str]) -> list[Me
                 met[first, second].append((int(deal[row]), share))
     # A pair that never met has an empty list of comparisons.
     return [
-        Meeting(one, other, len(met[i, j]), _share_ahead(met[i, j]))
+        Meeting(
+            one,
+            other,
+            len(met[i, j]),
+            _share_ahead(met[i, j]),
+            _percentiles(ratings[:, i] - ratings[:, j], len(np.unique(deal))),
+        )
         for i, one in enumerate(players)
         for j, other in enumerate(players)
         if i != j

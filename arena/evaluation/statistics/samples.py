@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.evaluation.records import FORMER_MEASURES, SeatResult
+from arena.core.return_scale import ReturnScale
+from arena.evaluation.records import FORMER_MEASURES, Ending, GameResult
 from arena.evaluation.statistics.intervals import Sums
 
 Floats = NDArray[np.float64]
@@ -34,6 +36,11 @@ class Sample:
         self.deals = array("q")
         """Seed of the deal, by row."""
         self.won = array("b")
+        """Whether it won a finished game, by row."""
+        self.truncated = array("b")
+        self.endings: Counter[Ending] = Counter()
+        self.without_winner = 0
+        """Rows of finished games that were lost by all players."""
         self.returns = array("d")
         self.no_fallback = array("b")
         """Whether no move of any player in the game was a fallback, by row."""
@@ -43,14 +50,19 @@ class Sample:
     def __len__(self) -> int:
         return len(self.deals)
 
-    def add(self, deal: int, seat: SeatResult, no_fallback: bool) -> None:
+    def add(self, result: GameResult, number: int, scale: ReturnScale) -> None:
         """Add one seat of one game."""
-        # `deals`, `won`, `returns` and `no_fallback` grow together, so one index serves all four.
+        seat, ending = result.seats[number], result.ending(number, scale)
+        # `deals`, `won`, `truncated`, `returns` and `no_fallback` grow together, so one index
+        # serves all five.
         row = len(self)
-        self.deals.append(deal)
-        self.won.append(seat.won)
+        self.deals.append(result.slot.seed)
+        self.won.append(ending == "won")
+        self.truncated.append(ending == "truncated")
+        self.endings[ending] += 1
+        self.without_winner += ending == "lost" and not result.has_winner
         self.returns.append(seat.returns)
-        self.no_fallback.append(no_fallback)
+        self.no_fallback.append(result.no_fallback)
         self.fallbacks += seat.fallbacks
         for name, weighted_sum in seat.measurements.items():
             # Results files of earlier versions have former names.

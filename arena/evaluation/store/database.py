@@ -146,7 +146,7 @@ def check_kind(path: Path, database: sqlite3.Connection) -> None:
     if version != SCHEMA_VERSION:
         raise ArenaError(
             f"{path}: written with results schema {version}; this arena ({__version__}) reads "
-            f"{SCHEMA_VERSION}"
+            f"{SCHEMA_VERSION}; use the version of arena that wrote it"
         )
     _check_length(path, database)
     _check_tables(path, database)

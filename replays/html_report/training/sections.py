@@ -23,7 +23,12 @@ from trainers.runs.training_run import TrainingRun
 
 MAX_CHARTS = 12
 """Charts of one section. Further metrics of a host are in metrics.jsonl."""
-TICKS = {"": plain_tick, "percent": percent_tick, "points": points_tick}
+TICKS = {
+    "": plain_tick,
+    "percent": percent_tick,
+    "points": points_tick,
+    "difference": plain_tick,
+}
 LAYER_COLORS = (0, 4, 1)
 """Colors of groups: trained, without variance, incomplete."""
 LARGE_FONT = 15
@@ -57,7 +62,7 @@ def sections_of(run: TrainingRun) -> list[ReportSection]:
     # All charts span the whole run, so that their steps are in line.
     steps = max([run.total_steps or 0, *(record.step for record in rows)])
     learning = [
-        *_lines([figures.win_rate_delta(rows)], steps, color=2, small=False, evaluations=True),
+        *_lines([figures.delta(rows)], steps, color=2, small=False, evaluations=True),
         *_lines([figures.win_rate(rows)], steps, color=0, small=False),
     ]
     reward, *terms = figures.rewards(rows)
@@ -99,7 +104,7 @@ def _lines(
             _steps_axis(steps, small),
             ChartAxis(format=TICKS[figure.unit], ticks=4 if small else 6),
             height=SMALL if small else TALL,
-            reference=0.0 if figure.unit == "points" else None,
+            reference=0.0 if figure.unit in ("points", "difference") else None,
             font=LARGE_FONT if small else 12,
         )
         charts.append(ReportFigure(figure.title, figure.about, chart))

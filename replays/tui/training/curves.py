@@ -18,6 +18,7 @@ FORMATS: Mapping[Unit, Callable[[float | None], str]] = {
     "": lambda value: decimal(value, 3),
     "percent": share,
     "points": lambda value: decimal(None if value is None else 100 * value, 1, signed=True),
+    "difference": lambda value: decimal(value, 2, signed=True),
 }
 
 

@@ -22,7 +22,7 @@ from trainers.runs import figures
 from trainers.runs.figures import PHASES, UPDATE_ORDER, finite, time_split
 from trainers.runs.quantities import short_count
 from trainers.runs.records import StepRecord
-from trainers.runs.sentences import share
+from trainers.runs.sentences import share, value_only
 
 Rows = Sequence[StepRecord]
 COLORS = ("blue", "cyan", "magenta", "yellow", "green", "red", "bright_black")
@@ -54,22 +54,28 @@ def learning(rows: Rows, width: int, room: int) -> list[Text]:
 
 
 def _delta(evaluated: Rows, width: int) -> list[Text]:
-    """Return the win-rate delta and the win rates that it compares."""
+    """Return the delta on held-out deals and the results that it compares."""
     last = evaluated[-1] if evaluated else None
     if last is None or last.evaluation is None:
         return [fact_line("delta", [Text("not evaluated yet", "dim")], width)]
     result = last.evaluation
-    start, deals = share(result.start.value), f"{result.games} held-out deals"
+    scale, deals = result.scale, f"{result.games} held-out deals"
+    start, newest = result.start_result, result.result
+    if scale.is_win_rate:
+        words = share(start.value), share(newest.value)
+    else:
+        words = value_only(start, scale), value_only(newest, scale)
     if not last.step:
-        fact = Text(f"none yet; the starting policy wins {start} of {deals}", "dim")
+        fact = Text(f"none yet; the starting policy wins {share(result.start.value)} of {deals}")
+        fact.stylize("dim")
         return [fact_line("delta", [fact], width)]
     facts = [
-        f"{start} → {share(result.win_rate.value)}",
+        " → ".join(words),
         f"step {last.step}",
         *[f"best: step {row.step}" for row in evaluated if row.best][-1:],
         deals,
     ]
-    delta = figures.win_rate_delta(evaluated)
+    delta = figures.delta(evaluated)
     line = curve_line(delta, width, _verdict_style(delta.newest))
     return [line, fact_line("", [Text(fact, "dim") for fact in facts], width)]
 

@@ -1,0 +1,112 @@
+"""Comparison of a player with a baseline on the same deals, by the returns of the game."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from arena.core.game import Game
+from arena.core.return_scale import WIN_RATE, ReturnScale
+from arena.evaluation.report import Interval, PairedComparison
+from arena.evaluation.statistics.intervals import (
+    clustered_mean,
+    difference_of_ratios,
+    games_needed,
+    games_needed_for_rates,
+    worst_cases,
+)
+from arena.evaluation.statistics.samples import Sample
+from arena.evaluation.summary import bounds_of, intervals_by_name, table_names
+
+
+def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
+    """Return player minus baseline; their rows are the deals, in the same order."""
+    # The last deal may still lack the baseline's game: only complete pairs count.
+    deals, scale = len(second), game.return_scale
+    differences = np.array(first.returns[:deals]) - np.array(second.returns)
+    wins = np.array(first.won[:deals], float) - np.array(second.won, float)
+    sd = float(differences.std(ddof=1)) if deals > 1 else math.nan
+    cut = _truncated(first, second)
+    return PairedComparison(
+        player=first.player,
+        baseline=second.player,
+        deals=deals,
+        difference=_mean(differences, second.deals, scale),
+        won_difference=(Interval() if scale.is_win_rate else _mean(wins, second.deals, WIN_RATE)),
+        truncated=int(cut.any(axis=0).sum()),
+        if_finished=if_finished(first, second, scale),
+        games_needed=games_needed(float(differences.mean()), sd),
+        games_needed_unpaired=_games_needed_unpaired(first, second, scale),
+        fallback_bounds=_fallback_bounds(first, second, scale),
+        measures=_measure_differences(game, first, second),
+    )
+
+
+def _mean(differences: ArrayLike, deals: ArrayLike, scale: ReturnScale) -> Interval:
+    return Interval.of(clustered_mean(differences, deals, bounds=scale.difference))
+
+
+def _fallback_bounds(first: Sample, second: Sample, scale: ReturnScale) -> Interval:
+    """Bound the difference that the same pairs would have had without fallback moves.
+
+    Games with a fallback count with the least and the greatest return, as in `if_finished`. Empty
+    if the scale has no range.
+    """
+    if not scale.is_bounded:
+        return Interval()
+    deals = len(second)
+    own = worst_cases(first.returns[:deals], first.no_fallback[:deals], scale.bounds)
+    other = worst_cases(second.returns, second.no_fallback, scale.bounds)
+    ends = (own[0] - other[1], own[1] - other[0])
+    return Interval.within(*(_mean(end, second.deals, scale) for end in ends))
+
+
+def _truncated(first: Sample, second: Sample) -> NDArray[np.bool_]:
+    """Return which games of the pairs were truncated, (2, deals)."""
+    return np.array([first.truncated[: len(second)], second.truncated], bool)
+
+
+def if_finished(first: Sample, second: Sample, scale: ReturnScale) -> Interval:
+    """Return the least and the greatest mean difference if no game had been truncated.
+
+    A truncated game counts with its return so far; played to the end, it could have any return of
+    the scale. These are the worst-case bounds of Manski (1990, "Nonparametric bounds on treatment
+    effects", American Economic Review 80): they need no assumption, and they describe these deals
+    only, without sampling error. Empty if no game was truncated or the scale has no range.
+    """
+    cut = _truncated(first, second)
+    if not scale.is_bounded or not cut.any():
+        return Interval()
+    returns, (low, high) = np.array([first.returns[: len(second)], second.returns]), scale.bounds
+    # (2, deals) each. The difference is least if the player gets least and the baseline most.
+    least, greatest = np.where(cut, low, returns), np.where(cut, high, returns)
+    ends = (least[0] - greatest[1]).mean(), (greatest[0] - least[1]).mean()
+    return Interval(low=round(float(ends[0]), 6), high=round(float(ends[1]), 6), n=len(second))
+
+
+def _games_needed_unpaired(first: Sample, second: Sample, scale: ReturnScale) -> int | None:
+    """Return the games of each player, on independent deals, that show this difference.
+
+    For means, n = ((z(1 - alpha/2) + z(power)) / difference)^2 (sd1^2 + sd2^2) (Chow, Shao and Wang
+    2008, section 3.2): that of one sample with the standard deviation of an unpaired difference.
+    """
+    if scale.is_win_rate:
+        return games_needed_for_rates(sum(first.won) / len(first), sum(second.won) / len(second))
+    if len(second) < 2:
+        return None
+    returns = np.array(first.returns), np.array(second.returns)
+    difference = float(returns[0].mean() - returns[1].mean())
+    return games_needed(difference, math.hypot(*(each.std(ddof=1) for each in returns)))
+
+
+def _measure_differences(game: Game, first: Sample, second: Sample) -> dict[str, Interval]:
+    # Luck is left out: a difference in luck is not a difference in skill.
+    both = [name for name in table_names(first) if name in second.names and name != game.luck]
+    low, high = bounds_of(game, both).T
+    # The difference of two values in [low, high] lies in [low - high, high - low].
+    bounds = np.stack([low - high, high - low], axis=1)
+    return intervals_by_name(
+        both, difference_of_ratios(first.sums(both), second.sums(both), bounds=bounds)
+    )

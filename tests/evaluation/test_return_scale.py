@@ -1,0 +1,354 @@
+"""Verdicts follow the return of the game: chips and scores, not only wins; truncation is told."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kuhn_bots import Bluffer, Careful, exact_value, kuhn_bots
+from pydantic import JsonValue
+
+from arena import (
+    WIN_RATE,
+    ArenaError,
+    Game,
+    ReturnScale,
+    UsageError,
+    make_game,
+)
+from arena.cli import run
+from arena.core.outcome import Outcome
+from arena.episodes.match import Match
+from arena.evaluation.aggregation import (
+    AnalysisAggregator,
+    EvaluationAggregator,
+    TournamentAggregator,
+)
+from arena.evaluation.evaluator import ExperimentSetup, play_by_bots
+from arena.evaluation.output.tables import grids
+from arena.evaluation.output.verdict import sentences
+from arena.evaluation.paired import compare
+from arena.evaluation.records import GameResult, Role, SeatResult, Slot
+from arena.evaluation.report import Report, read_report
+from arena.evaluation.schedule import evaluation_schedule
+from arena.evaluation.scoring import check_returns
+from arena.evaluation.statistics.confidence_sequence import log_capital
+from arena.evaluation.statistics.intervals import clustered_mean
+from arena.plugins.loader import catalog
+from games.tictactoe.game import TicTacToe, TicTacToeState
+
+KUHN, TIC, CLUEDO = make_game("kuhn_poker"), make_game("tictactoe"), make_game("cluedo", players=3)
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    with kuhn_bots():
+        yield
+
+
+def test_the_verdict_on_kuhn_poker_is_about_chips(registered: None) -> None:
+    """The bluffer wins 10 points more games and loses a fifth of a chip more in each."""
+    bluffer, careful = exact_value(Bluffer.bets), exact_value(Careful.bets)
+    assert bluffer == pytest.approx((-1 / 6, 0.52083), abs=1e-4)
+    assert careful == pytest.approx((1 / 24, 0.41667), abs=1e-4)
+    evaluation = EvaluationAggregator(KUHN, "bot:bluffer", "bot:careful")
+    setup = ExperimentSetup(Match(KUHN))
+    players = "bot:bluffer", ["bot:random"], "bot:careful"
+    for slot in evaluation_schedule(2, *players, 1000, 1):
+        evaluation.add(play_by_bots(setup, slot))
+    report = evaluation.report()
+    paired = report.comparison
+    assert paired and report.scale == KUHN.return_scale
+    assert paired.difference.high is not None and paired.difference.high < 0
+    assert paired.difference.value == pytest.approx(bluffer[0] - careful[0], abs=0.17)
+    assert paired.won_difference.low is not None and paired.won_difference.low > 0
+    assert paired.games_needed and paired.games_needed_unpaired
+    first, *others = sentences(report)
+    assert first.startswith("bot:bluffer has a lower mean return than bot:careful: −0.")
+    assert " chips [−0." in first
+    assert any(each.startswith("The difference in games won is +") for each in others)
+    assert report.ranked[0].player == "bot:careful"
+
+
+def test_the_command_line_tells_chips_and_refuses_a_width_without_meaning(
+    registered: None, capsys: pytest.CaptureFixture[str], monkeypatch: Any, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = "eval kuhn_poker --player bot:bluffer --baseline bot:careful --against bot:random"
+    command += " --games 30 --seed 1 --workers 1 --no-replays --scored 0"
+    assert run([*command.split(), "--until-ci", "1.5", "--json"]) == 0
+    report = read_report(json.loads(capsys.readouterr().out.splitlines()[-1]))
+    assert report.scale == KUHN.return_scale and report.comparison
+    told = list(sentences(report))
+    assert " chips [−" in told[0] and any("target ± 1.5" in each for each in told)
+    assert run([*command.split(), "--until-ci", "2.5"]) == 2
+    said = capsys.readouterr().err
+    assert "the return of kuhn_poker lies in −2 to 2, so give a number above 0 and up to 2" in said
+
+
+def games_of(
+    game: Game, own: Sequence[float], other: Sequence[float], cut: int = 0
+) -> EvaluationAggregator:
+    """An evaluation with these returns; the first `cut` games of the player were truncated."""
+    evaluation = EvaluationAggregator(game, "a", "z")
+    for deal, pair in enumerate(zip(own, other, strict=True)):
+        roles: tuple[tuple[Role, str], ...] = (("player", "a"), ("baseline", "z"))
+        for number, ((role, name), value) in enumerate(zip(roles, pair, strict=True)):
+            slot = Slot(2 * deal + number, deal, (name, "b"), role, 0)
+            status = "truncated" if number == 0 and deal < cut else "terminated"
+            evaluation.add(result_of(slot, (value, -value), status))
+    return evaluation
+
+
+def result_of(slot: Slot, returns: Sequence[float], status: Any = "terminated") -> GameResult:
+    winner = Outcome(status, "", tuple(returns)).winner
+    seats = tuple(
+        SeatResult(player, value, seat == winner)
+        for seat, (player, value) in enumerate(zip(slot.specs, returns, strict=True))
+    )
+    return GameResult(slot, status, "over", 5, 5, 0.1, seats)
+
+
+def test_thirty_wins_and_seventy_draws_beat_forty_wins_and_sixty_losses() -> None:
+    rng = np.random.default_rng(0)
+    own = rng.permutation([1.0] * 30 + [0.0] * 70)
+    other = rng.permutation([1.0] * 40 + [-1.0] * 60)
+    report = games_of(TIC, own.tolist(), other.tolist()).report()
+    paired = report.comparison
+    assert paired and paired.difference.value == pytest.approx(0.5)
+    assert paired.won_difference.value == pytest.approx(-0.1)
+    assert next(sentences(report)).startswith("a has a higher mean score than z: +0.50 [+0.")
+    a, z = report.players
+    assert (a.outcomes.won, a.outcomes.drawn, a.outcomes.lost) == (0.3, 0.7, 0.0)
+    assert (z.outcomes.won, z.outcomes.drawn, z.outcomes.lost) == (0.4, 0.0, 0.6)
+    shown = {grid.title: grid for grid in grids(report)}
+    comparison = shown["a − z, 100 deals in the same seats"]
+    assert comparison.rows[0][0] == "mean score (−1 to 1 per game)"
+    assert [row[1] for row in shown["Outcomes, in shares of each player's seats"].rows] == [
+        "30 %",
+        "40 %",
+    ]
+
+
+def test_games_needed_on_independent_deals_are_those_of_two_means() -> None:
+    own, other = [2.0, -2.0, 1.0, 1.0] * 10, [1.0, -1.0, -2.0, 1.0] * 10
+    evaluation = games_of(KUHN, own, other)
+    assert evaluation.baseline
+    needed = compare(KUHN, evaluation.player, evaluation.baseline).games_needed_unpaired
+    variance = np.var(own, ddof=1) + np.var(other, ddof=1)
+    difference = np.mean(own) - np.mean(other)
+    assert needed == math.ceil((1.959964 + 0.841621) ** 2 * variance / difference**2)
+
+
+def test_the_sequence_of_chips_is_on_the_range_of_the_game() -> None:
+    evaluation = EvaluationAggregator(KUHN, "a", "z", target=0.5)
+    assert evaluation.sequence and (evaluation.sequence.low, evaluation.sequence.high) == (-4, 4)
+    alone = EvaluationAggregator(KUHN, "a", None, target=0.5)
+    assert alone.sequence and (alone.sequence.low, alone.sequence.high) == (-2, 2)
+    rng, deal = np.random.default_rng(1), 0
+    while not alone.enough:
+        value = float(rng.choice([-2.0, -1.0, 1.0, 2.0]))
+        alone.add(result_of(Slot(deal, deal, ("a", "b"), "player", 0), (value, -value)))
+        deal += 1
+    report = alone.report()
+    assert report.sequential and report.sequential.of == "return" and report.sequential.reached
+    told = list(sentences(report))
+    assert told[0].startswith("a has a mean return of ") and " chips [" in told[0]
+    assert any(each.startswith("Interval of the return that is valid") for each in told)
+
+
+def test_intervals_of_chips_cover_the_exact_difference() -> None:
+    """Of a fixed number of pairs, and at all times at once."""
+    # Distribution of the differences of two Kuhn policies with opposite order of wins and chips.
+    values, chances = (
+        np.array([-3.0, -2.0, -1.0, 0.0, 1.0, 2.0]),
+        [0.08, 0.12, 0.13, 0.3, 0.2, 0.17],
+    )
+    truth = float(values @ chances)
+    rng, hits = np.random.default_rng(2), []
+    for _ in range(400):
+        drawn = rng.choice(values, size=80, p=chances)
+        found = clustered_mean(drawn, np.arange(80), draws=400, bounds=KUHN.return_scale.difference)
+        hits.append(found.low <= truth <= found.high)
+    assert 0.92 <= np.mean(hits) <= 0.985
+    runs = rng.choice(values, size=(300, 400), p=chances)
+    capital = np.array([log_capital(each, truth, *KUHN.return_scale.difference) for each in runs])
+    assert (capital.max(axis=1) < math.log(20)).mean() >= 0.94
+
+
+class Undeclared(TicTacToe):
+    """A game of a third party that declares nothing."""
+
+    name = "undeclared"
+    return_scale = ReturnScale()
+
+
+def test_a_game_without_a_declared_range() -> None:
+    game = Undeclared()
+    with pytest.raises(UsageError, match="undeclared does not declare the range of its returns"):
+        EvaluationAggregator(game, "a", None, target=0.1)
+    report = games_of(game, [3.0, 1.0, 2.0] * 8, [0.0, 1.0, -1.0] * 8).report()
+    assert next(sentences(report)).startswith("a has a higher mean return than z: +2.00 [+")
+    assert report.scale.low is None and read_report(report.to_json()) == report
+
+
+@pytest.mark.parametrize("target", [0.0, 0.6, math.nan, -1.0])
+def test_a_width_that_says_nothing_is_refused(target: float) -> None:
+    with pytest.raises(UsageError, match="lies in 0 to 1, so give a number above 0 and up to 0.5"):
+        EvaluationAggregator(CLUEDO, "a", None, target=target)
+
+
+@pytest.mark.parametrize(
+    ("game", "returns", "said"),
+    [
+        (KUHN, (1.0, math.nan), "kuhn_poker: game 7: seat 1 has the return nan; `returns`"),
+        (Undeclared(), (math.inf, 0.0), "undeclared: game 7: seat 0 has the return inf"),
+        (KUHN, (3.0, -3.0), "seat 0 has the return 3, which is not on the declared scale -2 to 2"),
+    ],
+)
+def test_returns_that_are_no_result_are_one_clear_line(
+    game: Game, returns: tuple[float, ...], said: str
+) -> None:
+    with pytest.raises(ArenaError) as error:
+        check_returns(game, returns, "game 7")
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("ends", [(1.0, 1.0), (2.0, -2.0), (math.nan, 1.0), (-math.inf, 1.0)])
+def test_a_scale_has_a_finite_range_or_none(ends: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="give finite numbers, the lower one first"):
+        ReturnScale("score", "", *ends)
+    assert ReturnScale("points", "points", low=0.0).bounds == (0.0, math.inf)
+
+
+def test_for_a_game_of_wins_the_verdict_is_as_before() -> None:
+    report = games_of(CLUEDO, [1.0] * 12, [0.0] * 12).report()
+    assert next(sentences(report)) == (
+        "a wins more often than z: +100 points [+56, +100] in 12 deals that both played in the "
+        "same seats."
+    )
+    shown = [grid.headings for grid in grids(report)]
+    assert "mean return" not in shown[0] and report.scale == WIN_RATE
+
+
+def test_a_verdict_on_truncated_games_says_so() -> None:
+    own, other = [0.0] * 102 + [1.0] * 18, [0.0] * 102 + [-1.0] * 18
+    report = games_of(TIC, own, other, cut=102).report()
+    paired = report.comparison
+    assert paired and paired.truncated == 102
+    # Each truncated game could end anywhere in -1 to 1; the others have a difference of 2.
+    assert paired.if_finished.low == pytest.approx((18 * 2 - 102) / 120)
+    assert paired.if_finished.high == pytest.approx((18 * 2 + 102) / 120)
+    verdict, warning, *_ = sentences(report)
+    assert verdict.startswith("a has a higher mean score than z: +0.30 [")
+    assert warning == (
+        "In 102 of 120 pairs a game was truncated and counts with its returns so far: the verdict "
+        "is about play up to that limit, not about finished games; these could give anything from "
+        "−0.55 to +1.15."
+    )
+    assert report.players[0].outcomes.truncated == 0.85
+    assert report.players[0].outcomes.drawn == 0.0, "a truncated game is no draw"
+
+
+def test_few_truncated_games_are_told_if_they_could_reverse_the_verdict() -> None:
+    own = [0.0] * 8 + [1.0] * 6 + [0.0] * 86
+    told = list(sentences(games_of(TIC, own, [0.0] * 100, cut=8).report()))
+    assert "mean score than z: +0.06" in told[0] and "In 8 of 100 pairs" in told[1]
+    own = [0.0] * 2 + [1.0] * 40 + [0.0] * 58
+    told = list(sentences(games_of(TIC, own, [0.0] * 100, cut=2).report()))
+    assert not any("truncated" in each for each in told)
+
+
+def test_truncation_is_told_in_each_kind_of_report() -> None:
+    tournament = TournamentAggregator(TIC, ["a", "b"], anchor="b")
+    analysis, alone = AnalysisAggregator(TIC), EvaluationAggregator(TIC, "a", None)
+    for number in range(20):
+        slot = Slot(number, number, ("a", "b"))
+        status = "truncated" if number % 2 else "terminated"
+        result = result_of(slot, (0.0, 0.0) if number % 2 else (1.0, -1.0), status)
+        tournament.add(result)
+        analysis.add(result)
+        alone.add(replace(result, slot=replace(slot, role="player", seat=0)))
+    for each in (tournament, analysis, alone):
+        report = each.report()
+        assert report.players[0].outcomes.truncated == 0.5 == report.truncated
+        assert any("50 % of the games were truncated" in told for told in sentences(report))
+        stored: JsonValue = json.loads(json.dumps(report.to_json(), allow_nan=False))
+        assert read_report(stored).players[0].outcomes == report.players[0].outcomes
+        titles = [grid.title for grid in grids(report)]
+        assert titles[1] == "Outcomes, in shares of each player's seats"
+    rated = tournament.report()
+    assert rated.anchor == "b"
+    (leaders, *_) = grids(rated)
+    assert [row[1] for row in leaders.rows if row[0] == "b"] == ["1500 (anchor)"]
+
+
+def test_games_that_no_player_won_are_lost_not_drawn() -> None:
+    """In Cluedo after only false accusations; in tic-tac-toe on a full board both have drawn."""
+    slot = Slot(0, 0, ("a", "b", "c"))
+    over = result_of(slot, (0.0, 0.0, 0.0))
+    assert {over.ending(seat, CLUEDO.return_scale) for seat in range(3)} == {"lost"}
+    assert {over.ending(seat, TIC.return_scale) for seat in range(3)} == {"drawn"}
+    split = result_of(slot, (0.5, 0.5, -1.0))
+    assert [split.ending(seat, TIC.return_scale) for seat in range(3)] == ["drawn", "drawn", "lost"]
+    evaluation = EvaluationAggregator(CLUEDO, "a", None)
+    for number in range(4):
+        evaluation.add(replace(over, slot=Slot(number, number, slot.specs, "player", 0)))
+    assert (
+        "a: 4 of 4 seats were in finished games that no player won; they count as lost."
+        in evaluation.report().notes
+    )
+
+
+def test_reports_without_a_scale_compared_win_rates() -> None:
+    """Written by an earlier version, also about Kuhn poker."""
+    report: Report = read_report(
+        {
+            "kind": "eval",
+            "game": "kuhn_poker",
+            "players": [{"player": "a"}, {"player": "z"}],
+            "comparison": {
+                "player": "a",
+                "baseline": "z",
+                "deals": 2000,
+                "difference": {"value": 0.109, "low": 0.08, "high": 0.139, "n": 2000},
+            },
+        }
+    )
+    assert next(sentences(report)).startswith("a wins more often than z: +10.9 points")
+    assert next(grids(report)).title.startswith("kuhn_poker")
+
+
+class Broken(TicTacToe):
+    """A game of a third party whose returns are not numbers."""
+
+    name = "broken"
+
+    def initial_state(self) -> TicTacToeState:
+        return BrokenState(self)
+
+
+class BrokenState(TicTacToeState):
+    def returns(self) -> tuple[float, ...]:
+        return (math.nan, 0.0)
+
+
+def test_a_game_that_returns_nan_ends_the_evaluation_with_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: Any, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = catalog().entries_by_kind()
+    try:
+        catalog().add("game", "broken", "test_return_scale:Broken")
+        command = "eval broken --player bot:random --games 2 --seed 1 --workers 1 --no-replays"
+        assert run(command.split()) == 1
+    finally:
+        catalog().restore(before)
+    (said, *_) = [line for line in capsys.readouterr().err.splitlines() if "nan" in line]
+    assert "broken: the game with seed" in said and "must give finite numbers" in said

@@ -31,7 +31,7 @@ from games.cluedo.rules.cards import Triple
 DEALS = 300
 PLAYERS = 3
 COMPARABLE = ("leak_ratio", *(stage.measure for stage in STAGES), "missed_seen", "missed_deduced")
-FORMER = ("leaked", "bits", "efficiency", "missed", "turns_to_accuse")
+FORMER = ("leaked", "bits", "efficiency", "turns_to_accuse")
 
 
 class Patient(Detective):

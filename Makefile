@@ -76,7 +76,8 @@ ladder: $(VENV)/.core
 	$(BIN)/python docs/tools/results.py render
 
 coverage: $(VENV)/.bench
-	$(BIN)/pytest tests/bench_coverage.py tests/bench_evaluation.py --benchmark-columns=min
+	$(BIN)/pytest tests/bench_coverage.py tests/bench_evaluation.py tests/bench_measures.py \
+	  --benchmark-columns=min
 
 # Results stay in mutants/: a second call goes on where the first ended.
 mutants: $(VENV)/.mutants

@@ -139,15 +139,8 @@ def table_names(sample: Sample) -> list[str]:
 
 def bounds_of(game: Game, names: Sequence[str]) -> NDArray[np.float64]:
     """Return the least and the greatest possible value of each measure; shape (measures, 2)."""
-    units = {measure.name: measure.unit for measure in measures_of(game, names)}
-
-    def bounds(unit: str) -> tuple[float, float]:
-        if unit in ("share", "probability"):
-            return (0.0, 1.0)
-        # An answer may raise the entropy, so a gain of bits may be negative; nothing else may.
-        return UNBOUNDED if unit.startswith("bits") else (0.0, math.inf)
-
-    return np.array([bounds(units.get(name, "bits")) for name in names]).reshape(-1, 2)
+    bounds = {measure.name: measure.bounds for measure in measures_of(game, names)}
+    return np.array([bounds.get(name, UNBOUNDED) for name in names]).reshape(-1, 2)
 
 
 def _series(sample: Sample, prefix: str) -> TurnSeries:

@@ -283,16 +283,9 @@ _SERIES = (
     *_per_bin("stated", "stated probability, from {:.1f}", "Stated"),
     *_per_bin("calibration", "exact probability where {:.1f} is stated", "Exact"),
 )
-"""Points of plots."""
 
-MEASURES: tuple[Measure, ...] = (
-    *_QUESTIONS,
-    *_ACCUSATIONS,
-    *_REFUTATIONS,
-    *_ONE_GAME,
-    *_BELIEFS,
-    *_SERIES,
-)
+MEASURES: tuple[Measure, ...] = _QUESTIONS + _ACCUSATIONS + _REFUTATIONS
+MEASURES += _ONE_GAME + _BELIEFS + _SERIES
 
 FACTS: dict[str, Fact] = {
     "expected": Fact("bits", "expected information of the question"),

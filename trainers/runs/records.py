@@ -132,7 +132,7 @@ class RunState(Record):
     """Last finished step."""
     best_step: int | None = None
     best_value: float | None = None
-    """Win-rate delta of `best_step`."""
+    """Delta of `best_step` on held-out deals."""
     status: str = "running"
     """running, finished, stopped or interrupted."""
     reason: str = ""

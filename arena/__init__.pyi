@@ -37,11 +37,11 @@ from arena.core.observation import ArraySpec as ArraySpec
 from arena.core.observation import Notes as Notes
 from arena.core.observation import Observation as Observation
 from arena.core.observation import TextLevel as TextLevel
+from arena.core.outcome import WIN_RATE as WIN_RATE
 from arena.core.outcome import Outcome as Outcome
+from arena.core.outcome import ReturnScale as ReturnScale
 from arena.core.ply import Decision as Decision
 from arena.core.ply import Ply as Ply
-from arena.core.return_scale import WIN_RATE as WIN_RATE
-from arena.core.return_scale import ReturnScale as ReturnScale
 from arena.core.version import __version__ as __version__
 from arena.core.view import Picture as Picture
 from arena.core.view import Scene as Scene

@@ -11,15 +11,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from kuhn_bots import KUHN, Bluffer, Careful, exact_value, kuhn_bots
 from numpy.typing import NDArray
 
+from arena.core.outcome import ReturnScale
 from arena.episodes.match import Match
 from arena.evaluation.evaluator import ExperimentSetup, available_cores, play_by_bots
-from arena.evaluation.records import Estimate, GameResult, Role, Slot
+from arena.evaluation.paired import compare
+from arena.evaluation.records import Estimate, GameResult, Role, SeatResult, Slot
+from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence, log_capital
 from arena.evaluation.statistics.control_variate import controlled_mean
 from arena.evaluation.statistics.intervals import (
@@ -28,6 +32,10 @@ from arena.evaluation.statistics.intervals import (
     student_mean,
     worst_cases,
 )
+from arena.evaluation.statistics.ratings import ELO_PER_UNIT
+from arena.evaluation.statistics.ratings import rate as rate_players
+from arena.evaluation.statistics.samples import Sample
+from arena.plugins.loader import make_game
 from games.cluedo.game import Cluedo
 
 Floats = NDArray[np.float64]
@@ -192,6 +200,160 @@ def sequential(wins: Floats) -> Iterator[Coverage]:
     yield Coverage("sequential, when it stops", games, share, NARROW)
     half_width = sequential_interval(LONGEST, round(truth * LONGEST)).half_width
     yield Coverage("sequential, at all times", LONGEST, always / REPETITIONS, half_width)
+
+
+KUHN_DEALS = 3000
+"""Pairs of games of Kuhn poker in the pool."""
+
+
+def play_kuhn(deals: int) -> Floats:
+    """Return the chips of the bluffer minus those of the careful player, (deals,)."""
+    setup, seed = ExperimentSetup(Match(KUHN)), 1
+    with kuhn_bots():
+        chips = [
+            result.seats[result.slot.seat or 0].returns
+            for slot in evaluation_schedule(
+                2, "bot:bluffer", ["bot:random"], "bot:careful", deals, seed
+            )
+            for result in [play_by_bots(setup, slot)]
+        ]
+    difference: Floats = np.array(chips[::2]) - np.array(chips[1::2])
+    return difference
+
+
+def covered(name: str, pool: Floats, games: int, bounds: tuple[float, float]) -> Coverage:
+    """Of paired differences that are drawn from the pool."""
+    truth, rng = float(pool.mean()), np.random.default_rng(games)
+    found = [
+        clustered_mean(drawn, np.arange(games), draws=1000, bounds=bounds)
+        for drawn in rng.choice(pool, size=(REPETITIONS, games))
+    ]
+    share = sum(each.low <= truth <= each.high for each in found) / REPETITIONS
+    return Coverage(name, games, share, float(np.mean([each.half_width for each in found])))
+
+
+def at_all_times(name: str, pool: Floats, bounds: tuple[float, float]) -> Coverage:
+    """Of the confidence sequence of differences, at all looks at once."""
+    rng, truth, always = np.random.default_rng(3), float(pool.mean()), 0
+    for _ in range(REPETITIONS):
+        drawn = rng.choice(pool, size=LONGEST)
+        always += bool((log_capital(drawn, truth, *bounds) < math.log(20)).all())
+    sequence = ConfidenceSequence(*bounds)
+    for value in rng.choice(pool, size=LONGEST):
+        sequence.add(float(value))
+    return Coverage(name, LONGEST, always / REPETITIONS, sequence.interval().half_width)
+
+
+def test_verdicts_on_returns_are_covered(
+    benchmark: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kuhn poker in chips, and tic-tac-toe with 30 % wins and 70 % draws against 40 % wins."""
+    kuhn = benchmark.pedantic(play_kuhn, (KUHN_DEALS,), rounds=1)
+    rng = np.random.default_rng(5)
+    tic = rng.choice([1.0, 0.0], size=20_000, p=[0.3, 0.7]) - rng.choice(
+        [1.0, -1.0], size=20_000, p=[0.4, 0.6]
+    )
+    chips, score = KUHN.return_scale.difference, (-2.0, 2.0)
+    fixed_size = [
+        *(covered("chips, paired (Kuhn)", kuhn, games, chips) for games in SIZES),
+        *(covered("score, paired (tic)", tic, games, score) for games in SIZES),
+    ]
+    anytime = [
+        at_all_times("chips, at all times", kuhn, chips),
+        at_all_times("score, at all times", tic, score),
+    ]
+    exact = exact_value(Bluffer.bets)[0] - exact_value(Careful.bets)[0]
+    with capsys.disabled():
+        print(f"\n{KUHN_DEALS} deals of Kuhn poker: {kuhn.mean():+.3f} chips, exact {exact:+.3f}")
+        print(*fixed_size, *anytime, sep="\n")
+    assert all(0.93 <= coverage.share <= 0.97 for coverage in fixed_size)
+    assert abs(kuhn.mean() - exact) < 4 * kuhn.std() / math.sqrt(KUHN_DEALS)
+    error = math.sqrt(0.95 * 0.05 / REPETITIONS)
+    assert all(coverage.share >= 0.95 - 2 * error for coverage in anytime)
+
+
+RATED, RATING_GAMES, RATING_REPETITIONS = 5, 60, 200
+
+
+def test_ratings_around_the_mean_and_an_anchor_are_covered(
+    benchmark: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tables of three, drawn from the model; the first player is the anchor."""
+    rng, strengths = np.random.default_rng(11), np.linspace(-1, 1, RATED)
+    names = [f"p{i}" for i in range(RATED)]
+    truth = dict(zip(names, ELO_PER_UNIT * strengths, strict=True))
+    hits: dict[str, list[bool]] = {"rating, mean": [], "rating, anchor": [], "difference": []}
+    widths: dict[str, list[float]] = {name: [] for name in hits}
+
+    def count(name: str, found: Estimate, true: float) -> None:
+        hits[name].append(found.low <= true <= found.high)
+        widths[name].append(found.half_width)
+
+    def repeat() -> None:
+        for seed in range(RATING_REPETITIONS):
+            who = np.array([rng.permutation(RATED)[:3] for _ in range(RATING_GAMES)])
+            winners = (strengths[who] + rng.gumbel(size=who.shape)).argmax(axis=1)
+            games = [
+                game_of([names[i] for i in row], int(winner), number)
+                for number, (row, winner) in enumerate(zip(who, winners, strict=True))
+            ]
+            ratings = rate_players(games, names, draws=200, seed=seed)
+            for name in names:
+                count("rating, mean", ratings.ratings[name], 1500 + truth[name])
+            for pair in ratings.meetings:
+                true = truth[pair.first] - truth[pair.second]
+                count("difference", pair.difference, true)
+                if pair.second == names[0]:
+                    # The rating around an anchor is 1500 plus this difference.
+                    count("rating, anchor", pair.difference, true)
+
+    benchmark.pedantic(repeat, rounds=1)
+    with capsys.disabled():
+        print(f"\n{RATING_REPETITIONS} tournaments of {RATING_GAMES} games, half widths in Elo")
+        for name, found in hits.items():
+            print(f"{name:24} {np.mean(found):6.1%}  ±{np.mean(widths[name]):.0f}")
+    assert all(0.92 <= np.mean(found) <= 0.98 for found in hits.values())
+
+
+def game_of(players: list[str], winner: int, number: int) -> GameResult:
+    seats = tuple(
+        SeatResult(player, float(seat == winner), seat == winner)
+        for seat, player in enumerate(players)
+    )
+    slot = Slot(number, number, tuple(players))
+    return GameResult(slot, "terminated", "", 1, 1, 0.0, seats)
+
+
+def test_bounds_of_truncated_games_hold_the_finished_result(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Games are cut off the sooner the better for the baseline, which is no random choice."""
+    rng, inside, fooled, verdicts = np.random.default_rng(6), 0, 0, 0
+    scale = ReturnScale("score", "", -1.0, 1.0)
+    for _ in range(REPETITIONS // 3):
+        own = rng.choice([1.0, -1.0], size=120, p=[0.35, 0.65])
+        other = rng.choice([1.0, -1.0], size=120, p=[0.45, 0.55])
+        cut = rng.random(120) < np.where(own < 0, 0.9, 0.6)
+        first, second = Sample("a"), Sample("z")
+        for deal in range(120):
+            status: Literal["terminated", "truncated"] = "truncated" if cut[deal] else "terminated"
+            for sample, value in ((first, own[deal]), (second, other[deal])):
+                seats = (SeatResult("", 0.0 if cut[deal] else value, value > 0),)
+                slot = Slot(deal, deal, ("",))
+                sample.add(GameResult(slot, status, "", 1, 1, 0.0, seats), 0, scale)
+        paired = compare(make_game("tictactoe"), first, second)
+        finished, bounds = float((own - other).mean()), paired.if_finished
+        assert bounds.low is not None and bounds.high is not None
+        inside += bounds.low <= finished <= bounds.high
+        if paired.difference.excludes_zero and (paired.difference.value or 0) > 0:
+            verdicts += 1
+            fooled += not bounds.excludes_zero
+    with capsys.disabled():
+        print(
+            f"\ntruncation: bounds hold the finished result in {inside} of {REPETITIONS // 3}; "
+            f"{verdicts} wrong verdicts, {fooled} of them with a warning"
+        )
+    assert inside == REPETITIONS // 3 and fooled == verdicts
 
 
 def test_intervals_cover_the_truth(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:

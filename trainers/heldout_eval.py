@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
-from arena.core.return_scale import WIN_RATE
+from arena.core.outcome import WIN_RATE
 from arena.episodes.files import write_whole
 from arena.episodes.record import Episode
 from arena.evaluation.evaluator import ExperimentSetup, in_order, play_episode

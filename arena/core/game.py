@@ -31,8 +31,9 @@ from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.event import Event, EventLog
 from arena.core.knowledge import Knowledge
 from arena.core.observation import NotesCache, Observation, ObservedGame
+from arena.core.outcome import ReturnScale
 from arena.core.prompting import CombinedMove, PromptExample
-from arena.core.return_scale import ReturnScale
+from arena.core.text import explain_options
 
 if TYPE_CHECKING:
     from arena.core.assessment import Assessment, Assessor, Comment, Fact, Measure
@@ -295,16 +296,3 @@ class Game(ObservedGame):
 
 def _unpickle(game: type[Game], options: dict[str, JsonValue]) -> Game:
     return game(**options)
-
-
-def explain_options(name: str, options: type[BaseModel], error: ValidationError) -> str:
-    """Return the first error in one line, with the allowed values."""
-    # One fault is enough for one line.
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        known = ", ".join(options.model_fields) or "none"
-        return f"{name} has no option '{field}'; its options are: {known}"
-    message = first["msg"].removeprefix("Value error, ")
-    prefix = f"{name}: option {field}={first['input']!r}: " if field else f"{name}: "
-    return prefix + message[0].lower() + message[1:]

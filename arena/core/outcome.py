@@ -1,7 +1,8 @@
-"""The outcome of a game."""
+"""The outcome of a game, and the scale of its returns."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,3 +22,63 @@ class Outcome:
         best = max(self.returns)
         # Equal highest returns are a draw, which has no winner.
         return self.returns.index(best) if self.returns.count(best) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnScale:
+    """Name, unit and range of the return of one seat in one game.
+
+    The range is that of `min_utility` and `max_utility` in OpenSpiel. It holds at every position,
+    because a truncated game counts with its returns so far. An unknown end is None.
+    """
+
+    name: str = "return"
+    """A noun for headings and sentences: `return`, `score`."""
+    unit: str = ""
+    """Unit of one game's return: `chips`. `share` is shown in per cent."""
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        low, high = self.bounds
+        # NaN fails the comparison.
+        if not low < high or not all(map(math.isfinite, self._known_ends)):
+            raise ValueError(
+                f"the range {self.low} to {self.high} of the {self.name}: give finite numbers, the "
+                "lower one first, or None"
+            )
+
+    @property
+    def _known_ends(self) -> list[float]:
+        return [end for end in (self.low, self.high) if end is not None]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest return; infinite where it is unknown."""
+        low, high = self.low, self.high
+        return (-math.inf if low is None else low, math.inf if high is None else high)
+
+    @property
+    def is_bounded(self) -> bool:
+        """True if both ends are known."""
+        return len(self._known_ends) == 2
+
+    @property
+    def difference(self) -> tuple[float, float]:
+        """The range of the difference of two returns: [low - high, high - low]."""
+        low, high = self.bounds
+        return (low - high, high - low)
+
+    @property
+    def is_win_rate(self) -> bool:
+        """True if the winner of a game gets 1 and every other seat 0."""
+        return self == WIN_RATE
+
+    @property
+    def range_text(self) -> str:
+        """The range in words, `−2 to 2`; empty if it is not known."""
+        return f"{self.low:g} to {self.high:g}".replace("-", "−") if self.is_bounded else ""
+
+
+WIN_RATE = ReturnScale("win rate", "share", 0.0, 1.0)
+"""The scale of a game that pays 1 to the winner and 0 to every other seat."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
 LONGEST_QUOTE = 200
 """Characters of a quotation of external text in a message."""
 
@@ -41,3 +46,16 @@ def pluralize(number: int, noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{number} {noun[:-1]}ies"
     return f"{number} {noun}s"
+
+
+def explain_options(name: str, options: type[BaseModel], error: ValidationError) -> str:
+    """Return the first error in one line, with the allowed values."""
+    # One fault is enough for one line.
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(options.model_fields) or "none"
+        return f"{name} has no option '{field}'; its options are: {known}"
+    message = first["msg"].removeprefix("Value error, ")
+    prefix = f"{name}: option {field}={first['input']!r}: " if field else f"{name}: "
+    return prefix + message[0].lower() + message[1:]

@@ -14,7 +14,7 @@ import numpy as np
 from arena.core.assessment import WeightedSum
 from arena.core.errors import UsageError
 from arena.core.game import Game
-from arena.core.return_scale import ReturnScale
+from arena.core.outcome import ReturnScale
 from arena.evaluation.paired import compare
 from arena.evaluation.records import GameResult
 from arena.evaluation.report import (

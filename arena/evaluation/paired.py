@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from arena.core.game import Game
-from arena.core.return_scale import WIN_RATE, ReturnScale
+from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.report import Interval, PairedComparison
 from arena.evaluation.statistics.intervals import (
     clustered_mean,

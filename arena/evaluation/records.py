@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from arena.core.assessment import WeightedSum
-from arena.core.return_scale import ReturnScale
+from arena.core.outcome import ReturnScale
 
 Role = Literal["player", "baseline", "table"]
 """Purpose of a game: the player of an evaluation, its baseline, or a table of a tournament."""

@@ -20,7 +20,7 @@ from pydantic import (
 
 from arena.core.assessment import Measure
 from arena.core.errors import ArenaError
-from arena.core.return_scale import WIN_RATE, ReturnScale
+from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.records import FORMER_MEASURES, Estimate
 
 LARGEST = 1e15

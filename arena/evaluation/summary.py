@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.core.game import Game
-from arena.core.return_scale import ReturnScale
+from arena.core.outcome import ReturnScale
 from arena.evaluation.records import LEGAL_RATE, Ending, Estimate
 from arena.evaluation.report import (
     CalibrationBin,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.core.return_scale import WIN_RATE
+from arena.core.outcome import WIN_RATE
 from arena.evaluation.analysis import GroupedAnalyses, stored_games
 from arena.evaluation.output.tables import grids
 from arena.evaluation.output.verdict import sentences

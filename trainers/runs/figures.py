@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from arena.core.return_scale import WIN_RATE
+from arena.core.outcome import WIN_RATE
 from arena.core.text import printable
 from arena.evaluation.report import Interval
 from trainers.runs.records import StepRecord

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from arena.core.errors import UsageError
-from arena.core.return_scale import WIN_RATE, ReturnScale
+from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.report import Interval
 from trainers.config.config import TrainConfig
 
@@ -132,7 +132,7 @@ class RunState(Record):
     """Last finished step."""
     best_step: int | None = None
     best_value: float | None = None
-    """Win-rate delta of `best_step`."""
+    """Delta of `best_step` on held-out deals."""
     status: str = "running"
     """running, finished, stopped or interrupted."""
     reason: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arena.core.return_scale import WIN_RATE, ReturnScale
+from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import pluralize, printable
 from arena.evaluation.output.formatting import amount, decimal, number, percent
 from arena.evaluation.report import Interval

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
-from arena.core.return_scale import WIN_RATE, ReturnScale
+from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.report import Interval
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, played

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from arena.core.return_scale import WIN_RATE
+from arena.core.outcome import WIN_RATE
 from arena.evaluation.output.formatting import amount, decimal, percent
 from arena.evaluation.output.tables import Grid
 from trainers.config.config import TrainConfig

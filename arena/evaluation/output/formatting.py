@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from arena.core.return_scale import WIN_RATE, ReturnScale
+from arena.core.outcome import WIN_RATE, ReturnScale
 
 MINUS, UNKNOWN = "−", "–"
 SHARES = ("share", "probability", "rate")

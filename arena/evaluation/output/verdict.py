@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from arena.core.return_scale import ReturnScale
+from arena.core.outcome import ReturnScale
 from arena.core.text import pluralize
 from arena.evaluation.output.formatting import amount, amount_range, decimal, number, percent
 from arena.evaluation.report import (

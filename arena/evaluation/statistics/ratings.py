@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import Estimate, GameResult
@@ -109,7 +110,7 @@ def rate(
         {players[i]: _percentiles(ratings[:, i], deals[i]) for i in best_first},
         {players[i]: _percentiles(ranks[:, i], deals[i]) for i in best_first},
         tuple(_percentiles(effect, len(seeds)) for effect in effects.T),
-        tuple(_meetings(outcomes, deal, players, ratings)),
+        tuple(_meetings(outcomes, deal, players, ratings, deals)),
     )
 
 
@@ -151,17 +152,31 @@ def _in_elo(parameters: Floats, centre: NDArray[np.bool_]) -> tuple[Floats, Floa
 
 
 def _percentiles(values: Floats, n: int) -> Estimate:
-    """Return the first value with the 2.5 % and 97.5 % quantiles of all, which contain it."""
+    """Return the first value with the expanded percentile interval of all, which contains it.
+
+    The plain percentiles, 2.5 % and 97.5 %, correspond to normal quantiles and a variance divided
+    by n; the expanded ones (Hesterberg 2015, see `intervals`) have the width of Student's interval.
+    """
     value = float(values[0])
+    tail = 0.025
+    if n > 1:
+        tail = float(ndtr(math.sqrt(n / (n - 1)) * stdtrit(n - 1, 0.025)))
     # "inverted_cdf" returns values of the sample, never a mean of two, so ranks stay whole numbers.
-    low, high = np.quantile(values, [0.025, 0.975], method="inverted_cdf")
+    low, high = np.quantile(values, [tail, 1 - tail], method="inverted_cdf")
     return Estimate(value, min(value, float(low)), max(value, float(high)), n)
 
 
 def _meetings(
-    outcomes: Outcomes, deal: Ints, players: Sequence[str], ratings: Floats
+    outcomes: Outcomes,
+    deal: Ints,
+    players: Sequence[str],
+    ratings: Floats,
+    deals: Sequence[int],
 ) -> list[Meeting]:
-    """Return the pairwise results of each ordered pair; `ratings` are (fits, players)."""
+    """Return the pairwise results of each ordered pair.
+
+    `ratings` are (fits, players); `deals` are those in which each player sits.
+    """
     # By pair, each common game: its deal, and 1, 1/2 or 0 for the first player.
     met: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
     for row in range(len(outcomes.players)):
@@ -181,7 +196,8 @@ def _meetings(
             other,
             len(met[i, j]),
             _share_ahead(met[i, j]),
-            _percentiles(ratings[:, i] - ratings[:, j], len(np.unique(deal))),
+            # The smaller n is the cautious one.
+            _percentiles(ratings[:, i] - ratings[:, j], min(deals[i], deals[j])),
         )
         for i, one in enumerate(players)
         for j, other in enumerate(players)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.core.return_scale import ReturnScale
+from arena.core.outcome import ReturnScale
 from arena.evaluation.records import FORMER_MEASURES, Ending, GameResult
 from arena.evaluation.statistics.intervals import Sums
 

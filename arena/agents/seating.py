@@ -35,7 +35,7 @@ def default_opponent(game: Game) -> str:
 
 
 def default_bot(game: Game) -> str:
-    """Return the SPEC of the bot that takes the seats that nobody names."""
+    """Return the SPEC of the bot that takes the seats without a --seat."""
     return f"bot:{game.default_bot or 'random'}"
 
 

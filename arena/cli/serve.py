@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from arena.cli.common.flags import Flag
+from arena.cli.common.flags import Flag, flag_groups
 
 
+@dataclass(frozen=True, slots=True)
+class ServerLimitFlags:
+    """Flags for what clients may use of the server."""
+
+    max_queue: Annotated[
+        int, Flag(min=1, help="Requests that may wait for a slot; more get status 429.")
+    ] = 1024
+    max_body_bytes: Annotated[
+        int, Flag(min=1, help="Largest body in bytes; a larger one gets status 413.")
+    ] = 2_000_000
+    max_queue_bytes: Annotated[
+        int, Flag(min=1, help="Bytes of all requests in progress; beyond it they get status 503.")
+    ] = 64_000_000
+    max_connections: Annotated[
+        int, Flag(min=1, help="Above half of it, new connections replace stalled ones.")
+    ] = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLogFlags:
+    """Flags for what the server writes about requests and itself."""
+
+    log_requests: Annotated[
+        bool, Flag("--log-requests", help="Write a line of JSON per request to standard error.")
+    ] = False
+    log_file: Annotated[
+        Path | None, Flag(help="Request log in this file, of at most twice 50 MB.")
+    ] = None
+    log_bodies: Annotated[
+        bool, Flag("--log-bodies", help="Request log with the requests' bodies: the prompts.")
+    ] = False
+    verbose: Annotated[bool, Flag("--verbose", help="Log what the server does.")] = False
+
+
+@flag_groups
 def serve_command(
     model: Annotated[
         str, typer.Argument(help="clue-tiny, or a model's folder in the Hugging Face format.")
@@ -21,18 +57,6 @@ def serve_command(
     lora_root: Annotated[
         Path | None, Flag(help="Let clients load LoRA adapters from below this folder.")
     ] = None,
-    max_queue: Annotated[
-        int, Flag(min=1, help="Requests that may wait for a slot; more get status 429.")
-    ] = 1024,
-    max_body_bytes: Annotated[
-        int, Flag(min=1, help="Largest body in bytes; a larger one gets status 413.")
-    ] = 2_000_000,
-    max_queue_bytes: Annotated[
-        int, Flag(min=1, help="Bytes of all requests in progress; beyond it they get status 503.")
-    ] = 64_000_000,
-    max_connections: Annotated[
-        int, Flag(min=1, help="Above half of it, new connections replace stalled ones.")
-    ] = 4096,
     context: Annotated[
         int | None, Flag(min=1, help="Tokens of prompt and answer. Default: the model's.")
     ] = None,
@@ -46,16 +70,8 @@ def serve_command(
         bool,
         Flag("--return-tokens-as-token-ids", help="Spell logprobs' tokens 'token_id:ID', for ART."),
     ] = False,
-    log_requests: Annotated[
-        bool, Flag("--log-requests", help="Write a line of JSON per request to standard error.")
-    ] = False,
-    log_file: Annotated[
-        Path | None, Flag(help="Request log in this file, of at most twice 50 MB.")
-    ] = None,
-    log_bodies: Annotated[
-        bool, Flag("--log-bodies", help="Request log with the requests' bodies: the prompts.")
-    ] = False,
-    verbose: Annotated[bool, Flag("--verbose", help="Log what the server does.")] = False,
+    limits: ServerLimitFlags = ServerLimitFlags(),
+    logs: ServerLogFlags = ServerLogFlags(),
 ) -> int:
     """Serve a model to OpenAI-compatible clients, and to `arena play --backend art`.
 
@@ -69,19 +85,13 @@ def serve_command(
             host=host,
             port=port,
             lora_root=lora_root,
-            max_queue=max_queue,
-            max_body_bytes=max_body_bytes,
-            max_queue_bytes=max_queue_bytes,
-            max_connections=max_connections,
             context=context,
             slots=slots,
             device=device,
             threads=threads,
             drain_seconds=drain_seconds,
             tokens_as_ids=tokens_as_ids,
-            log_requests=log_requests,
-            log_file=log_file,
-            log_bodies=log_bodies,
-            verbose=verbose,
+            **asdict(limits),
+            **asdict(logs),
         )
     )

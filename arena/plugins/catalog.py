@@ -1,4 +1,4 @@
-"""Catalog of the names that plugins register, and the code that each name stands for.
+"""Catalog of the names that plugins register, and the code that each name refers to.
 
 The catalog is filled on the first look-up, never on import; the code behind a name is imported on
 first use. All plugins, the bundled packages included, fill it by the same function,
@@ -55,7 +55,7 @@ class Catalog:
         return list(self._entries.get(kind, {}).values())
 
     def load(self, kind: str, name: str) -> Any:
-        """Import the object that `name` stands for.
+        """Import the object that `name` refers to.
 
         Raises:
             UsageError: The name is not registered.

@@ -2,7 +2,7 @@
 
 An agent runs in the same process as the game, so it can follow references: to the game, to caches,
 to notes. `reachable` lists all these values in a canonical order. Two objects with equal lists
-cannot be told apart by following references.
+cannot be distinguished by following references.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReferencePath(NamedTuple):
 
 
 class ReachableValue(NamedTuple):
-    """One value that is reachable: a token that stands for it, and its place."""
+    """One value that is reachable: a token that represents it, and its place."""
 
     token: Token
     path: ReferencePath

@@ -1,4 +1,4 @@
-"""Corrections: what a model is told when its reply has no legal action."""
+"""Corrections: the answers to replies without a legal action."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Sums over sets of unknown cards, one class of alike cards at a time.
 
-A class of n alike cards is one axis of length n + 1: index s stands for the sets that have s of its
+A class of n alike cards is one axis of length n + 1: index s represents the sets that have s of its
 cards. All sums are exact, in int64 modulo 2**64 or in Python's integers.
 """
 

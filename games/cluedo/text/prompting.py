@@ -43,7 +43,7 @@ def examples(game: CluedoBase) -> Sequence[PromptExample]:
 
 
 def follow_up(observation: Observation, announcement: str) -> Action | None:
-    """Return the announced end of a turn: accuse what nobody has refuted, or end it."""
+    """Return the announced end of a turn: accuse if the suggestion was not refuted, or end it."""
     legal = observation.legal_actions
     if END_TURN not in legal or legal.of(Suggest):
         return None

@@ -374,7 +374,8 @@ def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> 
     assert done.stderr.count("skipped ") == 4 and "Traceback" not in done.stderr
     with (tmp_path / "out.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["measure"] for row in rows} == {"win_rate", "mean_return"}
+    shares = {"drawn", "lost", "truncated", "fallback"}
+    assert {row["measure"] for row in rows} == {"win_rate", "mean_return", *shares}
     only_bad = arena("analyze odd.jsonl cut.jsonl", cwd=tmp_path)
     assert only_bad.returncode == 1 and "none of the 2 files" in only_bad.stderr
 

@@ -34,6 +34,8 @@ from backends.scripted import ScriptedBackend, ScriptedReply
 
 SPECS = ("scripted:model", "bot:novice", "bot:detective")
 GAME = make_game("cluedo", players=3)
+# An error of the model is no outage here, however slow the machine is.
+SETTINGS = quick(max_retries=1, patience=60.0, breaker_failures=10_000)
 Run = Callable[[GameProcesses, LLMService], Awaitable[None]]
 
 
@@ -80,7 +82,7 @@ def with_processes(
 
     async def go() -> LLMService:
         llm = LLMService(
-            quick(), max_cost=max_cost, max_fallbacks=max_fallbacks, say=lambda _: None
+            SETTINGS, max_cost=max_cost, max_fallbacks=max_fallbacks, say=lambda _: None
         )
         async with llm:
             llm.add(SPECS[0], ScriptedBackend(answer))
@@ -110,7 +112,7 @@ def test_games_are_those_of_one_process_and_every_call_is_in_the_ledger() -> Non
     away = with_processes(run).ledger.total()
 
     async def here() -> tuple[list[Episode], LLMService]:
-        async with LLMService(quick(), say=lambda _: None) as llm:
+        async with LLMService(SETTINGS, say=lambda _: None) as llm:
             llm.add(SPECS[0], ScriptedBackend(reply))
             return [await play_seed(seed, llm) for seed in range(6)], llm
 

@@ -28,7 +28,6 @@ from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.config.presets import ResolvedConfig
 from trainers.hosts.selection import HostChoice, select_host
-from trainers.hosts.weight_sync.adapter_server import base_url
 from trainers.runs.run_files import Plan, open_run, plan_run, read_config, read_state, run_files
 from trainers.runs.training_run import TrainingRun
 
@@ -76,6 +75,9 @@ def train_command(
     layers.append(server_layer(environment, selected))
     resolved = _with_game_options(resolve_settings(game, flags.preset, *layers))
     if resolved.config.server:
+        # Imported here: httpx is not needed to show the help.
+        from trainers.hosts.weight_sync.adapter_server import base_url
+
         base_url(resolved.config.server)  # Before it is shown or stored: it must hold no key.
     host = host_of(resolved.config, flags.resume, environment)
     # config.json stores the selected host, so that a resumed run does not select another.

@@ -100,6 +100,9 @@ class Channel:
 
     def send(self, message: object) -> None:
         """Send a message. It is buffered: a process that waits until it is read could block."""
+        # The other end was closed; games that are being dropped still report.
+        if self._writer.is_closing():
+            return
         data = pickle.dumps(message)
         self._writer.write(len(data).to_bytes(LENGTH_BYTES, "big") + data)
 

@@ -99,7 +99,10 @@ class CircuitBreaker:
             self.succeeded()
         if error.cause not in DOWN:
             return
-        self._last_error = error
+        # A probe that was cut short by the end of the patience says nothing about the backend.
+        was_cut_short = error.cause == "timeout" and not self.longest_try()
+        if not was_cut_short:
+            self._last_error = error
         self._failures += 1
         # A backend that never answered is not flaky but absent: wait for it at once, so that no
         # call uses up its retries.

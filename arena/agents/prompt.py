@@ -134,7 +134,7 @@ class Chat:
         self.mode = mode
         self.level = level
         self.messages = [*opening]
-        self._opening = len(opening)
+        self._opening_length = len(opening)
         self.forgotten = 0
         """Number of the oldest events that were left out to save space."""
         # Number of events that the chat holds already.
@@ -142,7 +142,7 @@ class Chat:
 
     def ask(self, observation: Observation) -> None:
         """Ask for a decision, with the news or the whole observation."""
-        if self.mode == "fresh" or len(self.messages) == self._opening:
+        if self.mode == "fresh" or len(self.messages) == self._opening_length:
             self._rebuild(observation)
         else:
             self._add(observation.text(self.level, self._read))
@@ -159,7 +159,7 @@ class Chat:
     @property
     def repeated(self) -> int:
         """Number of messages at the start that the next request repeats."""
-        return self._opening if self.mode == "fresh" else len(self.messages)
+        return self._opening_length if self.mode == "fresh" else len(self.messages)
 
     def shorten(self, observation: Observation) -> bool:
         """Ask the same in fewer words; return False if nothing can be left out any more.
@@ -169,7 +169,7 @@ class Chat:
         """
         # Only one question: the chat was rebuilt already, so events must go. Halving reaches the
         # end after log2(events) calls.
-        if len(self.messages) <= self._opening + 1:
+        if len(self.messages) <= self._opening_length + 1:
             if observation.num_events - self.forgotten < 2:
                 return False
             self.forgotten += (observation.num_events - self.forgotten + 1) // 2
@@ -177,7 +177,7 @@ class Chat:
         return True
 
     def _rebuild(self, observation: Observation) -> None:
-        del self.messages[self._opening :]
+        del self.messages[self._opening_length :]
         self._add(observation.text(self.level, forget=self.forgotten))
 
     def _add(self, text: str) -> None:

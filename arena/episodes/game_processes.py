@@ -119,8 +119,8 @@ class _Worker:
         number = next(self._numbers)
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         game = self.games[number] = _Game(result, contextvars.copy_context())
-        self._channel.send(GameStart(number, work, traits))
         try:
+            self._channel.send(GameStart(number, work, traits))
             return await result
         finally:
             del self.games[number]

@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterable
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from itertools import count
 from multiprocessing.connection import wait
@@ -132,8 +132,8 @@ def _forget(games: dict[int, asyncio.Task[None]], number: int, _game: object) ->
 
 async def _play(start: GameStart, channel: Channel, calls: _Calls) -> None:
     try:
-        end = GameEnd(start.game, await start.work(RemoteService(start, channel, calls)))
+        result = await start.work(RemoteService(start, channel, calls))
+        # Within the `try`: a result that cannot be pickled is a fault of the game, too.
+        channel.send(GameEnd(start.game, result))
     except Exception as error:  # It is raised again in the parent process.
-        end = GameEnd(start.game, error=picklable(error))
-    with suppress(ConnectionError):
-        channel.send(end)
+        channel.send(GameEnd(start.game, error=picklable(error)))

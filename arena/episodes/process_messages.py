@@ -127,7 +127,7 @@ def picklable(error: Exception) -> Exception:
         pickle.loads(pickle.dumps(error))
     except Exception:  # Errors of other packages may need arguments that pickling loses.
         kept = RuntimeError(f"{type(error).__name__}: {error}")
-        for note in error.__notes__:
+        for note in getattr(error, "__notes__", ()):
             kept.add_note(note)
         return kept
     return error

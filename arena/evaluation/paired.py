@@ -56,11 +56,22 @@ def _fallback_bounds(first: Sample, second: Sample, scale: ReturnScale) -> Inter
     """
     if not scale.is_bounded:
         return Interval()
-    deals = len(second)
-    own = worst_cases(first.returns[:deals], first.no_fallback[:deals], scale.bounds)
-    other = worst_cases(second.returns, second.no_fallback, scale.bounds)
-    ends = (own[0] - other[1], own[1] - other[0])
+    known = np.array([first.no_fallback[: len(second)], second.no_fallback], bool)
+    ends = _worst_differences(first, second, known, scale)
     return Interval.within(*(_mean(end, second.deals, scale) for end in ends))
+
+
+def _worst_differences(
+    first: Sample, second: Sample, known: NDArray[np.bool_], scale: ReturnScale
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and the greatest difference of each deal, (deals,).
+
+    `known` (2, deals) marks the returns of the player and of the baseline that count as they are.
+    """
+    returns = np.array([first.returns[: len(second)], second.returns])
+    least, greatest = worst_cases(returns, known, scale.bounds)
+    # The difference is least if the player gets least and the baseline most.
+    return least[0] - greatest[1], greatest[0] - least[1]
 
 
 def _truncated(first: Sample, second: Sample) -> NDArray[np.bool_]:
@@ -79,11 +90,8 @@ def if_finished(first: Sample, second: Sample, scale: ReturnScale) -> Interval:
     cut = _truncated(first, second)
     if not scale.is_bounded or not cut.any():
         return Interval()
-    returns, (low, high) = np.array([first.returns[: len(second)], second.returns]), scale.bounds
-    # (2, deals) each. The difference is least if the player gets least and the baseline most.
-    least, greatest = np.where(cut, low, returns), np.where(cut, high, returns)
-    ends = (least[0] - greatest[1]).mean(), (greatest[0] - least[1]).mean()
-    return Interval(low=round(float(ends[0]), 6), high=round(float(ends[1]), 6), n=len(second))
+    low, high = (float(end.mean()) for end in _worst_differences(first, second, ~cut, scale))
+    return Interval(low=round(low, 6), high=round(high, 6), n=len(second))
 
 
 def _games_needed_unpaired(first: Sample, second: Sample, scale: ReturnScale) -> int | None:

@@ -21,8 +21,9 @@ DealRule = Literal["hashed", "consecutive"]
 """How the deals of a run follow from its seed. Runs of earlier versions, which store no rule, and
 held-out deals of training have consecutive ones: deal k has the seed `seed + k`."""
 ANYTIME = (
-    "An evaluation therefore judges by a confidence sequence, which is valid at every look; all "
-    "other intervals, and those of a tournament, are valid at one look that was fixed before."
+    "If the game declares the range of its returns, an evaluation therefore judges by a confidence "
+    "sequence, which is valid at every look; all other intervals, and those of a tournament, are "
+    "valid at one look that was fixed before."
 )
 HASHED_DEALS = 2**52
 """Hashed deals have seeds from this one up to 2^53 - 1, the largest that `--seed` accepts and that

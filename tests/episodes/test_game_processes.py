@@ -64,6 +64,10 @@ async def fail(llm: ModelService) -> None:
     raise LookupError(f"no such thing in {type(llm).__name__}")
 
 
+async def return_a_function(llm: ModelService) -> Callable[[], None]:
+    return lambda: None
+
+
 async def be_killed(llm: ModelService) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -153,6 +157,8 @@ def test_a_fault_of_the_game_is_raised_with_its_place() -> None:
         assert "in fail" in "".join(caught.value.__notes__)
         with pytest.raises(UsageError, match="openai:x is not one of the models of this game"):
             await processes.play(partial(ask_for, "openai:x"), SPECS)
+        with pytest.raises(Exception, match=r"pickle"):
+            await processes.play(return_a_function, SPECS)
         # The worker goes on.
         assert await processes.play(partial(play_seed, 2), SPECS)
 

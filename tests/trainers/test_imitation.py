@@ -8,6 +8,7 @@ import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,13 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from preloaded import arena_command
 
+from arena.agents.prompt import HOW_TO_ANSWER
 from arena.core.errors import UsageError
 from arena.plugins.loader import make_game
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
 from trainers.pretrain.examples import PaddedBatch, batches, encode
 from trainers.pretrain.pretrain import pretrain, tokenizer_for
 from trainers.pretrain.recipe import Recipe, make_recipe
-from trainers.pretrain.tokenizer import make_tokenizer
+from trainers.pretrain.tokenizer import SHORT_INSTRUCTION, make_tokenizer
+from trainers.prompts import system_prompt
 
 SMALL = Recipe(
     games=12, epochs=1, tokens_per_batch=2048, hidden_size=32, layers=1, mlp_size=64, warmup_steps=2
@@ -169,3 +172,14 @@ def test_the_command_refuses_a_folder_that_is_not_empty(tmp_path: Path) -> None:
     )
     assert done.returncode == 2 and "there is something already" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["something"]
+
+
+def test_the_template_leaves_out_the_details_of_the_rules_only(tokenizer: Any) -> None:
+    game = make_game("cluedo", players=3)
+    for name in ("rules", "reason"):
+        text = system_prompt(name, game, "text", 300)
+        lines = text.replace(HOW_TO_ANSWER["text"], SHORT_INSTRUCTION).splitlines()
+        kept = "\n".join(line for line in lines if not line.startswith("Details: "))
+        assert len(kept) < len(text)
+        chat = [{"role": "system", "content": text}]
+        assert tokenizer.apply_chat_template(chat, tokenize=False) == f"<|system|>{kept}<|end|>"

@@ -51,7 +51,7 @@ def rate(successes: int, n: int) -> Estimate:
 def worst_cases(
     values: ArrayLike, known: ArrayLike, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> tuple[Floats, Floats]:
-    """Return the values (n,) with the unknown ones at their least, and at their greatest.
+    """Return the values (…, n) with the unknown ones at their least, and at their greatest.
 
     The means of both bound the mean of the true values without an assumption about the unknown ones
     (Manski 1989, "Anatomy of the selection problem", Journal of Human Resources 24). The mean of

@@ -31,12 +31,10 @@ def examples(game: CluedoBase) -> Sequence[PromptExample]:
             state.apply(CHANCE, state.sample_chance(rng))
             continue
         observation = state.observe(player)
-        action = act_now(bots[player], observation)
+        action = act_now(bots[player], observation).action
         if len(observation.legal_actions) > 1:
-            found.setdefault(
-                type(action.action).__name__, PromptExample(observation, action.action)
-            )
-        state.apply(player, action.action)
+            found.setdefault(type(action).__name__, PromptExample(observation, action))
+        state.apply(player, action)
     order = ("Suggest", "Show", "Accuse", "EndTurn")
     rest = [kind for kind in found if kind not in order]
     return tuple(found[kind] for kind in (*order, *rest) if kind in found)

@@ -69,7 +69,6 @@ def pretrain(
     out: Path,
     say: Callable[[str], None] = print,
     corpus: Sequence[Demonstration] | None = None,
-    threads: int = 2,
     finish: Sequence[Demonstration] = (),
 ) -> PretrainingFigures:
     """Write a checkpoint to `out`, and return the figures of the run, which are saved beside it.
@@ -79,8 +78,11 @@ def pretrain(
         out: the folder to write.
         say: called with lines of progress.
         corpus: chats to learn from; None: those of the recipe's games, mostly winners'.
-        threads: threads of torch. A constant, not the number of cores: the sums depend on it.
         finish: chats that are read once, after all others.
+
+    A model with a hidden size of at most 64 is trained in one thread: the same recipe gives the
+    same weights to the bit. Larger ones use two threads, whatever the number of cores; on a busy
+    machine the last bits of their sums may depend on which thread is first.
 
     Raises:
         MissingDependency: the extra is not installed.
@@ -90,7 +92,8 @@ def pretrain(
 
     started = time.perf_counter()
     torch.manual_seed(recipe.seed)
-    torch.set_num_threads(threads)
+    # A tiny model gains nothing from a second thread, and waits for it if a core is busy.
+    torch.set_num_threads(1 if recipe.hidden_size <= 64 else 2)
     corpus = list(_corpus(recipe)) if corpus is None else corpus
     say(f"{len(corpus)} chats of {recipe.games} games, {time.perf_counter() - started:.0f} s")
     tokenizer = tokenizer_for(recipe, corpus)

@@ -59,8 +59,8 @@ def make_random_init(
 ) -> Path:
     """Write a new model of this game to `folder`, and return it: play it as `embedded:FOLDER`.
 
-    Equal arguments give equal weights. It takes seconds for games with few actions. A game with
-    hundreds of them (Cluedo) gets a larger model, which takes minutes.
+    Equal arguments give equal weights (see `pretrain`). It takes seconds for games with few
+    actions. A game with hundreds of them (Cluedo) gets a larger model, which takes minutes.
 
     Args:
         game: the game with its options.
@@ -73,13 +73,11 @@ def make_random_init(
         MissingDependency: the extra is not installed.
     """
     recipe = random_init_recipe(game, seed, text_level)
-    # A tiny model gains nothing from a second thread, and waits for it if a core is busy.
-    threads = 1 if recipe.hidden_size <= 64 else 2
     # All these bots have the same habits; they ignore the SPEC.
     habits = _play(recipe, lambda _, seat: HabitBot(recipe.seed, seat), 0, recipe.games)
     # Deals after those of the first games, half as many.
     even = _play(recipe, make_agent, recipe.games, recipe.games // 2)
-    pretrain(recipe, folder, say, habits, threads, finish=even)
+    pretrain(recipe, folder, say, habits, finish=even)
     return folder
 
 

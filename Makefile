@@ -4,10 +4,6 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
-BESIDE := tests/replays tests/testing tests/games/test_cluedo_bots.py tests/games/test_cluedo_assessor.py \
-  tests/trainers/test_clue_tiny.py tests/trainers/test_imitation.py tests/trainers/test_export.py \
-  tests/backends/test_sampler.py tests/backends/test_server.py tests/episodes/test_branch.py \
-  tests/docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test venv bench coverage mutants docs results style ladder strength theory playthroughs clean
@@ -38,16 +34,13 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.test
 	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
-	@# tested in one of its own. Beside it and the linters run some of the rest, while other tests
-	@# wait for servers and browsers. Tests of Ctrl-C are in the foreground: a shell starts what runs
-	@# beside it with SIGINT ignored.
+	@# tested in one of its own, beside the linters and the rest. Three workers for two cores: many
+	@# tests wait for servers and browsers. In the order of the folders, the longest files come early.
 	$(BIN)/pytest tests/trainers/test_art_*.py > $(VENV)/art.log 2>&1 & art=$$!; \
-	  $(BIN)/pytest $(BESIDE) > $(VENV)/beside.log 2>&1 & beside=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
-	  then $(BIN)/pytest --ignore-glob='*/test_art_*.py' $(BESIDE:%=--ignore=%); rest=$$?; \
-	  else kill $$art $$beside; exit 1; fi; \
-	  wait $$art; failed=$$((rest + $$?)); wait $$beside; failed=$$((failed + $$?)); \
-	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/beside.log; exit $$failed
+	  then $(BIN)/pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
+	    --ignore-glob='*/test_art_*.py'; failed=$$?; else kill $$art; exit 1; fi; \
+	  wait $$art; failed=$$((failed + $$?)); grep -v 'it/s' $(VENV)/art.log; exit $$failed
 
 venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"

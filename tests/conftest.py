@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from arena_server import Server
     from playwright.sync_api import Browser
     from served_games import Served
 
@@ -38,3 +40,27 @@ def browser(served: Served) -> Iterator[Browser]:
 
     with browsing() as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def server(started: list[subprocess.Popen[str]]) -> Server:
+    """The first process of `arena serve` that the file has `started`."""
+    from arena_server import greeted
+
+    return greeted(started[0])
+
+
+@pytest.fixture(scope="module")
+def narrow(started: list[subprocess.Popen[str]]) -> Server:
+    """The second one: it has a key and narrow bounds."""
+    from arena_server import greeted
+
+    return greeted(started[1])
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Any]:
+    import openai
+
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0) as client:
+        yield client

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import selectors
 import shutil
 import signal
 import socket
@@ -15,7 +13,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,62 +23,20 @@ openai = pytest.importorskip("openai")
 pytest.importorskip("torch")
 pytest.importorskip("uvicorn")
 
-from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
+from arena_server import (  # noqa: E402
+    CHAT,
+    KEY,
+    NAME,
+    Server,
+    finish,
+    get,
+    greeted,
+    popen,
+    post,
+    start,
+    wait_until,
+)
 from tiny_model import build_tiny_model  # noqa: E402
-
-KEY = "sk-planted-4f1d"
-CHAT = [{"role": "user", "content": "who did it"}]
-NAME = "tiny"
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    process: subprocess.Popen[str]
-    url: str
-    greeting: str
-
-    def chat(self, **fields: Any) -> Any:
-        body = {"messages": CHAT, "max_tokens": 4} | fields
-        return httpx.post(f"{self.url}/v1/chat/completions", json=body, timeout=60)
-
-    def metric(self, name: str) -> float:
-        page = httpx.get(f"{self.url}/metrics", headers=self.headers).text
-        samples = [s for family in text_string_to_metric_families(page) for s in family.samples]
-        return sum(sample.value for sample in samples if sample.name == name)
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {KEY}"}
-
-
-def start(*flags: str, key: str = "") -> subprocess.Popen[str]:
-    return popen(sys.executable, "-m", "arena", "serve", *flags, key=key)
-
-
-def popen(*command: str, key: str = "") -> subprocess.Popen[str]:
-    environment = os.environ | {"ARENA_API_KEY": key, "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
-
-
-def greeted(process: subprocess.Popen[str]) -> Server:
-    """Wait for the line that says where it listens."""
-    assert process.stdout is not None and process.stderr is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        if not selector.select(timeout=60):
-            process.kill()
-            pytest.fail(f"the server printed nothing: {process.stderr.read()}")
-    greeting = process.stdout.readline()
-    assert greeting, process.stderr.read()
-    url = next(word for word in greeting.split() if word.startswith("http"))
-    return Server(process, url, greeting)
-
-
-def finish(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.communicate(timeout=30)
 
 
 @pytest.fixture(scope="module")
@@ -142,22 +97,6 @@ def started(folder: Path, root: Path) -> Iterator[list[subprocess.Popen[str]]]:
     yield processes
     for process in processes:
         finish(process)
-
-
-@pytest.fixture(scope="module")
-def server(started: list[subprocess.Popen[str]]) -> Server:
-    return greeted(started[0])
-
-
-@pytest.fixture(scope="module")
-def narrow(started: list[subprocess.Popen[str]]) -> Server:
-    return greeted(started[1])
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[Any]:
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0) as client:
-        yield client
 
 
 def test_the_greeting_says_how_to_use_it(server: Server) -> None:
@@ -339,12 +278,12 @@ def test_text_completions(client: Any) -> None:
 
 def test_a_prompt_of_token_ids(server: Server) -> None:
     body = {"prompt": "did it", "max_tokens": 5, "seed": 1, "return_token_ids": True}
-    first = httpx.post(f"{server.url}/v1/completions", json=body).json()["choices"][0]
+    first = post(f"{server.url}/v1/completions", json=body).json()["choices"][0]
     body["prompt"] = first["prompt_token_ids"]
-    again = httpx.post(f"{server.url}/v1/completions", json=body).json()["choices"][0]
+    again = post(f"{server.url}/v1/completions", json=body).json()["choices"][0]
     assert first["token_ids"] == again["token_ids"]
     body["prompt"] = [10**6]
-    assert httpx.post(f"{server.url}/v1/completions", json=body).status_code == 400
+    assert post(f"{server.url}/v1/completions", json=body).status_code == 400
 
 
 def test_models(client: Any) -> None:
@@ -423,7 +362,7 @@ def test_a_long_text_holds_nobody_up(server: Server) -> None:
         seconds = []
         while not refused.done():
             began = time.monotonic()
-            httpx.get(f"{server.url}/health")
+            get(f"{server.url}/health")
             seconds.append(time.monotonic() - began)
     assert refused.result().json()["error"]["code"] == "context_length_exceeded"
     assert len(seconds) > 3 and sorted(seconds)[len(seconds) // 2] < 0.5
@@ -431,7 +370,7 @@ def test_a_long_text_holds_nobody_up(server: Server) -> None:
 
 @pytest.mark.parametrize("body", ["{", "[]", "", '"x"', "\xff", '{"messages":"\\ud800"}'])
 def test_a_body_that_is_no_request(server: Server, body: str) -> None:
-    answer = httpx.post(
+    answer = post(
         f"{server.url}/v1/chat/completions",
         content=body.encode("latin-1"),
         headers={"Content-Type": "application/json"},
@@ -460,14 +399,14 @@ def test_other_web_pages_are_not_served(server: Server) -> None:
     port = host.partition(":")[2]
 
     def status(**headers: str) -> int:
-        code: int = httpx.get(f"{server.url}/v1/models", headers=headers).status_code
+        code: int = get(f"{server.url}/v1/models", headers=headers).status_code
         return code
 
     assert status(Host=f"localhost:{port}") == status(Host=f"[::1]:{port}") == 200
     assert status(Host="evil.example") == status(Host=f"127.0.0.1.evil.example:{port}") == 403
     assert status(Origin="http://evil.example") == status(Origin="null") == 403
     assert status(Origin=server.url) == 200
-    plain = httpx.post(
+    plain = post(
         f"{server.url}/v1/chat/completions",
         content=json.dumps({"messages": CHAT}),
         headers={"Content-Type": "text/plain"},
@@ -477,15 +416,15 @@ def test_other_web_pages_are_not_served(server: Server) -> None:
 
 
 def test_unknown_routes_and_methods(server: Server) -> None:
-    assert httpx.get(f"{server.url}/ping").status_code == 200
-    assert httpx.get(f"{server.url}/nothing").json()["error"]["type"] == "not_found_error"
-    assert httpx.get(f"{server.url}/v1/chat/completions").status_code == 405
+    assert get(f"{server.url}/ping").status_code == 200
+    assert get(f"{server.url}/nothing").json()["error"]["type"] == "not_found_error"
+    assert get(f"{server.url}/v1/chat/completions").status_code == 405
 
 
 def test_the_earlier_arenas_request(server: Server) -> None:
     def ask(**fields: Any) -> Any:
         body = {"agent_name": "Scarlett", "task_type": "suggest", "max_tokens": 5} | fields
-        return httpx.post(f"{server.url}/llm_request", json=body)
+        return post(f"{server.url}/llm_request", json=body)
 
     for fields in (
         {"prompt": "who did it"},
@@ -502,11 +441,11 @@ def test_the_earlier_arenas_request(server: Server) -> None:
 
 
 def test_adapters_come_and_go(server: Server, client: Any) -> None:
-    def post(route: str, **body: Any) -> Any:
-        return httpx.post(f"{server.url}/v1/{route}_lora_adapter", json=body)
+    def change(route: str, **body: Any) -> Any:
+        return post(f"{server.url}/v1/{route}_lora_adapter", json=body)
 
     name = f"{NAME}@0001"
-    loaded = post("load", lora_name=name, lora_path="good")
+    loaded = change("load", lora_name=name, lora_path="good")
     assert (loaded.status_code, loaded.text) == (
         200, f"Success: LoRA adapter '{name}' added successfully."
     )  # fmt: skip
@@ -518,14 +457,14 @@ def test_adapters_come_and_go(server: Server, client: Any) -> None:
         ]
         assert [answer.model for answer in answers] == [name, NAME]
         assert answers[0].choices[0].message != answers[1].choices[0].message
-        again = post("load", lora_name=name, lora_path="good")
+        again = change("load", lora_name=name, lora_path="good")
         assert again.status_code == 400 and "already been loaded" in again.text
-        swapped = post("load", lora_name=name, lora_path="good", load_inplace=True)
+        swapped = change("load", lora_name=name, lora_path="good", load_inplace=True)
         assert swapped.status_code == 200
     finally:
-        removed = post("unload", lora_name=name)
+        removed = change("unload", lora_name=name)
     assert removed.text == f"Success: LoRA adapter '{name}' removed successfully."
-    assert post("unload", lora_name=name).status_code == 404
+    assert change("unload", lora_name=name).status_code == 404
     with pytest.raises(openai.NotFoundError):
         client.chat.completions.create(model=name, messages=CHAT)
 
@@ -533,7 +472,7 @@ def test_adapters_come_and_go(server: Server, client: Any) -> None:
 def test_adapters_only_from_below_the_root(server: Server, root: Path) -> None:
     def load(path: str) -> Any:
         body = {"lora_name": "thief", "lora_path": path}
-        return httpx.post(f"{server.url}/v1/load_lora_adapter", json=body)
+        return post(f"{server.url}/v1/load_lora_adapter", json=body)
 
     outside = [
         "../outside", str(root.parent / "outside"), "link", str(root / "link"), "linked_file",
@@ -552,12 +491,12 @@ def test_adapters_only_from_below_the_root(server: Server, root: Path) -> None:
         assert str(root) not in answer.text
     ok = load(str(root / "good"))
     assert ok.status_code == 200
-    httpx.post(f"{server.url}/v1/unload_lora_adapter", json={"lora_name": "thief"})
+    post(f"{server.url}/v1/unload_lora_adapter", json={"lora_name": "thief"})
 
 
 def test_adapters_are_off_without_a_root(narrow: Server) -> None:
     for route in ("load", "unload"):
-        answer = httpx.post(
+        answer = post(
             f"{narrow.url}/v1/{route}_lora_adapter",
             json={"lora_name": "a", "lora_path": "good"},
             headers=narrow.headers,
@@ -575,10 +514,10 @@ def test_metrics(server: Server) -> None:
     usage = server.chat(n=2).json()["usage"]
     gained = [after - earlier for after, earlier in zip(read(), before, strict=True)]
     assert gained == [usage["completion_tokens"], 2 * usage["prompt_tokens"], 1]
-    page = httpx.get(f"{server.url}/metrics").text
+    page = get(f"{server.url}/metrics").text
     assert 'arena_requests_total{route="/v1/chat/completions",status="200"}' in page
-    httpx.get(f"{server.url}/scanned/path")
-    assert "scanned" not in httpx.get(f"{server.url}/metrics").text
+    get(f"{server.url}/scanned/path")
+    assert "scanned" not in get(f"{server.url}/metrics").text
 
 
 def test_a_turn_of_a_chat_finds_its_prefix_cached(server: Server) -> None:
@@ -606,27 +545,20 @@ def test_a_client_that_leaves_stops_its_answer(server: Server) -> None:
 
 def endless(url: str) -> dict[str, Any]:
     """A request that takes as long as this model allows."""
-    models = httpx.get(url.replace("/chat/completions", "/models")).json()
+    models = get(url.replace("/chat/completions", "/models")).json()
     limit = models["data"][0]["max_model_len"]
     return {"messages": CHAT, "n": 32, "max_tokens": limit - 100, "guided_regex": "[a-z ]*"}
 
 
-def wait_until(condition: Any, seconds: float = 1.5) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "still not so"
-        time.sleep(0.02)
-
-
 def test_the_key_is_demanded_everywhere_but_for_health(narrow: Server) -> None:
-    assert httpx.get(f"{narrow.url}/health").status_code == 200
+    assert get(f"{narrow.url}/health").status_code == 200
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": KEY},
                     {"Authorization": f"Basic {KEY}"}):  # fmt: skip
         for route in ("v1/models", "metrics", "nothing"):
-            answer = httpx.get(f"{narrow.url}/{route}", headers=headers)
+            answer = get(f"{narrow.url}/{route}", headers=headers)
             assert answer.status_code == 401
             assert answer.json()["error"]["code"] == "invalid_api_key"
-        answer = httpx.post(f"{narrow.url}/llm_request", json={"prompt": "x"}, headers=headers)
+        answer = post(f"{narrow.url}/llm_request", json={"prompt": "x"}, headers=headers)
         assert answer.status_code == 401
     with openai.OpenAI(base_url=f"{narrow.url}/v1", api_key=KEY) as client:
         assert client.models.list().data[0].id == NAME
@@ -646,7 +578,7 @@ def test_a_large_body_is_refused(narrow: Server) -> None:
             yield b" " * 1000
 
     for content in (b" " * 100_000, in_chunks()):
-        answer = httpx.post(url, content=content, headers=headers)
+        answer = post(url, content=content, headers=headers)
         assert answer.status_code == 413
         assert answer.json()["error"]["code"] == "request_too_large"
 
@@ -699,7 +631,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 
 
 def test_secrets_are_not_shown(narrow: Server) -> None:
-    page = httpx.get(f"{narrow.url}/metrics", headers=narrow.headers).text
+    page = get(f"{narrow.url}/metrics", headers=narrow.headers).text
     assert KEY not in page and KEY not in narrow.greeting
 
 
@@ -763,7 +695,7 @@ def test_a_signal_lets_what_runs_finish(server: Server) -> None:
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
         with pytest.raises(httpx.ConnectError):
-            httpx.get(f"{server.url}/health")
+            get(f"{server.url}/health")
         assert server.process.poll() is None
         rest = [first, *lines]
     ends = [json.loads(line[6:])["choices"][0]["finish_reason"] for line in rest if "{" in line]

@@ -19,8 +19,19 @@ pytest.importorskip("uvicorn")
 jsonschema = pytest.importorskip("jsonschema")
 
 import torch  # noqa: E402
+from arena_server import (  # noqa: E402
+    CHAT,
+    KEY,
+    NAME,
+    Server,
+    finish,
+    get,
+    greeted,
+    post,
+    start,
+    wait_until,
+)
 from command_line import arena  # noqa: E402
-from test_server import CHAT, KEY, NAME, Server, finish, greeted, start, wait_until  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 from transformers import AutoTokenizer, Qwen3ForCausalLM  # noqa: E402
 
@@ -56,22 +67,6 @@ def started(folder: Path, log_file: Path) -> Iterator[list[subprocess.Popen[str]
     yield processes
     for process in processes:
         finish(process)
-
-
-@pytest.fixture(scope="module")
-def server(started: list[subprocess.Popen[str]]) -> Server:
-    return greeted(started[0])
-
-
-@pytest.fixture(scope="module")
-def narrow(started: list[subprocess.Popen[str]]) -> Server:
-    return greeted(started[1])
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[Any]:
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0) as client:
-        yield client
 
 
 def logprobs_after(folder: Path, ids: list[int]) -> Any:
@@ -167,7 +162,7 @@ def test_a_stream_echoes_the_same(client: Any) -> None:
 def test_the_size_of_a_response_is_bounded(server: Server) -> None:
     body = {"prompt": [[70] * 1500] * 64, "max_tokens": 1}
     for fields in ({"prompt_logprobs": 20}, {"echo": True, "logprobs": 20}):
-        answer = httpx.post(f"{server.url}/v1/completions", json=body | fields)
+        answer = post(f"{server.url}/v1/completions", json=body | fields)
         assert answer.status_code == 400
         assert answer.json()["error"]["param"] == "prompt_logprobs"
 
@@ -178,29 +173,29 @@ def test_the_size_of_a_response_is_bounded(server: Server) -> None:
 def test_texts_and_chats_become_tokens_and_back(server: Server, folder: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
 
-    def post(route: str, **body: Any) -> Any:
-        return httpx.post(f"{server.url}/{route}", json=body).json()
+    def call(route: str, **body: Any) -> Any:
+        return post(f"{server.url}/{route}", json=body).json()
 
-    answer = post("tokenize", model=NAME, prompt=PROMPT, return_token_strs=True)
+    answer = call("tokenize", model=NAME, prompt=PROMPT, return_token_strs=True)
     assert answer["tokens"] == tokenizer.encode(PROMPT)
     assert answer["count"] == len(answer["tokens"]) == len(answer["token_strs"])
     assert answer["token_strs"] == tokenizer.convert_ids_to_tokens(answer["tokens"])
-    models = httpx.get(f"{server.url}/v1/models").json()
+    models = get(f"{server.url}/v1/models").json()
     assert answer["max_model_len"] == models["data"][0]["max_model_len"]
-    assert post("detokenize", tokens=answer["tokens"]) == {"prompt": PROMPT}
+    assert call("detokenize", tokens=answer["tokens"]) == {"prompt": PROMPT}
     # A chat has the tokens that the model gets.
-    chat = post("tokenize", messages=CHAT)
+    chat = call("tokenize", messages=CHAT)
     assert chat["token_strs"] is None
     asked = server.chat(return_token_ids=True).json()
     assert chat["tokens"] == asked["prompt_token_ids"]
-    without = post("tokenize", messages=CHAT, add_generation_prompt=False)["tokens"]
+    without = call("tokenize", messages=CHAT, add_generation_prompt=False)["tokens"]
     assert chat["tokens"][: len(without)] == without and len(without) < len(chat["tokens"])
-    text = post("detokenize", tokens=chat["tokens"])["prompt"]
+    text = call("detokenize", tokens=chat["tokens"])["prompt"]
     assert text.startswith("<|im_start|>user\nwho did it")
-    assert post("tokenize", prompt="")["count"] == 0
-    long = post("tokenize", prompt=PROMPT * 1000)
+    assert call("tokenize", prompt="")["count"] == 0
+    long = call("tokenize", prompt=PROMPT * 1000)
     assert long["count"] > 8192
-    assert post("detokenize", tokens=long["tokens"])["prompt"] == PROMPT * 1000
+    assert call("detokenize", tokens=long["tokens"])["prompt"] == PROMPT * 1000
 
 
 @pytest.mark.parametrize(
@@ -221,13 +216,13 @@ def test_texts_and_chats_become_tokens_and_back(server: Server, folder: Path) ->
 def test_bad_fields_of_other_endpoints_are_named(
     server: Server, route: str, body: dict[str, Any], param: str
 ) -> None:
-    answer = httpx.post(f"{server.url}/{route}", json=body)
+    answer = post(f"{server.url}/{route}", json=body)
     assert answer.status_code in {400, 404}
     assert answer.json()["error"]["param"] == param
 
 
 def test_the_version(server: Server) -> None:
-    assert httpx.get(f"{server.url}/version").json() == {"version": __version__}
+    assert get(f"{server.url}/version").json() == {"version": __version__}
 
 
 # The Responses API
@@ -336,7 +331,7 @@ def test_what_a_response_cannot_have_is_named(
 ) -> None:
     for stream in (False, True):
         body = {"model": NAME, "input": "who", "stream": stream} | fields
-        answer = httpx.post(f"{server.url}/v1/responses", json=body)
+        answer = post(f"{server.url}/v1/responses", json=body)
         assert answer.status_code == 400
         assert answer.json()["error"]["param"] == param
 
@@ -404,7 +399,7 @@ def test_one_call_at_most_if_asked(client: Any, stream: bool) -> None:
 
 
 def test_bodies_follow_the_published_schema(server: Server) -> None:
-    document = httpx.get(f"{server.url}/openapi.json").json()
+    document = get(f"{server.url}/openapi.json").json()
     assert document["openapi"].startswith("3.1") and document["info"]["version"] == __version__
     schemas = document["components"]["schemas"]
 
@@ -424,7 +419,7 @@ def test_bodies_follow_the_published_schema(server: Server) -> None:
     }
     for path, body in good.items():
         assert validator(path).is_valid(body), path
-        assert httpx.post(f"{server.url}{path}", json=body).status_code == 200
+        assert post(f"{server.url}{path}", json=body).status_code == 200
     bad = {
         "/v1/chat/completions": {"messages": CHAT, "temperature": 7},
         "/v1/completions": {"prompt": 3},
@@ -432,7 +427,7 @@ def test_bodies_follow_the_published_schema(server: Server) -> None:
     }
     for path, body in bad.items():
         assert not validator(path).is_valid(body), path
-        assert httpx.post(f"{server.url}{path}", json=body).status_code == 400
+        assert post(f"{server.url}{path}", json=body).status_code == 400
 
 
 def lines_of(log_file: Path) -> list[dict[str, Any]]:
@@ -451,7 +446,7 @@ def test_a_request_log_has_each_request_and_no_key(narrow: Server, log_file: Pat
         http.post(url, json={"messages": CHAT, "user": KEY, "odd": 1})
         http.get(f"{narrow.url}/v1/models/{KEY}")
         http.get(f"{narrow.url}/" + "x" * 5000)
-    httpx.get(f"{narrow.url}/metrics")
+    get(f"{narrow.url}/metrics")
     # A line is written after its response.
     wait_until(lambda: len(lines_of(log_file)) == known + 6)
     lines = lines_of(log_file)[known:]

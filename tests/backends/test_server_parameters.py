@@ -14,7 +14,7 @@ openai = pytest.importorskip("openai")
 pytest.importorskip("torch")
 pytest.importorskip("uvicorn")
 
-from test_server import CHAT, NAME, finish, greeted, start  # noqa: E402
+from arena_server import CHAT, NAME, finish, start  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
 SUGGEST = {
@@ -43,18 +43,15 @@ NAMED = {"type": "function", "function": {"name": "suggest"}}
 
 
 @pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
-    folder: Path = build_tiny_model(tmp_path_factory.mktemp("models") / NAME, layers=2)
-    process = start(str(folder), "--port", "0")
-    yield process
-    finish(process)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_model(tmp_path_factory.mktemp("models") / NAME, layers=2)
 
 
 @pytest.fixture(scope="module")
-def client(process: subprocess.Popen[str]) -> Iterator[Any]:
-    url = f"{greeted(process).url}/v1"
-    with openai.OpenAI(base_url=url, api_key="unused", max_retries=0) as client:
-        yield client
+def started(folder: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    process = start(str(folder), "--port", "0")
+    yield [process]
+    finish(process)
 
 
 def ask(client: Any, extra: dict[str, Any] | None = None, **fields: Any) -> Any:

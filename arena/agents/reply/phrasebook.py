@@ -57,7 +57,6 @@ class Phrasebook:
 
     def __init__(self, game: ObservedGame) -> None:
         self.by_text = {str(action): action for action in game.actions}
-        self._plain = {action: " ".join(words_in(str(action))) for action in game.actions}
         self.parts = {action: split(str(action)) for action in game.actions}
         used = {word for text in self.by_text for word in words_in(text)}
         self.fields = frozenset(field for action in game.actions for field in field_names(action))
@@ -74,7 +73,15 @@ class Phrasebook:
         self._repeating: set[str] = set()
         # Actions with the same arguments in any order share one entry.
         by_set: dict[Parts, set[Parts]] = {}
+        # Indexes, because a game may have thousands of actions and a reply many lines.
+        self._with_arg: dict[str, list[Action]] = {}
+        self._beginning_with: dict[Key, list[Action]] = {}
         for action, parts in self.parts.items():
+            for arg in dict.fromkeys(parts.args):
+                self._with_arg.setdefault(arg, []).append(action)
+            words = tuple(words_in(str(action)))
+            for length in range(1, len(words) + 1):
+                self._beginning_with.setdefault(words[:length], []).append(action)
             self._in_order[parts] = (*self._in_order.get(parts, ()), action)
             self._args.setdefault(parts.head, set()).update(parts.args)
             self._arities.setdefault(parts.head, set()).add(len(parts.args))
@@ -202,9 +209,11 @@ class Phrasebook:
                     return parts
         return None
 
-    def fitting(self, parts: Parts, actions: Iterable[Action]) -> list[Action]:
-        """Return the actions that have these parts; a head of "" fits any."""
+    def fitting(self, parts: Parts, actions: Iterable[Action] | None = None) -> list[Action]:
+        """Return the actions, of the whole game by default, with these parts; "" is any head."""
         wanted = set(parts.args)
+        if actions is None:
+            actions = self._with_arg.get(parts.args[0], ()) if parts.args else self.parts
         return [
             action
             for action in actions
@@ -224,11 +233,9 @@ class Phrasebook:
         if not 0 < len(written) <= BRIEF or not known.issuperset(written):
             return []
         words = self.words(text, brief=True)
-        # The appended space makes the comparison stop at a word boundary: "show R" is no beginning
-        # of "show Rope".
-        plain = " ".join(word.text for word in words)
-        begun = [a for a, whole in self._plain.items() if f"{whole} ".startswith(f"{plain} ")]
-        return begun or self._of_parts(words)
+        # By whole words: "show R" is no beginning of "show Rope".
+        begun = self._beginning_with.get(tuple(word.text for word in words))
+        return [*begun] if begun else self._of_parts(words)
 
     def _of_parts(self, words: Sequence[Word]) -> list[Action]:
         atoms = list(self.atoms.find(words))
@@ -241,7 +248,7 @@ class Phrasebook:
         args = tuple(atom.text for atom in atoms if not self.is_head(atom.text))
         if len(heads) > 1 or not atoms:
             return []
-        return self.fitting(Parts("".join(heads), args), self.parts)
+        return self.fitting(Parts("".join(heads), args))
 
     def has_longer(self, beginning: str) -> bool:
         """Return whether a longer word of the game starts with this text."""

@@ -301,7 +301,7 @@ class _Reply:
             return False
         parts = mention.parts
         # These arguments belong to no action together; the head alone decides.
-        if not self._book.fitting(parts, self._book.parts):
+        if not self._book.fitting(parts):
             return any(self._book.parts[action].head == parts.head for action in self._legal)
         return bool(self._book.fitting(parts, self._legal))
 

@@ -22,7 +22,7 @@ def embedded(model: str, settings: Settings) -> Backend:
     Raises UsageError for an unknown checkpoint, MissingDependency without the extra "embedded".
     """
     folder = find_checkpoint(model)
-    require("an embedded model", ("torch", "transformers", "safetensors"), "embedded")
+    require("an embedded model", ("torch", "tokenizers", "safetensors"), "embedded")
     from backends.embedded.backend import EmbeddedBackend
 
     return EmbeddedBackend(folder)

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import UsageError
 from arena.plugins.extras import require
+from backends.embedded.checkpoint_tokenizer import CheckpointTokenizer
 from backends.embedded.token_sampling import SamplingParams, TokenIds
 
 MAX_CACHED_BYTES = 64 * 2**20
@@ -95,7 +96,9 @@ class GrammarConstraint:
 class ConstraintFactory:
     """Creates constraints for one tokenizer and caches tokenized choices."""
 
-    def __init__(self, tokenizer: Any, vocabulary: int, end_ids: Sequence[int]) -> None:
+    def __init__(
+        self, tokenizer: CheckpointTokenizer, vocabulary: int, end_ids: Sequence[int]
+    ) -> None:
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         self._end_id = end_ids[0]
@@ -126,7 +129,7 @@ class ConstraintFactory:
         cached = self._choices.get(choices)
         if cached is not None:
             return cached
-        encoded = self._tokenizer(list(choices), add_special_tokens=False)["input_ids"]
+        encoded = self._tokenizer.encode_batch(choices)
         if not all(encoded):
             raise UsageError("guided_choice: a choice is empty")
         # The end token closes a choice, so that a choice may be a prefix of another one.
@@ -141,11 +144,10 @@ class ConstraintFactory:
     def _grammar(self, make_grammar: Callable[[Any], str]) -> TokenConstraint:
         require("an answer that follows a guide other than choices", ("llguidance",), "embedded")
         import llguidance
-        import llguidance.hf
 
         if self._grammar_tokenizer is None:  # Built at first use.
-            self._grammar_tokenizer = llguidance.hf.from_tokenizer(
-                self._tokenizer, n_vocab=self._vocabulary, eos_token=self._end_id
+            self._grammar_tokenizer = llguidance.LLTokenizer(
+                self._tokenizer.raw.to_str(), n_vocab=self._vocabulary, eos_token=self._end_id
             )
         try:
             matcher = llguidance.LLMatcher(

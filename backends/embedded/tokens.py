@@ -6,7 +6,6 @@ string on.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -15,10 +14,10 @@ from typing import Any
 
 from jinja2 import TemplateError
 from pydantic import JsonValue
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from arena.core.errors import UsageError
 from arena.llm.backend import Message
+from backends.embedded.checkpoint_tokenizer import CheckpointTokenizer, read_optional_object
 
 MAX_CACHED_SEGMENTS = 65_536
 """Text segments (usually messages) whose tokens are cached."""
@@ -33,13 +32,7 @@ class ChatTokenizer:
     """
 
     def __init__(self, folder: Path, config: Mapping[str, JsonValue]) -> None:
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        except Exception as error:  # The library tokenizers raises Exception for a damaged file.
-            reason = str(error).partition("\n")[0]
-            raise UsageError(f"{folder}: cannot read a tokenizer ({reason})") from None
-        if not isinstance(tokenizer, PreTrainedTokenizerFast):
-            raise UsageError(f"{folder}: has no tokenizer.json")
+        tokenizer = CheckpointTokenizer(folder)
         self.tokenizer = tokenizer
         self.end_ids = _read_end_ids(folder, config, self.tokenizer.eos_token_id)
         self._encode_segment = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._encode_whole)
@@ -72,7 +65,7 @@ class ChatTokenizer:
     def _render(self, messages: Sequence[Message], **template: bool) -> str:
         chat = [{"role": message.role, "content": message.content} for message in messages]
         variables: dict[str, Any] = {"add_generation_prompt": True} | template
-        return str(self.tokenizer.apply_chat_template(chat, tokenize=False, **variables))
+        return self.tokenizer.render(chat, **variables)
 
     def _encode_segments(self, text: str) -> list[int]:
         """Return the same ids as `_encode_whole`, tokenizing only segments that are new.
@@ -87,21 +80,20 @@ class ChatTokenizer:
         return [token for part in segments if part for token in self._encode_segment(part)]
 
     def _encode_whole(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
-        return ids
+        return self.tokenizer.encode(text, add_special_tokens=False)
 
     def token_text(self, token: int) -> str:
         """Return the text of a single token."""
         return self._token_text(token)
 
     def _decode_token(self, token: int) -> str:
-        return str(self.tokenizer.decode([token]))
+        return self.tokenizer.decode([token])
 
     def split(self, ids: Sequence[int]) -> list[str]:
         """Return the text that each token adds, special ones included."""
         if not ids:
             return []
-        detokenizer = IncrementalDetokenizer(lambda part: str(self.tokenizer.decode(part)))
+        detokenizer = IncrementalDetokenizer(self.tokenizer.decode)
         pieces = [detokenizer.push(token) for token in ids]
         pieces[-1] += detokenizer.flush()
         return pieces
@@ -110,13 +102,12 @@ class ChatTokenizer:
         return IncrementalDetokenizer(self._decode, stop)
 
     def _decode(self, ids: list[int]) -> str:
-        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
+        return self.tokenizer.decode(ids, skip_special_tokens=True)
 
 
-def _special_token_pattern(tokenizer: PreTrainedTokenizerFast) -> re.Pattern[str] | None:
+def _special_token_pattern(tokenizer: CheckpointTokenizer) -> re.Pattern[str] | None:
     """Return a pattern, with one group, that matches any special token."""
-    added = tokenizer.added_tokens_decoder.values()
-    tokens = [re.escape(str(token)) for token in added if token.special]
+    tokens = [re.escape(token) for token in tokenizer.special_tokens]
     # Reverse order: a token comes before its own prefixes.
     return re.compile(f"({'|'.join(sorted(tokens, reverse=True))})") if tokens else None
 
@@ -125,13 +116,7 @@ def _read_end_ids(
     folder: Path, config: Mapping[str, JsonValue], eos_id: int | None
 ) -> tuple[int, ...]:
     """Return the end tokens, first the tokenizer's, which ends constrained answers."""
-    path = folder / "generation_config.json"
-    try:
-        generation = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: cannot be read ({error})") from None
-    if not isinstance(generation, dict):
-        raise UsageError(f"{path}: is not a JSON object")
+    generation = read_optional_object(folder / "generation_config.json")
     configured = generation.get("eos_token_id", config.get("eos_token_id"))
     others = configured if isinstance(configured, list) else [configured]
     # A dict removes duplicates and keeps the order.

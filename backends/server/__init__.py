@@ -33,7 +33,7 @@ KEY_VARIABLE = "ARENA_API_KEY"
 DEFAULT_PORT = 5001
 """Where the backend `art` looks unless ART_WRAPPER_URL is set."""
 REQUIRED_PACKAGES = (
-    "jinja2", "safetensors", "tokenizers", "torch", "transformers",
+    "jinja2", "safetensors", "tokenizers", "torch",
     "prometheus_client", "starlette", "uvicorn",
 )  # fmt: skip
 """Checked without an import: importing takes seconds, and the port may be in use."""

@@ -96,9 +96,7 @@ class Tokenizing:
     async def encode_text(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Return the tokens of a text."""
         encode = self.sampler.tokenizer.encode
-        return await self._run(
-            len(text), lambda: list(encode(text, add_special_tokens=add_special_tokens))
-        )
+        return await self._run(len(text), lambda: encode(text, add_special_tokens))
 
     async def encode_prompt(self, prompt: str | list[int]) -> list[int]:
         """Return the tokens of a prompt. Raises ApiError if it has none, or unknown ones."""
@@ -109,7 +107,7 @@ class Tokenizing:
 
     def check_ids(self, ids: list[int], param: str) -> list[int]:
         """Return the ids. Raises ApiError if one is outside the vocabulary."""
-        size = len(self.sampler.tokenizer)  # Counted anew by each call.
+        size = len(self.sampler.tokenizer)
         if not all(0 <= token < size for token in ids):
             raise invalid_value(param, f"{param}: send only tokens of the vocabulary")
         return ids
@@ -117,7 +115,7 @@ class Tokenizing:
     async def decode(self, ids: list[int]) -> str:
         """Return the text of the tokens, special ones included."""
         length = len(ids) * TOKEN_CHARACTERS
-        return await self._run(length, lambda: str(self.sampler.tokenizer.decode(ids)))
+        return await self._run(length, lambda: self.sampler.tokenizer.decode(ids))
 
     async def split(self, ids: list[int]) -> list[str]:
         """Return the text that each token adds: none while a character is incomplete."""

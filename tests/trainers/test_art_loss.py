@@ -20,7 +20,7 @@ if find_spec("art") is None:
 
 from art_groups import Talk, choice
 from tiny_model import build_tiny_model
-from transformers import Qwen3ForCausalLM
+from transformers import AutoTokenizer, Qwen3ForCausalLM
 
 from arena.core.errors import ArenaError
 from arena.llm.backend import Message
@@ -56,6 +56,11 @@ def chat(folder: Path) -> ChatTokenizer:
     return ChatTokenizer(folder, read_model_config(folder))
 
 
+@pytest.fixture(scope="module")
+def arts_tokenizer(folder: Path) -> Any:
+    return AutoTokenizer.from_pretrained(folder)
+
+
 # ART's numbers
 
 
@@ -89,14 +94,14 @@ class ArtRow:
 
 
 def art_row(
-    chat: ChatTokenizer, groups: Sequence[TrajectoryGroup], scale: bool, balance: float
+    tokenizer: Any, groups: Sequence[TrajectoryGroup], scale: bool, balance: float
 ) -> ArtRow:
     from art.preprocessing.pack import packed_tensors_from_tokenized_results
     from art.preprocessing.tokenize import tokenize_trajectory_groups
 
     results = list(
         tokenize_trajectory_groups(
-            chat.tokenizer,
+            tokenizer,
             list(groups),
             allow_training_without_logprobs=False,
             scale_rewards=scale,
@@ -149,6 +154,7 @@ def art_config(options: LossOptions) -> dict[str, object]:
 )
 def test_tokens_weights_loss_and_gradient_are_arts(
     chat: ChatTokenizer,
+    arts_tokenizer: Any,
     seed: int,
     sizes: list[int],
     options: LossOptions,
@@ -157,7 +163,7 @@ def test_tokens_weights_loss_and_gradient_are_arts(
 ) -> None:
     talk = Talk(chat, random.Random(seed))
     groups = [talk.group(size) for size in sizes]
-    theirs = art_row(chat, groups, scale, balance)
+    theirs = art_row(arts_tokenizer, groups, scale, balance)
     sequences = token_sequences(groups, chat.encode, scale)
     for sequence, result in zip(sequences, theirs.results, strict=True):
         sampled = [at for at, trained in enumerate(result.assistant_mask) if trained]

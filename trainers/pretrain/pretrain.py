@@ -87,7 +87,7 @@ def pretrain(
     Raises:
         MissingDependency: the extra is not installed.
     """
-    require("pretraining", ("torch", "transformers", "tokenizers"), "embedded")
+    require("pretraining", ("torch", "transformers", "tokenizers"), "train")
     import torch
 
     started = time.perf_counter()

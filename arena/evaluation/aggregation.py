@@ -18,7 +18,6 @@ from arena.core.outcome import ReturnScale
 from arena.evaluation.paired import compare
 from arena.evaluation.records import GameResult
 from arena.evaluation.report import (
-    Interval,
     LuckAdjusted,
     PairedComparison,
     PairResult,
@@ -26,6 +25,7 @@ from arena.evaluation.report import (
     SeatEffect,
     SequentialResult,
 )
+from arena.evaluation.report_parts import Interval
 from arena.evaluation.schedule import design_text
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.control_variate import controlled_mean

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.report import Interval, PairedComparison
+from arena.evaluation.report import PairedComparison
+from arena.evaluation.report_parts import Interval
 from arena.evaluation.statistics.intervals import (
     clustered_mean,
     difference_of_ratios,

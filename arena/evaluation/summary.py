@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
-from arena.evaluation.records import LEGAL_RATE, Ending, Estimate
-from arena.evaluation.report import (
+from arena.evaluation.player_report import (
     CalibrationBin,
-    Interval,
     ModelUsage,
     NoFallback,
     OutcomeShares,
     PlayerReport,
     ReplyCounts,
-    Report,
     TurnSeries,
 )
+from arena.evaluation.records import LEGAL_RATE, Ending, Estimate
+from arena.evaluation.report import Report
+from arena.evaluation.report_parts import Interval
 from arena.evaluation.scoring import measures_of
 from arena.evaluation.statistics.intervals import (
     UNBOUNDED,

@@ -13,7 +13,9 @@ from arena.core.assessment import Measure
 from arena.core.text import pluralize, printable
 from arena.evaluation.output.formatting import options_in_words
 from arena.evaluation.output.verdict import Sentence, headline, other_estimates
-from arena.evaluation.report import Interval, PlayerReport, Report, TurnSeries
+from arena.evaluation.player_report import PlayerReport, TurnSeries
+from arena.evaluation.report import Report
+from arena.evaluation.report_parts import Interval
 from replays.html_report.charts import MARKS, forest_chart, line_chart, points_of
 from replays.html_report.document import environment
 from replays.html_report.svg_canvas import ChartAxis, ChartPoint, Series, percent_tick, plain_tick

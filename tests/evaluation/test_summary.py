@@ -26,10 +26,12 @@ from arena.evaluation.aggregation import (
 from arena.evaluation.analysis import AnalysisGroup, AnalyzedGame, GroupedAnalyses
 from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot
 from arena.evaluation.output.formatting import percent
-from arena.evaluation.output.tables import Grid, grids
+from arena.evaluation.output.grid import Grid
+from arena.evaluation.output.tables import grids
 from arena.evaluation.output.verdict import sentences
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
-from arena.evaluation.report import Interval, Report, read_report
+from arena.evaluation.report import Report, read_report
+from arena.evaluation.report_parts import Interval
 from arena.evaluation.schedule import evaluation_schedule, stopping_notes
 from arena.evaluation.statistics.intervals import rate, student_mean, worst_cases
 from arena.evaluation.statistics.samples import Sample

@@ -17,7 +17,7 @@ from arena.core.errors import ArenaError
 from arena.episodes.match import Match
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from arena.plugins.loader import make_game
 from replays.html_report.training.report import render, write_training_report
 from replays.html_report.training.transcripts import transcript_pairs

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from trainers.config.config import TrainConfig
 
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, played
 from trainers.runs.records import (

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from arena.core.outcome import WIN_RATE
 from arena.evaluation.output.formatting import amount, decimal, percent
-from arena.evaluation.output.tables import Grid
+from arena.evaluation.output.grid import Grid
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, key_order
 from trainers.runs.quantities import clock, short_count

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from arena.core.outcome import ReturnScale
 from arena.core.text import pluralize
 from arena.evaluation.output.formatting import amount, amount_range, decimal, number, percent
-from arena.evaluation.report import (
-    Interval,
-    LuckAdjusted,
-    PairedComparison,
-    PlayerReport,
-    Report,
-    SequentialResult,
-)
+from arena.evaluation.player_report import PlayerReport
+from arena.evaluation.report import LuckAdjusted, PairedComparison, Report, SequentialResult
+from arena.evaluation.report_parts import Interval
 
 TRUNCATED_LIMIT = 0.1
 """Share of truncated games above which a result says so. Played to the end, they could move a mean

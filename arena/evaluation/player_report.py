@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from arena.evaluation.report_parts import Interval, IntervalsByMeasure, Number, ReportPart
+from arena.evaluation.records import SeatRole
+from arena.evaluation.report_parts import (
+    Interval,
+    IntervalsByMeasure,
+    Number,
+    RateInterval,
+    ReportPart,
+)
 
 
 class CalibrationBin(ReportPart):
@@ -19,7 +26,7 @@ class NoFallback(ReportPart):
     """Number of seats without a fallback move of any player, and what the others leave open."""
 
     seats: int = 0
-    bounds: Interval = Interval()
+    bounds: RateInterval = Interval()
     """Bounds, without a value, of the win rate if no move had been a fallback: games with one count
     as lost, or as won."""
     win_rate: Interval = Interval()
@@ -70,11 +77,13 @@ class PlayerReport(ReportPart):
 
     player: str
     """Its SPEC, without secrets."""
+    role: SeatRole | None = None
+    """Of the seats in this row; only in an analysis, where one player may have several rows."""
     games: int = 0
     seats: int = 0
     """Seats that it held; more than games if it held several seats at a table."""
     wins: int | None = None
-    win_rate: Interval = Interval()
+    win_rate: RateInterval = Interval()
     mean_return: Interval = Interval()
     outcomes: OutcomeShares = OutcomeShares()
     no_fallback: NoFallback = NoFallback()
@@ -88,6 +97,16 @@ class PlayerReport(ReportPart):
     rank: Interval = Interval()
     no_fallback_rating: Interval = Interval()
     """Only in reports of earlier versions, and biased like `NoFallback.win_rate`."""
+
+    @property
+    def role_suffix(self) -> str:
+        """The role of its seats for headings: ` (opponent)`; empty if there are no other roles."""
+        return f" ({self.role})" if self.role in ("tested", "opponent") else ""
+
+    @property
+    def label(self) -> str:
+        """The player with the role of its seats, if that is known."""
+        return self.player + self.role_suffix
 
     @property
     def is_unmeasured(self) -> bool:

@@ -7,22 +7,30 @@ null, the part has its default. Names of fields that earlier versions wrote are 
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Literal, get_args
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError, ValidationInfo, field_validator
 
 from arena.core.assessment import Measure
 from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.player_report import PlayerReport
+from arena.evaluation.records import SeatRole
 from arena.evaluation.report_parts import (
     CountRange,
     Interval,
     IntervalsByMeasure,
     Number,
+    Ranges,
+    RateInterval,
     ReportedMeasure,
     ReportPart,
+    ValuesByMeasure,
 )
+
+ENTROPY: Ranges = {"entropy": (0.0, math.inf)}
+"""Ranges of series: an entropy is never negative."""
 
 
 class SeatEffect(ReportPart):
@@ -38,10 +46,12 @@ class PairResult(ReportPart):
     first: str
     second: str
     games: int = 0
-    ahead: Interval = Interval()
+    ahead: RateInterval = Interval()
     """Share in which `first` finished ahead of `second`; ties count half."""
     difference: Interval = Interval()
     """Rating of `first` minus that of `second`, from all games."""
+    adjusted_p: Number = None
+    """p-value of the difference, adjusted for the number of pairs (Holm)."""
 
 
 class ScheduleBalance(ReportPart):
@@ -77,20 +87,27 @@ class PairedComparison(ReportPart):
     """Least and greatest difference that truncated games, played to the end, could have given."""
     games_needed: int | None = None
     """Pairs of games that show this difference with 80 % power; None if no number does."""
+    games_needed_range: CountRange | None = None
+    """Its 95 % interval for the given difference, by that of the variance of the pairs."""
     games_needed_unpaired: int | None = None
     """The same for games on independent deals, per player."""
+    games_needed_unpaired_range: CountRange | None = None
     fallback_bounds: Interval = Interval()
     """Bounds of the difference if no move had been a fallback."""
     no_fallback_difference: Interval = Interval()
     """Only in reports of earlier versions, and biased like `NoFallback.win_rate`."""
     measures: IntervalsByMeasure = Field(default_factory=dict)
+    adjusted_p: ValuesByMeasure = Field(default_factory=dict)
+    """p-values of the measures, and of `won_difference`, adjusted for their number (Holm). The
+    difference itself is not among them: it is the primary result. Reports of earlier versions have
+    none."""
 
 
 class LuckAdjusted(ReportPart):
     """The win rate with luck removed by a control variate."""
 
-    estimate: Interval = Interval()
-    plain: Interval = Interval()
+    estimate: RateInterval = Interval()
+    plain: RateInterval = Interval()
     """Without the adjustment, by the same kind of interval."""
     variance_ratio: Number = None
     """Variance without over variance with the adjustment: 1.5 saves a third of the games."""
@@ -126,6 +143,15 @@ class Report(ReportPart):
     scale: ReturnScale = WIN_RATE
     """Scale of the returns: differences and rankings are by their mean. Reports of earlier versions
     compared win rates only."""
+    par: Number = None
+    """Win rate of equal players, to compare win rates with. Reports of earlier versions have none.
+    """
+    primary: str = ""
+    """Path of the primary result in this report. It is not adjusted for other comparisons; all
+    results but this one are exploratory."""
+    series_games: Literal["running", "all"] = "running"
+    """Games in a point of an entropy series: those that had this turn, as in reports of earlier
+    versions, or all, where a game that has ended keeps its last value."""
     measures: list[ReportedMeasure] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
     players: list[PlayerReport]
@@ -146,19 +172,68 @@ class Report(ReportPart):
     results: str | None = None
     """Path of the results file."""
 
+    @field_validator("players")
+    @classmethod
+    def _clip_players(cls, players: list[PlayerReport], info: ValidationInfo) -> list[PlayerReport]:
+        """Clip intervals to the declared ranges of returns, measures and entropies."""
+        # Fields that failed their own validation are missing here.
+        scale = info.data.get("scale", WIN_RATE)
+        bounds = {measure.name: measure.bounds for measure in info.data.get("measures", [])}
+        return [
+            player.clipped({"mean_return": scale.bounds, "measures": bounds, "series": ENTROPY})
+            for player in players
+        ]
+
+    @field_validator("comparison")
+    @classmethod
+    def _clip_comparison(
+        cls, comparison: PairedComparison | None, info: ValidationInfo
+    ) -> PairedComparison | None:
+        """Clip intervals to the ranges of differences of returns, wins and measures."""
+        scale = info.data.get("scale", WIN_RATE)
+        names = ("difference", "if_finished", "fallback_bounds", "no_fallback_difference")
+        ranges: dict[str, Ranges] = dict.fromkeys(names, scale.difference)
+        ranges["won_difference"] = WIN_RATE.difference
+        measured = ((each.name, *each.bounds) for each in info.data.get("measures", []))
+        ranges["measures"] = {name: (low - high, high - low) for name, low, high in measured}
+        return comparison and comparison.clipped(ranges)
+
+    @field_validator("sequential")
+    @classmethod
+    def _clip_sequential(
+        cls, sequential: SequentialResult | None, info: ValidationInfo
+    ) -> SequentialResult | None:
+        """Clip the interval to the range of returns, or of their differences."""
+        scale = info.data.get("scale", WIN_RATE)
+        is_difference = sequential is not None and sequential.of == "difference"
+        bounds = scale.difference if is_difference else scale.bounds
+        return sequential and sequential.clipped({"estimate": bounds})
+
     @property
     def ranked(self) -> list[PlayerReport]:
-        """Players by falling rating, or result without ratings; unknown ones come last."""
+        """Players by falling rating, or result without ratings; unknown ones come last.
 
-        def key(player: PlayerReport) -> tuple[bool, float]:
+        In an analysis, tested players come before opponents.
+        """
+
+        def key(player: PlayerReport) -> tuple[int, bool, float]:
             best = player.rating if player.rating.value is not None else self.result(player)
-            return best.value is None, -(best.value or 0.0)
+            role = (None, *get_args(SeatRole)).index(player.role)
+            return role, best.value is None, -(best.value or 0.0)
 
         return sorted(self.players, key=key)
 
     def result(self, player: PlayerReport) -> Interval:
         """Return the primary result of a player: its mean return, which may be the win rate."""
         return player.win_rate if self.scale.is_win_rate else player.mean_return
+
+    @property
+    def difference(self) -> Interval:
+        """Primary difference of the comparison, on the scale of the returns."""
+        # If the games themselves decided when to stop, only the interval of the sequence is valid.
+        if self.sequential and self.sequential.of == "difference":
+            return self.sequential.estimate
+        return self.comparison.difference if self.comparison else Interval()
 
     @property
     def truncated(self) -> float:

@@ -190,6 +190,23 @@ def test_the_pairs_of_a_tournament_are_adjusted() -> None:
     assert "Rating differences: p adjusted for 3 comparisons (Holm)" in render(report)
 
 
+def test_the_path_of_the_primary_result_leads_to_it() -> None:
+    alone, growing = EvaluationAggregator(GAME, "a", None), EvaluationAggregator(GAME, "a", None)
+    growing.any_time = True
+    for number in range(8):
+        alone.add(game_of(number, number < 4))
+        growing.add(game_of(number, number < 4))
+    values = {}
+    for report in (compared(), tournament_of(12), alone.report(), growing.report()):
+        part: Any = report.to_json()
+        for step in report.primary.split("."):
+            part = part[int(step)] if step.isdigit() else part[step]
+        values[report.primary] = part["value"]
+    assert values["comparison.difference"] == 0.5
+    assert values["players.0.rating"] > 1500
+    assert values["players.0.win_rate"] == values["sequential.estimate"] == 0.5
+
+
 @pytest.mark.parametrize(("kind", "start"), [("eval", "embedded:clue"), ("tournament", "Pairs")])
 def test_comparisons_of_earlier_versions_are_called_exploratory(kind: str, start: str) -> None:
     report = read_report(json.loads((DATA / f"{kind}-v1.json").read_text()))

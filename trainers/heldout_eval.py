@@ -21,7 +21,7 @@ from arena.episodes.files import write_whole
 from arena.episodes.record import Episode
 from arena.evaluation.evaluator import ExperimentSetup, in_order, play_episode
 from arena.evaluation.records import Slot
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.statistics.intervals import clustered_mean, rate
 from arena.llm.service import LLMService

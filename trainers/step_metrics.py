@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from arena.episodes.record import Episode
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from arena.evaluation.statistics.intervals import UNBOUNDED, clustered_mean
 from trainers.config.config import TrainConfig
 from trainers.hosts.art import TrajectoryGroup

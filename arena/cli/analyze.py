@@ -19,7 +19,7 @@ from arena.core.text import pluralize, printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arena.evaluation.analysis import GroupedAnalyses
+    from arena.evaluation.analysis_report import GroupedAnalyses
     from arena.evaluation.report import Report
 
 
@@ -38,7 +38,8 @@ def analyze_command(
     """Measure finished games: wins, deductions, replies, by player."""
     import asyncio
 
-    from arena.evaluation.analysis import GroupedAnalyses, find_files
+    from arena.evaluation.analysis import find_files
+    from arena.evaluation.analysis_report import GroupedAnalyses
 
     report_flags.check()
     if csv is not None:

@@ -24,7 +24,7 @@ from arena.episodes.run_estimate import (
     estimate_run,
     play_sample,
 )
-from arena.evaluation.output.tables import Grid
+from arena.evaluation.output.grid import Grid
 from arena.llm.backend import traits_of
 from arena.llm.rate_limit import CHARACTERS_PER_TOKEN
 from arena.llm.settings import Settings

@@ -231,6 +231,14 @@ class Game(ObservedGame):
         """
         return ReturnScale()
 
+    @property
+    def par(self) -> float:
+        """Win rate of equal players if no game is drawn; reports print it beside win rates.
+
+        By default 1 / players. A game in which this is wrong, such as one of teams, sets its own.
+        """
+        return 1 / self.num_players
+
     @abstractmethod
     def initial_state(self) -> State:
         """Return the position before the first move."""

@@ -1,13 +1,13 @@
-"""Aggregation of finished games into a report: an evaluation, a tournament, an analysis.
+"""Aggregation of finished games into a report: an evaluation, a tournament.
 
 Each class takes in results one by one, in the order of the schedule, and can report at any moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from arena.core.outcome import ReturnScale
 from arena.evaluation.paired import compare
 from arena.evaluation.records import GameResult
 from arena.evaluation.report import (
-    Interval,
     LuckAdjusted,
     PairedComparison,
     PairResult,
@@ -26,13 +25,17 @@ from arena.evaluation.report import (
     SeatEffect,
     SequentialResult,
 )
+from arena.evaluation.report_parts import Interval
 from arena.evaluation.schedule import design_text
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.control_variate import controlled_mean
+from arena.evaluation.statistics.holm import holm
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.statistics.samples import Sample
 from arena.evaluation.summary import make_report
 from arena.evaluation.tournament_schedule import balance
+
+Key = TypeVar("Key", bound=Hashable)
 
 MIN_CONTROLLED_GAMES = 20
 """Scored games from which luck is removed from the win rate; with fewer, the regression
@@ -125,12 +128,24 @@ class EvaluationAggregator:
             self.games,
             self.scored,
             samples,
+            primary=self._primary,
             against=self.against,
             design=design_text(paired=self.baseline is not None),
             comparison=self._comparison(),
             controlled=self._luck_adjusted(),
             sequential=self._sequential(),
         )
+
+    @property
+    def _primary(self) -> str:
+        """Path of the primary result, in the report."""
+        # If the games decided when to stop, only the confidence sequence is valid.
+        if self._sequential():
+            return "sequential.estimate"
+        if self.baseline:
+            return "comparison.difference"
+        is_win_rate = self.game.return_scale.is_win_rate
+        return "players.0.win_rate" if is_win_rate else "players.0.mean_return"
 
     def _comparison(self) -> PairedComparison | None:
         if self.baseline is None or not len(self.baseline):
@@ -204,7 +219,8 @@ class TournamentAggregator:
         return len(self._results)
 
     def add(self, result: GameResult) -> None:
-        add_seats(self._samples, result, self.game.return_scale)
+        keys = [seat.player for seat in result.seats]
+        add_seats(self._samples, keys, result, self.game.return_scale)
         # Ratings need no measurements: without them a long tournament fits into memory.
         seats = tuple(replace(seat, measurements={}) for seat in result.seats)
         # `players` are SPECs without secrets; the slot may have them.
@@ -231,6 +247,8 @@ class TournamentAggregator:
         ]
         evenness = balance([result.slot for result in results], players, self.game.num_players)
         seats = enumerate(ratings.seats)
+        # A pair is in the list in both orders, which is one comparison.
+        adjusted = holm({frozenset((m.first, m.second)): m.difference.p for m in ratings.meetings})
         report = head.model_copy(
             update={
                 "players": rated,
@@ -242,9 +260,11 @@ class TournamentAggregator:
                         games=meeting.games,
                         ahead=Interval.of(meeting.ahead),
                         difference=Interval.of(meeting.difference),
+                        adjusted_p=adjusted[frozenset((meeting.first, meeting.second))],
                     )
                     for meeting in ratings.meetings
                 ],
+                "primary": "players.0.rating",
                 "anchor": self.anchor,
                 "balance": evenness,
                 "design": f"Tables by a balanced draw: {evenness}. Each game has its own deal.",
@@ -253,30 +273,12 @@ class TournamentAggregator:
         return report.model_copy(update={"players": report.ranked})
 
 
-class AnalysisAggregator:
-    """Results of games that were played earlier and have the same set-up."""
-
-    def __init__(self, game: Game) -> None:
-        self.game = game
-        self.games = 0
-        self.scored = 0
-        self._samples: dict[str, Sample] = {}
-
-    def add(self, result: GameResult) -> None:
-        self.games += 1
-        self.scored += result.scored
-        add_seats(self._samples, result, self.game.return_scale)
-
-    def report(self) -> Report:
-        samples = list(self._samples.values())
-        head = make_report("analysis", self.game, self.games, self.scored, samples)
-        return head.model_copy(update={"players": head.ranked})
-
-
-def add_seats(samples: dict[str, Sample], result: GameResult, scale: ReturnScale) -> None:
-    """Add each seat of a game to the sample of its player."""
-    for number, seat in enumerate(result.seats):
-        samples.setdefault(seat.player, Sample(seat.player)).add(result, number, scale)
+def add_seats(
+    samples: dict[Key, Sample], keys: Sequence[Key], result: GameResult, scale: ReturnScale
+) -> None:
+    """Add each seat of a game to the sample with its key; a new sample has the seat's player."""
+    for number, (key, seat) in enumerate(zip(keys, result.seats, strict=True)):
+        samples.setdefault(key, Sample(seat.player)).add(result, number, scale)
     # A player may have several seats of a game, but the game counts once.
-    for player in {seat.player for seat in result.seats}:
-        samples[player].games += 1
+    for key in set(keys):
+        samples[key].games += 1

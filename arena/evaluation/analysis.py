@@ -7,25 +7,20 @@ of a game, so memory does not grow with the size of replays.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import Outcome
-from arena.core.text import pluralize, printable
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
-from arena.evaluation.aggregation import AnalysisAggregator
 from arena.evaluation.evaluator import Workers, cached_game, in_order, sha256
-from arena.evaluation.records import GameResult, Slot
-from arena.evaluation.report import Report
+from arena.evaluation.records import GameResult, Role, Slot
 from arena.evaluation.scoring import check_returns, measure_game
+from arena.evaluation.store import RESULTS
 from arena.evaluation.store.results import Results
 from arena.plugins.loader import make_game
 
@@ -109,7 +104,7 @@ def measure_replay(path: Path, scored: bool) -> AnalyzedGame | SkippedFile:
 def _measured(replay: Replay, scored: bool) -> AnalyzedGame:
     header, game, episode = replay.header, cached_game(replay.make_game()), episode_of(replay)
     # The seed identifies the deal, so games of one deal form a cluster.
-    slot = Slot(0, header.seed, header.players)
+    slot = Slot(0, header.seed, header.players, role="unknown")
     seconds = sum(ply.seconds or 0.0 for ply in episode.plies)
     result = measure_game(slot, game, episode, scored, seconds)
     group = AnalysisGroup.of(game, header.text_level if header.models else "")
@@ -167,8 +162,35 @@ async def analyze(
     async def measure_one(path: Path) -> AnalyzedGame | SkippedFile:
         return await workers.run(partial(measure_replay, path, scored))
 
+    roles = StoredRoles()
     async for measured in in_order(replays, measure_one, REPLAYS_AHEAD * workers.number):
-        yield measured
+        yield roles.complete(measured) if isinstance(measured, AnalyzedGame) else measured
+
+
+class StoredRoles:
+    """Roles of the seats of replays: a run has its results file beside the folder of replays."""
+
+    def __init__(self) -> None:
+        self._by_file: dict[Path, Mapping[str, tuple[Role, int | None]]] = {}
+
+    def complete(self, game: AnalyzedGame) -> AnalyzedGame:
+        """Return the game with the role that its run has stored, if there is one."""
+        result, path = game.result, game.run.parent / RESULTS
+        if path not in self._by_file:
+            self._by_file[path] = _stored_roles(path)
+        # By the hash: a replay that was changed since is not the game that was stored.
+        role, seat = self._by_file[path].get(result.sha256 or "", ("unknown", None))
+        slot = replace(result.slot, role=role, seat=seat)
+        return replace(game, result=replace(result, slot=slot))
+
+
+def _stored_roles(path: Path) -> Mapping[str, tuple[Role, int | None]]:
+    try:
+        with Results.read(path) as results:
+            return results.roles()
+    except ArenaError:
+        # There is none, or it is damaged: the replays themselves are still measured.
+        return {}
 
 
 def is_results(path: Path) -> bool:
@@ -178,68 +200,3 @@ def is_results(path: Path) -> bool:
             return file.read(16) == b"SQLite format 3\0"
     except OSError:
         return False
-
-
-class GroupedAnalyses:
-    """Results of games of any groups, kept apart by group."""
-
-    def __init__(self) -> None:
-        self.skipped: list[SkippedFile] = []
-        self.copies = 0
-        """Games that occurred before: the same replay elsewhere, or in a results file."""
-        self._hashes: set[str] = set()
-        self._by_group: dict[AnalysisGroup, AnalysisAggregator] = {}
-        self._shared_deals: dict[AnalysisGroup, SharedDeals] = defaultdict(SharedDeals)
-
-    def add(self, item: AnalyzedGame | SkippedFile) -> None:
-        if isinstance(item, SkippedFile):
-            self.skipped.append(item)
-            return
-        digest = item.result.sha256
-        if digest in self._hashes:
-            self.copies += 1
-            return
-        # Games without a replay have no hash and cannot be recognised as copies.
-        if digest:
-            self._hashes.add(digest)
-        if item.group not in self._by_group:
-            self._by_group[item.group] = AnalysisAggregator(item.group.make())
-        self._by_group[item.group].add(item.result)
-        self._shared_deals[item.group].add(item.result.slot.seed, item.run)
-
-    def reports(self) -> list[Report]:
-        """Return a report for each group."""
-        reports = []
-        for group, analysis in self._by_group.items():
-            report = analysis.report()
-            notes = [*report.notes, *self._shared_deals[group].notes()]
-            settings: dict[str, JsonValue] = {"text_level": group.text_level or None}
-            reports.append(report.model_copy(update={"notes": notes, "settings": settings}))
-        return reports
-
-
-class SharedDeals:
-    """The deals that occur in more than one run, such as those of two runs with one seed."""
-
-    def __init__(self) -> None:
-        self._first_run: dict[int, Path] = {}
-        """The first run of each deal, by its seed."""
-        self._shared: set[int] = set()
-        self._example: tuple[Path, Path] | None = None
-
-    def add(self, deal: int, run: Path) -> None:
-        first = self._first_run.setdefault(deal, run)
-        if first != run:
-            self._shared.add(deal)
-            self._example = self._example or (first, run)
-
-    def notes(self) -> Iterator[str]:
-        """Yield a warning if runs share deals, so that their results are not independent."""
-        if self._example:
-            one, other = (printable(str(run)) for run in self._example)
-            yield (
-                f"{len(self._shared)} of {pluralize(len(self._first_run), 'deal')} are in several "
-                f"of these runs ({one} and {other}), whose results are therefore not independent. "
-                "The games of one deal count as one observation. To compare two players on the "
-                "same deals, use arena eval --baseline."
-            )

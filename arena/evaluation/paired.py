@@ -9,16 +9,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.report import Interval, PairedComparison
+from arena.evaluation.records import Estimate
+from arena.evaluation.report import PairedComparison
+from arena.evaluation.report_parts import CountRange, Interval
+from arena.evaluation.statistics.holm import holm
 from arena.evaluation.statistics.intervals import (
     clustered_mean,
     difference_of_ratios,
-    games_needed,
-    games_needed_for_rates,
     worst_cases,
 )
+from arena.evaluation.statistics.sample_size import (
+    games_needed,
+    games_needed_for_rates,
+    games_range,
+    sum_of_variances,
+    variance,
+)
 from arena.evaluation.statistics.samples import Sample
-from arena.evaluation.summary import bounds_of, intervals_by_name, table_names
+from arena.evaluation.summary import bounds_of, table_names
+
+UNKNOWN = Estimate(math.nan, -math.inf, math.inf, 0)
 
 
 def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
@@ -28,24 +38,43 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
     differences = np.array(first.returns[:deals]) - np.array(second.returns)
     wins = np.array(first.won[:deals], float) - np.array(second.won, float)
     sd = float(differences.std(ddof=1)) if deals > 1 else math.nan
-    cut = _truncated(first, second)
+    needed = games_needed(float(differences.mean()), sd)
+    unpaired = _games_needed_unpaired(first, second, scale)
+    measured = _measure_differences(game, first, second)
+    secondary = dict(measured)
+    if not scale.is_win_rate:
+        secondary["won_difference"] = _mean(wins, second.deals, WIN_RATE)
     return PairedComparison(
         player=first.player,
         baseline=second.player,
         deals=deals,
-        difference=_mean(differences, second.deals, scale),
-        won_difference=(Interval() if scale.is_win_rate else _mean(wins, second.deals, WIN_RATE)),
-        truncated=int(cut.any(axis=0).sum()),
+        difference=Interval.of(_mean(differences, second.deals, scale)),
+        won_difference=Interval.of(secondary.get("won_difference", UNKNOWN)),
+        truncated=int(_truncated(first, second).any(axis=0).sum()),
         if_finished=if_finished(first, second, scale),
-        games_needed=games_needed(float(differences.mean()), sd),
-        games_needed_unpaired=_games_needed_unpaired(first, second, scale),
+        games_needed=needed,
+        games_needed_range=_range(needed, variance(differences)),
+        games_needed_unpaired=unpaired,
+        games_needed_unpaired_range=_range(unpaired, _unpaired_variance(first, second)),
         fallback_bounds=_fallback_bounds(first, second, scale),
-        measures=_measure_differences(game, first, second),
+        measures={name: Interval.of(estimate) for name, estimate in measured.items()},
+        adjusted_p=dict(holm({name: estimate.p for name, estimate in secondary.items()})),
     )
 
 
-def _mean(differences: ArrayLike, deals: ArrayLike, scale: ReturnScale) -> Interval:
-    return Interval.of(clustered_mean(differences, deals, bounds=scale.difference))
+def _mean(differences: ArrayLike, deals: ArrayLike, scale: ReturnScale) -> Estimate:
+    return clustered_mean(differences, deals, bounds=scale.difference)
+
+
+def _range(needed: int | None, spread: Estimate | None) -> CountRange | None:
+    ends = games_range(needed, spread)
+    return None if ends is None else CountRange(*ends)
+
+
+def _unpaired_variance(first: Sample, second: Sample) -> Estimate | None:
+    """Return the variance of the difference of two returns from independent deals."""
+    one, other = variance(first.returns), variance(second.returns)
+    return None if one is None or other is None else sum_of_variances(one, other)
 
 
 def _fallback_bounds(first: Sample, second: Sample, scale: ReturnScale) -> Interval:
@@ -58,7 +87,8 @@ def _fallback_bounds(first: Sample, second: Sample, scale: ReturnScale) -> Inter
         return Interval()
     known = np.array([first.no_fallback[: len(second)], second.no_fallback], bool)
     ends = _worst_differences(first, second, known, scale)
-    return Interval.within(*(_mean(end, second.deals, scale) for end in ends))
+    worst, best = (Interval.of(_mean(end, second.deals, scale)) for end in ends)
+    return Interval.within(worst, best)
 
 
 def _worst_differences(
@@ -109,12 +139,11 @@ def _games_needed_unpaired(first: Sample, second: Sample, scale: ReturnScale) ->
     return games_needed(difference, math.hypot(*(each.std(ddof=1) for each in returns)))
 
 
-def _measure_differences(game: Game, first: Sample, second: Sample) -> dict[str, Interval]:
+def _measure_differences(game: Game, first: Sample, second: Sample) -> dict[str, Estimate]:
     # Luck is left out: a difference in luck is not a difference in skill.
     both = [name for name in table_names(first) if name in second.names and name != game.luck]
     low, high = bounds_of(game, both).T
     # The difference of two values in [low, high] lies in [low - high, high - low].
     bounds = np.stack([low - high, high - low], axis=1)
-    return intervals_by_name(
-        both, difference_of_ratios(first.sums(both), second.sums(both), bounds=bounds)
-    )
+    differences = difference_of_ratios(first.sums(both), second.sums(both), bounds=bounds)
+    return dict(zip(both, differences, strict=True))

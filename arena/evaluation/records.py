@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,8 +10,12 @@ from typing import Literal
 from arena.core.assessment import WeightedSum
 from arena.core.outcome import ReturnScale
 
-Role = Literal["player", "baseline", "table"]
-"""Purpose of a game: the player of an evaluation, its baseline, or a table of a tournament."""
+Role = Literal["player", "baseline", "table", "unknown"]
+"""Purpose of a game: the player of an evaluation, its baseline, or a table of a tournament; unknown
+for a replay without its results file."""
+
+SeatRole = Literal["tested", "opponent", "unknown"]
+"""Purpose of one seat: a game of a tournament tests all seats, one of an evaluation one seat."""
 
 Ending = Literal["won", "drawn", "lost", "truncated"]
 """How one game ended for one seat."""
@@ -33,6 +38,12 @@ class Slot:
     role: Role = "table"
     seat: int | None = None
     """The seat under test; None if all are."""
+
+    def seat_role(self, seat: int) -> SeatRole:
+        """Return the purpose of a seat."""
+        if self.role == "unknown":
+            return "unknown"
+        return "tested" if self.seat in (None, seat) else "opponent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,8 @@ class Estimate:
     high: float
     n: int
     """Independent units (deals) that it is computed from."""
+    p: float = math.nan
+    """Two-sided p-value of the hypothesis that the true value is 0, for a difference."""
 
     @property
     def half_width(self) -> float:

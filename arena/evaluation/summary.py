@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
-from arena.evaluation.records import LEGAL_RATE, Ending, Estimate
-from arena.evaluation.report import (
+from arena.evaluation.player_report import (
     CalibrationBin,
-    Interval,
     ModelUsage,
     NoFallback,
     OutcomeShares,
     PlayerReport,
     ReplyCounts,
-    Report,
     TurnSeries,
 )
+from arena.evaluation.records import LEGAL_RATE, Ending, Estimate
+from arena.evaluation.report import Report
+from arena.evaluation.report_parts import Interval
 from arena.evaluation.scoring import measures_of
 from arena.evaluation.statistics.intervals import (
     UNBOUNDED,
@@ -54,9 +54,11 @@ def make_report(
         games=games,
         scored=scored,
         scale=game.return_scale,
+        par=round(game.par, 6),
+        series_games="all",
         measures=measures_of(game, names),
         notes=[note for sample in samples for note in _notes(sample)],
-        players=[player_report(sample, game) for sample in samples],
+        players=[player_report(sample, game, names) for sample in samples],
         **parts,
     )
 
@@ -83,8 +85,8 @@ def _outcome_shares(sample: Sample) -> OutcomeShares:
     return OutcomeShares(**shares, fallback=fallback)
 
 
-def player_report(sample: Sample, game: Game) -> PlayerReport:
-    """Return the results of one player, without a rating."""
+def player_report(sample: Sample, game: Game, known: Collection[str]) -> PlayerReport:
+    """Return the results of one player, without a rating; `known` are the measures of all."""
     names = table_names(sample)
     estimates = ratio_of_sums(sample.sums(names), bounds=bounds_of(game, names))
     calibration = calibration_of(sample)
@@ -98,7 +100,7 @@ def player_report(sample: Sample, game: Game) -> PlayerReport:
         outcomes=_outcome_shares(sample),
         no_fallback=NoFallback(seats=sum(sample.no_fallback), bounds=_fallback_bounds(sample)),
         measures=intervals_by_name(names, estimates),
-        series={"entropy": _series(sample, "entropy"), "calibration": calibration},
+        series={"entropy": _series(sample, "entropy", known), "calibration": calibration},
         calibration_error=calibration_error(calibration),
         replies=_reply_counts(sample),
         usage=_model_usage(sample),
@@ -143,17 +145,21 @@ def bounds_of(game: Game, names: Sequence[str]) -> NDArray[np.float64]:
     return np.array([bounds.get(name, UNBOUNDED) for name in names]).reshape(-1, 2)
 
 
-def _series(sample: Sample, prefix: str) -> TurnSeries:
-    """Return the points `PREFIX/NUMBER` of an entropy, which is never negative, by number."""
+def _series(sample: Sample, prefix: str, known: Collection[str]) -> TurnSeries:
+    """Return the points `PREFIX/NUMBER` of an entropy, which is never negative, by number.
+
+    A game that has ended keeps its last value, up to the last point of any player.
+    """
     numbers = sorted(
         int(name.partition("/")[2])
-        for name in sample.names
+        for name in known
         # At most four digits: names may come from a stored file, and `int` should stay small.
         if re.fullmatch(rf"{prefix}/\d{{1,4}}", name)
     )
-    sums = sample.sums([f"{prefix}/{number}" for number in numbers])
+    sums = sample.carried_sums([f"{prefix}/{number}" for number in numbers])
     estimates = ratio_of_sums(sums, bounds=(0.0, math.inf))
-    return {n: Interval.of(estimate) for n, estimate in zip(numbers, estimates, strict=True)}
+    points = zip(numbers, estimates, strict=True)
+    return {n: Interval.of(estimate) for n, estimate in points if estimate.n}
 
 
 def calibration_of(sample: Sample) -> list[CalibrationBin]:

@@ -53,6 +53,8 @@ def _check_returns(state: State, seed: int) -> None:
     returns = state.returns()
     assert len(returns) == state.game.num_players, "returns need one entry per player"
     assert all(map(math.isfinite, returns)), f"seed {seed}: returns are not finite: {returns}"
+    par = state.game.par
+    assert 0 <= par <= 1, f"`par` is a rate of wins, from 0 to 1, not {par}"
     low, high = state.game.return_scale.bounds
     assert all(low <= value <= high for value in returns), (
         f"seed {seed}: returns are outside of `return_scale`, {low:g} to {high:g}: {returns}"

@@ -16,7 +16,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from arena.core.text import shorten
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from replays.html_report.svg_canvas import WIDTH, Canvas, ChartAxis, ChartPoint, Scale, Series
 
 TALL, SMALL = 250, 210

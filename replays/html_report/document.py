@@ -34,6 +34,7 @@ def environment() -> Environment:
         "interval": formatting.interval_text,
         "points": formatting.points_text,
         "plain": formatting.json_text,
+        "p": formatting.p_text,
         "rank": formatting.rank_text,
         "percent_range": formatting.percent_range,
         "shorten": shorten,

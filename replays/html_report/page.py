@@ -11,9 +11,11 @@ from markupsafe import Markup, escape
 
 from arena.core.assessment import Measure
 from arena.core.text import pluralize, printable
-from arena.evaluation.output.formatting import options_in_words
-from arena.evaluation.output.verdict import Sentence, headline, other_estimates
-from arena.evaluation.report import Interval, PlayerReport, Report, TurnSeries
+from arena.evaluation.output.formatting import options_in_words, par_text
+from arena.evaluation.output.verdict import Sentence, adjustment_text, headline, other_estimates
+from arena.evaluation.player_report import PlayerReport, TurnSeries
+from arena.evaluation.report import Report
+from arena.evaluation.report_parts import Interval
 from replays.html_report.charts import MARKS, forest_chart, line_chart, points_of
 from replays.html_report.document import environment
 from replays.html_report.svg_canvas import ChartAxis, ChartPoint, Series, percent_tick, plain_tick
@@ -22,6 +24,12 @@ MIN_DEALS = 5
 """Deals that a point of a line needs to be drawn: few deals give wide intervals, which would hide
 the other points."""
 KINDS = {"tournament": "Tournament", "eval": "Evaluation", "analysis": "Analysis"}
+SERIES_RULES = {
+    "all": "A game that has ended keeps its last value, from the start of the player’s last turn: "
+    "all points are about the same games.",
+    "running": "Each point is about the games that still had this turn, so ever fewer ones.",
+}
+"""Games in the points of an entropy series."""
 ENTROPY = Measure("entropy", "Remaining entropy", "bits", "lower", "")
 
 
@@ -80,9 +88,14 @@ def render(report: Report) -> str:
             facts=_facts(report),
             headline=[_isolate_names(sentence) for sentence in headline(report)],
             standings=_standings_chart(report, ranked),
+            par=par_text(report.par),
+            pair_par=par_text(1 / 2),
             measures=report.listed_measures,
             series=_series_charts(report, ranked),
             calibration=_calibration_chart(ranked),
+            series_rule=SERIES_RULES[report.series_games],
+            adjustment=_adjustment(report),
+            pairs_adjustment=_pairs_adjustment(report),
             matrix=_pair_matrix(report, ranked),
             seats=_seats_chart(report),
             other_estimates=list(other_estimates(report)),
@@ -101,6 +114,17 @@ def _isolate_names(sentence: Sentence) -> Markup:
     """Escape a sentence and isolate each name, which may be written from right to left."""
     names = [Markup("<bdi>{}</bdi>").format(printable(name)) for name in sentence.names]
     return escape(sentence.template).format(*names)
+
+
+def _adjustment(report: Report) -> str:
+    paired = report.comparison
+    return adjustment_text(len(paired.adjusted_p), len(paired.measures)) if paired else ""
+
+
+def _pairs_adjustment(report: Report) -> str:
+    """Return how the p-values of pairs are adjusted; both orders of a pair are one comparison."""
+    pairs = {frozenset((p.first, p.second)): p.adjusted_p is not None for p in report.pairs}
+    return adjustment_text(sum(pairs.values()), len(pairs))
 
 
 def _title(report: Report) -> str:
@@ -124,13 +148,14 @@ def _facts(report: Report) -> list[str]:
 def _standings_chart(report: Report, ranked: Sequence[PlayerReport]) -> Markup | None:
     """Draw ratings, or win rates or mean returns if no player has a rating."""
     rated = any(player.rating.value is not None for player in ranked)
-    rows = [(player.player, player.rating if rated else report.result(player)) for player in ranked]
+    rows = [(player.label, player.rating if rated else report.result(player)) for player in ranked]
     if rated:
         return _forest(rows, ChartAxis("rating"))
     scale = report.scale
     title = scale.name if scale.is_win_rate else f"mean {scale.name}"
     tick = percent_tick if scale.unit == "share" else plain_tick
-    return _forest(rows, ChartAxis(title, format=tick))
+    reference = report.par if scale.is_win_rate else None
+    return _forest(rows, ChartAxis(title, format=tick), reference)
 
 
 def _seats_chart(report: Report) -> Markup | None:

@@ -303,13 +303,15 @@ def test_a_leaderboard_as_tables_markdown_and_html(tmp_path: Path) -> None:
     tables = ("Pairs of players", "truncated", "Value of each seat")
     for word in ("rating", "rank", *tables, "balanced draw"):
         assert word in shown.stdout
-    assert len(re.findall(r"bot:\w+ − bot:\w+ +[+−]?\d+ \[[+−]\d+, [+−]?\d+\]", shown.stdout)) == 3
+    # In a narrow terminal intervals are below their values.
+    row = r"bot:\w+ − .*[+−]?\d+ (?:.*\n +)?\[[+−]\d+, [+−]?\d+\]"
+    assert len(re.findall(row, shown.stdout)) == 3
     tags = Tags()
     tags.feed((tmp_path / "report.html").read_text())
     assert {"svg", "table"} <= tags.found and "script" not in tags.found
     markdown = arena(f"{command} --markdown --anchor bot:novice", cwd=tmp_path).stdout
     assert "| bot:novice | 1500 (anchor) |" in markdown
-    assert "| player | rating | rank | games | won |\n| --- | ---: |" in markdown
+    assert "| player | rating | rank | games | won (par 33 %) |\n| --- | ---: |" in markdown
 
 
 def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
@@ -321,7 +323,10 @@ def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
     assert report["games"] == 16
     whole = evaluate(evaluated, "--baseline bot:novice --out again")
     shutil.rmtree(evaluated / "again")
-    again = {row["player"]: row for row in report["players"]}["bot:detective"]
+    rows = {(row["player"], row["role"]): row for row in report["players"]}
+    again = rows["bot:detective", "tested"]
+    assert {role for player, role in rows if player == "bot:novice"} >= {"tested"}
+    assert rows["bot:novice", "tested"]["games"] == 8, "its games as an opponent are not among them"
     assert again["measures"] == whole["players"][0]["measures"]
     stored = next(evaluated.glob("runs/eval/*/results.sqlite"))
     from_file = last_json(arena("analyze --json", str(stored), cwd=evaluated).stdout)
@@ -375,7 +380,9 @@ def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> 
     with (tmp_path / "out.csv").open() as file:
         rows = list(csv.DictReader(file))
     shares = {"drawn", "lost", "truncated", "fallback"}
-    assert {row["measure"] for row in rows} == {"win_rate", "mean_return", *shares}
+    assert {row["measure"] for row in rows} == {"win_rate", "par", "mean_return", *shares}
+    assert {row["unit"] for row in rows} == {""}
+    assert {row["role"] for row in rows} == {"unknown"}, "the results file is not beside them"
     only_bad = arena("analyze odd.jsonl cut.jsonl", cwd=tmp_path)
     assert only_bad.returncode == 1 and "none of the 2 files" in only_bad.stderr
 

@@ -20,12 +20,11 @@ from arena.evaluation.statistics.intervals import (
     Sums,
     clustered_mean,
     difference_of_ratios,
-    games_needed,
-    games_needed_for_rates,
     rate,
     ratio_of_sums,
     student_mean,
 )
+from arena.evaluation.statistics.sample_size import games_needed, games_needed_for_rates
 
 Floats = NDArray[np.float64]
 

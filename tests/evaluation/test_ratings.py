@@ -12,7 +12,7 @@ import pytest
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import GameResult, SeatResult, Slot
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from arena.evaluation.statistics.plackett_luce import (
     Floats,
     Ints,

@@ -26,10 +26,10 @@ from arena.cli import run
 from arena.core.outcome import Outcome
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
-    AnalysisAggregator,
     EvaluationAggregator,
     TournamentAggregator,
 )
+from arena.evaluation.analysis_report import AnalysisAggregator
 from arena.evaluation.evaluator import ExperimentSetup, play_by_bots
 from arena.evaluation.output.tables import grids
 from arena.evaluation.output.verdict import sentences
@@ -43,6 +43,7 @@ from arena.evaluation.statistics.intervals import clustered_mean
 from arena.plugins.loader import catalog
 from games.tictactoe.game import TicTacToe, TicTacToeState
 
+OUTCOMES = "Outcomes, in shares of each player's seats; won (par 50 %)"
 KUHN, TIC, CLUEDO = make_game("kuhn_poker"), make_game("tictactoe"), make_game("cluedo", players=3)
 
 
@@ -70,7 +71,9 @@ def test_the_verdict_on_kuhn_poker_is_about_chips(registered: None) -> None:
     assert paired.won_difference.low is not None and paired.won_difference.low > 0
     assert paired.games_needed and paired.games_needed_unpaired
     first, *others = sentences(report)
-    assert first.startswith("bot:bluffer has a lower mean return than bot:careful: −0.")
+    assert first.startswith(
+        "Primary result: bot:bluffer has a lower mean return than bot:careful: −0."
+    )
     assert " chips [−0." in first
     assert any(each.startswith("The difference in games won is +") for each in others)
     assert report.ranked[0].player == "bot:careful"
@@ -123,14 +126,16 @@ def test_thirty_wins_and_seventy_draws_beat_forty_wins_and_sixty_losses() -> Non
     paired = report.comparison
     assert paired and paired.difference.value == pytest.approx(0.5)
     assert paired.won_difference.value == pytest.approx(-0.1)
-    assert next(sentences(report)).startswith("a has a higher mean score than z: +0.50 [+0.")
+    assert next(sentences(report)).startswith(
+        "Primary result: a has a higher mean score than z: +0.50 [+0."
+    )
     a, z = report.players
     assert (a.outcomes.won, a.outcomes.drawn, a.outcomes.lost) == (0.3, 0.7, 0.0)
     assert (z.outcomes.won, z.outcomes.drawn, z.outcomes.lost) == (0.4, 0.0, 0.6)
     shown = {grid.title: grid for grid in grids(report)}
-    comparison = shown["a − z, 100 deals in the same seats"]
-    assert comparison.rows[0][0] == "mean score (−1 to 1 per game)"
-    assert [row[1] for row in shown["Outcomes, in shares of each player's seats"].rows] == [
+    comparison = shown["a − z, 100 deals in the same seats; p adjusted for 1 comparison (Holm)"]
+    assert comparison.rows[0][0] == "primary: mean score (−1 to 1 per game)"
+    assert [row[1] for row in shown[OUTCOMES].rows] == [
         "30 %",
         "40 %",
     ]
@@ -159,7 +164,7 @@ def test_the_sequence_of_chips_is_on_the_range_of_the_game() -> None:
     report = alone.report()
     assert report.sequential and report.sequential.of == "return" and report.sequential.reached
     told = list(sentences(report))
-    assert told[0].startswith("a has a mean return of ") and " chips [" in told[0]
+    assert told[0].startswith("Primary result: a has a mean return of ") and " chips [" in told[0]
     assert any(each.startswith("Interval of the return that is valid") for each in told)
 
 
@@ -194,7 +199,9 @@ def test_a_game_without_a_declared_range() -> None:
     with pytest.raises(UsageError, match="undeclared does not declare the range of its returns"):
         EvaluationAggregator(game, "a", None, target=0.1)
     report = games_of(game, [3.0, 1.0, 2.0] * 8, [0.0, 1.0, -1.0] * 8).report()
-    assert next(sentences(report)).startswith("a has a higher mean return than z: +2.00 [+")
+    assert next(sentences(report)).startswith(
+        "Primary result: a has a higher mean return than z: +2.00 [+"
+    )
     assert report.scale.low is None and read_report(report.to_json()) == report
 
 
@@ -230,8 +237,8 @@ def test_a_scale_has_a_finite_range_or_none(ends: tuple[float, float]) -> None:
 def test_for_a_game_of_wins_the_verdict_is_as_before() -> None:
     report = games_of(CLUEDO, [1.0] * 12, [0.0] * 12).report()
     assert next(sentences(report)) == (
-        "a wins more often than z: +100 points [+56, +100] in 12 deals that both played in the "
-        "same seats."
+        "Primary result: a wins more often than z: +100 points [+56, +100] in 12 deals that both "
+        "played in the same seats."
     )
     shown = [grid.headings for grid in grids(report)]
     assert "mean return" not in shown[0] and report.scale == WIN_RATE
@@ -246,7 +253,7 @@ def test_a_verdict_on_truncated_games_says_so() -> None:
     assert paired.if_finished.low == pytest.approx((18 * 2 - 102) / 120)
     assert paired.if_finished.high == pytest.approx((18 * 2 + 102) / 120)
     verdict, warning, *_ = sentences(report)
-    assert verdict.startswith("a has a higher mean score than z: +0.30 [")
+    assert verdict.startswith("Primary result: a has a higher mean score than z: +0.30 [")
     assert warning == (
         "In 102 of 120 pairs a game was truncated and counts with its returns so far: the verdict "
         "is about play up to that limit, not about finished games; these could give anything from "
@@ -282,7 +289,7 @@ def test_truncation_is_told_in_each_kind_of_report() -> None:
         stored: JsonValue = json.loads(json.dumps(report.to_json(), allow_nan=False))
         assert read_report(stored).players[0].outcomes == report.players[0].outcomes
         titles = [grid.title for grid in grids(report)]
-        assert titles[1] == "Outcomes, in shares of each player's seats"
+        assert titles[1] == OUTCOMES
     rated = tournament.report()
     assert rated.anchor == "b"
     (leaders, *_) = grids(rated)
@@ -321,7 +328,9 @@ def test_reports_without_a_scale_compared_win_rates() -> None:
             },
         }
     )
-    assert next(sentences(report)).startswith("a wins more often than z: +10.9 points")
+    assert next(sentences(report)).startswith(
+        "Primary result: a wins more often than z: +10.9 points"
+    )
     assert next(grids(report)).title.startswith("kuhn_poker")
 
 

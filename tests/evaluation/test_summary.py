@@ -19,17 +19,19 @@ from arena.agents.prompt import ChatOptions
 from arena.core.assessment import WeightedSum
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
-    AnalysisAggregator,
     EvaluationAggregator,
     TournamentAggregator,
 )
-from arena.evaluation.analysis import AnalysisGroup, AnalyzedGame, GroupedAnalyses
+from arena.evaluation.analysis import AnalysisGroup, AnalyzedGame
+from arena.evaluation.analysis_report import AnalysisAggregator, GroupedAnalyses
 from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot
 from arena.evaluation.output.formatting import percent
-from arena.evaluation.output.tables import Grid, grids
+from arena.evaluation.output.grid import Grid
+from arena.evaluation.output.tables import grids
 from arena.evaluation.output.verdict import sentences
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
-from arena.evaluation.report import Interval, Report, read_report
+from arena.evaluation.report import Report, read_report
+from arena.evaluation.report_parts import Interval
 from arena.evaluation.schedule import evaluation_schedule, stopping_notes
 from arena.evaluation.statistics.intervals import rate, student_mean, worst_cases
 from arena.evaluation.statistics.samples import Sample
@@ -328,7 +330,10 @@ def test_a_report_is_read_as_it_was_written(number: int) -> None:
     assert list(grids(again)) == list(grids(report))
 
 
-COMMON = {"kind", "game", "options", "games", "scored", "scale", "measures", "notes", "players"}
+COMMON = {
+    *("kind", "game", "options", "games", "scored", "scale", "par", "series_games", "measures"),
+    *("notes", "players"),
+}
 PLAYER = {
     *("player", "games", "seats", "wins", "win_rate", "mean_return", "outcomes", "no_fallback"),
     *("measures", "series", "calibration_error", "replies", "usage"),
@@ -337,11 +342,13 @@ PLAYER = {
 
 def test_each_kind_of_report_has_its_own_parts() -> None:
     one, two, three = (report.to_json() for report in reports())
-    assert set(one) == COMMON | {"against", "design", "comparison", "controlled", "sequential"}
-    assert set(two) == COMMON | {"seats", "pairs", "anchor", "balance", "design"}
-    assert set(three) == COMMON
+    assert set(one) == COMMON | {
+        *("primary", "against", "design", "comparison", "controlled", "sequential")
+    }
+    assert set(two) == COMMON | {"primary", "seats", "pairs", "anchor", "balance", "design"}
+    assert set(three) == COMMON  # It has no primary result: all of it is exploratory.
     rated = {"rating", "rank"}
-    for report, parts in ((one, PLAYER), (two, PLAYER | rated), (three, PLAYER)):
+    for report, parts in ((one, PLAYER), (two, PLAYER | rated), (three, PLAYER | {"role"})):
         players: Any = report["players"]
         assert set(players[0]) == parts
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from replays.html_report.charts import (
     ChartLayer,
     forest_chart,

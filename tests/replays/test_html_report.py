@@ -17,7 +17,8 @@ import pytest
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from arena.evaluation.output.formatting import decimal, interval_text, value_text
-from arena.evaluation.report import Interval, read_report
+from arena.evaluation.report import read_report
+from arena.evaluation.report_parts import Interval
 from replays.html_report import write_html
 
 VOID = {"meta", "br"}

@@ -13,11 +13,12 @@ from pydantic import JsonValue
 from test_html_report import Page
 from training_rows import CONFIG, around, evaluated, rows
 
+from arena.cli.training.run_tables import pages
 from arena.core.errors import ArenaError
 from arena.episodes.match import Match
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from arena.plugins.loader import make_game
 from replays.html_report.training.report import render, write_training_report
 from replays.html_report.training.transcripts import transcript_pairs
@@ -85,6 +86,21 @@ def record_games(run: Path, when: str, bot: str, seeds: tuple[int, ...] = (5, 6)
 
 def decided_by(line: dict[str, JsonValue], seat: int) -> bool:
     return bool(line["type"] == "decision" and line["player"] == seat)
+
+
+def test_tables_have_par_and_call_periodic_evaluations_exploratory(tmp_path: Path) -> None:
+    config = CONFIG.model_copy(update={"options": {"players": 4}})
+    run = run_of(rows(60), FINISHED, tmp_path, config)
+    page = Page(render(run)).text
+    assert "Win rate (par 25 %) at the start" in page and "StepWin rate (par 25 %)" in page
+    tables = list(pages(run, 20))
+    assert any("exploratory, not adjusted" in grid.title for grid in tables)
+    assert "All but those on the final deals are exploratory" in page
+    assert any("(par 25 %)" in cell for cell in tables[0].rows[0])
+    headings = [heading for grid in tables for heading in grid.headings]
+    assert headings.count("won (par 25 %)") == 2, "of steps and of evaluations"
+    unknown = config.model_copy(update={"game": "not-installed"})
+    assert "par" not in Page(render(run_of(rows(3), FINISHED, tmp_path, unknown))).text.split()
 
 
 def test_a_finished_run(tmp_path: Path) -> None:

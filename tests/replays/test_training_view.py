@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from training_rows import CONFIG, rows
 
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from replays.tui.bars import bar, sparkline, stacked_columns
 from replays.tui.training.view import Resizable, TrainingLive
 from trainers.config.config import TrainConfig

@@ -15,7 +15,7 @@ if find_spec("art") is None:
 
 from arena.agents.prompt import ChatOptions
 from arena.episodes.match import Match
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend

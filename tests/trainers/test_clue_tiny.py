@@ -16,7 +16,7 @@ from arena.core.observation import TextLevel
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot, run_schedule
-from arena.evaluation.report import ReplyCounts
+from arena.evaluation.player_report import ReplyCounts
 from arena.evaluation.schedule import evaluation_schedule
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval, RateInterval
 from trainers.config.config import TrainConfig
 
 
@@ -61,8 +61,8 @@ class HeldOutResult(Record):
     """Result of a checkpoint on held-out deals, paired with the starting policy's result."""
 
     games: int
-    win_rate: Interval
-    start: Interval
+    win_rate: RateInterval
+    start: RateInterval
     """Win rate of the starting policy on the same deals."""
     win_rate_delta: Interval = Field(validation_alias=AliasChoices("win_rate_delta", "gain"))
     """Paired difference of the two win rates."""
@@ -104,7 +104,7 @@ class StepRecord(Record):
         default=0, validation_alias=AliasChoices("context_overflow", "overflowed")
     )
     """Decisions of the learner whose chat exceeded the model's context."""
-    win_rate: Interval = Interval()
+    win_rate: RateInterval = Interval()
     reward: Interval = Interval()
     terms: Mapping[str, TermMean] = {}
     groups: GroupCounts = GroupCounts()

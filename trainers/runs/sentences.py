@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import pluralize, printable
 from arena.evaluation.output.formatting import amount, decimal, number, percent
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite
 from trainers.runs.quantities import duration_in_words

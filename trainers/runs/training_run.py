@@ -11,7 +11,8 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
+from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, played
 from trainers.runs.records import (
@@ -107,6 +108,16 @@ class TrainingRun:
         if self.state.status == "running" and not is_locked(self.files):
             return "interrupted"
         return self.state.status
+
+    @property
+    def par(self) -> float | None:
+        """Win rate of equal players in the run's game; None if its plugin is not installed."""
+        if self.config is None:
+            return None
+        try:
+            return make_game(self.config.game, **self.config.options).par
+        except ArenaError:
+            return None
 
     @property
     def games(self) -> int:

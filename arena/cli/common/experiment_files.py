@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from arena.cli.common.paths import game_stem, unused_path
 from arena.core.errors import ArenaError, UsageError
+from arena.evaluation.store import RESULTS
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from arena.evaluation.store.results import Results
     from arena.evaluation.store.rows import Experiment
     from arena.evaluation.store.schema import Kind
-
-RESULTS = "results.sqlite"
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class ReportFlags:
 
 
 GAME_COLUMNS = ("game", "options", "text_level")
-MEASURE_COLUMNS = ("player", "measure", "unit", "value", "low", "high", "n")
+MEASURE_COLUMNS = ("player", "role", "measure", "unit", "value", "low", "high", "n")
 
 
 def write_csv(reports: Sequence[Report], path: Path) -> None:
@@ -107,22 +107,24 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
 
 
 def _csv_rows(report: Report) -> list[list[object]]:
-    from arena.evaluation.report import Interval
+    from arena.evaluation.report_parts import Interval
 
     units = {measure.name: measure.unit for measure in report.measures}
     game = [report.game, json.dumps(report.options), report.settings["text_level"]]
     rows: list[list[object]] = []
     for player in report.players:
-        rates = {"win_rate": player.win_rate, "mean_return": player.mean_return}
+        rates = {"win_rate": player.win_rate, "par": Interval(value=report.par)}
+        rates["mean_return"] = player.mean_return
         # "won" is the win rate already.
         shares = player.outcomes.model_dump(exclude={"won"})
         ends = {name: Interval(value=share, n=player.seats) for name, share in shares.items()}
         for name, interval in (rates | ends | player.measures).items():
-            texts = map(_without_formula, (player.player, name, units.get(name, "")))
-            rows.append([*game, *texts, interval.value, interval.low, interval.high, interval.n])
+            texts = (player.player, player.role or "", name, units.get(name, ""))
+            cells = map(_without_formula, texts)
+            rows.append([*game, *cells, interval.value, interval.low, interval.high, interval.n])
     return rows
 
 
 def _without_formula(text: str) -> str:
     """Quote text that a spreadsheet would take for a formula."""
-    return f"'{text}" if text[:1] in "=+-@" else text
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from arena.evaluation.output.tables import Grid
+    from arena.evaluation.output.grid import Grid
 
 
 def progress_bar(hidden: bool = False, transient: bool = False) -> Progress:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from arena.core.assessment import Fact
     from arena.core.ply import Decision
     from arena.episodes.policy_agreement import Facts, MeanFact, PolicyAgreement
-    from arena.evaluation.output.tables import Grid
+    from arena.evaluation.output.grid import Grid
 
 
 def report(agreement: PolicyAgreement, max_concurrent: int, as_json: bool) -> int:
@@ -72,7 +72,7 @@ def to_json(
     agreement: PolicyAgreement, comparisons: list[Comparison], questions: int
 ) -> dict[str, JsonValue]:
     """Return the result for `--json`; `questions` is the number of decisions of the replay."""
-    from arena.evaluation.report import Interval
+    from arena.evaluation.report_parts import Interval
     from arena.evaluation.statistics.intervals import rate
 
     same = sum(each.is_same for each in comparisons)
@@ -166,7 +166,7 @@ class AgreementTables:
         )
 
     def _means(self, means: Mapping[str, MeanFact]) -> Grid:
-        from arena.evaluation.output.tables import Grid
+        from arena.evaluation.output.grid import Grid
 
         headings = ["mean, where both moves have it", "played", "proposed", "decisions"]
         rows = []

@@ -18,7 +18,7 @@ from arena.cli.common.terminal import print_grids
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import LONGEST_QUOTE, pluralize, shorten
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -193,7 +193,7 @@ class Branches(Table):
             self.count_games(interrupted)
         if as_json or not self.results:
             return
-        from arena.evaluation.output.tables import Grid
+        from arena.evaluation.output.grid import Grid
 
         several = len(self.results) > 1
         title = (

@@ -8,8 +8,9 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from arena.core.outcome import WIN_RATE
-from arena.evaluation.output.formatting import amount, decimal, percent
-from arena.evaluation.output.tables import Grid
+from arena.evaluation.output.formatting import amount, decimal, par_text, percent
+from arena.evaluation.output.grid import Grid
+from arena.evaluation.report_parts import Interval
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, key_order
 from trainers.runs.quantities import clock, short_count
@@ -35,12 +36,17 @@ def overview(runs: Sequence[TrainingRun], log_dir: Path) -> Grid:
                 summary.game or "–",
                 f"{summary.step}/{'–' if summary.steps is None else summary.steps}",
                 f"{summary.status}: {reason}" if reason else summary.status,
-                " → ".join(map(value_only, summary.win_rate)) or "–",
+                _first_and_last(run, summary.win_rate),
                 _best_delta(run),
                 clock(summary.seconds),
             )
         )
     return Grid(f"Runs in {log_dir}", headings, rows)
+
+
+def _first_and_last(run: TrainingRun, win_rates: Sequence[Interval]) -> str:
+    rates = " → ".join(map(value_only, win_rates))
+    return rates + par_text(run.par) if rates else "–"
 
 
 def _best_delta(run: TrainingRun) -> str:
@@ -54,11 +60,11 @@ def pages(run: TrainingRun, every: int | None) -> Iterator[Grid]:
     if run.config:
         yield changed_settings(run.config)
     if some := thinned(run.records, every):
-        yield steps(some)
+        yield steps(some, run.par)
         yield rewards(some)
         yield times(run.records)
     if results := [*run.learning_curve(), *run.final_evaluations()]:
-        yield evaluations(results)
+        yield evaluations(results, run.par)
 
 
 def thinned(records: Sequence[StepRecord], every: int | None) -> list[StepRecord]:
@@ -78,9 +84,10 @@ def changed_settings(config: TrainConfig) -> Grid:
     return Grid("Settings that are not the default", ("setting", "value", "default"), rows)
 
 
-def steps(records: Sequence[StepRecord]) -> Grid:
+def steps(records: Sequence[StepRecord], par: float | None) -> Grid:
     """Return the main figures of each step."""
-    headings = ("step", "reward", "won", "groups", "dropped", "legal", "entropy", "kl", "s")
+    won = f"won{par_text(par)}"
+    headings = ("step", "reward", won, "groups", "dropped", "legal", "entropy", "kl", "s")
     cells = [
         (
             str(row.step),
@@ -127,10 +134,10 @@ def times(records: Sequence[StepRecord]) -> Grid:
     return Grid("Time (rollouts include rewards)", ("phase", "time", "share"), cells)
 
 
-def evaluations(results: Sequence[CheckpointEvaluation]) -> Grid:
+def evaluations(results: Sequence[CheckpointEvaluation], par: float | None) -> Grid:
     """Return the results on held-out deals."""
     scale = results[-1].scale if results else WIN_RATE
-    measured = "won" if scale.is_win_rate else mean_name(scale)
+    measured = f"won{par_text(par)}" if scale.is_win_rate else mean_name(scale)
     headings = ("checkpoint", "deals", measured, "start", "delta")
     cells = [
         (
@@ -142,7 +149,11 @@ def evaluations(results: Sequence[CheckpointEvaluation]) -> Grid:
         )
         for one in results
     ]
-    return Grid("Held-out deals, paired with the starting policy", headings, cells)
+    title = "Held-out deals, paired with the starting policy"
+    # Each checkpoint is one more comparison; the final deals were kept for one of them.
+    if sum(not one.final for one in results) > 1:
+        title += "; all but the final ones are exploratory, not adjusted"
+    return Grid(title, headings, cells)
 
 
 def comparison(runs: Sequence[TrainingRun]) -> Iterator[Grid]:

@@ -122,6 +122,18 @@ def points_text(difference: IntervalLike) -> str:
     return decimal(_scaled(difference.value, "share"), digits, signed=True)
 
 
+def p_text(p: float | None) -> str:
+    """Return a p-value: `0.012`, `<0.001`, or `–`."""
+    if p is None or p >= 0.001:
+        return decimal(p, 3)
+    return "<0.001"
+
+
+def par_text(par: float | None) -> str:
+    """Return ` (par 33 %)` to print beside win rates; empty if par is not known."""
+    return "" if par is None else f" (par {decimal(100 * par, 0)} %)"
+
+
 def rank_text(rank: IntervalLike) -> str:
     """Return `2`, or `1–3` if the interval contains several ranks."""
     if rank.low is None or rank.high is None:

@@ -1,11 +1,9 @@
-"""Reports as tables, for a terminal or in Markdown."""
+"""The tables of a report, for a terminal or in Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
 
 from arena.core.assessment import Measure
 from arena.core.text import pluralize
@@ -17,98 +15,15 @@ from arena.evaluation.output.formatting import (
     decimal,
     in_unit,
     number,
+    p_text,
+    par_text,
     percent,
     percent_range,
 )
-from arena.evaluation.report import OutcomeShares, PlayerReport, Report
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-MAX_CELL, MAX_STACKED_CELL = 24, 16
-"""Widest cell that is kept on one line: a value with its interval beside it, or below it."""
-COLUMN_GAP = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """The cells of a grid and the widths of its columns."""
-
-    rows: Sequence[Sequence[str]]
-    widths: Sequence[int | None]
-    """None for columns of names and sentences, which are broken and take the remaining width."""
-    total: int
-    dense: bool
-
-    @staticmethod
-    def of(
-        headings: Sequence[str],
-        rows: Sequence[Sequence[str]],
-        max_cell: int,
-        broken: bool,
-        dense: bool = False,
-    ) -> _Layout:
-        """Measure the columns. `broken` headings take several lines.
-
-        A column with a cell above `max_cell` characters holds text, not numbers.
-        """
-        widths, total = list[int | None](), 0
-        for place, heading in enumerate(headings):
-            longest = _longest(line for row in rows for line in row[place].split("\n"))
-            wide = max(longest, min(_longest(heading.split() if broken else [heading]), max_cell))
-            widths.append(wide if place and longest <= max_cell else None)
-            total += min(wide, max_cell) + COLUMN_GAP
-        return _Layout(rows, widths, total, dense)
-
-
-def _longest(texts: Iterable[str]) -> int:
-    return max(map(len, texts), default=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table of text: a title, headings, rows. The first column names the row."""
-
-    title: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def markdown(self) -> str:
-        aligned = ["---", *["---:"] * (len(self.headings) - 1)]
-        lines = [self.headings, aligned, *self.rows]
-        table = "\n".join(f"| {' | '.join(map(_escape_markdown, line))} |" for line in lines)
-        return f"**{_escape_markdown(self.title)}**\n\n{table}\n"
-
-    def rich(self, width: int) -> Table:
-        """Return the table for a terminal of this width.
-
-        Numbers are never broken. If the width is too small, headings are broken, and if that is
-        not enough, intervals are placed below their values.
-        """
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
-        layout = self._layout(width)
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=layout.dense)
-        for place, wide in enumerate(layout.widths):
-            side: Literal["left", "right"] = "right" if place else "left"
-            heading = Text(self.headings[place])
-            table.add_column(heading, justify=side, overflow="fold", width=wide)
-        for row in layout.rows:
-            table.add_row(*map(Text, row))
-        return table
-
-    def _layout(self, width: int) -> _Layout:
-        wide = _Layout.of(self.headings, self.rows, MAX_CELL, broken=False)
-        broken = _Layout.of(self.headings, self.rows, MAX_CELL, broken=True)
-        stacked = [[cell.replace(" [", "\n[") for cell in row] for row in self.rows]
-        dense = _Layout.of(self.headings, stacked, MAX_STACKED_CELL, broken=True, dense=True)
-        return next((layout for layout in (wide, broken) if layout.total <= width), dense)
-
-
-def _escape_markdown(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+from arena.evaluation.output.grid import Grid
+from arena.evaluation.output.verdict import adjustment_text
+from arena.evaluation.player_report import OutcomeShares, PlayerReport
+from arena.evaluation.report import Report
 
 
 def grids(report: Report, beside: int = 5) -> Iterator[Grid]:
@@ -133,13 +48,15 @@ def grids(report: Report, beside: int = 5) -> Iterator[Grid]:
 
 def leaderboard(report: Report) -> Grid:
     """Return the players with their returns, win rates, and ratings in a tournament."""
-    players = report.players
+    players, won = report.players, f"won{par_text(report.par)}"
     rated = any(player.rating.value is not None for player in players)
     columns: dict[str, list[str]] = {"player": [player.player for player in players]}
 
     def add(heading: str, cell: Callable[[PlayerReport], str]) -> None:
         columns[heading] = [cell(player) for player in players]
 
+    if any(player.role for player in players):
+        add("role", lambda player: player.role or "")
     if rated:
         add("rating", lambda player: _rating(player, report.anchor))
         add("rank", lambda player: number(player.rank, 0))
@@ -149,7 +66,7 @@ def leaderboard(report: Report) -> Grid:
     # In a game that pays 1 to the winner and 0 to the others, the mean return is the win rate.
     if not report.scale.is_win_rate:
         add(f"mean {report.scale.name}", lambda player: amount(player.mean_return, report.scale))
-    add("won", lambda player: percent(player.win_rate))
+    add(won, lambda player: percent(player.win_rate))
     if any(player.has_fallbacks for player in players):
         add("without fallback", lambda player: str(player.no_fallback.seats))
         add("bounds of won", lambda player: percent_range(player.no_fallback.bounds))
@@ -169,11 +86,12 @@ def _rating(player: PlayerReport, anchor: str | None) -> str:
 def outcomes(report: Report) -> Grid:
     """Return the shares of games won, drawn, lost and truncated, and those with a fallback."""
     rows = [
-        [player.player, *(_percent_of_one(share, 0) for share in _shares(player.outcomes))]
+        [player.label, *(_percent_of_one(share, 0) for share in _shares(player.outcomes))]
         for player in report.players
     ]
     headings = ["player", "won", "drawn", "lost", "truncated", "with fallback"]
-    return Grid("Outcomes, in shares of each player's seats", headings, rows)
+    won = f"; won{par_text(report.par)}" if report.par is not None else ""
+    return Grid(f"Outcomes, in shares of each player's seats{won}", headings, rows)
 
 
 def _shares(shares: OutcomeShares) -> tuple[float | None, ...]:
@@ -190,27 +108,43 @@ def game_name(report: Report) -> str:
 
 
 def comparison(report: Report) -> Grid:
-    """Return the differences between player and baseline on the same deals."""
+    """Return the differences between player and baseline on the same deals, the primary first."""
     paired = report.comparison
     assert paired is not None
     scale = report.scale
-    rows = [("games won", percent(paired.difference, signed=True))]
+    primary = amount(report.difference, scale, signed=True)
+    rows = [("primary: games won", primary, "")]
     if not scale.is_win_rate:
         ends = f" ({scale.range_text} per game)" if scale.is_bounded else ""
+        won = percent(paired.won_difference, signed=True)
         rows = [
-            (f"mean {scale.name}{ends}", amount(paired.difference, scale, signed=True)),
-            ("games won", percent(paired.won_difference, signed=True)),
+            (f"primary: mean {scale.name}{ends}", primary, ""),
+            ("games won", won, p_text(paired.adjusted_p.get("won_difference"))),
         ]
     if any(player.has_fallbacks for player in report.players):
         bounds = amount_range(paired.fallback_bounds, scale, signed=True)
-        rows.insert(1, ("… bounds without fallback moves", bounds))
+        rows.insert(1, ("… bounds without fallback moves", bounds, ""))
     for measure in report.measures:
         if measure.name in paired.measures:
             difference = _cell(measure, paired.measures[measure.name], signed=True)
-            rows.append((_heading(measure), difference))
+            p = p_text(paired.adjusted_p.get(measure.name))
+            rows.append((_heading(measure), difference, p))
     deals = pluralize(paired.deals or 0, "deal")
     title = f"{paired.player} − {paired.baseline}, {deals} in the same seats"
-    return Grid(title, ["measure", "difference"], rows)
+    others = adjustment_text(len(paired.adjusted_p), len(paired.measures))
+    return _with_p(f"{title}; {others}" if others else title, ["measure", "difference", P], rows)
+
+
+P = "p"
+
+
+def _with_p(title: str, headings: list[str], rows: Sequence[Sequence[str]]) -> Grid:
+    """Return a grid without its column of p-values if none is known."""
+    place = headings.index(P)
+    if all(row[place] in ("", UNKNOWN) for row in rows):
+        headings = headings[:place] + headings[place + 1 :]
+        rows = [[*row[:place], *row[place + 1 :]] for row in rows]
+    return Grid(title, headings, rows)
 
 
 def measures(report: Report, beside: int) -> Iterator[Grid]:
@@ -224,14 +158,15 @@ def measures(report: Report, beside: int) -> Iterator[Grid]:
 
     games = pluralize(report.scored, "game")
     scored = f", {games} scored by the exact posterior" if report.scored else ""
-    title = f"Measures{scored}; ↑ more is better"
+    # One interval in twenty misses the truth: a reader who searches many finds some by chance.
+    title = f"Measures{scored}; ↑ more is better; exploratory, each interval for itself"
     for first in range(0, len(players), beside):
         some = players[first : first + beside]
         rows = [[_heading(m), *(cell(p, m) for p in some)] for m in listed]
         errors = [player.calibration_error for player in some]
         if any(error is not None for error in errors):
             rows.append(["calibration error ↓", *(decimal(error, 3) for error in errors)])
-        yield Grid(title, ["measure", *(player.player for player in some)], rows)
+        yield Grid(title, ["measure", *(player.label for player in some)], rows)
 
 
 def _cell(measure: Measure, interval: IntervalLike, signed: bool = False) -> str:
@@ -256,14 +191,18 @@ def pairs(report: Report) -> Grid:
         [
             f"{pair.first} − {pair.second}",
             number(pair.difference, 0, signed=True),
+            p_text(pair.adjusted_p),
             percent(pair.ahead),
             str(pair.games),
         ]
         for pair in ordered
         if pair
     ]
-    headings = ["pair", "rating difference", "first ahead, ties half", "games of both"]
-    return Grid("Pairs of players", headings, rows)
+    adjusted = sum(pair is not None and pair.adjusted_p is not None for pair in ordered)
+    others = adjustment_text(adjusted, len(rows))
+    title = f"Pairs of players; first ahead{par_text(1 / 2)}"
+    headings = ["pair", "rating difference", P, "first ahead, ties half", "games of both"]
+    return _with_p(f"{title}; {others}" if others else title, headings, rows)
 
 
 def seats(report: Report) -> Grid:
@@ -282,7 +221,7 @@ def replies(report: Report) -> Grid:
         failures = ", ".join(f"{count} {name}" for name, count in counts.failures.items())
         legal = _percent_of_one(counts.legal / counts.attempts, 1)
         price = "unknown" if cost is None else f"${cost:.4f}"
-        row = (player.player, str(counts.attempts), legal, str(counts.fallbacks), failures, price)
+        row = (player.label, str(counts.attempts), legal, str(counts.fallbacks), failures, price)
         rows.append(row)
     return Grid("Replies of models", headings, rows)
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arena.core.outcome import ReturnScale
 from arena.core.text import pluralize
-from arena.evaluation.output.formatting import amount, amount_range, decimal, number, percent
-from arena.evaluation.report import (
-    Interval,
-    LuckAdjusted,
-    PairedComparison,
-    PlayerReport,
-    Report,
-    SequentialResult,
+from arena.evaluation.output.formatting import (
+    amount,
+    amount_range,
+    decimal,
+    number,
+    par_text,
+    percent,
 )
+from arena.evaluation.player_report import PlayerReport
+from arena.evaluation.report import LuckAdjusted, PairedComparison, Report, SequentialResult
+from arena.evaluation.report_parts import Interval
 
 TRUNCATED_LIMIT = 0.1
 """Share of truncated games above which a result says so. Played to the end, they could move a mean
@@ -47,11 +49,29 @@ def sentences(report: Report) -> Iterator[str]:
 
 
 def headline(report: Report) -> list[Sentence]:
-    """Return the result in sentences; the first one is the answer."""
-    ranked = report.ranked
+    """Return the result in sentences; the first one is the answer.
+
+    It is called primary, except in an analysis: it was chosen before the games, so it is not
+    adjusted for the other comparisons.
+    """
     unmeasured = [player for player in report.players if player.is_unmeasured]
     if unmeasured:
         return [_unmeasured(player) for player in unmeasured]
+    first, *others = _results(report)
+    if report.kind != "analysis" and report.players:
+        first = replace(first, template=f"Primary result: {first.template}")
+    return [first, *others]
+
+
+def adjustment_text(adjusted: int, comparisons: int) -> str:
+    """Return how the p-values of a table allow for the number of its comparisons."""
+    if adjusted:
+        return f"p adjusted for {pluralize(adjusted, 'comparison')} (Holm)"
+    return "exploratory, not adjusted" if comparisons else ""
+
+
+def _results(report: Report) -> list[Sentence]:
+    ranked = report.ranked
     if report.comparison:
         return [*_compared(report, report.comparison), *_bounded(report)]
     if not ranked:
@@ -82,19 +102,22 @@ def other_estimates(report: Report) -> Iterator[str]:
 
 def definitions(report: Report) -> Iterator[str]:
     """Yield the definition of each measure of the report."""
-    for measure in report.measures:
-        yield f"{measure.title} ({measure.unit}): {measure.about}"
+    for measure in report.listed_measures:
+        # A measure of an unknown plugin has a name only.
+        if measure.about:
+            yield f"{measure.title} ({measure.unit}): {measure.about}"
 
 
 def _result(report: Report, player: PlayerReport) -> Sentence:
     if report.result(player).value is None:
         return Sentence("{} has no finished game.", (player.player,))
     games, won = pluralize(player.games, "game"), percent(player.win_rate)
+    par = par_text(report.par)
     if report.scale.is_win_rate:
-        return Sentence(f"{{}} won {won} of {games}.", (player.player,))
+        return Sentence(f"{{}} won {won} of {games}{par}.", (player.player,))
     mean = amount(player.mean_return, report.scale)
     return Sentence(
-        f"{{}} has a mean {report.scale.name} of {mean} in {games}; it won {won}.",
+        f"{{}} has a mean {report.scale.name} of {mean} in {games}; it won {won}{par}.",
         (player.player,),
     )
 
@@ -133,9 +156,7 @@ def _verdict(difference: Interval, scale: ReturnScale) -> str:
 
 
 def _compared(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
-    # If the games themselves decided when to stop, only the interval of the sequence is valid.
-    sequential, scale = report.sequential, report.scale
-    difference = sequential.estimate if sequential else paired.difference
+    difference, scale = report.difference, report.scale
     names = paired.player, paired.baseline
     if difference.value is None:
         yield Sentence("{} and {} have not played a common deal yet.", names)
@@ -152,9 +173,11 @@ def _compared(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
         won = percent(paired.won_difference, signed=True)
         yield Sentence(f"The difference in games won is {won}.")
     if paired.games_needed is not None:
+        ends = paired.games_needed_range
+        spread = f"; {ends} by the 95 % interval of the variance of the pairs" if ends else ""
         yield Sentence(
             f"If the true difference is this large, about {paired.games_needed} pairs of games "
-            "show it (80 % power)."
+            f"show it (80 % power{spread})."
         )
 
 

@@ -1,4 +1,4 @@
-"""Intervals for rates, means and ratios of sums, and the number of games that a test needs.
+"""Intervals for rates, means and ratios of sums.
 
 Games of one deal are not independent: the deal is the cluster, and the bootstrap draws clusters,
 not games. The interval of a mean or a ratio is the hull of two intervals with different weaknesses:
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from arena.evaluation.records import Estimate
 
@@ -231,7 +231,7 @@ def _estimate(
     value, n, least, most = float(value), int(units), float(limits[0]), float(limits[1])
     # One cluster does not show how much clusters differ: only the limits are certain.
     if n < 2 or not math.isfinite(value):
-        return Estimate(value, least, most, n)
+        return Estimate(value, least, most, n, p=1.0)
     # Standard error of the linearised statistic, without the factor sqrt(n / (n - 1)).
     spread = float(np.sqrt(influence @ influence))
     # Relative to the value, because rounding leaves influences that are not exactly 0.
@@ -239,7 +239,7 @@ def _estimate(
         # No spread: a share `unseen` of the clusters may have the value of a limit.
         unseen = 1 - (1 - LEVEL) ** (1 / n)
         low, high = (value + unseen * (limit - value) for limit in (least, most))
-        return Estimate(value, low, high, n)
+        return Estimate(value, low, high, n, _p_without_spread(value, n, least, most))
     # Student's interval: t(n-1; (1 + LEVEL)/2) * se.
     half = -stdtrit(n - 1, (1 - LEVEL) / 2) * spread * math.sqrt(n / (n - 1))
     # A percentile interval corresponds to a variance divided by n instead of n - 1 and to normal
@@ -253,41 +253,33 @@ def _estimate(
         max(least, float(min(low, value - half))),
         min(most, float(max(high, value + half))),
         n,
+        _p_value(value, spread, draws, n),
     )
 
 
-def games_needed(difference: float, sd: float, power: float = 0.8) -> int | None:
-    """Return the pairs of games that distinguish this mean difference from 0, or None.
+def _p_value(value: float, spread: float, draws: Floats, n: int) -> float:
+    """Return the two-sided p-value of the hypothesis that the true value is 0.
 
-    `sd` is the standard deviation of one pair's difference. Two-sided test with the normal
-    approximation,
-
-        n = ((z(1 - alpha/2) + z(power)) sd / difference)^2
-
-    (Chow, Shao and Wang 2008, "Sample size calculations in clinical research", section 3.1).
+    It belongs to the hull: the larger one of Student's p and that of the expanded percentiles. `n`
+    is at least 2, `spread` the standard error without the factor sqrt(n / (n - 1)), above 0.
     """
-    if difference == 0 or not math.isfinite(difference) or not math.isfinite(sd):
-        return None
-    z = ndtri((1 + LEVEL) / 2) + ndtri(power)  # ndtri is the normal quantile function
-    # The spread of the pairs cannot be estimated from fewer than 2.
-    return max(2, math.ceil((z * sd / difference) ** 2))
+    root = math.sqrt(n / (n - 1))
+    student = 2 * float(stdtr(n - 1, -abs(value) / (spread * root)))
+    # Share of the draws that 0 separates from the value.
+    beyond = float(np.mean(draws[np.isfinite(draws)] * np.sign(value) <= 0))
+    # 0 or more than half: the draws have no resolution there, or do not contradict at all.
+    if not 0 < beyond < 1 / 2:
+        return student if beyond == 0 else 1.0
+    # The tail probability Phi(root * t(n-1; p/2)) of the expanded interval, solved for p.
+    return max(student, 2 * float(stdtr(n - 1, ndtri(beyond) / root)))
 
 
-def games_needed_for_rates(first: float, second: float, power: float = 0.8) -> int | None:
-    """Return the games of each player, on independent deals, that distinguish two rates, or None.
+def _p_without_spread(value: float, n: int, least: float, most: float) -> float:
+    """Return the level at which the interval of equal values touches 0.
 
-    Two-sided, without continuity correction:
-
-        n = ((z(1 - alpha/2) sqrt(2 p q) + z(power) sqrt(p1 q1 + p2 q2)) / (p1 - p2))^2
-
-    with p the mean of both rates and q = 1 - p (Fleiss, Levin and Paik 2003, "Statistical methods
-    for rates and proportions", formula 4.14).
+    value + u (limit - value) = 0 with u = 1 - p^(1/n) gives p = (limit / (limit - value))^n.
     """
-    if first == second or not math.isfinite(first - second):
-        return None
-    # Both players have the same number of games, so the pooled rate p is the plain mean.
-    mean = (first + second) / 2
-    # Standard deviations under the null hypothesis (equal rates) and under the alternative.
-    under_null = ndtri((1 + LEVEL) / 2) * math.sqrt(2 * mean * (1 - mean))
-    under_alternative = ndtri(power) * math.sqrt(first * (1 - first) + second * (1 - second))
-    return max(2, math.ceil(((under_null + under_alternative) / (first - second)) ** 2))
+    limit = least if value > 0 else most
+    if value == 0 or not math.isfinite(limit):
+        return 1.0
+    return float((limit / (limit - value)) ** n)

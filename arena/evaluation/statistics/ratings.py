@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtrit
+from scipy.special import ndtr, stdtr, stdtrit
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import Estimate, GameResult
@@ -197,12 +197,29 @@ def _meetings(
             len(met[i, j]),
             _share_ahead(met[i, j]),
             # The smaller n is the cautious one.
-            _percentiles(ratings[:, i] - ratings[:, j], min(deals[i], deals[j])),
+            _difference(ratings[:, i] - ratings[:, j], min(deals[i], deals[j])),
         )
         for i, one in enumerate(players)
         for j, other in enumerate(players)
         if i != j
     ]
+
+
+def _difference(values: Floats, n: int) -> Estimate:
+    """Return the first value as an estimate of a difference, with its p-value.
+
+    The p-value follows from the interval (Altman and Bland 2011, "How to obtain the P value from a
+    confidence interval", BMJ 343): the distance from the value to the end towards 0 is
+    t(n-1; 0.975) standard errors. The other end may be far away, because a player that never won
+    may be arbitrarily weak, but it does not matter for 0.
+    """
+    estimate = _percentiles(values, n)
+    near = estimate.low if estimate.value > 0 else estimate.high
+    # Without a distance, or with one deal, nothing speaks against a difference of 0.
+    if n < 2 or near == estimate.value:
+        return replace(estimate, p=1.0)
+    error = abs(estimate.value - near) / -float(stdtrit(n - 1, 0.025))
+    return replace(estimate, p=2 * float(stdtr(n - 1, -abs(estimate.value) / error)))
 
 
 def _share_ahead(games: Sequence[tuple[int, float]]) -> Estimate:

@@ -96,3 +96,17 @@ class Sample:
                 totals[column.rows, place] = column.totals
                 weights[column.rows, place] = column.weights
         return Sums(totals, weights, self.deals)
+
+    def carried_sums(self, names: Sequence[str]) -> Sums:
+        """Return the same for the points of a series, in order: the last one of a row is kept.
+
+        So all points are about the same games. A mean over the games that still go on is about
+        ever fewer ones, the longest, and may rise although the quantity falls in each of them.
+        """
+        sums = self.sums(names)
+        for place in range(1, len(names)):
+            ended = sums.weights[:, place] == 0
+            # A row without an earlier point keeps weight 0: it has no value yet.
+            for columns in (sums.totals, sums.weights):
+                columns[ended, place] = columns[ended, place - 1]
+        return sums

@@ -22,7 +22,7 @@ from pydantic import JsonValue
 
 from arena.core.assessment import WeightedSum
 from arena.core.errors import ArenaError
-from arena.evaluation.records import GameResult, Slot
+from arena.evaluation.records import GameResult, Role, Slot
 from arena.evaluation.store.database import (
     add_table_of_looks,
     check_exists,
@@ -225,6 +225,15 @@ class Results:
             self._database.execute("INSERT OR IGNORE INTO looks VALUES (?)", (games,))
             count: int = self._database.execute("SELECT count(*) FROM looks").fetchone()[0]
             return count
+
+    def roles(self) -> dict[str, tuple[Role, int | None]]:
+        """Return role and tested seat of the finished games, by the hash of their replays."""
+        with translated_errors(self.path, "read"):
+            hashes = {row.number: row.sha256 for row in GAMES.select(self._database)}
+            rows = SCHEDULE.select(self._database)
+            return {
+                digest: (row.role, row.seat) for row in rows if (digest := hashes.get(row.number))
+            }
 
     def finished(self) -> set[int]:
         """Return the numbers of the finished games."""

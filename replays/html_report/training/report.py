@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from arena.evaluation.output.formatting import options_in_words
+from arena.evaluation.output.formatting import options_in_words, par_text
 from replays.html_report.document import environment, write_document
 from replays.html_report.training.sections import sections_of
 from replays.html_report.training.transcripts import transcript_pairs
@@ -54,6 +54,7 @@ def render(run: TrainingRun) -> str:
             title=sentences.title(config),
             facts=[*options_in_words(config.options), *sentences.facts(run)],
             headline=sentences.headline(run),
+            par=par_text(run.par),
             notes=sentences.notes(run),
             sections=sections_of(run),
             evaluations=[

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from arena.evaluation.report import Interval
+from arena.evaluation.report_parts import Interval
 from replays.tui.bars import bar_lines, stacked_columns
 from replays.tui.training.curves import (
     NAME,

@@ -1,0 +1,375 @@
+"""Comparisons of many rows: adjustment, primary result, par, roles, ended games, clipped ends."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from arena.core.assessment import WeightedSum
+from arena.core.game import Game
+from arena.core.outcome import ReturnScale
+from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
+from arena.evaluation.analysis import stored_games
+from arena.evaluation.analysis_report import AnalysisAggregator, GroupedAnalyses
+from arena.evaluation.output.grid import Grid
+from arena.evaluation.output.tables import grids
+from arena.evaluation.output.verdict import sentences
+from arena.evaluation.records import Estimate, GameResult, Role, SeatResult, Slot
+from arena.evaluation.report import Report, read_report
+from arena.evaluation.statistics.holm import holm
+from arena.evaluation.statistics.intervals import Sums, difference_of_ratios
+from arena.evaluation.statistics.sample_size import (
+    games_needed,
+    games_range,
+    sum_of_variances,
+    variance,
+)
+from arena.plugins.loader import make_game
+from replays.html_report.page import render
+
+DATA = Path(__file__).parent / "data"
+GAME = make_game("cluedo", players=3)
+Measured = Mapping[str, float]
+
+
+def game_of(
+    number: int,
+    won: bool,
+    measured: Measured | None = None,
+    role: Role = "player",
+    players: Sequence[str] = ("a", "b", "c"),
+) -> GameResult:
+    """A game whose first seat is under test and has these measurements; it or the second wins."""
+    sums = {name: WeightedSum(value) for name, value in (measured or {}).items()}
+    seats = [
+        SeatResult(player, float(won == (seat == 0) and seat < 2), won == (seat == 0) and seat < 2)
+        for seat, player in enumerate(players)
+    ]
+    seats[0] = SeatResult(players[0], float(won), won, 0, sums)
+    slot = Slot(number, number // 2, tuple(players), role, 0 if role != "unknown" else None)
+    return GameResult(slot, "terminated", "over", 9, 20, 0.1, tuple(seats), bool(sums))
+
+
+def grid_of(report: Report, start: str) -> Grid:
+    return next(grid for grid in grids(report) if grid.title.startswith(start))
+
+
+# Ended games
+
+
+def entropies(*values: float) -> Measured:
+    return {f"entropy/{turn}": value for turn, value in enumerate(values, start=1)}
+
+
+def test_a_game_that_has_ended_keeps_its_last_entropy() -> None:
+    """The mean over the games still running would rise from 3 to 5 bits, although none did."""
+    evaluation = EvaluationAggregator(GAME, "a", "z")
+    for deal, course in enumerate([(6.0, 1.0), (6.0, 5.0, 5.0), (6.0, 3.0)]):
+        evaluation.add(game_of(2 * deal, True, entropies(*course)))
+        evaluation.add(game_of(2 * deal + 1, True, entropies(6.0), "baseline", ("z", "b", "c")))
+    report = evaluation.report()
+    assert report.series_games == "all" and report.to_json()["series_games"] == "all"
+    player, baseline = (line.line("entropy") for line in report.players)
+    assert [point.value for point in player.values()] == [6.0, 3.0, 3.0]
+    assert [point.n for point in player.values()] == [3, 3, 3]
+    assert [point.value for point in baseline.values()] == [6.0, 6.0, 6.0], "as long as the other"
+    page = render(report)
+    assert "A game that has ended keeps its last value, from the start of the player’s" in page
+    former = read_report({**report.to_json(), "series_games": None})
+    assert "Each point is about the games that still had this turn" in render(former)
+
+
+# Adjustment
+
+
+def test_holms_adjustment_is_that_of_r() -> None:
+    # p.adjust(c(.01, .04, .03, .005), "holm")
+    found = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005, "unknown": math.nan})
+    assert found == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06, "d": 0.02})
+    assert holm({}) == {} and holm({"a": 0.6, "b": 0.7}) == {"a": 1.0, "b": 1.0}
+
+
+def differences(seed: int, effect: float, deals: int = 20) -> list[Estimate]:
+    """Fifteen measures of two players; all but the first are the same for both."""
+    values = np.random.default_rng(seed).choice([-1.0, 0.0, 1.0], (deals, 15), p=[0.2, 0.6, 0.2])
+    values[:, 0] += effect
+    ones = np.ones_like(values)
+    first = Sums(values, ones, np.arange(deals))
+    second = Sums(np.zeros_like(values), ones, np.arange(deals))
+    return difference_of_ratios(first, second, bounds=(-2.0, 2.0))
+
+
+def test_few_of_many_equal_measures_seem_to_differ() -> None:
+    """The share of 100 evaluations of equal players with a false difference in any measure."""
+    families = [differences(seed, 0.0) for seed in range(100)]
+    plain = np.mean([min(each.p for each in family) < 0.05 for family in families])
+    adjusted = [holm({i: each.p for i, each in enumerate(family)}) for family in families]
+    assert plain > 0.3
+    assert np.mean([min(family.values()) < 0.05 for family in adjusted]) <= 0.1
+    strong = differences(1, 1.0)
+    assert holm({i: each.p for i, each in enumerate(strong)})[0] < 0.05
+
+
+def test_a_p_value_is_below_5_percent_where_the_interval_excludes_0() -> None:
+    for seed in range(30):
+        for each in differences(seed, 0.3):
+            if abs(each.p - 0.05) > 0.003:
+                assert (each.p < 0.05) == (each.low > 0 or each.high < 0), each
+
+
+def test_equal_differences_have_the_p_value_of_their_interval() -> None:
+    # Interval and p by hand: 10 deals, each with the difference 1 of a range from -1 to 1.
+    (found,) = difference_of_ratios(
+        Sums(np.ones((10, 1)), np.ones((10, 1)), range(10)),
+        Sums(np.zeros((10, 1)), np.ones((10, 1)), range(10)),
+        bounds=(-1.0, 1.0),
+    )
+    assert found.p == pytest.approx(0.5**10) and found.low > 0
+
+
+def compared() -> Report:
+    evaluation = EvaluationAggregator(GAME, "a", "z")
+    for deal in range(24):
+        good, same = {"accusations_right": 1.0, "efficiency_late": 0.5 + deal % 3 / 10}, deal % 2
+        bad = {"accusations_right": float(deal % 8 == 0), "efficiency_late": 0.5 + same / 10}
+        evaluation.add(game_of(2 * deal, deal % 4 > 0, good))
+        evaluation.add(game_of(2 * deal + 1, deal % 4 == 0, bad, "baseline", ("z", "b", "c")))
+    return evaluation.report()
+
+
+def test_all_differences_but_the_primary_one_are_adjusted() -> None:
+    report = compared()
+    paired = report.comparison
+    assert paired and set(paired.adjusted_p) == {"accusations_right", "efficiency_late"}
+    assert report.primary == "comparison.difference"
+    grid = grid_of(report, "a − z")
+    assert grid.title.endswith("; p adjusted for 2 comparisons (Holm)")
+    assert grid.headings == ["measure", "difference", "p"]
+    cells = {row[0]: row[2] for row in grid.rows}
+    late = paired.adjusted_p["efficiency_late"]
+    assert cells == {
+        "primary: games won": "",
+        "right accusations ↑": "<0.001",
+        "question efficiency, late ↑": f"{late:.3f}",
+    }
+    assert next(sentences(report)).startswith("Primary result: a wins more often than z: +50 ")
+    assert "exploratory" in grid_of(report, "Measures").title
+    page = render(report)
+    for text in ("primary result, not adjusted", "p adjusted for 2 comparisons (Holm)", "Adjusted"):
+        assert text in page
+
+
+def tournament_of(games: int) -> Report:
+    rng = np.random.default_rng(0)
+    tournament = TournamentAggregator(GAME, ["a", "b", "c"])
+    for number in range(games):
+        first, *others = rng.permutation(["a", "b", "c"]).tolist()
+        # "a" wins four games of five; the other two are equal.
+        names = ["a", *({first, *others} - {"a"})] if rng.random() < 0.8 else [first, *others]
+        tournament.add(game_of(2 * number, True, players=names))
+    return tournament.report()
+
+
+def test_the_pairs_of_a_tournament_are_adjusted() -> None:
+    report = tournament_of(60)
+    by_pair = {frozenset((pair.first, pair.second)): pair for pair in report.pairs}
+    values = {pair: each.adjusted_p for pair, each in by_pair.items()}
+    assert (values[frozenset("ab")] or 0) < 0.01 > (values[frozenset("ac")] or 0)
+    assert (values[frozenset("bc")] or 0) > 0.05
+    grid = grid_of(report, "Pairs of players")
+    assert grid.title.endswith("first ahead (par 50 %); p adjusted for 3 comparisons (Holm)")
+    assert [row[2] for row in grid.rows if row[0].startswith("a")] == ["<0.001"] * 2
+    assert report.primary == "players.0.rating"
+    assert next(sentences(report)).startswith("Primary result: a leads")
+    assert "Rating differences: p adjusted for 3 comparisons (Holm)" in render(report)
+
+
+def test_the_path_of_the_primary_result_leads_to_it() -> None:
+    alone, growing = EvaluationAggregator(GAME, "a", None), EvaluationAggregator(GAME, "a", None)
+    growing.any_time = True
+    for number in range(8):
+        alone.add(game_of(number, number < 4))
+        growing.add(game_of(number, number < 4))
+    values = {}
+    for report in (compared(), tournament_of(12), alone.report(), growing.report()):
+        part: Any = report.to_json()
+        for step in report.primary.split("."):
+            part = part[int(step)] if step.isdigit() else part[step]
+        values[report.primary] = part["value"]
+    assert values["comparison.difference"] == 0.5
+    assert values["players.0.rating"] > 1500
+    assert values["players.0.win_rate"] == values["sequential.estimate"] == 0.5
+
+
+@pytest.mark.parametrize(("kind", "start"), [("eval", "embedded:clue"), ("tournament", "Pairs")])
+def test_comparisons_of_earlier_versions_are_called_exploratory(kind: str, start: str) -> None:
+    report = read_report(json.loads((DATA / f"{kind}-v1.json").read_text()))
+    grid = next(
+        grid for grid in grids(report) if grid.title.startswith(start) and " −" in str(grid)
+    )
+    assert grid.title.endswith("; exploratory, not adjusted")
+    assert "p" not in grid.headings
+    assert "exploratory, not adjusted" in render(report)
+    assert next(sentences(report)).startswith("Primary result: ")
+
+
+# Games needed
+
+
+@pytest.mark.parametrize("shares", [(0.02, 0.95, 0.03), (0.1, 0.5, 0.4), (0.0, 0.5, 0.5)])
+def test_the_range_of_games_needed_holds_the_true_number(shares: Sequence[float]) -> None:
+    """For a given difference, in 400 samples of 100 pairs; the variance is known exactly."""
+    values, rng = np.array([-1.0, 0.0, 1.0]), np.random.default_rng(0)
+    true = values**2 @ shares - (values @ shares) ** 2
+    covered = []
+    for _ in range(400):
+        sample = rng.choice(values, 100, p=shares)
+        needed = games_needed(0.1, float(sample.std(ddof=1)))
+        ends = games_range(needed, variance(sample))
+        if ends:
+            covered.append(ends[0] <= (games_needed(0.1, math.sqrt(true)) or 0) <= ends[1])
+    assert len(covered) > 350 and np.mean(covered) >= 0.93
+
+
+def test_equal_pairs_do_not_bound_their_variance() -> None:
+    assert variance([1.0] * 30) is None and variance([0.0, 1.0, 1.0, 0.0]) is None
+    assert games_range(7, None) is None
+    one = Estimate(2.0, 1.0, 4.0, 10)
+    both = sum_of_variances(one, one)
+    assert both.value == 4.0
+    assert (4 - both.low, both.high - 4) == pytest.approx((math.sqrt(2), math.sqrt(8)))
+
+
+def test_the_sentence_about_games_needed_has_a_range() -> None:
+    report = compared()
+    paired = report.comparison
+    assert paired and paired.games_needed and paired.games_needed_range
+    low, high = paired.games_needed_range
+    assert low < paired.games_needed < high
+    unpaired = paired.games_needed_unpaired_range
+    assert unpaired and unpaired.low < (paired.games_needed_unpaired or 0) < unpaired.high
+    text = f"about {paired.games_needed} pairs of games show it (80 % power; {low} to {high} by the"
+    assert any(text in sentence for sentence in sentences(report))
+    assert read_report(report.to_json()) == report
+
+
+# Par
+
+
+class OfTeams(type(GAME)):  # type: ignore[misc]
+    """Two teams of a game for three: a game may declare its own par."""
+
+    par = 0.5
+
+
+@pytest.mark.parametrize(("game", "par"), [(GAME, "33 %"), (OfTeams(players=3), "50 %")])
+def test_par_is_beside_each_rate_of_wins(game: Game, par: str) -> None:
+    evaluation, tournament = EvaluationAggregator(game, "a", None), AnalysisAggregator(game)
+    for number in range(8):
+        evaluation.add(game_of(number, number < 4))
+        tournament.add(game_of(number, number < 4))
+    for report in (evaluation.report(), tournament.report()):
+        assert f"won (par {par})" in next(grids(report)).headings
+        assert grid_of(report, "Outcomes").title.endswith(f"; won (par {par})")
+        assert f"of 8 games (par {par})." in next(sentences(report))
+        assert f"Win rate (par {par})" in render(report)
+    former = read_report({**evaluation.report().to_json(), "par": None})
+    assert "par" not in "".join(map(str, grids(former)))
+
+
+# Roles
+
+
+def test_tested_players_are_not_mixed_with_opponents() -> None:
+    """Player b is tested in a few games and sits as an opponent in others, which it wins."""
+    analysis = AnalysisAggregator(GAME)
+    for number in range(12):
+        analysis.add(game_of(number, won=False))
+        analysis.add(game_of(number, won=False, players=("b", "d", "c"), role="baseline"))
+    report = analysis.report()
+    rows = {(row.player, row.role): row for row in report.players}
+    assert rows["b", "tested"].win_rate.value == 0.0
+    assert rows["b", "opponent"].win_rate.value == 1.0
+    roles = [row.role for row in report.players]
+    assert roles == sorted(roles, key=lambda role: role == "opponent")
+    board = next(grids(report))
+    assert board.headings[:2] == ["player", "role"]
+    assert {row[0] for row in grid_of(report, "Outcomes").rows} >= {"b (tested)", "b (opponent)"}
+    assert not report.notes and "(opponent)" in render(report)
+
+
+def test_unknown_roles_are_called_unknown() -> None:
+    analysis = AnalysisAggregator(GAME)
+    analysis.add(game_of(0, won=True, role="unknown"))
+    analysis.add(game_of(1, won=True))
+    report = analysis.report()
+    assert [row.role for row in report.players].count("unknown") == 3
+    assert "is unknown in 1 of 2 games" in report.notes[0]
+
+
+def test_a_results_file_of_an_earlier_version_has_its_roles() -> None:
+    analyses = GroupedAnalyses()
+    for game in stored_games(DATA / "eval-v1.sqlite"):
+        analyses.add(game)
+    (report,) = analyses.reports()
+    tested = {row.player for row in report.players if row.role == "tested"}
+    assert tested == {"embedded:clue-tiny", "bot:novice"}
+    assert {row.role for row in report.players} == {"tested", "opponent"}
+
+
+# Ranges
+
+
+def test_impossible_ends_are_clipped_to_the_declared_range() -> None:
+    wide = {"value": 0.5, "low": -7.0, "high": 7.0, "n": 9}
+    scale = ReturnScale("return", "chips", -2.0, 2.0)
+    stored: Any = {
+        "kind": "eval",
+        "game": "kuhn_poker",
+        "scale": {"name": scale.name, "unit": scale.unit, "low": scale.low, "high": scale.high},
+        "measures": [
+            {"name": "s", "title": "s", "unit": "share", "better": None, "about": ""},
+            {"name": "b", "title": "b", "unit": "bits", "better": None, "about": "", "low": 0},
+        ],
+        "players": [
+            {
+                "player": "a",
+                "win_rate": wide,
+                "mean_return": wide,
+                "measures": {"s": wide, "b": wide, "unlisted": wide},
+                "series": {"entropy": {"1": wide}},
+                "no_fallback": {"bounds": wide},
+            }
+        ],
+        "comparison": {
+            **{"player": "a", "baseline": "z", "difference": wide, "won_difference": wide},
+            "measures": {"s": wide, "b": wide},
+        },
+        "sequential": {"of": "return", "estimate": wide},
+    }
+    report = read_report(stored)
+    (player,), paired, sequential = report.players, report.comparison, report.sequential
+    assert paired and sequential
+    ends = {
+        "win rate": (player.win_rate, 0, 1),
+        "return": (player.mean_return, -2, 2),
+        "share": (player.measures["s"], 0, 1),
+        "bits": (player.measures["b"], 0, 7),
+        "entropy": (player.line("entropy")[1], 0, 7),
+        "no range": (player.measures["unlisted"], -7, 7),
+        "bounds": (player.no_fallback.bounds, 0, 1),
+        "difference": (paired.difference, -4, 4),
+        "difference of wins": (paired.won_difference, -1, 1),
+        "difference of shares": (paired.measures["s"], -1, 1),
+        "difference of bits": (paired.measures["b"], -7, 7),
+        "sequence": (sequential.estimate, -2, 2),
+    }
+    for name, (interval, low, high) in ends.items():
+        assert (interval.low, interval.high) == (low, high), name
+    assert "rank" not in json.dumps(report.to_json()), "only what was set is written"

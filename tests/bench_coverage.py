@@ -22,7 +22,7 @@ from arena.core.outcome import ReturnScale
 from arena.episodes.match import Match
 from arena.evaluation.evaluator import ExperimentSetup, available_cores, play_by_bots
 from arena.evaluation.paired import compare
-from arena.evaluation.records import Estimate, GameResult, Role, SeatResult, Slot
+from arena.evaluation.records import LUCK, Estimate, GameResult, Role, SeatResult, Slot
 from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence, log_capital
 from arena.evaluation.statistics.control_variate import controlled_mean
@@ -60,7 +60,7 @@ class Pool:
     novice_wins: Floats
     """(deals,) of the novice in the same seat"""
     luck: Floats
-    """(deals, 2) bits in the detective's game: its own, and the others' mean"""
+    """(deals, 2) in the detective's game: by its own draws, and by the others'"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def slots(deals: int) -> Iterator[Slot]:
 
 
 def oracle_slots(deals: int) -> Iterator[Slot]:
-    """An oracle among detectives: its questions gain more than the exact posterior expects."""
+    """An oracle, which states no policy, among detectives, which do."""
     for seed in range(deals):
         specs = ["bot:detective"] * PLAYERS
         specs[seed % PLAYERS] = "bot:oracle"
@@ -103,11 +103,9 @@ def play_oracles(deals: int) -> Pool:
 
 
 def play_slot(slot: Slot) -> GameResult:
-    """Only the games of the player under test are scored: scoring takes longer than playing."""
+    """No game is scored by the exact posterior, which takes longer than playing."""
     game = Cluedo(variant="cards", players=PLAYERS)
-    return play_by_bots(
-        ExperimentSetup(Match(game), scored=None if slot.role == "player" else frozenset()), slot
-    )
+    return play_by_bots(ExperimentSetup(Match(game), scored=frozenset()), slot)
 
 
 def play_pool(deals: int) -> Pool:
@@ -127,12 +125,15 @@ def won(result: GameResult) -> float:
 
 
 def luck(result: GameResult) -> list[float]:
-    bits = [
-        seat.measurements["luck"].total if "luck" in seat.measurements else 0.0
-        for seat in result.seats
-    ]
-    own = bits.pop(result.slot.seat or 0)
-    return [own, math.fsum(bits) / len(bits)]
+    assert result.slot.seat is not None
+    measurements = result.seats[result.slot.seat].measurements
+    return [measurements[name].total if name in measurements else 0.0 for name in LUCK]
+
+
+def without_luck(wins: Floats, lucks: Floats) -> Estimate:
+    """The interval without luck; without one, the report has that of the plain rate."""
+    found = controlled_mean(wins, lucks, (0, 1))
+    return found.estimate if found else rate(int(wins.sum()), len(wins))
 
 
 def measured(
@@ -171,9 +172,14 @@ def fixed(pool: Pool, games: int) -> Iterator[Coverage]:
         ),
     )
     yield cover(
-        "control variate",
+        "luck out (detective)",
         truth=float(wins.mean()),
-        estimate=lambda drawn: controlled_mean(wins[drawn], pool.luck[drawn]).estimate,
+        estimate=lambda drawn: without_luck(wins[drawn], pool.luck[drawn]),
+    )
+    yield cover(
+        "luck of others out",
+        truth=float(wins.mean()),
+        estimate=lambda drawn: without_luck(wins[drawn], pool.luck[drawn, 1:]),
     )
 
 
@@ -206,19 +212,28 @@ KUHN_DEALS = 3000
 """Pairs of games of Kuhn poker in the pool."""
 
 
-def play_kuhn(deals: int) -> Floats:
-    """Return the chips of the bluffer minus those of the careful player, (deals,)."""
+def play_kuhn(deals: int) -> tuple[Floats, Floats]:
+    """Return chips of the bluffer minus those of the careful player, (deals,), and their luck."""
     setup, seed = ExperimentSetup(Match(KUHN)), 1
     with kuhn_bots():
-        chips = [
-            result.seats[result.slot.seat or 0].returns
-            for slot in evaluation_schedule(
-                2, "bot:bluffer", ["bot:random"], "bot:careful", deals, seed
-            )
-            for result in [play_by_bots(setup, slot)]
-        ]
-    difference: Floats = np.array(chips[::2]) - np.array(chips[1::2])
-    return difference
+        slots = evaluation_schedule(2, "bot:bluffer", ["bot:random"], "bot:careful", deals, seed)
+        results = [play_by_bots(setup, slot) for slot in slots]
+    chips = np.array([result.seats[result.slot.seat or 0].returns for result in results])
+    lucks = np.array([luck(result) for result in results])
+    return chips[::2] - chips[1::2], lucks[::2] - lucks[1::2]
+
+
+def covered_without_luck(pool: Floats, lucks: Floats, games: int) -> Coverage:
+    """Of paired differences in chips, with luck taken out."""
+    truth, rng, found = float(pool.mean()), np.random.default_rng(games), list[Estimate]()
+    for _ in range(REPETITIONS):
+        drawn = rng.integers(len(pool), size=games)
+        adjusted = controlled_mean(pool[drawn], lucks[drawn], KUHN.return_scale.difference)
+        assert adjusted
+        found.append(adjusted.estimate)
+    share = sum(each.low <= truth <= each.high for each in found) / REPETITIONS
+    half_width = float(np.mean([each.half_width for each in found]))
+    return Coverage("chips, luck out (Kuhn)", games, share, half_width)
 
 
 def covered(name: str, pool: Floats, games: int, bounds: tuple[float, float]) -> Coverage:
@@ -248,7 +263,7 @@ def test_verdicts_on_returns_are_covered(
     benchmark: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Kuhn poker in chips, and tic-tac-toe with 30 % wins and 70 % draws against 40 % wins."""
-    kuhn = benchmark.pedantic(play_kuhn, (KUHN_DEALS,), rounds=1)
+    kuhn, lucks = benchmark.pedantic(play_kuhn, (KUHN_DEALS,), rounds=1)
     rng = np.random.default_rng(5)
     tic = rng.choice([1.0, 0.0], size=20_000, p=[0.3, 0.7]) - rng.choice(
         [1.0, -1.0], size=20_000, p=[0.4, 0.6]
@@ -256,6 +271,7 @@ def test_verdicts_on_returns_are_covered(
     chips, score = KUHN.return_scale.difference, (-2.0, 2.0)
     fixed_size = [
         *(covered("chips, paired (Kuhn)", kuhn, games, chips) for games in SIZES),
+        *(covered_without_luck(kuhn, lucks, games) for games in SIZES),
         *(covered("score, paired (tic)", tic, games, score) for games in SIZES),
     ]
     anytime = [
@@ -361,23 +377,17 @@ def test_intervals_cover_the_truth(benchmark: Any, capsys: pytest.CaptureFixture
     fixed_size = [coverage for games in SIZES for coverage in fixed(pool, games)]
     anytime = [*sequential(pool.wins), *sequential(pool.novice_wins)]
     sample = controlled_mean(pool.wins, pool.luck)
+    assert sample
     with capsys.disabled():
         print(
             f"\n{DEALS} deals: detective {pool.wins.mean():.1%}, novice "
             f"{pool.novice_wins.mean():.1%}; {REPETITIONS} repetitions"
         )
         print(*fixed_size, *anytime, sep="\n")
-        print(
-            f"control variate: variance ratio {sample.variance_ratio:.2f},",
-            f"valid {sample.valid}, luck",
-            *(
-                f"{each.value:+.3f} [{each.low:+.3f}, {each.high:+.3f}]"
-                for each in sample.luck_means
-            ),
-        )
-    # The control's interval has room for a bias, which these players do not have.
-    limits = {"control variate": 0.99}
-    assert all(0.93 <= each.share <= limits.get(each.name, 0.97) for each in fixed_size)
+        means = pool.luck.mean(axis=0) / (pool.luck.std(axis=0) / math.sqrt(DEALS))
+        print(f"luck: variance ratio {sample.variance_ratio:.2f}, means / errors {means.round(1)}")
+    assert all(0.93 <= each.share <= 0.97 for each in fixed_size)
+    assert (abs(means) < 4).all()
     error = math.sqrt(0.95 * 0.05 / REPETITIONS)
     assert all(coverage.share >= 0.95 - 2 * error for coverage in anytime)
 
@@ -387,9 +397,9 @@ def rare_wins(chance: float, games: int) -> Coverage:
     rng, found = np.random.default_rng(games), []
     limit = np.quantile(rng.standard_normal(10**6), 1 - chance)
     for _ in range(REPETITIONS):
-        bits = rng.standard_normal((games, 2)) / math.sqrt(2)
-        score = 0.6 * (bits[:, 0] - bits[:, 1]) + 0.8 * rng.standard_normal(games)
-        found.append(controlled_mean(score > limit, bits).estimate)
+        lucks = rng.standard_normal((games, 2)) / math.sqrt(2)
+        score = 0.6 * (lucks[:, 0] - lucks[:, 1]) + 0.8 * rng.standard_normal(games)
+        found.append(without_luck(np.asarray(score > limit, np.float64), lucks))
     share = sum(each.low <= chance <= each.high for each in found) / REPETITIONS
     half_width = float(np.mean([each.half_width for each in found]))
     return Coverage(f"luck out, {chance:.0%} wins", games, share, half_width)
@@ -440,7 +450,7 @@ def test_hard_cases_are_covered(benchmark: Any, capsys: pytest.CaptureFixture[st
             pool,
             truth,
             games,
-            lambda drawn: controlled_mean(pool.wins[drawn], pool.luck[drawn]).estimate,
+            lambda drawn: without_luck(pool.wins[drawn], pool.luck[drawn]),
         )
         for games in (60, 100, 200)
     ]

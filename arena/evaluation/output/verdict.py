@@ -77,7 +77,7 @@ def other_estimates(report: Report) -> Iterator[str]:
     if report.sequential:
         yield _sequential(report.sequential, report.scale)
     if report.controlled:
-        yield _luck_adjusted(report.controlled)
+        yield _luck_adjusted(report.controlled, report.scale)
 
 
 def definitions(report: Report) -> Iterator[str]:
@@ -198,27 +198,15 @@ def _sequential(sequential: SequentialResult, scale: ReturnScale) -> str:
     )
 
 
-def _luck_adjusted(adjusted: LuckAdjusted) -> str:
-    if not adjusted.valid and adjusted.fault == "few":
-        return (
-            "Luck is not removed from the win rate, because there are too few wins or losses "
-            "for a regression."
-        )
+def _luck_adjusted(adjusted: LuckAdjusted, scale: ReturnScale) -> str:
     if not adjusted.valid:
-        return (
-            "Luck is not removed from the win rate, because its mean is not 0 here: the choices "
-            "of these players reveal more than the exact posterior assumes."
-        )
-    bias = (
-        ""
-        if adjusted.possible_bias is None
-        else (
-            f" The interval has room for the estimated bias; these games bound the bias "
-            f"of that assumption by ± {100 * adjusted.possible_bias:.0f} points."
-        )
-    )
+        reason = "the results differ too rarely" if adjusted.fault == "few" else "its mean is not 0"
+        return f"Luck is not removed from the result, because {reason}."
+    estimate = amount(adjusted.estimate, scale, signed=adjusted.of == "difference")
+    if adjusted.of == "win rate":
+        estimate = percent(adjusted.estimate)
     return (
-        f"Win rate with the luck of the answers removed: {percent(adjusted.estimate)}, from "
-        f"{pluralize(adjusted.estimate.n, 'scored game')}; worth "
-        f"{decimal(adjusted.variance_ratio)} times as many games if such luck has mean 0.{bias}"
+        f"The {scale.name if adjusted.of == 'return' else adjusted.of} without the luck of chance "
+        f"and of bots with known policies: {estimate} in {pluralize(adjusted.estimate.n, 'game')}; "
+        f"worth {decimal(adjusted.variance_ratio)} times as many games."
     )

@@ -130,6 +130,15 @@ def luck(result: GameResult) -> list[float]:
     return [measurements[name].total if name in measurements else 0.0 for name in LUCK]
 
 
+def centred(lucks: Floats) -> Floats:
+    """Return luck (deals, 2) with mean 0 in the pool.
+
+    Repetitions are drawn from the pool, so it is the population: there the mean must be 0, as it is
+    over all games.
+    """
+    return lucks - lucks.mean(axis=0)
+
+
 def without_luck(wins: Floats, lucks: Floats) -> Estimate:
     """The interval without luck; without one, the report has that of the plain rate."""
     found = controlled_mean(wins, lucks, (0, 1))
@@ -152,7 +161,7 @@ def measured(
 
 def fixed(pool: Pool, games: int) -> Iterator[Coverage]:
     """The intervals of a number of games that is fixed before."""
-    wins, differences = pool.wins, pool.wins - pool.novice_wins
+    wins, differences, lucks = pool.wins, pool.wins - pool.novice_wins, centred(pool.luck)
     cover = partial(measured, pool=pool, games=games)
     yield cover(
         "plain (detective)",
@@ -174,12 +183,12 @@ def fixed(pool: Pool, games: int) -> Iterator[Coverage]:
     yield cover(
         "luck out (detective)",
         truth=float(wins.mean()),
-        estimate=lambda drawn: without_luck(wins[drawn], pool.luck[drawn]),
+        estimate=lambda drawn: without_luck(wins[drawn], lucks[drawn]),
     )
     yield cover(
         "luck of others out",
         truth=float(wins.mean()),
-        estimate=lambda drawn: without_luck(wins[drawn], pool.luck[drawn, 1:]),
+        estimate=lambda drawn: without_luck(wins[drawn], lucks[drawn, 1:]),
     )
 
 
@@ -226,6 +235,7 @@ def play_kuhn(deals: int) -> tuple[Floats, Floats]:
 def covered_without_luck(pool: Floats, lucks: Floats, games: int) -> Coverage:
     """Of paired differences in chips, with luck taken out."""
     truth, rng, found = float(pool.mean()), np.random.default_rng(games), list[Estimate]()
+    lucks = centred(lucks)
     for _ in range(REPETITIONS):
         drawn = rng.integers(len(pool), size=games)
         adjusted = controlled_mean(pool[drawn], lucks[drawn], KUHN.return_scale.difference)
@@ -443,14 +453,14 @@ def without_fallbacks(share: float, games: int = 200) -> Iterator[Coverage]:
 
 def test_hard_cases_are_covered(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     pool = benchmark.pedantic(play_oracles, (DEALS,), rounds=1)
-    truth = float(pool.wins.mean())
+    truth, lucks = float(pool.wins.mean()), centred(pool.luck)
     oracle = [
         measured(
             "luck out (oracle)",
             pool,
             truth,
             games,
-            lambda drawn: without_luck(pool.wins[drawn], pool.luck[drawn]),
+            lambda drawn: without_luck(pool.wins[drawn], lucks[drawn]),
         )
         for games in (60, 100, 200)
     ]

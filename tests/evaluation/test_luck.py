@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
 import pytest
 
-from arena import CHANCE, Action, ArenaError, Decision, Game, Match, Observation, Seat, State, play
+from arena import (
+    CHANCE,
+    Action,
+    ActionValues,
+    ArenaError,
+    Decision,
+    Game,
+    Match,
+    Observation,
+    Seat,
+    State,
+    play,
+)
 from arena.agents.agent import act_now
 from arena.agents.random_bot import RandomBot, uniform
 from arena.core.ply import Ply
@@ -23,6 +35,7 @@ from arena.evaluation.luck import Luck, luck_of
 from arena.evaluation.records import LUCK
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import catalog, make_game
+from arena.testing.measures import check_action_values
 from games.cluedo.bots import Detective, Novice
 from games.cluedo.bots import Random as RandomCluedoBot
 from games.cluedo.game import Cluedo
@@ -169,6 +182,20 @@ def test_a_game_without_values_has_no_luck() -> None:
     game = make_game("goofspiel")
     episode = asyncio.run(play(Match(game, ("bot:random",) * 2, seed=1)))
     assert luck_of(game, episode, 0) == Luck()
+
+
+class WithoutValues(KuhnPoker):
+    """Kuhn poker whose estimates are unusable."""
+
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
+        return dict.fromkeys(actions, (0.0, math.nan))
+
+
+def test_the_conformance_kit_checks_the_values() -> None:
+    for game in (KUHN, TicTacToe(), Cluedo(**SMALL)):
+        check_action_values(game, 1)
+    with pytest.raises(AssertionError, match=r"\d plies: action_values of 'pass': \(0.0, nan"):
+        check_action_values(WithoutValues(), 1)
 
 
 @pytest.mark.parametrize("bot", [RandomCluedoBot, Novice, Detective])

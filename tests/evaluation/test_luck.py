@@ -32,6 +32,7 @@ from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.evaluator import ExperimentSetup, play_by_bots
 from arena.evaluation.exploitability import Policy, expected_returns
 from arena.evaluation.luck import Luck, luck_of
+from arena.evaluation.output.verdict import other_estimates
 from arena.evaluation.records import LUCK
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import catalog, make_game
@@ -260,6 +261,8 @@ def test_an_evaluation_is_worth_more_games_without_luck(baseline: str | None) ->
     # Minus 0: over both seats a baseline that is equal to its opponent has no advantage.
     assert low is not None and high is not None and low <= exact <= high
     assert not {*LUCK} & {*report.players[0].measures}
+    (sentence,) = other_estimates(report)
+    assert sentence.startswith(f"The {adjusted.of} without the luck of chance and of bots with")
     # The games of a run that stops by its results are no fixed number.
     evaluation.any_time = True
     assert evaluation.report().controlled is None

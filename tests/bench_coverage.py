@@ -136,7 +136,8 @@ def centred(lucks: Floats) -> Floats:
     Repetitions are drawn from the pool, so it is the population: there the mean must be 0, as it is
     over all games.
     """
-    return lucks - lucks.mean(axis=0)
+    shifted: Floats = lucks - lucks.mean(axis=0)
+    return shifted
 
 
 def without_luck(wins: Floats, lucks: Floats) -> Estimate:

@@ -50,7 +50,9 @@ def check_action_values(game: Game, seed: int) -> None:
         state, where = position.state, f"seed {seed}, after {len(position.history)} plies"
         actions = [action for player in state.to_act[:1] for action in state.legal_actions(player)]
         values = game.action_values(state, actions) if actions else None
-        for action in actions if values is not None else ():
+        if values is None:
+            continue
+        for action in actions:
             assert action in values, f"{where}: action_values lacks '{action}'"
             returns = values[action]
             usable = len(returns) == game.num_players and all(map(math.isfinite, returns))

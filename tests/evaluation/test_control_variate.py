@@ -34,13 +34,13 @@ def controlled(y: Floats, luck: Floats) -> ControlledMean:
 
 def test_taking_luck_off_is_unbiased_and_covers() -> None:
     rng = np.random.default_rng(0)
-    games = [lucky_games(rng, 60) for _ in range(500)]
+    games = [lucky_games(rng, 60) for _ in range(200)]
     found = [controlled(*each) for each in games]
     means = np.array([each.estimate.value for each in found])
     error = means.std() / math.sqrt(len(means))
     assert means.mean() == pytest.approx(0.4, abs=3 * error)
     covered = np.mean([each.estimate.low <= 0.4 <= each.estimate.high for each in found])
-    assert covered >= 0.93
+    assert covered >= 0.92
     plain = np.array([wins.mean() for wins, _ in games])
     assert plain.var() / means.var() > 1.05
     assert np.mean([each.variance_ratio for each in found]) == pytest.approx(
@@ -50,7 +50,7 @@ def test_taking_luck_off_is_unbiased_and_covers() -> None:
 
 def test_useless_luck_costs_little_and_is_no_bias() -> None:
     rng = np.random.default_rng(1)
-    found = [controlled(lucky_games(rng, 60)[0], lucky_games(rng, 60)[1]) for _ in range(500)]
+    found = [controlled(lucky_games(rng, 60)[0], lucky_games(rng, 60)[1]) for _ in range(200)]
     means = np.array([each.estimate.value for each in found])
     assert means.mean() == pytest.approx(0.4, abs=3 * means.std() / math.sqrt(len(means)))
     assert np.mean([each.variance_ratio for each in found]) > 0.9
@@ -104,7 +104,7 @@ def test_few_results_of_another_kind_are_not_controlled() -> None:
 @pytest.mark.parametrize("chance", [0.12, 0.95])
 def test_rare_results_are_covered(chance: float, games: int) -> None:
     """Wins by luck and skill, both normal: luck above a limit is a win."""
-    rng, runs, covered = np.random.default_rng(1), 200, 0
+    rng, runs, covered = np.random.default_rng(1), 100, 0
     limit = np.quantile(rng.standard_normal(10**6), 1 - chance)
     for _ in range(runs):
         luck = rng.standard_normal((games, 2)) / math.sqrt(2)
@@ -114,4 +114,4 @@ def test_rare_results_are_covered(chance: float, games: int) -> None:
         estimate = found.estimate if found else rate(int(wins.sum()), games)
         covered += estimate.low <= chance <= estimate.high
         assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
-    assert covered / runs >= 0.92  # 0.95 minus two standard errors.
+    assert covered / runs >= 0.90  # 0.95 minus two standard errors.

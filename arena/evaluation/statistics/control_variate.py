@@ -12,20 +12,20 @@ methods and examples", chapter 8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from arena.evaluation.records import Estimate
-from arena.evaluation.statistics.intervals import UNBOUNDED, student_mean
+from arena.evaluation.statistics.intervals import UNBOUNDED, clustered_mean
 
 Floats = NDArray[np.float64]
 
 MIN_GAMES = 20
 """Games that a regression on each half needs."""
 FEWEST = 10
-"""Results that differ from the most frequent one, at least. With fewer, Student's interval of the
+"""Results that differ from the most frequent one, at least. With fewer, the interval of the
 remainder is too narrow at the side of the rare results."""
 
 
@@ -53,12 +53,13 @@ def controlled_mean(
     if _too_few(results):
         return None
     adjusted = results - _explained(results, lucks)
-    estimate = student_mean(adjusted)
+    # Each game is a cluster. With 60 games Student's interval alone covers in 93.7 %.
+    estimate = clustered_mean(adjusted, np.arange(len(adjusted)), bounds=bounds)
     # A regression does not know the bounds.
-    value, low, high = np.clip((estimate.value, estimate.low, estimate.high), *bounds).tolist()
+    value = float(np.clip(estimate.value, *bounds))
     # Both variances are divided by the same n, so the choice of n or n - 1 cancels.
     ratio = float(results.var() / adjusted.var()) if adjusted.var() else 1.0
-    return ControlledMean(Estimate(value, low, high, estimate.n), ratio)
+    return ControlledMean(replace(estimate, value=value), ratio)
 
 
 def _too_few(results: Floats) -> bool:

@@ -1,6 +1,7 @@
 """Public names of `arena`, for type checkers and for the look-up at run time."""
 
 from arena.agents.agent import Agent as Agent
+from arena.agents.agent import KnownPolicy as KnownPolicy
 from arena.agents.agent import Seat as Seat
 from arena.agents.prompt import Chat as Chat
 from arena.agents.prompt import ChatOptions as ChatOptions
@@ -9,6 +10,7 @@ from arena.agents.seating import make_agent as make_agent
 from arena.core.action import CHANCE as CHANCE
 from arena.core.action import Action as Action
 from arena.core.action import ActionSet as ActionSet
+from arena.core.action import ActionValues as ActionValues
 from arena.core.action import Step as Step
 from arena.core.action import normalise as normalise
 from arena.core.assessment import Assessment as Assessment

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kuhn_bots import kuhn_bots
 
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
@@ -85,34 +86,70 @@ def test_ten_games_tell_a_novice_from_a_detective(
         ("detective", "novice"),
         ("novice", "novice"),
         ("detective", "detective"),
+        # It states no policy, like a model: only the draws of its opponents are taken out.
+        ("oracle", "novice"),
         ("oracle", "detective"),
     ],
 )
-def test_variance_ratio_of_the_control_variate(
+def test_games_that_luck_is_worth_in_cluedo(
     benchmark: Any, capsys: pytest.CaptureFixture[str], player: str, other: str, players: int
 ) -> None:
-    """The number of games that removing luck from the win rate is worth."""
+    """The variance of the results of the same games, with luck and without it."""
     game = make_game("cluedo", players=players)
     slots = list(evaluation_schedule(players, f"bot:{player}", [f"bot:{other}"], None, 200, 1))
-    adjusted = benchmark.pedantic(lambda: report_of(game, slots), rounds=1).controlled
+    report = benchmark.pedantic(lambda: report_of(game, slots), rounds=1)
     with capsys.disabled():
-        print(
-            f"\n{players} players, {player} among {other}s, 200 games: variance ratio "
-            f"{adjusted.variance_ratio:.2f}, "
-            f"{'valid' if adjusted.valid else 'not valid'}, won {adjusted.plain.value:.3f}, "
-            f"controlled {adjusted.estimate.value:.3f} (± {adjusted.possible_bias:.3f} if the "
-            "mean of luck is at the end of its interval)"
+        print(f"\n{players} players, {player} among {other}s, {gain(report)}")
+    assert report.controlled.variance_ratio >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("game", "player", "opponent", "baseline"),
+    [
+        ("kuhn_poker", "bluffer", "random", None),
+        ("kuhn_poker", "bluffer", "random", "careful"),
+        ("kuhn_poker", "bluffer", "careful", None),
+        ("tictactoe", "random", "random", None),
+    ],
+)
+def test_games_that_luck_is_worth_in_small_games(
+    benchmark: Any,
+    capsys: pytest.CaptureFixture[str],
+    game: str,
+    player: str,
+    opponent: str,
+    baseline: str | None,
+) -> None:
+    """The same, for the difference if there is a baseline."""
+    other = f"bot:{baseline}" if baseline else None
+    slots = list(evaluation_schedule(2, f"bot:{player}", [f"bot:{opponent}"], other, 1000, 1))
+    with kuhn_bots():
+        report = benchmark.pedantic(lambda: report_of(make_game(game), slots, 1), rounds=1)
+    with capsys.disabled():
+        print(f"\n{game}, {player} minus {baseline} against {opponent}, {gain(report)}")
+    assert report.controlled.variance_ratio > 1.4
+
+
+def gain(report: Report) -> str:
+    """Return the result with luck and without it."""
+    plain = report.comparison.difference if report.comparison else report.players[0].mean_return
+    assert report.controlled and plain
+    return (
+        f"{plain.n} games: variance ratio {report.controlled.variance_ratio:.2f}, "
+        + ", without luck ".join(
+            f"{each.value:+.3f} [{each.low:+.3f}, {each.high:+.3f}]"
+            for each in (plain, report.controlled.estimate)
         )
-    assert adjusted.variance_ratio >= 0.95
+    )
 
 
-def report_of(game: Any, slots: Sequence[Slot]) -> Report:
+def report_of(game: Any, slots: Sequence[Slot], workers: int = 2) -> Report:
     baseline = slots[-1].role == "baseline"
     first, last = slots[0], slots[-1]
     assert first.seat is not None and last.seat is not None
     evaluation = EvaluationAggregator(
         game, first.specs[first.seat], last.specs[last.seat] if baseline else None
     )
-    for result in play_all(ExperimentSetup(Match(game)), slots, 2):
+    for result in play_all(ExperimentSetup(Match(game)), slots, workers):
         evaluation.add(result)
     return evaluation.report()

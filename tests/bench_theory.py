@@ -24,8 +24,9 @@ from typing import Any
 import pytest
 
 from arena.agents.prompt import ChatOptions
+from arena.agents.random_bot import uniform
 from arena.cli.training.plain_progress import TrainingLines
-from arena.evaluation.exploitability import against, average, exploitability, uniform
+from arena.evaluation.exploitability import against, average, exploitability
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game

@@ -6,11 +6,12 @@ An agent plays one seat of one game.
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from arena.agents.prompt import ChatOptions
+from arena.core.action import Action
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
@@ -25,6 +26,18 @@ class Agent(Protocol):
 
     async def act(self, observation: Observation) -> Decision:
         """Choose one of `observation.legal_actions`."""
+
+
+@runtime_checkable
+class KnownPolicy(Agent, Protocol):
+    """Agent that can state the probabilities of its actions, so that its luck can be taken out."""
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        """Return the probability with which `act` would choose each legal action.
+
+        Omitted actions have 0. The result depends on the observations of the seat only, not on its
+        earlier draws, and draws nothing. It is called instead of `act`, in the order of the game.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from arena.agents.agent import Seat
+from arena.core.action import Action
 from arena.core.observation import Observation
 from arena.core.ply import Decision
 
@@ -15,3 +18,12 @@ class RandomBot:
 
     async def act(self, observation: Observation) -> Decision:
         return Decision(self._rng.choice(observation.legal_actions))
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        return uniform(observation)
+
+
+def uniform(observation: Observation) -> Mapping[Action, float]:
+    """Return the policy of `bot:random`: all legal actions are equally likely."""
+    legal = observation.legal_actions
+    return dict.fromkeys(legal, 1 / len(legal))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, overload
 
@@ -27,6 +27,8 @@ class Action:
 
 
 A = TypeVar("A", bound=Action)
+ActionValues = Mapping[Action, Sequence[float]]
+"""For each action the return of each seat that is to be expected after it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from arena.core.action import CHANCE, Action, ActionSet, Step
+from arena.core.action import CHANCE, Action, ActionSet, ActionValues, Step
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.event import Event, EventLog
 from arena.core.knowledge import Knowledge
@@ -154,8 +154,7 @@ class State(ABC):
 
         A game extends it if its states hold mutable values of their own.
         """
-        # Immutable values of a game's state may be shared; the log is the mutable value of every
-        # game.
+        # Immutable values of a state may be shared; the log is the mutable one of every game.
         twin = copy.copy(self)
         twin.log = self.log.copy()
         # Notes are mutable, so they are not shared but computed again.
@@ -192,10 +191,6 @@ class Game(ObservedGame):
     """Descriptions of the facts of its assessments, by name."""
     measures: ClassVar[tuple[Measure, ...]] = ()
     """Measures of the `assessor`, beyond wins and returns."""
-    luck: ClassVar[str | None] = None
-    """Name of the measure, if any, of how lucky a seat was, summed over a game. Evaluation uses a
-    seat's luck minus the mean of the others: its expectation should be 0 for any players. This
-    assumption is tested on the results."""
     combined_move: ClassVar[CombinedMove | None] = None
     """A form of reply that decides a whole turn; None if the game has none."""
     options: GameOptions
@@ -276,6 +271,13 @@ class Game(ObservedGame):
 
     def knowledge(self, player: int) -> Knowledge | None:
         """Return exact knowledge of `player` before the first event; None if not implemented."""
+        return None
+
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues | None:
+        """Estimate the returns after actions of the first of `state.to_act`; None: no estimate.
+
+        Evaluation takes luck out with it: any fixed function of the whole position is valid.
+        """
         return None
 
     def assessor(

@@ -11,12 +11,11 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from arena.core.assessment import WeightedSum
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.evaluation.paired import compare
-from arena.evaluation.records import GameResult
+from arena.evaluation.records import LUCK, GameResult
 from arena.evaluation.report import (
     LuckAdjusted,
     PairedComparison,
@@ -28,7 +27,7 @@ from arena.evaluation.report import (
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.schedule import design_text
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
-from arena.evaluation.statistics.control_variate import controlled_mean
+from arena.evaluation.statistics.control_variate import MIN_GAMES, controlled_mean
 from arena.evaluation.statistics.holm import holm
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.statistics.samples import Sample
@@ -36,10 +35,6 @@ from arena.evaluation.summary import make_report
 from arena.evaluation.tournament_schedule import balance
 
 Key = TypeVar("Key", bound=Hashable)
-
-MIN_CONTROLLED_GAMES = 20
-"""Scored games from which luck is removed from the win rate; with fewer, the regression
-coefficient is a guess."""
 
 
 class EvaluationAggregator:
@@ -70,10 +65,6 @@ class EvaluationAggregator:
             _check_target(game, target)
         self.games = 0
         self.scored = 0
-        # For each scored game of the player: its own bits of luck, the opponents' mean, and 1 for
-        # a win.
-        self._luck: list[tuple[float, float]] = []
-        self._wins_with_luck: list[float] = []
 
     def add(self, result: GameResult) -> None:
         """Add the next game. The game of the player comes before the baseline's on its deal."""
@@ -86,23 +77,11 @@ class EvaluationAggregator:
         assert sample is not None
         sample.games += 1
         sample.add(result, tested, self.game.return_scale)
-        if sample is self.player:
-            self._add_luck(result, tested)
         # The sequence counts deals: each adds a return, or a difference of two returns.
         if self.sequence and self.baseline is None:
             self.sequence.add(seat.returns)
         elif self.sequence and sample is self.baseline:
             self.sequence.add(self.player.returns[-1] - seat.returns)
-
-    def _add_luck(self, result: GameResult, tested: int) -> None:
-        if not (result.scored and self.game.luck):
-            return
-        nothing = WeightedSum(0.0)
-        bits = [seat.measurements.get(self.game.luck, nothing).total for seat in result.seats]
-        # What remains are the opponents' bits.
-        own = bits.pop(tested)
-        self._luck.append((own, sum(bits) / max(1, len(bits))))
-        self._wins_with_luck.append(float(result.seats[tested].won))
 
     def status(self) -> str:
         """Return the result so far in a few words."""
@@ -153,20 +132,29 @@ class EvaluationAggregator:
         return compare(self.game, self.player, self.baseline)
 
     def _luck_adjusted(self) -> LuckAdjusted | None:
-        if len(self._luck) < MIN_CONTROLLED_GAMES:
+        """Return the result without luck; None if no luck is known.
+
+        Its interval is for a number of games that does not depend on the results, so there is none
+        either if the run may stop because of them.
+        """
+        scale, games = self.game.return_scale, len(self.player)
+        returns, luck = np.array(self.player.returns), self.player.sums(LUCK).totals
+        of: Literal["return", "difference"] = "return"
+        bounds = scale.bounds
+        if self.baseline:
+            # The last deal may still lack the baseline's game.
+            games, of, bounds = len(self.baseline), "difference", scale.difference
+            returns = returns[:games] - np.array(self.baseline.returns)
+            luck = luck[:games] - self.baseline.sums(LUCK).totals
+        if self.target is not None or self.any_time or games < MIN_GAMES or not luck.any():
             return None
-        controlled = controlled_mean(np.array(self._wins_with_luck), np.array(self._luck))
-        estimate = controlled.estimate
-        # The regression does not know that a win rate lies between 0 and 1.
-        share = replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
+        controlled = controlled_mean(returns, luck, bounds)
+        if controlled is None:
+            return LuckAdjusted(of=of, valid=False, fault="few")
         return LuckAdjusted(
-            estimate=Interval.of(share),
-            plain=Interval.of(controlled.plain),
+            of=of,
+            estimate=Interval.of(controlled.estimate),
             variance_ratio=controlled.variance_ratio,
-            possible_bias=round(controlled.possible_bias, 6),
-            valid=controlled.valid,
-            fault=controlled.fault,
-            luck=[Interval.of(mean) for mean in controlled.luck_means],
         )
 
     def _sequential(self) -> SequentialResult | None:

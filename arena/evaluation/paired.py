@@ -140,8 +140,7 @@ def _games_needed_unpaired(first: Sample, second: Sample, scale: ReturnScale) ->
 
 
 def _measure_differences(game: Game, first: Sample, second: Sample) -> dict[str, Estimate]:
-    # Luck is left out: a difference in luck is not a difference in skill.
-    both = [name for name in table_names(first) if name in second.names and name != game.luck]
+    both = [name for name in table_names(first) if name in second.names]
     low, high = bounds_of(game, both).T
     # The difference of two values in [low, high] lies in [low - high, high - low].
     bounds = np.stack([low - high, high - low], axis=1)

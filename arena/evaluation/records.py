@@ -21,6 +21,8 @@ Ending = Literal["won", "drawn", "lost", "truncated"]
 """How one game ended for one seat."""
 
 LEGAL_RATE = "legal_rate"
+LUCK = ("luck:own", "luck:others")
+"""Names of the luck of the seat under test (`arena.evaluation.luck`), which is in no table."""
 FORMER_MEASURES = {"legal": LEGAL_RATE}
 """Names of measures in files of earlier versions, with their present names."""
 

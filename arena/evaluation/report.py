@@ -104,21 +104,18 @@ class PairedComparison(ReportPart):
 
 
 class LuckAdjusted(ReportPart):
-    """The win rate with luck removed by a control variate."""
+    """The result without luck, by control variates."""
 
-    estimate: RateInterval = Interval()
-    plain: RateInterval = Interval()
-    """Without the adjustment, by the same kind of interval."""
+    of: Literal["win rate", "return", "difference"] = "win rate"
+    """Reports of earlier versions have the win rate of the player."""
+    estimate: Interval = Interval()
+    """Empty if it is not valid."""
     variance_ratio: Number = None
     """Variance without over variance with the adjustment: 1.5 saves a third of the games."""
-    possible_bias: Number = None
     valid: bool = True
-    """False if the estimate is the plain one."""
     fault: Literal["", "mean", "few"] = ""
-    """Reason, if it is not valid: the mean of luck is not 0, or there are few wins or losses.
-    Earlier versions, which wrote none, knew only the first one."""
-    luck: list[Interval] = Field(default_factory=list)
-    """Mean luck of the player, of its opponents, and their difference, in bits per game."""
+    """Reason, if it is not valid: few results that differ from the most frequent one. Earlier
+    versions used a control whose mean was assumed, and left it out if it was not 0."""
 
 
 class SequentialResult(ReportPart):

@@ -18,7 +18,8 @@ from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
-from arena.evaluation.records import LEGAL_RATE, GameResult, SeatResult, Slot
+from arena.evaluation.luck import luck_of
+from arena.evaluation.records import LEGAL_RATE, LUCK, GameResult, SeatResult, Slot
 
 MODEL_MEASURES = (
     Measure(LEGAL_RATE, "legal replies", "share", "higher", "Replies with a legal action."),
@@ -40,6 +41,9 @@ def measure_game(
     measurements: list[list[Measurements]] = [
         [measured] for measured in measure_seats(game, episode, scored)
     ]
+    if slot.seat is not None:
+        parts = zip(LUCK, luck_of(game, episode, slot.seat), strict=True)
+        measurements[slot.seat].append({name: WeightedSum(part) for name, part in parts if part})
     for ply in episode.plies:
         if ply.player != CHANCE:
             measurements[ply.player].append(_of_replies(ply.decision.details))

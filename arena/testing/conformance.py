@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from arena.core.game import Game
 from arena.plugins.loader import catalog
-from arena.testing.measures import check_measures
+from arena.testing.measures import check_action_values, check_measures
 from arena.testing.non_interference import check_non_interference, check_reachable
 from arena.testing.observations import check_observations
 from arena.testing.replays import check_replay
@@ -51,6 +51,7 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
         check_reachable(game, seed)
         check_replay(game, seed)
         check_measures(game, seed)
+        check_action_values(game, seed)
     if game.name in catalog().names("scene"):
         make = catalog().load("scene", game.name)
         for seed in seeds:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from arena import (
     WIN_RATE,
     Action,
+    ActionValues,
     ArraySpec,
     Assessment,
     Comment,
     Event,
     Observation,
+    State,
     Step,
     TextLevel,
 )
@@ -62,7 +64,6 @@ class Cluedo(CluedoBase):
     default_bot: ClassVar[str | None] = "detective"
     facts = FACTS
     measures = MEASURES
-    luck = "luck"
     return_scale = WIN_RATE
     combined_move = COMBINED_MOVE
 
@@ -88,6 +89,12 @@ class Cluedo(CluedoBase):
         from games.cluedo.analysis.assessor import CluedoAssessor
 
         return CluedoAssessor(self, players, kinds)
+
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues | None:
+        from games.cluedo.analysis.action_values import action_values
+
+        assert isinstance(state, CluedoState)
+        return action_values(state, actions) if state.hands else None
 
     def comment(self, assessment: Assessment) -> Comment | None:
         from games.cluedo.text.comments import comment

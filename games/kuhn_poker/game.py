@@ -8,8 +8,9 @@ for player 0.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from arena import (
     CHANCE,
     Action,
     ActionSet,
+    ActionValues,
     ArraySpec,
     ChanceOutcome,
     Event,
@@ -101,6 +103,20 @@ def winner_of(moves: tuple[Action, ...], cards: tuple[str, ...]) -> int:
     return 0 if first > second else 1
 
 
+def chips_of_first(moves: tuple[Action, ...], cards: tuple[str, ...]) -> float:
+    """Return what player 0 wins in a finished hand: two chips after a call, else one."""
+    chips = 2.0 if moves.count(BET) == 2 else 1.0
+    return chips if winner_of(moves, cards) == 0 else -chips
+
+
+@cache
+def value_at_random(moves: tuple[Action, ...], cards: tuple[str, ...]) -> float:
+    """Return the expected chips of player 0 if both players choose evenly from here on."""
+    if moves in SHOWDOWNS or moves in FOLDS:
+        return chips_of_first(moves, cards)
+    return sum(value_at_random((*moves, move), cards) for move in (PASS, BET)) / 2
+
+
 class KuhnPoker(Game):
     """Two players, no options, one hidden card each.
 
@@ -160,6 +176,17 @@ class KuhnPoker(Game):
             hands = [h for h in permutations(CARDS, 2) if h[player] == dealt.cards[player]]
             steps[0] = Step(CHANCE, DealHands(rng.choice(hands)))
         return steps
+
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
+        """Return the exact values of actions if both players decide at random from there on."""
+        assert isinstance(state, KuhnPokerState)
+        values = dict[Action, tuple[float, ...]]()
+        for action in actions:
+            dealt = action.cards if isinstance(action, DealHands) else None
+            moves = state.moves if dealt else (*state.moves, action)
+            first = value_at_random(moves, dealt or state.cards)
+            values[action] = (first, -first)
+        return values
 
     @property
     def array_specs(self) -> Mapping[str, ArraySpec]:
@@ -235,8 +262,8 @@ class KuhnPokerState(State):
         """Return the chips won or lost: two after a call, else one."""
         if not self.is_terminal:
             return (0.0, 0.0)
-        chips = 2.0 if self.moves.count(BET) == 2 else 1.0
-        return (chips, -chips) if winner_of(self.moves, self.cards) == 0 else (-chips, chips)
+        chips = chips_of_first(self.moves, self.cards)
+        return (chips, -chips)
 
     def reason(self) -> str:
         names, winner = self.game.seat_names, winner_of(self.moves, self.cards)

@@ -7,11 +7,22 @@ for the web viewer, see `view.py` and `scene.js`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from arena import Action, ActionSet, ArraySpec, Event, Game, Observation, ReturnScale, State
+from arena import (
+    Action,
+    ActionSet,
+    ActionValues,
+    ArraySpec,
+    Event,
+    Game,
+    Observation,
+    ReturnScale,
+    State,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,6 +51,7 @@ class Marked(Event):
     column: int
 
 
+SQUARES = frozenset(Mark(row, column) for row in SIDE for column in SIDE)
 # The eight lines of three squares.
 LINES = (
     *(tuple(Mark(row, column) for column in SIDE) for row in SIDE),
@@ -47,6 +59,23 @@ LINES = (
     tuple(Mark(step, step) for step in SIDE),
     tuple(Mark(step, 4 - step) for step in SIDE),
 )
+
+
+def has_line(marks: frozenset[Mark]) -> bool:
+    return any(marks.issuperset(line) for line in LINES)
+
+
+@cache
+def value_at_random(last: frozenset[Mark], other: frozenset[Mark]) -> float:
+    """Return the expected score of the player who marked last, if all further marks are random.
+
+    `last` are the marks of that player, `other` those of the player who marks next.
+    """
+    if has_line(last):
+        return 1.0
+    free = SQUARES - last - other
+    # The values of the next player are the opposite ones.
+    return -sum(value_at_random(other | {mark}, last) for mark in free) / len(free) if free else 0.0
 
 
 class TicTacToe(Game):
@@ -81,6 +110,18 @@ class TicTacToe(Game):
     def narrate(self, event: Event) -> str:
         assert isinstance(event, Marked)
         return f"{self.seat_names[event.player]} marks {event.row} {event.column}."
+
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
+        """Return the exact values of marks if both players mark at random from there on."""
+        assert isinstance(state, TicTacToeState)
+        player = state.to_act[0]
+        own, other = state.marks(player), state.marks(1 - player)
+        values = dict[Action, tuple[float, ...]]()
+        for action in actions:
+            assert isinstance(action, Mark)
+            value = value_at_random(own | {action}, other)
+            values[action] = (value, -value) if player == 0 else (-value, value)
+        return values
 
     @property
     def array_specs(self) -> Mapping[str, ArraySpec]:
@@ -122,7 +163,7 @@ class TicTacToeState(State):
         assert isinstance(action, Mark)
         self.board = {**self.board, action: player}
         self.log.append(Marked(player, action.row, action.column))
-        if any(all(self.board.get(mark) == player for mark in line) for line in LINES):
+        if has_line(self.marks(player)):
             self.winner = player
             self.to_act = ()
         elif len(self.board) == 9:
@@ -130,6 +171,9 @@ class TicTacToeState(State):
         else:
             self.to_act = (1 - player,)
             self.turn += 1
+
+    def marks(self, player: int) -> frozenset[Mark]:
+        return frozenset(mark for mark, owner in self.board.items() if owner == player)
 
     def returns(self) -> tuple[float, ...]:
         """Return 1 for the winner and -1 for the other player; 0 for both without a winner."""

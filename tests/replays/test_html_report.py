@@ -230,7 +230,7 @@ def test_an_evaluation_says_the_paired_difference(tmp_path: Path) -> None:
         "Without fallback moves the difference would be within +9 to +41 points",
     ]:
         assert said in page_of(evaluation() | {"sequential": None}, tmp_path).text
-    for said in ["1.40 times", "bound the bias of that assumption by ± 2 points", "(target ± 0.03"]:
+    for said in ["1.40 times", "if such luck has mean 0, as the earlier version", "(target ± 0.03"]:
         assert said in page.text
     report = evaluation()
     report["controlled"]["valid"] = False

@@ -97,7 +97,7 @@ def other_estimates(report: Report) -> Iterator[str]:
     if report.sequential:
         yield _sequential(report.sequential, report.scale)
     if report.controlled:
-        yield _luck_adjusted(report.controlled)
+        yield _luck_adjusted(report.controlled, report.scale)
 
 
 def definitions(report: Report) -> Iterator[str]:
@@ -221,27 +221,19 @@ def _sequential(sequential: SequentialResult, scale: ReturnScale) -> str:
     )
 
 
-def _luck_adjusted(adjusted: LuckAdjusted) -> str:
-    if not adjusted.valid and adjusted.fault == "few":
-        return (
-            "Luck is not removed from the win rate, because there are too few wins or losses "
-            "for a regression."
-        )
+def _luck_adjusted(adjusted: LuckAdjusted, scale: ReturnScale) -> str:
+    name = scale.name if adjusted.of == "return" else adjusted.of
     if not adjusted.valid:
+        reason = "the results differ too rarely" if adjusted.fault == "few" else "its mean is not 0"
+        return f"Luck is not removed from the {name}, because {reason}."
+    worth = f"worth {decimal(adjusted.variance_ratio)} times as many games"
+    if adjusted.of == "win rate":
         return (
-            "Luck is not removed from the win rate, because its mean is not 0 here: the choices "
-            "of these players reveal more than the exact posterior assumes."
+            f"Win rate with the luck of the answers removed: {percent(adjusted.estimate)}; {worth} "
+            "if such luck has mean 0, as the earlier version of arena that wrote this assumed."
         )
-    bias = (
-        ""
-        if adjusted.possible_bias is None
-        else (
-            f" The interval has room for the estimated bias; these games bound the bias "
-            f"of that assumption by ± {100 * adjusted.possible_bias:.0f} points."
-        )
-    )
+    estimate = amount(adjusted.estimate, scale, signed=adjusted.of == "difference")
     return (
-        f"Win rate with the luck of the answers removed: {percent(adjusted.estimate)}, from "
-        f"{pluralize(adjusted.estimate.n, 'scored game')}; worth "
-        f"{decimal(adjusted.variance_ratio)} times as many games if such luck has mean 0.{bias}"
+        f"The {name} without the luck of chance and of bots with known policies: {estimate} in "
+        f"{pluralize(adjusted.estimate.n, 'deal')}; {worth}."
     )

@@ -68,8 +68,8 @@ _QUESTIONS = (
         None,
         "Bits that the player's questions gained, minus the bits that the exact posterior expected "
         "of them. The mean is near 0 but not 0, because players ask for cards that they do not "
-        "hold and some show the card that gives least information; the posterior assumes neither. "
-        "Therefore only the difference between players at one table is used as luck.",
+        "hold and some show the card that gives least information; the posterior assumes neither.",
+        comparable=False,
     ),
 )
 

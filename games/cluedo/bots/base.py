@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
@@ -33,11 +33,15 @@ class CluedoBot(ABC):
 
     async def act(self, observation: Observation) -> Decision:
         """Process the new events and choose an action."""
+        self.read_events(observation)
+        return Decision(self.choose(observation.legal_actions))
+
+    def read_events(self, observation: Observation) -> None:
+        """Process the events since the last call."""
         for event in observation.events_since(self._read):
             self.notebook.update(event)
             self.observe_event(event)
         self._read = observation.num_events
-        return Decision(self.choose(observation.legal_actions))
 
     def observe_event(self, event: Event) -> None:  # noqa: B027 - optional.
         """Process an event beyond the notebook; the default does nothing."""
@@ -85,23 +89,29 @@ class CluedoBot(ABC):
 
     def move(self, moves: Sequence[Move]) -> Action:
         """Choose the room with the highest value, discounted by the steps that are left."""
-        squares = self.notebook.other_squares
+        return max(self._shuffled(moves), key=self.move_value)
 
-        def value(move: Move) -> float:
-            walk = board.walk(self.place, move.room, self.notebook.throw, squares)
-            # The distance on an empty board is only a heuristic: the real way may be blocked.
-            steps = 0 if walk.enters else board.steps_to(self.place, move.room)
-            return self._discounted_value(move.room, steps)
-
-        return max(self._shuffled(moves), key=value)
+    def move_value(self, move: Move) -> float:
+        """Return the value of a move by this throw."""
+        walk = board.walk(self.place, move.room, self.notebook.throw, self.notebook.other_squares)
+        # The distance on an empty board is only a heuristic: the real way may be blocked.
+        steps = 0 if walk.enters else board.steps_to(self.place, move.room)
+        return self._discounted_value(move.room, steps)
 
     def start_turn(self, legal: ActionSet, suggestions: Sequence[Suggest]) -> Action:
         """Choose between a suggestion here, a passage and the dice by discounted value."""
+        # Drawn in any case, so that later draws do not depend on the choice.
+        suggestion = self.suggest(suggestions) if suggestions else None
+        return self.best_start(legal, suggestion)
+
+    def best_start(self, legal: ActionSet, suggestion: Action | None) -> Action:
+        """Return `suggestion`, the passage or the dice, whichever has the highest value.
+
+        All suggestions on the board name the same room, so that they have the same value.
+        """
         here, options = self.place, list[tuple[float, Action]]()
-        if suggestions:
-            options.append(
-                (self._discounted_value(suggestions[0].room, 0), self.suggest(suggestions))
-            )
+        if suggestion:
+            options.append((self._discounted_value(str(here), 0), suggestion))
         if PASSAGE in legal:
             options.append((self._discounted_value(board.PASSAGES[str(here)], 0), PASSAGE))
         if ROLL in legal:
@@ -125,7 +135,10 @@ class CluedoBot(ABC):
 
 
 class EliminationBot(CluedoBot):
-    """Bot that knows which cards may be in the envelope and asks about those."""
+    """Bot that knows which cards may be in the envelope and asks about those.
+
+    A subclass that draws in another way overrides `probabilities` too.
+    """
 
     @abstractmethod
     def candidates(self, cards: Sequence[str]) -> list[str]:
@@ -136,8 +149,41 @@ class EliminationBot(CluedoBot):
         left = [self.candidates(cards) for cards in self.game.deck.categories]
         return Triple(*(cards[0] for cards in left)) if all(len(c) == 1 for c in left) else None
 
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        """Return the probabilities of `choose`, which draws evenly from the best actions."""
+        self.read_events(observation)
+        best = self._best(observation.legal_actions)
+        return dict.fromkeys(best, 1 / len(best))
+
+    def _best(self, legal: ActionSet) -> Sequence[Action]:
+        """Return the actions that `choose` draws from, in the order of its decisions."""
+        if isinstance(legal[0], Show):
+            return legal.of(Show)
+        if isinstance(legal[0], Move):
+            return _maxima(legal.of(Move), self.move_value)
+        suggestions = legal.of(Suggest)
+        accusation = self.accusation(may_suggest=bool(suggestions) or ROLL in legal)
+        if accusation:
+            return [Accuse(*accusation)]
+        if ROLL in legal or PASSAGE in legal:
+            start = self.best_start(legal, suggestions[0] if suggestions else None)
+            if not isinstance(start, Suggest):
+                return [start]
+        if suggestions:
+            return _maxima(suggestions, self._count_targets())
+        return [END_TURN]
+
     def suggest(self, suggestions: Sequence[Suggest]) -> Action:
         """Suggest a candidate of each category, or an own card if the category is solved."""
+        num_targets = self._count_targets()
+        shuffled = self._shuffled(suggestions)
+        # Nearly always one asks about a candidate of each category; the first such one is the
+        # maximum, and comes soon.
+        perfect = (suggestion for suggestion in shuffled if num_targets(suggestion) == 3)
+        return next(perfect, None) or max(shuffled, key=num_targets)
+
+    def _count_targets(self) -> Callable[[Suggest], int]:
+        """Return a function that counts the cards of a suggestion to ask about."""
         suspects, weapons, rooms = map(self._targets, self.game.deck.categories)
 
         def num_targets(suggestion: Suggest) -> int:
@@ -147,11 +193,7 @@ class EliminationBot(CluedoBot):
                 + (suggestion.room in rooms)
             )
 
-        shuffled = self._shuffled(suggestions)
-        # Nearly always one asks about a candidate of each category; the first such one is the
-        # maximum, and comes soon.
-        perfect = (suggestion for suggestion in shuffled if num_targets(suggestion) == 3)
-        return next(perfect, None) or max(shuffled, key=num_targets)
+        return num_targets
 
     def room_value(self, room: str) -> float:
         """Return 1 for a room to ask about, else 0."""
@@ -164,3 +206,10 @@ class EliminationBot(CluedoBot):
         # A solved category is named with an own card: it cannot be refuted by others, so that the
         # answer is about the other two categories.
         return own if len(left) == 1 and own else left
+
+
+def _maxima(actions: Sequence[A], value: Callable[[A], float]) -> list[A]:
+    """Return all actions with the highest value."""
+    values = [value(action) for action in actions]
+    highest = max(values)
+    return [action for action, each in zip(actions, values, strict=True) if each == highest]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from arena import Decision, Observation, Seat
+from collections.abc import Mapping
+
+from arena import Action, ActionSet, Decision, Observation, Seat
 from games.cluedo.rules.events import END_TURN, Accuse, Move, Passage, Roll, Show, Suggest
 
 
@@ -22,8 +24,20 @@ class Random:
         accusations = legal.of(Accuse)
         if accusations and self._rng.random() < self.ACCUSATION_PROBABILITY:
             return Decision(self._rng.choice(accusations))
-        # Ending the turn is the last choice: a bot that always passed would not play at all.
-        # `of` returns cached tuples; unpacking them is much faster than testing each action.
-        moves = [*legal.of(Suggest), *legal.of(Show), *legal.of(Move)]
-        moves += [*legal.of(Roll), *legal.of(Passage)]
-        return Decision(self._rng.choice(moves or [END_TURN]))
+        return Decision(self._rng.choice(_moves(legal)))
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        legal = observation.legal_actions
+        accusations, moves = legal.of(Accuse), _moves(legal)
+        accusing = self.ACCUSATION_PROBABILITY if accusations else 0.0
+        chances: dict[Action, float] = dict.fromkeys(moves, (1 - accusing) / len(moves))
+        return chances | dict.fromkeys(accusations, accusing / max(1, len(accusations)))
+
+
+def _moves(legal: ActionSet) -> list[Action]:
+    """Return the legal actions other than accusations."""
+    # Ending the turn is the last choice: a bot that always passed would not play at all.
+    # `of` returns cached tuples; unpacking them is much faster than testing each action.
+    moves = [*legal.of(Suggest), *legal.of(Show), *legal.of(Move)]
+    moves += [*legal.of(Roll), *legal.of(Passage)]
+    return moves or [END_TURN]

@@ -17,6 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 
 from arena.core.errors import UsageError
 
+LONG_CHAT = 8_192
+"""Tokens of the longest context, unless a longer one is requested: the KV cache reserves whole
+contexts."""
+KV_CACHE_BYTES = 2**30
+"""Address space of the KV cache; only the parts that are written occupy memory on a CPU. One
+context is reserved even if it needs more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Family:

@@ -17,7 +17,13 @@ import torch
 
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Message
-from backends.embedded.architecture import Architecture, parse_architecture, read_model_config
+from backends.embedded.architecture import (
+    KV_CACHE_BYTES,
+    LONG_CHAT,
+    Architecture,
+    parse_architecture,
+    read_model_config,
+)
 from backends.embedded.batch_invariance import batch_invariant_tiles, torch_threads
 from backends.embedded.batching import Batcher
 from backends.embedded.cache import HashedPrompt
@@ -44,10 +50,6 @@ __all__ = [
     "TopLogprob",
 ]  # fmt: skip
 
-DEFAULT_MAX_CONTEXT = 8192
-"""Longest context unless a longer one is requested: the cache reserves whole contexts."""
-KV_CACHE_BYTES = 2**30
-"""Address space of the KV cache; only the parts that are written occupy memory on a CPU."""
 REGIONS_PER_SLOT = 8
 """Chats that stay in the KV cache, for each request that can run."""
 
@@ -95,7 +97,7 @@ class Sampler:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         torch_device = torch.device(device)
         self.name = folder.name
-        self.context_length = min(context_length or DEFAULT_MAX_CONTEXT, architecture.context)
+        self.context_length = min(context_length or LONG_CHAT, architecture.context)
         self.chat_tokenizer = ChatTokenizer(folder, config)
         self.tokenizer = self.chat_tokenizer.tokenizer
         self.end_ids = self.chat_tokenizer.end_ids

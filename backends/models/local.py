@@ -53,16 +53,15 @@ class LocalModel:
     @property
     def training_bytes(self) -> int | None:
         """Return the most memory of `arena train` with all weights, without activations."""
-        # The learner's weights, gradients and Adam's two moments; the newest step in the sampler;
-        # one copy on its way there and to the file.
-        return self._training_bytes(4 + 1 + 1)
+        # The learner's weights, gradients and Adam's two moments; in the sampler the newest step
+        # and the starting policy; one copy on its way there and to the file.
+        return self._training_bytes(4 + 2 + 1)
 
     @property
     def lora_training_bytes(self) -> int | None:
         """Return the same with a LoRA adapter, which itself is small."""
-        # The learner's base weights, and merged with the adapter in each step; the newest step in
-        # the sampler; one copy on its way there and to the file.
-        return self._training_bytes(2 + 1 + 1)
+        # The learner's base weights, and merged with the adapter in each step; then as above.
+        return self._training_bytes(2 + 2 + 1)
 
     def _training_bytes(self, copies: int) -> int | None:
         if self.architecture is None or self.sampling_bytes is None:

@@ -435,7 +435,7 @@ class Bound:
 
 def bound_of(games: Sequence[TokenSequence]) -> Bound:
     learner = Learner(FOLDER)
-    shape, state = learner.shape, learner.state()
+    shape, state = learner.architecture, learner.state()
     layer = {n: t for n, t in state.items() if n.startswith("model.layers.0") and t.dim() == 2}
     batches = minibatches(games, 1, TrainConfig().tokens_per_batch, 0.0, "0")[0]
     count = max(len(batch.packed.tokens) for batch in batches)

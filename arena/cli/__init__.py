@@ -17,6 +17,7 @@ from arena.cli import (
     evaluate,
     games,
     init,
+    models,
     play,
     pretrain,
     replay,
@@ -58,6 +59,7 @@ for name, function, summary in (
     command_class = train.TrainCommand if name == "train" else ArenaCommand
     app.command(name, cls=command_class, short_help=summary)(function)
 app.add_typer(runs.app, name="runs")
+app.add_typer(models.app, name="models")
 
 
 @app.callback(invoke_without_command=True)

@@ -9,21 +9,21 @@ import torch
 import torch.nn.functional as F
 
 from backends.embedded.model import TILE_SIZES
-from backends.embedded.weights import ModelWeights
+from backends.embedded.weights import ModelWeights, Projection
 
 
 @contextmanager
-def single_thread() -> Iterator[None]:
-    """Compute in one thread, as the sampler does; with several, torch may select other kernels."""
+def torch_threads(number: int) -> Iterator[None]:
+    """Compute with this number of threads: sums are equal to the bit only for equal numbers."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(number)
     try:
         yield
     finally:
         torch.set_num_threads(before)
 
 
-@single_thread()
+@torch_threads(1)  # As the sampler: with several, torch may select other kernels.
 @torch.inference_mode()
 def batch_invariant_tiles(
     weights: ModelWeights, sizes: Sequence[int] = TILE_SIZES
@@ -39,12 +39,13 @@ def batch_invariant_tiles(
     generator = torch.Generator().manual_seed(0)
     invariant = set(sizes)
     layer = weights.layers[0]
-    for matrix in (layer.qkv, layer.attention_out, layer.gate_up, layer.down, weights.head):
+    head = Projection(weights.head, None)
+    for matrix, bias in (layer.qkv, layer.attention_out, layer.gate_up, layer.down, head):
         rows = torch.randn(max(sizes), matrix.shape[1], generator=generator).to(matrix.device)
-        expected = F.linear(rows, matrix)
+        expected = F.linear(rows, matrix, bias)
         for size in sizes:
             order = torch.randperm(max(sizes), generator=generator)[:size].to(matrix.device)
             # Equal in every bit, not approximately.
-            if not torch.equal(F.linear(rows[order], matrix), expected[order]):
+            if not torch.equal(F.linear(rows[order], matrix, bias), expected[order]):
                 invariant.discard(size)
     return tuple(sorted(invariant))

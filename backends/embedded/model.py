@@ -1,4 +1,4 @@
-"""The Qwen3 architecture, written for sampling with small models on a CPU.
+"""The forward pass of a decoder, written for sampling with small models on a CPU.
 
 For a model with a million parameters, an ordinary implementation spends most of its time in Python
 and in launching small operations. Here each token, whichever request it belongs to, is one row of
@@ -27,7 +27,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from backends.embedded.weights import LayerWeights, ModelShape, ModelWeights
+from backends.embedded.architecture import Architecture
+from backends.embedded.rope import rope_rotations
+from backends.embedded.weights import LayerWeights, ModelWeights
 
 BLOCK_SIZE = 16
 """Prompt positions whose attention is computed together."""
@@ -79,7 +81,7 @@ class Tile:
 
 
 class InferenceModel:
-    """Forward pass with a KV cache, for any weights of one shape.
+    """Forward pass with a KV cache, for any weights of one architecture.
 
     The cache holds `regions` chats of `context` slots each, plus one slot for the padding rows of
     tiles. `tile_sizes` are the possible numbers of rows of a tile. If it is empty, each chunk has
@@ -88,21 +90,21 @@ class InferenceModel:
 
     def __init__(
         self,
-        shape: ModelShape,
+        architecture: Architecture,
         device: torch.device,
         context: int,
         regions: int,
         tile_sizes: Sequence[int] = TILE_SIZES,
     ) -> None:
-        self.shape = shape
+        self.architecture = architecture
         self.device = device
         self.context = context
         self.regions = regions
         # [layers, keys and values, kv_heads, slots, head_dim]
-        self.kv_cache = _zeros(
-            (shape.layers, 2, shape.kv_heads, regions * context + 1, shape.head_dim), device
-        )
-        self._rope = _rope_factors(shape, context).to(device)
+        heads, head_dim = architecture.kv_heads, architecture.head_dim
+        sizes = (architecture.layers, 2, heads, regions * context + 1, head_dim)
+        self.kv_cache = _zeros(sizes, device)
+        self._rope = rope_rotations(architecture, context).to(device)
         # A block that ends at key n uses the last n columns of this mask: 0 for all keys before
         # the block, and a causal triangle (-inf above the diagonal) for its own keys.
         mask = torch.zeros(BLOCK_SIZE, context + BLOCK_SIZE)
@@ -209,7 +211,7 @@ class InferenceModel:
         layer, cache = weights.layers[-1], self.kv_cache[-1]
         queries = self._project_qkv(x, layer, cache, tile, rope)
         if tile.logit_count == 0:
-            return x.new_empty(0, self.shape.vocabulary)
+            return x.new_empty(0, self.architecture.vocabulary)
         attended = self._attend(queries, cache, tile.last_attention)
         x = self._output_and_mlp(x.index_select(0, tile.logit_rows), layer, attended)
         logits = F.linear(self._norm(x, weights.norm), weights.head)  # [padded, vocabulary]
@@ -219,16 +221,19 @@ class InferenceModel:
         self, x: Tensor, layer: LayerWeights, cache: Tensor, tile: Tile, rope: Tensor
     ) -> Tensor:
         """Write the keys and values of the rows; return the queries [rows, heads, head_dim]."""
-        shape = self.shape
-        qkv = F.linear(self._norm(x, layer.attention_norm), layer.qkv)
+        shape = self.architecture
+        qkv = F.linear(self._norm(x, layer.attention_norm), *layer.qkv)
         heads = qkv.view(len(x), -1, shape.head_dim)  # [rows, heads + 2 kv_heads, head_dim]
         qk = heads[:, : shape.heads + shape.kv_heads]
-        # Qwen3 normalises each head of queries and keys before RoPE (QK-Norm).
-        normed = F.rms_norm(qk, (shape.head_dim,), None, shape.epsilon).mul_(layer.qk_norm)
+        rotated = qk
+        if layer.qk_norm is not None:
+            # Qwen3 normalises each head of queries and keys before RoPE (QK-Norm).
+            rotated = F.rms_norm(qk, (shape.head_dim,), None, shape.epsilon).mul_(layer.qk_norm)
         # Neighbouring dimensions are one complex number (see `_interleave_halves`); RoPE
         # multiplies it by exp(i * position * frequency).
-        pairs = torch.view_as_complex(normed.view(*normed.shape[:-1], -1, 2))
-        qk.copy_(torch.view_as_real(pairs.mul_(rope)).flatten(-2))
+        torch.view_as_complex(rotated.view(*rotated.shape[:-1], -1, 2)).mul_(rope)
+        if rotated is not qk:
+            qk.copy_(rotated)
         kv = heads[:, shape.heads :].view(len(x), 2, shape.kv_heads, shape.head_dim)
         cache.index_copy_(2, tile.cache_slots, kv.permute(1, 2, 0, 3))
         return heads[:, : shape.heads]
@@ -236,13 +241,13 @@ class InferenceModel:
     def _output_and_mlp(self, x: Tensor, layer: LayerWeights, attended: Tensor) -> Tensor:
         """Compute the rest of a layer: output projection and SwiGLU MLP, both residual."""
         # x + W_o a;  then x + W_down (silu(W_gate n) * (W_up n)) with n = RMSNorm(x).
-        x = x + F.linear(attended, layer.attention_out)
-        gate, up = F.linear(self._norm(x, layer.mlp_norm), layer.gate_up).chunk(2, dim=-1)
-        return x + F.linear(F.silu(gate).mul_(up), layer.down)
+        x = x + F.linear(attended, *layer.attention_out)
+        gate, up = F.linear(self._norm(x, layer.mlp_norm), *layer.gate_up).chunk(2, dim=-1)
+        return x + F.linear(F.silu(gate).mul_(up), *layer.down)
 
     def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
         # RMSNorm: x / sqrt(mean(x^2) + epsilon) * weight (Zhang & Sennrich 2019).
-        return F.rms_norm(x, (x.shape[-1],), weight, self.shape.epsilon)
+        return F.rms_norm(x, (x.shape[-1],), weight, self.architecture.epsilon)
 
     def _attend(self, queries: Tensor, cache: Tensor, plan: AttentionPlan) -> Tensor:
         """Attend from each chunk to its own keys.
@@ -255,7 +260,11 @@ class InferenceModel:
         Returns:
             [rows of the plan, heads * head_dim]
         """
-        heads, head_dim, kv_heads = self.shape.heads, self.shape.head_dim, self.shape.kv_heads
+        heads, head_dim, kv_heads = (
+            self.architecture.heads,
+            self.architecture.head_dim,
+            self.architecture.kv_heads,
+        )
         blocks = queries.index_select(0, plan.block_rows).view(-1, BLOCK_SIZE, heads, head_dim)
         blocks = blocks.transpose(1, 2)  # [prefill chunks, heads, BLOCK_SIZE, head_dim]
         keys, values = cache[0], cache[1]
@@ -288,13 +297,3 @@ def _zeros(shape: tuple[int, ...], device: torch.device) -> Tensor:
     if device.type == "cpu":
         return torch.from_numpy(np.zeros(shape, dtype=np.float32))
     return torch.zeros(shape, device=device)
-
-
-def _rope_factors(shape: ModelShape, context: int) -> Tensor:
-    """Return the rotations of RoPE (Su et al. 2021), complex [context, 1, head_dim / 2].
-
-    Factor (p, j) is exp(i * p * theta^(-2j / head_dim)).
-    """
-    exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.float64) / shape.head_dim
-    angles = torch.outer(torch.arange(context, dtype=torch.float64), shape.theta**-exponents)
-    return torch.polar(torch.ones_like(angles), angles).to(torch.complex64)[:, None]

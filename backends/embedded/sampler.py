@@ -17,7 +17,14 @@ import torch
 
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Message
-from backends.embedded.batch_invariance import batch_invariant_tiles, single_thread
+from backends.embedded.architecture import (
+    KV_CACHE_BYTES,
+    LONG_CHAT,
+    Architecture,
+    parse_architecture,
+    read_model_config,
+)
+from backends.embedded.batch_invariance import batch_invariant_tiles, torch_threads
 from backends.embedded.batching import Batcher
 from backends.embedded.cache import HashedPrompt
 from backends.embedded.constrained_decoding import ConstraintFactory
@@ -31,13 +38,10 @@ from backends.embedded.token_sampling import (
 )
 from backends.embedded.tokens import ChatTokenizer
 from backends.embedded.weights import (
-    ModelShape,
     ModelWeights,
     StateDict,
     fuse_weights,
     merge_lora,
-    parse_shape,
-    read_model_config,
     read_state_dict,
 )
 
@@ -46,10 +50,6 @@ __all__ = [
     "TopLogprob",
 ]  # fmt: skip
 
-DEFAULT_MAX_CONTEXT = 8192
-"""Longest context unless a longer one is requested: the cache reserves whole contexts."""
-KV_CACHE_BYTES = 2**30
-"""Address space of the KV cache; only the parts that are written occupy memory on a CPU."""
 REGIONS_PER_SLOT = 8
 """Chats that stay in the KV cache, for each request that can run."""
 
@@ -67,7 +67,7 @@ class QueueFull(BackendError):
 
 
 class Sampler:
-    """A Qwen3 checkpoint, loaded for sampling. Usable from any event loop; close it after use.
+    """A checkpoint, loaded for sampling. Usable from any event loop; close it after use.
 
     Args:
         folder: The checkpoint, in the Hugging Face format.
@@ -78,7 +78,7 @@ class Sampler:
         threads: Threads that compute; by default one per processor, at most four.
 
     Raises:
-        UsageError: The folder has no Qwen3 checkpoint.
+        UsageError: The folder has no checkpoint of a supported family.
     """
 
     def __init__(
@@ -92,25 +92,29 @@ class Sampler:
         threads: int | None = None,
     ) -> None:
         config = read_model_config(folder)
-        shape = parse_shape(config)
+        architecture = parse_architecture(config, str(folder))
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         torch_device = torch.device(device)
         self.name = folder.name
-        self.context_length = min(context_length or DEFAULT_MAX_CONTEXT, shape.context)
+        self.context_length = min(context_length or LONG_CHAT, architecture.context)
         self.chat_tokenizer = ChatTokenizer(folder, config)
         self.tokenizer = self.chat_tokenizer.tokenizer
         self.end_ids = self.chat_tokenizer.end_ids
         self._state = read_state_dict(folder)
-        with single_thread():
-            self._base = fuse_weights(self._state, shape, torch_device)
+        with torch_threads(1):
+            self._base = fuse_weights(self._state, architecture, torch_device)
         self._adapters: dict[str, ModelWeights] = {}
         self._adapter_folders: dict[str, Path] = {}
-        self._constraints = ConstraintFactory(self.tokenizer, shape.vocabulary, self.end_ids)
+        self._constraints = ConstraintFactory(self.tokenizer, architecture.vocabulary, self.end_ids)
         # A running request occupies a region, so there are never more slots than regions.
-        regions = _cache_regions(slots, self.context_length, shape)
+        regions = _cache_regions(slots, self.context_length, architecture)
         model = InferenceModel(
-            shape, torch_device, self.context_length, regions, batch_invariant_tiles(self._base)
+            architecture,
+            torch_device,
+            self.context_length,
+            regions,
+            batch_invariant_tiles(self._base),
         )
         self._batcher = Batcher(model, self.chat_tokenizer, min(slots, regions), threads)
         self._max_queue = max_queue
@@ -170,7 +174,7 @@ class Sampler:
         params.validate()
         if adapter is not None and adapter not in self._adapters:
             raise UsageError(f"adapter '{adapter}' is not loaded")
-        vocabulary = self._batcher.model.shape.vocabulary
+        vocabulary = self._batcher.model.architecture.vocabulary
         if not prompt or not all(0 <= token < vocabulary for token in prompt):
             raise UsageError("the prompt is empty, or contains ids outside the vocabulary")
         if not all(0 <= token < vocabulary for token in params.logit_bias):
@@ -235,15 +239,14 @@ class Sampler:
                 self._adapters[name] = self._fuse(merge_lora(base_state, folder))
 
     def _fuse(self, state: StateDict) -> ModelWeights:
-        return fuse_weights(state, self._batcher.model.shape, self._batcher.model.device)
+        return fuse_weights(state, self._batcher.model.architecture, self._batcher.model.device)
 
     async def close(self) -> None:
         """Fail running requests with a BackendError and release threads and memory."""
         await asyncio.get_running_loop().run_in_executor(None, self._finalizer)
 
 
-def _cache_regions(slots: int, context: int, shape: ModelShape) -> int:
+def _cache_regions(slots: int, context: int, architecture: Architecture) -> int:
     """Return the number of regions of the KV cache: at least one, however large."""
-    # Keys and values, 4 bytes per float32.
-    bytes_per_region = 2 * shape.layers * shape.kv_heads * shape.head_dim * 4 * context
+    bytes_per_region = architecture.cache_bytes_per_token * context
     return max(1, min(slots * REGIONS_PER_SLOT, KV_CACHE_BYTES // bytes_per_region))

@@ -1,75 +1,36 @@
-"""A Qwen3 checkpoint in the Hugging Face format: shape, weights, and LoRA adapters."""
+"""The weights of a Hugging Face checkpoint, fused for sampling, and LoRA adapters."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
-from pydantic import (
-    AliasChoices,
-    AliasPath,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, Field, JsonValue, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
 from arena.core.errors import UsageError
+from backends.embedded.architecture import (
+    Architecture,
+    first_fault,
+    read_json_object,
+    weight_files,
+)
 
 StateDict = Mapping[str, Tensor]
 MAX_LORA_RANK = 4096
 """A larger rank exceeds the width of the models, so it is a fault of the file."""
 
 
-def _rope_alias(name: str, *others: str) -> AliasChoices:
-    # transformers 5 renamed `rope_scaling` to `rope_parameters`.
-    groups = ("rope_parameters", "rope_scaling")
-    return AliasChoices(*(AliasPath(group, name) for group in groups), *others)
+class Projection(NamedTuple):
+    """A linear layer, x W^T + b; the fields are the arguments of `F.linear`."""
 
-
-class ModelShape(BaseModel):
-    """Hyperparameters of a Qwen3 model that the forward pass needs, read from config.json.
-
-    The aliases are the names of transformers.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    layers: int = Field(validation_alias="num_hidden_layers")
-    width: int = Field(validation_alias="hidden_size")
-    heads: int = Field(validation_alias="num_attention_heads")
-    kv_heads: int = Field(validation_alias="num_key_value_heads")
-    head_dim: int
-    vocabulary: int = Field(validation_alias="vocab_size")
-    context: int = Field(validation_alias="max_position_embeddings")
-    epsilon: float = Field(validation_alias="rms_norm_eps")
-    """Of RMSNorm."""
-    theta: float = Field(10_000.0, validation_alias=_rope_alias("rope_theta", "rope_theta"))
-    """Base of the RoPE frequencies."""
-    rope_type: str = Field("default", validation_alias=_rope_alias("rope_type"))
-    tied: bool = Field(False, validation_alias="tie_word_embeddings")
-    """The output head is the embedding matrix."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_in(cls, config: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Treat null as absent, and derive the width of a head that is not given."""
-        given: dict[str, JsonValue] = {
-            name: value for name, value in config.items() if value is not None
-        }
-        width, heads = given.get("hidden_size"), given.get("num_attention_heads")
-        if isinstance(width, int) and isinstance(heads, int) and heads > 0:
-            given.setdefault("head_dim", width // heads)
-        return given
+    weight: Tensor  # [outputs, inputs]
+    bias: Tensor | None  # [outputs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +38,12 @@ class LayerWeights:
     """Weights of one layer; matrices that read the same input are concatenated."""
 
     attention_norm: Tensor  # [width]
-    qkv: Tensor  # [(heads + 2 kv_heads) head_dim, width]
-    qk_norm: Tensor  # [heads + kv_heads, head_dim]: of the queries' heads, then the keys'
-    attention_out: Tensor  # [width, heads head_dim]
+    qkv: Projection  # [(heads + 2 kv_heads) head_dim, width]
+    qk_norm: Tensor | None  # [heads + kv_heads, head_dim]: of the queries' heads, then the keys'
+    attention_out: Projection  # [width, heads head_dim]
     mlp_norm: Tensor  # [width]
-    gate_up: Tensor  # [2 inner, width]
-    down: Tensor  # [width, inner]
+    gate_up: Projection  # [2 inner, width]
+    down: Projection  # [width, inner]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,96 +56,80 @@ class ModelWeights:
     layers: tuple[LayerWeights, ...]
 
 
-def read_model_config(folder: Path) -> dict[str, JsonValue]:
-    """Return the checkpoint's config.json. Raises UsageError unless it describes a Qwen3 model."""
-    try:
-        config: dict[str, JsonValue] = _read_object(folder / "config.json")
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{folder}: cannot read a checkpoint ({error})") from None
-    model_type = config.get("model_type")
-    if model_type != "qwen3" or config.get("attention_bias"):
-        raise UsageError(f"{folder}: model_type={model_type!r}; only qwen3 is supported")
-    if config.get("use_sliding_window"):
-        raise UsageError(f"{folder}: sliding-window attention is not supported")
-    return config
-
-
-def parse_shape(config: Mapping[str, JsonValue]) -> ModelShape:
-    """Return the hyperparameters in a config.json. Raises UsageError."""
-    try:
-        shape = ModelShape.model_validate(config)
-    except ValidationError as error:
-        raise UsageError(f"config.json: {_first_fault(error)}") from None
-    if shape.rope_type != "default":
-        raise UsageError(f"rope_type={shape.rope_type!r}: only the default RoPE is supported")
-    return shape
-
-
 def read_state_dict(folder: Path) -> dict[str, Tensor]:
-    """Return all tensors of the folder's safetensors files.
+    """Return all tensors of a checkpoint, of one safetensors file or of several.
 
-    Raises UsageError without any, and for a damaged file.
+    Raises UsageError without any, for a damaged file, and for one that the index names in vain.
     """
     state: dict[str, Tensor] = {}
-    for path in sorted(folder.glob("*.safetensors")):
+    for path in weight_files(folder):
         try:
             state |= load_file(path)
         except (OSError, SafetensorError) as error:
             raise UsageError(
                 f"{path}: cannot read its tensors ({error}); copy or download the file again"
             ) from None
-    if not state:
-        raise UsageError(f"{folder}: has no *.safetensors")
     return state
 
 
-def fuse_weights(state: StateDict, shape: ModelShape, device: torch.device) -> ModelWeights:
+def fuse_weights(
+    state: StateDict, architecture: Architecture, device: torch.device
+) -> ModelWeights:
     """Copy weights to a device in float32 and concatenate them for the forward pass.
 
-    Names are those of transformers' Qwen3ForCausalLM. Raises UsageError for a missing tensor, and
-    for one whose shape differs from config.json.
+    Names are those of transformers. Raises UsageError for a missing or unknown tensor, and for one
+    whose shape differs from config.json.
     """
-    try:
-        return _fuse_weights(state, shape, device)
-    except torch.OutOfMemoryError:  # A RuntimeError too, but no fault of the checkpoint.
-        raise
-    except RuntimeError as error:  # By torch: matrices that do not fit each other.
-        reason = str(error).partition("\n")[0]
-        raise UsageError(f"the checkpoint's tensors do not fit its config.json: {reason}") from None
+    architecture.check_shapes({name: tuple(tensor.shape) for name, tensor in state.items()})
 
-
-def _fuse_weights(state: StateDict, shape: ModelShape, device: torch.device) -> ModelWeights:
     def get(name: str) -> Tensor:
-        if name not in state:
-            raise UsageError(f"the checkpoint has no tensor '{name}'")
         return state[name].detach().to(device, torch.float32, copy=True).contiguous()
 
-    def layer(number: int) -> LayerWeights:
-        prefix = f"model.layers.{number}"
-        attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
-        rotated_heads = {"q": shape.heads, "k": shape.kv_heads}  # RoPE does not apply to values.
-        qk = [
-            _interleave_halves(get(f"{attention}.{part}_proj.weight"), heads)
-            for part, heads in rotated_heads.items()
-        ]
-        norms = [
-            _interleave_halves(get(f"{attention}.{part}_norm.weight"), 1).expand(heads, -1)
-            for part, heads in rotated_heads.items()
-        ]
-        return LayerWeights(
-            attention_norm=get(f"{prefix}.input_layernorm.weight"),
-            qkv=torch.cat([*qk, get(f"{attention}.v_proj.weight")]),
-            qk_norm=torch.cat(norms),
-            attention_out=get(f"{attention}.o_proj.weight"),
-            mlp_norm=get(f"{prefix}.post_attention_layernorm.weight"),
-            gate_up=torch.cat([get(f"{mlp}.gate_proj.weight"), get(f"{mlp}.up_proj.weight")]),
-            down=get(f"{mlp}.down_proj.weight"),
-        )
-
+    layers = tuple(
+        _fuse_layer(get, f"model.layers.{number}", architecture)
+        for number in range(architecture.layers)
+    )
     embedding = get("model.embed_tokens.weight")
-    head = embedding if shape.tied else get("lm_head.weight")
-    layers = tuple(layer(number) for number in range(shape.layers))
+    head = embedding if architecture.tied else get("lm_head.weight")
     return ModelWeights(embedding, head, get("model.norm.weight"), layers)
+
+
+def _fuse_layer(
+    get: Callable[[str], Tensor], layer: str, architecture: Architecture
+) -> LayerWeights:
+    attention, mlp = f"{layer}.self_attn", f"{layer}.mlp"
+    rotated_heads = {"q": architecture.heads, "k": architecture.kv_heads}
+
+    def qkv(kind: str) -> Tensor:
+        # RoPE does not apply to values.
+        rotated = [
+            _interleave_halves(get(f"{attention}.{part}_proj.{kind}"), heads)
+            for part, heads in rotated_heads.items()
+        ]
+        return torch.cat([*rotated, get(f"{attention}.v_proj.{kind}")])
+
+    def gate_up(kind: str) -> Tensor:
+        return torch.cat([get(f"{mlp}.gate_proj.{kind}"), get(f"{mlp}.up_proj.{kind}")])
+
+    def projection(read: Callable[[str], Tensor], has_bias: bool) -> Projection:
+        return Projection(read("weight"), read("bias") if has_bias else None)
+
+    norms = [
+        _interleave_halves(get(f"{attention}.{part}_norm.weight"), 1).expand(heads, -1)
+        for part, heads in rotated_heads.items()
+        if architecture.head_norms
+    ]
+    return LayerWeights(
+        attention_norm=get(f"{layer}.input_layernorm.weight"),
+        qkv=projection(qkv, architecture.qkv_bias),
+        qk_norm=torch.cat(norms) if norms else None,
+        attention_out=projection(
+            lambda kind: get(f"{attention}.o_proj.{kind}"), architecture.output_bias
+        ),
+        mlp_norm=get(f"{layer}.post_attention_layernorm.weight"),
+        gate_up=projection(gate_up, architecture.mlp_bias),
+        down=projection(lambda kind: get(f"{mlp}.down_proj.{kind}"), architecture.mlp_bias),
+    )
 
 
 def _interleave_halves(weight: Tensor, heads: int) -> Tensor:
@@ -223,10 +168,10 @@ def merge_lora(state: StateDict, folder: Path) -> dict[str, Tensor]:
     folder without such an adapter, one without tensors, or one that does not fit the model.
     """
     try:
-        config = AdapterConfig.model_validate(_read_object(folder / "adapter_config.json"))
+        config = AdapterConfig.model_validate(read_json_object(folder / "adapter_config.json"))
         adapter = load_file(folder / "adapter_model.safetensors")
     except ValidationError as error:
-        raise UsageError(f"{folder}: adapter_config.json: {_first_fault(error)}") from None
+        raise UsageError(f"{folder}: adapter_config.json: {first_fault(error)}") from None
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise UsageError(f"{folder}: cannot read a PEFT adapter ({error})") from None
     if not adapter:
@@ -251,16 +196,3 @@ def merge_lora(state: StateDict, folder: Path) -> dict[str, Tensor]:
         if not merged[target].isfinite().all():
             raise UsageError(f"{folder}: '{name}' makes weights that are not finite numbers")
     return merged
-
-
-def _read_object(path: Path) -> dict[str, JsonValue]:
-    """Return the JSON object in a file. Raises OSError, ValueError, RecursionError."""
-    value = json.loads(path.read_text("utf-8"))
-    if not isinstance(value, dict):
-        raise ValueError(f"{path.name} is not a JSON object")
-    return value
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"

@@ -25,12 +25,13 @@ from transformers import Qwen3ForCausalLM
 
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Message
+from backends.embedded.architecture import read_architecture
 from backends.embedded.batch_invariance import batch_invariant_tiles
 from backends.embedded.model import TILE_SIZES
 from backends.embedded.sampler import GeneratedToken, QueueFull, Sampler, SamplingParams
 from backends.embedded.token_sampling import sample_token
 from backends.embedded.tokens import IncrementalDetokenizer
-from backends.embedded.weights import fuse_weights, parse_shape, read_model_config, read_state_dict
+from backends.embedded.weights import fuse_weights, read_state_dict
 
 VOCABULARY = 600
 T = TypeVar("T")
@@ -187,23 +188,19 @@ def test_the_first_token_of_many_seeds_follows_the_model(sampler: Sampler) -> No
 
 
 def test_this_machine_has_tiles_that_agree(folder: Path) -> None:
-    weights = fuse_weights(
-        read_state_dict(folder), parse_shape(read_model_config(folder)), torch.device("cpu")
-    )
+    weights = fuse_weights(read_state_dict(folder), read_architecture(folder), torch.device("cpu"))
     # Without any, the sampler is as exact and several times slower: worth a look here.
     assert batch_invariant_tiles(weights)
 
 
 def test_tiles_that_disagree_are_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = fuse_weights(
-        read_state_dict(folder), parse_shape(read_model_config(folder)), torch.device("cpu")
-    )
+    weights = fuse_weights(read_state_dict(folder), read_architecture(folder), torch.device("cpu"))
     honest = torch.nn.functional.linear
 
-    def by_size(x: Tensor, matrix: Tensor) -> Tensor:
+    def by_size(x: Tensor, matrix: Tensor, bias: None) -> Tensor:
         return honest(x, matrix) * (1 + 1e-6 * (len(x) < 32))
 
-    def by_place(x: Tensor, matrix: Tensor) -> Tensor:
+    def by_place(x: Tensor, matrix: Tensor, bias: None) -> Tensor:
         return honest(x, matrix) * (1 + 1e-6 * torch.arange(len(x))[:, None])
 
     monkeypatch.setattr(torch.nn.functional, "linear", by_size)

@@ -1,20 +1,43 @@
-"""A small random Qwen3 checkpoint in the Hugging Face format, with tokenizer and template."""
+"""A small random checkpoint in the Hugging Face format, with tokenizer and template."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+LLAMA3_ROPE = {
+    "rope_type": "llama3",
+    "rope_theta": 1e4,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+TINY_FAMILIES: dict[str, dict[str, Any]] = {
+    "llama": {"family": "llama"},
+    "llama-biases-untied": {
+        "family": "llama", "tied": False, "kv_heads": 4, "attention_bias": True, "mlp_bias": True,
+    },
+    "llama3-rope": {"family": "llama", "kv_heads": 1, "rope_parameters": LLAMA3_ROPE},
+    "qwen2": {"family": "qwen2"},
+    "qwen2-untied": {"family": "qwen2", "tied": False, "rope_theta": 1e6},
+    "qwen3": {"family": "qwen3", "head_dim": 32},
+    "qwen3-biases": {"family": "qwen3", "attention_bias": True, "tied": False},
+}  # fmt: skip
+"""Options of `build_tiny_model`: each variant of the supported families, with 4 heads of 16."""
+for _options in TINY_FAMILIES.values():
+    _options |= {"layers": 2, "width": 64, "inner": 96, "head_dim": 16} | _options
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TEXT = [
     "system user assistant I suggest Colonel Mustard in the kitchen with the rope",
@@ -37,12 +60,18 @@ def build_tiny_model(
     context: int = 2048,
     tied: bool = True,
     spread: float = 0.08,
+    family: str = "qwen3",
+    **more: Any,
 ) -> Path:
-    """Write the checkpoint into `folder` and return it. `spread` is the weights' deviation."""
+    """Write the checkpoint into `folder` and return it. `spread` is the weights' deviation.
+
+    `more` are further fields of the family's config.json.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = _tokenizer(vocabulary)
     tokenizer.save_pretrained(folder)
-    config = Qwen3Config(
+    config = AutoConfig.for_model(
+        family,
         vocab_size=vocabulary,
         hidden_size=width,
         intermediate_size=inner,
@@ -56,13 +85,16 @@ def build_tiny_model(
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
+        **more,
     )
     generator_state = torch.random.get_rng_state()
     torch.manual_seed(seed)
-    model = Qwen3ForCausalLM(config)  # type: ignore[no-untyped-call]
+    model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
     for name, weight in model.named_parameters():
         if name.endswith("norm.weight"):  # Ones would hide a norm that is left out.
             weight.data.uniform_(0.5, 1.5)
+        if name.endswith(".bias"):  # Zeros would hide a bias that is left out.
+            weight.data.uniform_(-0.5, 0.5)
     torch.random.set_rng_state(generator_state)
     model.save_pretrained(folder)
     return folder

@@ -24,8 +24,8 @@ from transformers import AutoModelForCausalLM
 
 from arena.core.errors import ArenaError, UsageError
 from arena.llm.backend import Message, Request, Sampling
+from backends.embedded.architecture import read_model_config
 from backends.embedded.backend import SamplerBackend
-from backends.embedded.weights import read_model_config
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
@@ -117,7 +117,9 @@ def test_arts_own_loop_runs_on_it(tmp_path: Path, base: Path) -> None:
         sequences = token_sequences(groups, backend.sampler.encode)
         [batches] = minibatches(sequences, 1, 10**6, 0.0, "0")
         for batch in batches:
-            again = score_tokens(backend._learner.weights(), backend._learner.shape, batch.packed)
+            again = score_tokens(
+                backend._learner.weights(), backend._learner.architecture, batch.packed
+            )
             torch.testing.assert_close(
                 again.logprobs, batch.targets.sampled_logprobs, rtol=0, atol=1e-4
             )
@@ -166,7 +168,7 @@ def test_a_checkpoint_is_what_transformers_and_the_sampler_load(
         logits = theirs(batch.packed.tokens[None]).logits[0].log_softmax(-1)
         expected = logits[batch.packed.prediction_rows, batch.packed.targets]
         found = score_tokens(
-            backend._learner.weights(), backend._learner.shape, batch.packed
+            backend._learner.weights(), backend._learner.architecture, batch.packed
         ).logprobs
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
         if lora is not None:

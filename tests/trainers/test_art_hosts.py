@@ -90,6 +90,7 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
     "tokens_per_batch": st.integers(256, 99_999),
     "max_grad_norm": st.floats(0.1, 9),
     "weight_decay": st.floats(0, 1),
+    "gradient_checkpointing": st.booleans(),
     "threads": st.integers(1, 9),
     "warmup_steps": st.integers(0, 9),
 }

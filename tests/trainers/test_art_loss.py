@@ -24,8 +24,8 @@ from transformers import AutoTokenizer, Qwen3ForCausalLM
 
 from arena.core.errors import ArenaError
 from arena.llm.backend import Message
+from backends.embedded.architecture import read_model_config
 from backends.embedded.tokens import ChatTokenizer
-from backends.embedded.weights import read_model_config
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.loss import LossOptions, ReferenceLogprobs, policy_loss
@@ -222,7 +222,7 @@ def test_log_probabilities_and_all_gradients_are_transformers(
     [[batch]] = minibatches(sequences, 1, EVERYTHING, 0.0, "0")
     assert len(batch.packed.tokens) < sum(len(sequence.ids) - 1 for sequence in sequences)
     learner = Learner(folder)
-    scores = score_tokens(learner.weights(), learner.shape, batch.packed)
+    scores = score_tokens(learner.weights(), learner.architecture, batch.packed)
     expected = torch.cat([hugging_face(model, sequence) for sequence in sequences])
     told = torch.tensor([value for sequence in sequences for value in sequence.sampled_logprobs])
     order, place = told.argsort(), batch.targets.sampled_logprobs.argsort()

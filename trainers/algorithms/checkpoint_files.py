@@ -1,8 +1,12 @@
-"""Files of a checkpoint: tensors in the safetensors format, flushed to disk."""
+"""Files of a checkpoint: tensors in the safetensors format, in a folder that is complete."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -10,6 +14,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from arena.core.errors import ArenaError
+from backends.embedded.architecture import read_model_config
+
+WEIGHT_FILES = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json", "*.gguf",
+                "*.pth", "*.onnx", "original")  # fmt: skip
+"""Weights in a base model's folder, in any format; "original" holds Meta's of a Llama."""
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -44,3 +53,31 @@ def fsync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def draft_of(folder: Path, base: Path, not_copied: Sequence[str]) -> Iterator[Path]:
+    """Yield an empty place for a checkpoint's files; afterwards it replaces `folder`, complete.
+
+    It begins with the files of the base model, such as its tokenizer, without weights and without
+    those that match `not_copied`. config.json names float32 as the type of the weights. After an
+    exception `folder` is as before.
+    """
+    # Hidden, so that no list of checkpoints contains it. A killed process may leave it behind,
+    # which the next draft of this step removes.
+    draft = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(draft, ignore_errors=True)
+    shutil.copytree(base, draft, ignore=shutil.ignore_patterns(*WEIGHT_FILES, *not_copied))
+    # transformers would load the weights in the type of the base model.
+    # `torch_dtype` is the older name of `dtype`.
+    config = read_model_config(draft) | {"dtype": "float32", "torch_dtype": "float32"}
+    (draft / "config.json").write_text(json.dumps(config, indent=1) + "\n", "utf-8")
+    yield draft
+    # Files before the folder, the folder before its new name: after a power failure the name never
+    # refers to incomplete content.
+    for path in [*sorted(draft.rglob("*")), draft]:
+        fsync(path)
+    # `rename` cannot replace a folder that has content.
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+    fsync(folder.parent)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,10 +13,12 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from arena.core.errors import ArenaError
-from backends.embedded.weights import ModelShape, parse_shape, read_model_config, read_state_dict
+from backends.embedded.architecture import read_architecture
+from backends.embedded.batch_invariance import torch_threads
+from backends.embedded.weights import read_state_dict
 from trainers.algorithms.batching import MicroBatch, minibatches
-from trainers.algorithms.checkpoint_files import fsync, read_tensors, read_weights, write_tensors
-from trainers.algorithms.lora import Lora, adapter_config
+from trainers.algorithms.checkpoint_files import draft_of, read_tensors, read_weights, write_tensors
+from trainers.algorithms.lora import Lora, read_adapter, write_adapter
 from trainers.algorithms.loss import LossOptions, LossSums, ReferenceLogprobs, policy_loss
 from trainers.algorithms.network import score_tokens
 from trainers.algorithms.sequences import TokenSequence
@@ -25,8 +26,8 @@ from trainers.algorithms.sequences import TokenSequence
 OPTIMIZER = "optimizer.state"
 """A safetensors file. With that ending it would be read as weights, here and by vLLM."""
 ADAPTER = "adapter"
-NOT_COPIED = ("*.safetensors", "*.safetensors.index.json", "pretraining.json", OPTIMIZER, ADAPTER)
-"""Files of the base model's folder that a checkpoint replaces, or that no longer describe it."""
+NOT_COPIED = ("pretraining.json", OPTIMIZER, ADAPTER)
+"""Files of the base model's folder, beside its weights, that do not describe a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,33 +40,35 @@ class UpdateOptions(LossOptions):
     tokens_per_batch: int = 4_096
     max_grad_norm: float = 1.0
     weight_decay: float = 0.0
+    gradient_checkpointing: bool = False
     threads: int = 2
     seed: str = "0"
 
 
 class Learner:
-    """A Qwen3 checkpoint in training: all its weights, or a LoRA adapter on them."""
+    """A checkpoint in training: all its weights, or a LoRA adapter on them."""
 
     def __init__(self, folder: Path, device: str = "cpu", lora: Lora | None = None) -> None:
         """Read the checkpoint in `folder`; without `lora` all weights are trained."""
         self.base = folder
         self.device = torch.device(device)
-        self.shape: ModelShape = parse_shape(read_model_config(folder))
+        self.architecture = read_architecture(folder)
+        stored = read_state_dict(folder)
+        self.architecture.check_shapes({n: tuple(t.shape) for n, t in stored.items()})
         # Trained in float32 for any type of the checkpoint: in bfloat16, with 8 bits of precision,
-        # most steps of 1e-4 would round to nothing.
-        state = {n: t.to(self.device, torch.float32) for n, t in read_state_dict(folder).items()}
-        if self.shape.tied:
-            state.pop("lm_head.weight", None)  # Some checkpoints hold the embedding twice.
+        # most steps of 1e-4 would round to nothing. Only the architecture's own tensors: some
+        # checkpoints of tied models hold the embedding twice. Each is freed once it is converted.
+        state = {
+            name: stored.pop(name).to(self.device, torch.float32, copy=True)
+            for name in self.architecture.tensor_shapes()
+        }
         self._lora = lora
         # With LoRA the base weights stay as they are; without it they are the trained tensors.
         self._frozen = state if lora else {}
         trained = lora.initial_factors(state) if lora else state
         # Sorted: Adam and the norm of the gradient go through the tensors in this order, and sums
         # of floats depend on it.
-        self._trained = {
-            name: tensor.clone().float().requires_grad_()
-            for name, tensor in sorted(trained.items())
-        }
+        self._trained = {name: trained[name].requires_grad_() for name in sorted(trained)}
         # Not fused: fused kernels give the plain ones' sums on some machines only. The weight decay
         # of each update is set by `update`.
         self._adam = torch.optim.AdamW(self._trained.values(), betas=(0.9, 0.99), weight_decay=0.0)
@@ -105,7 +108,7 @@ class Learner:
         Raises:
             ArenaError: the gradient is not finite.
         """
-        with _torch_threads(options.threads):
+        with torch_threads(options.threads):
             plan = minibatches(
                 sequences,
                 options.minibatches,
@@ -177,7 +180,8 @@ class Learner:
             return [None] * len(batches)
         # The reference is needed only for numbers: no graph is built (`no_grad` above).
         inputs = [batch.packed.to(self.device) for batch in batches]
-        known = [score_tokens(reference, self.shape, packed).logprobs for packed in inputs]
+        score = partial(score_tokens, architecture=self.architecture)
+        known = [score(reference, packed=packed).logprobs for packed in inputs]
         # One tensor of shape [trained] per micro-batch. If there is one only, `policy_loss` itself
         # takes the mean over the same tokens.
         if len(inputs) == 1:
@@ -186,19 +190,21 @@ class Learner:
         # that the cut into micro-batches changes nothing. It must be known before the first
         # gradient, which costs one more forward pass.
         weights = self.weights()
-        new = [score_tokens(weights, self.shape, packed).logprobs for packed in inputs]
+        new = [score(weights, packed=packed).logprobs for packed in inputs]
         # Over all tokens at once: a mean of the micro-batches' means would give tokens of small
         # micro-batches a larger weight.
         mean_gap = (torch.cat(new) - torch.cat(known)).mean()
         return [ReferenceLogprobs(logprobs, mean_gap) for logprobs in known]
 
     def _micro_batch_loss(
-        self, batch: MicroBatch, options: LossOptions, reference: ReferenceLogprobs | None
+        self, batch: MicroBatch, options: UpdateOptions, reference: ReferenceLogprobs | None
     ) -> tuple[LossSums, float, float]:
         """Return the loss, the sum of entropies and the sum of KL estimates, in nats."""
         packed, targets = batch.packed.to(self.device), batch.targets.to(self.device)
         # Log-probabilities with and entropies without gradients, [trained] each.
-        scores = score_tokens(self.weights(), self.shape, packed)
+        scores = score_tokens(
+            self.weights(), self.architecture, packed, options.gradient_checkpointing
+        )
         # The k3 estimator of KL(old || new), never negative: with g = log p_new - log p_old,
         #     k3 = exp(g) - 1 - g      (Schulman 2020, joschu.net/blog/kl-approx.html).
         # Between the weights: p_old is the policy's own probability here, without the temperature
@@ -217,40 +223,18 @@ class Learner:
         Raises:
             ArenaError: a file cannot be written, for example because the disk is full.
         """
-        # Hidden, so that no list of checkpoints contains it. A killed process may leave it behind,
-        # which the next save of this step removes.
-        draft = folder.with_name(f".{folder.name}.part")
-        shutil.rmtree(draft, ignore_errors=True)
-        shutil.copytree(self.base, draft, ignore=shutil.ignore_patterns(*NOT_COPIED))
-        # transformers would load the weights in the type of the base model.
-        # `torch_dtype` is the older name of `dtype`.
-        config = read_model_config(draft) | {"dtype": "float32", "torch_dtype": "float32"}
-        (draft / "config.json").write_text(json.dumps(config, indent=1) + "\n", "utf-8")
-        write_tensors(self.state(), draft / "model.safetensors")
-        write_tensors(self._moments(), draft / OPTIMIZER)
-        if self._lora:
-            (draft / ADAPTER).mkdir()
-            self.save_adapter(draft / ADAPTER)
-        (draft / "training.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
-        # Files before the folder, the folder before its new name: after a power failure the name
-        # never refers to incomplete content.
-        for path in [*sorted(draft.rglob("*")), draft]:
-            fsync(path)
-        # `rename` cannot replace a folder that has content.
-        shutil.rmtree(folder, ignore_errors=True)
-        draft.rename(folder)
-        fsync(folder.parent)
+        with draft_of(folder, self.base, NOT_COPIED) as draft:
+            write_tensors(self.state(), draft / "model.safetensors")
+            write_tensors(self._moments(), draft / OPTIMIZER)
+            if self._lora:
+                (draft / ADAPTER).mkdir()
+                self.save_adapter(draft / ADAPTER)
+            (draft / "training.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
 
     def save_adapter(self, folder: Path) -> None:
         """Write the adapter into an existing folder, as PEFT writes it."""
         assert self._lora is not None, "all weights are trained: there is no adapter"
-        # PEFT's names: base_model.model.MODULE.lora_A.weight and …lora_B.weight. safetensors writes
-        # contiguous tensors only.
-        named = {f"base_model.model.{n}.weight": t.detach().cpu().contiguous()
-                 for n, t in self._trained.items()}  # fmt: skip
-        write_tensors(named, folder / "adapter_model.safetensors")
-        config = adapter_config(self._lora, str(self.base))
-        (folder / "adapter_config.json").write_text(json.dumps(config, indent=1), "utf-8")
+        write_adapter(folder, self._lora, self._trained, str(self.base))
 
     def load(self, folder: Path) -> None:
         """Continue from a checkpoint of `save`; later updates are equal to the bit.
@@ -299,12 +283,7 @@ class Learner:
     def _trained_values(self, folder: Path) -> dict[str, Tensor]:
         if self._lora is None:
             return read_weights(folder)
-        # The inverse of the names in `save_adapter`.
-        stored = read_tensors(folder / ADAPTER / "adapter_model.safetensors")
-        return {
-            name.removeprefix("base_model.model.").removesuffix(".weight"): tensor
-            for name, tensor in stored.items()
-        }
+        return read_adapter(folder / ADAPTER)
 
     def _moments(self) -> dict[str, Tensor]:
         """Return Adam's state as NAME/step, NAME/exp_avg and NAME/exp_avg_sq."""
@@ -313,14 +292,3 @@ class Learner:
             for name, tensor in self._trained.items()
             for moment, value in self._adam.state.get(tensor, {}).items()
         }
-
-
-@contextmanager
-def _torch_threads(number: int) -> Iterator[None]:
-    """Compute with this number of threads: sums are equal to the bit only for equal numbers."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from pydantic import JsonValue
 from torch import Tensor
 
+from trainers.algorithms.checkpoint_files import read_tensors, write_tensors
+
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-"""The adapted matrices; embeddings, norms and the output head are not adapted."""
+"""The adapted matrices; embeddings, norms, biases and the output head are not adapted."""
+PREFIX = "base_model.model."
+"""PEFT's, in front of the names of transformers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,24 @@ class Lora:
         return merged
 
 
-def adapter_config(lora: Lora, base: str) -> dict[str, JsonValue]:
-    """Return the content of adapter_config.json, as PEFT and vLLM read it."""
+def write_adapter(folder: Path, lora: Lora, factors: Mapping[str, Tensor], base: str) -> None:
+    """Write an adapter into an existing folder, as PEFT writes it and vLLM reads it."""
+    # PEFT's names: base_model.model.MODULE.lora_A.weight and …lora_B.weight. safetensors writes
+    # contiguous tensors only.
+    named = {f"{PREFIX}{n}.weight": t.detach().cpu().contiguous() for n, t in factors.items()}
+    write_tensors(named, folder / "adapter_model.safetensors")
+    config = _adapter_config(lora, base)
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=1), "utf-8")
+
+
+def read_adapter(folder: Path) -> dict[str, Tensor]:
+    """Return the factors that `write_adapter` wrote. Raises ArenaError."""
+    stored = read_tensors(folder / "adapter_model.safetensors")
+    return {n.removeprefix(PREFIX).removesuffix(".weight"): t for n, t in stored.items()}
+
+
+def _adapter_config(lora: Lora, base: str) -> dict[str, JsonValue]:
+    """Return the content of adapter_config.json."""
     return {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",

@@ -1,8 +1,11 @@
-"""The Qwen3 architecture with gradients, over packed sequences.
+"""The forward pass with gradients, over packed sequences, for every supported family.
 
 The tokens of all sequences form one axis ("rows") without padding. The common prefix of a group is
 on it once: it goes through the linear layers once, and every sequence of the group attends to it.
 Logits are computed only at the rows that predict a trained token.
+
+The weights are a mapping from transformers' names to tensors. A linear layer uses its bias if the
+mapping has one, and a head norm if the architecture has it.
 """
 
 from __future__ import annotations
@@ -13,8 +16,13 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from backends.embedded.weights import ModelShape
+from backends.embedded.architecture import Architecture
+from backends.embedded.rope import rope_frequencies
+
+SCORED_ROWS = 256
+"""Rows whose logits are in memory at once, with gradient checkpointing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,53 +67,93 @@ class TokenScores:
 
 
 def score_tokens(
-    state: Mapping[str, Tensor], shape: ModelShape, packed: PackedSequences
+    state: Mapping[str, Tensor],
+    architecture: Architecture,
+    packed: PackedSequences,
+    recompute: bool = False,
 ) -> TokenScores:
     """Return log-probabilities of the trained tokens.
 
     Args:
         state: weights in float32, under the names of transformers.
-        shape: sizes of the model.
+        architecture: sizes and variants of the model.
         packed: the sequences, on the device of the weights.
+        recompute: keep only the input of each layer for the backward pass and compute the rest
+            again (gradient checkpointing): the same numbers, less memory, a third more time.
     """
-    # F.linear(x, W) is x W^T: a matrix W has the shape [out, in].
     x = F.embedding(packed.tokens, state["model.embed_tokens.weight"])  # [rows, width]
     # Depends on the positions only: computed once for all layers and heads.
-    rotation = _rotation(shape, packed.positions)
-    for number in range(shape.layers):
-        layer, last = f"model.layers.{number}", number == shape.layers - 1
-        # Pre-norm residual layers: x <- x + attention(norm(x)), then x <- x + mlp(norm(x)).
-        normed = _rms_norm(x, state[f"{layer}.input_layernorm.weight"], shape)
-        attended = _attention(normed, state, f"{layer}.self_attn", shape, packed, rotation, last)
-        if last:
-            # After the keys and values of the last layer only the predicting rows matter: from
-            # here on x is [trained, width].
-            x = x.index_select(0, packed.prediction_rows)
-        x = x + F.linear(attended, state[f"{layer}.self_attn.o_proj.weight"])
-        normed = _rms_norm(x, state[f"{layer}.post_attention_layernorm.weight"], shape)
-        # SwiGLU: down(silu(gate(x)) * up(x)).
-        # gate and up: [rows, mlp size]; in the last layer [trained, mlp size].
-        gate = F.silu(F.linear(normed, state[f"{layer}.mlp.gate_proj.weight"]))
-        up = F.linear(normed, state[f"{layer}.mlp.up_proj.weight"])
-        x = x + F.linear(gate * up, state[f"{layer}.mlp.down_proj.weight"])
-    x = _rms_norm(x, state["model.norm.weight"], shape)
+    rotation = _rotation(architecture, packed.positions)
+    for number in range(architecture.layers):
+        if recompute:
+            x = checkpoint(
+                _layer, x, state, number, architecture, packed, rotation,
+                use_reentrant=False, preserve_rng_state=False,  # Nothing is drawn at random.
+            )  # fmt: skip
+        else:
+            x = _layer(x, state, number, architecture, packed, rotation)
+    x = _rms_norm(x, state["model.norm.weight"], architecture)
     # [vocab, width]. A tied model uses the embedding for it, and gets gradients from both uses.
-    head = "model.embed_tokens.weight" if shape.tied else "lm_head.weight"
+    head = state["model.embed_tokens.weight" if architecture.tied else "lm_head.weight"]
+    if not recompute:
+        return TokenScores(*_score(x, head, packed.targets))
+    # With a large vocabulary the logits need more memory than the layers: a few rows at a time.
+    pieces = zip(*(torch.split(t, SCORED_ROWS) for t in (x, packed.targets)), strict=True)
+    scored = [
+        checkpoint(_score, rows, head, targets, use_reentrant=False, preserve_rng_state=False)
+        for rows, targets in pieces
+    ]
+    logprobs, entropies = zip(*scored, strict=True)
+    return TokenScores(torch.cat(logprobs), torch.cat(entropies))
+
+
+def _layer(
+    x: Tensor,
+    state: Mapping[str, Tensor],
+    number: int,
+    architecture: Architecture,
+    packed: PackedSequences,
+    rotation: tuple[Tensor, Tensor],
+) -> Tensor:
+    """Compute one layer: [rows, width], or in the last layer [trained, width]."""
+    layer, last = f"model.layers.{number}", number == architecture.layers - 1
+    # Pre-norm residual layers: x <- x + attention(norm(x)), then x <- x + mlp(norm(x)).
+    normed = _rms_norm(x, state[f"{layer}.input_layernorm.weight"], architecture)
+    attended = _attention(normed, state, f"{layer}.self_attn", architecture, packed, rotation, last)
+    if last:
+        # After the keys and values of the last layer only the predicting rows matter: from
+        # here on x is [trained, width].
+        x = x.index_select(0, packed.prediction_rows)
+    x = x + _linear(attended, state, f"{layer}.self_attn.o_proj")
+    normed = _rms_norm(x, state[f"{layer}.post_attention_layernorm.weight"], architecture)
+    # SwiGLU: down(silu(gate(x)) * up(x)).
+    # gate and up: [rows, mlp size]; in the last layer [trained, mlp size].
+    gate = F.silu(_linear(normed, state, f"{layer}.mlp.gate_proj"))
+    up = _linear(normed, state, f"{layer}.mlp.up_proj")
+    return x + _linear(gate * up, state, f"{layer}.mlp.down_proj")
+
+
+def _linear(x: Tensor, state: Mapping[str, Tensor], name: str) -> Tensor:
+    # F.linear(x, W, b) is x W^T + b: a matrix W has the shape [out, in].
+    return F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
+
+
+def _score(x: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities of the targets and entropies, [trained] each."""
     # In float32 for any type of the weights: ratios of probabilities need the precision.
-    log_probabilities = F.log_softmax(F.linear(x, state[head]).float(), dim=-1)  # [trained, vocab]
+    log_probabilities = F.log_softmax(F.linear(x, head).float(), dim=-1)  # [trained, vocab]
     with torch.no_grad():
         # H = -sum_v p_v log p_v; it is logged only.
         entropies = -(log_probabilities.exp() * log_probabilities).sum(-1)
     # log p_new of the target id: [trained, vocab] to [trained, 1] to [trained].
-    logprobs = log_probabilities.gather(1, packed.targets[:, None])[:, 0]
-    return TokenScores(logprobs, entropies)
+    return log_probabilities.gather(1, targets[:, None])[:, 0], entropies
 
 
 def _attention(
     x: Tensor,
     state: Mapping[str, Tensor],
     name: str,
-    shape: ModelShape,
+    architecture: Architecture,
     packed: PackedSequences,
     rotation: tuple[Tensor, Tensor],
     last: bool,
@@ -117,30 +165,33 @@ def _attention(
 
     def heads(part: str, number: int, source: Tensor) -> Tensor:
         # [n, width] to [n, number, head_dim], for n rows of `source`.
-        projected = F.linear(source, state[f"{name}.{part}_proj.weight"])
-        return projected.view(len(source), number, shape.head_dim)
+        projected = _linear(source, state, f"{name}.{part}_proj")
+        return projected.view(len(source), number, architecture.head_dim)
 
     def normed(part: str, number: int, source: Tensor) -> Tensor:
         # Qwen3 normalises queries and keys per head, before the rotation.
-        return _rms_norm(heads(part, number, source), state[f"{name}.{part}_norm.weight"], shape)
+        projected = heads(part, number, source)
+        if not architecture.head_norms:
+            return projected
+        return _rms_norm(projected, state[f"{name}.{part}_norm.weight"], architecture)
 
     # One tensor [length, kv_heads, head_dim] per sequence, prefix included. Values are neither
     # normalised nor rotated.
-    keys = _split(_rotate(normed("k", shape.kv_heads, x), rotation), packed.spans)
-    values = _split(heads("v", shape.kv_heads, x), packed.spans)
+    keys = _split(_rotate(normed("k", architecture.kv_heads, x), rotation), packed.spans)
+    values = _split(heads("v", architecture.kv_heads, x), packed.spans)
     queries: Sequence[Tensor]
     if last:
         # From here on x is [trained, width], and the rotation is that of the selected rows.
         rows = packed.prediction_rows
         turned = (t.index_select(0, rows) for t in (x, *rotation, packed.positions))
         x, cosines, sines, positions = turned
-        rotated = _rotate(normed("q", shape.heads, x), (cosines, sines))
+        rotated = _rotate(normed("q", architecture.heads, x), (cosines, sines))
         # The predicting rows of a sequence are consecutive and in the order of the spans, so a
         # split by their numbers gives each sequence its own queries.
         sizes = [span.predictions.stop - span.predictions.start for span in packed.spans]
         queries, query_positions = torch.split(rotated, sizes), torch.split(positions, sizes)
     else:
-        queries = _split(_rotate(normed("q", shape.heads, x), rotation), packed.spans)
+        queries = _split(_rotate(normed("q", architecture.heads, x), rotation), packed.spans)
     results = []
     for number, span in enumerate(packed.spans):
         # Each sequence attends to its own rows only, so there is no attention across games.
@@ -209,19 +260,18 @@ def _length(part: slice) -> int:
     return length
 
 
-def _rms_norm(x: Tensor, weight: Tensor, shape: ModelShape) -> Tensor:
+def _rms_norm(x: Tensor, weight: Tensor, architecture: Architecture) -> Tensor:
     """Return x / sqrt(mean(x^2) + epsilon) * weight over the last axis."""
-    return F.rms_norm(x, (x.shape[-1],), weight, shape.epsilon)
+    return F.rms_norm(x, (x.shape[-1],), weight, architecture.epsilon)
 
 
-def _rotation(shape: ModelShape, positions: Tensor) -> tuple[Tensor, Tensor]:
+def _rotation(architecture: Architecture, positions: Tensor) -> tuple[Tensor, Tensor]:
     """Return cosines and sines of RoPE (Su et al., arXiv:2104.09864), [rows, 1, head_dim] each."""
-    # angle(position, i) = position * theta^(-2i / head_dim), the same for both halves of a head.
+    # angle(position, i) = position * frequency i, the same for both halves of a head.
     # In float64 and on the CPU, so that all devices compute the same angles.
-    # exponents: 2i / head_dim, shape [head_dim / 2]. angles: [rows, 1, head_dim]; the axis of size
-    # 1 broadcasts over the heads.
-    exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.float64) / shape.head_dim
-    angles = torch.outer(positions.double().cpu(), shape.theta**-exponents).repeat(1, 2)[:, None]
+    # angles: [rows, 1, head_dim]; the axis of size 1 broadcasts over the heads.
+    frequencies = rope_frequencies(architecture)
+    angles = torch.outer(positions.double().cpu(), frequencies).repeat(1, 2)[:, None]
     device = positions.device
     return angles.cos().float().to(device), angles.sin().float().to(device)
 

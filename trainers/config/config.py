@@ -162,6 +162,9 @@ class TrainConfig(BaseModel):
     """Optimizer steps per training step (embedded)."""
     tokens_per_batch: int = setting(4_096, UPDATE, changeable=True, ge=256)
     """Tokens per forward pass of an update. Bounds its memory (embedded)."""
+    gradient_checkpointing: bool = setting(False, UPDATE, changeable=True)
+    """Compute activations twice instead of keeping them: less memory for large models, a third more
+    time for an update, the same weights (embedded)."""
     max_grad_norm: float = setting(1.0, UPDATE, gt=0)
     """Gradient clipping norm (embedded)."""
     weight_decay: float = setting(0.0, UPDATE, ge=0, le=1)

@@ -57,6 +57,7 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "tokens_per_batch": TrainKeyword(("tokens_per_batch",), EMBEDDED_ONLY),
     "max_grad_norm": TrainKeyword(("max_grad_norm",), EMBEDDED_ONLY),
     "weight_decay": TrainKeyword(("weight_decay",), EMBEDDED_ONLY),
+    "gradient_checkpointing": TrainKeyword(("gradient_checkpointing",), EMBEDDED_ONLY),
     "threads": TrainKeyword(("threads",), EMBEDDED_ONLY),
     "warmup_steps": TrainKeyword(("warmup_steps",), EMBEDDED_ONLY),
 }

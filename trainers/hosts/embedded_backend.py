@@ -69,7 +69,7 @@ class EmbeddedArtBackend:
 
         Args:
             folder: ART's base path.
-            base_model: a folder with a Qwen3 checkpoint.
+            base_model: a folder with a checkpoint of a supported family.
             device: auto, cpu, cuda or cuda:NUMBER.
             lora: the adapter to train; None: all weights.
             context_length: tokens of the longest chat; None: the model's own.
@@ -77,7 +77,7 @@ class EmbeddedArtBackend:
             first_step: continue from this checkpoint and delete later ones; None: from the newest.
 
         Raises:
-            UsageError: `base_model` holds no Qwen3 checkpoint.
+            UsageError: `base_model` holds no such checkpoint.
         """
         self.sampler = Sampler(base_model, device=device, context_length=context_length)
         self._folder = folder

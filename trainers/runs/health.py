@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from trainers.config.config import TrainConfig
-from trainers.runs.quantities import duration_in_words
+from trainers.runs.quantities import duration_in_words, size_text
 
 GB = 1e9
 MOST_FILES = 10_000
@@ -140,7 +140,7 @@ class Health:
             most = ", ".join(f"{count} × {name}" for name, count in children.most_common(3))
             yield "children", f"{children.total()} child processes ({most})"
         if temporary.size > limits.health_temp_gb * GB:
-            size = f"{'' if temporary.complete else 'at least '}{_size(temporary.size)}"
+            size = f"{'' if temporary.complete else 'at least '}{size_text(temporary.size)}"
             where = tempfile.gettempdir()
             yield "temporary", f"{size} of files newer than this run in {where}"
         stale = [age for age in readings.ages if age > limits.health_rollout_age]
@@ -150,7 +150,7 @@ class Health:
             yield "stale", f"{games} been running for over {limit}, the oldest {oldest}"
         used, own = readings.memory_used, readings.memory_own
         if used is not None and used > limits.health_memory:
-            of_this = "" if own is None else f", {_size(own)} by this process"
+            of_this = "" if own is None else f", {size_text(own)} by this process"
             yield "memory", f"{used:.0%} of the memory is in use{of_this}"
         yield from self._disk(readings)
 
@@ -163,9 +163,9 @@ class Health:
         left = seconds_until_full(self._free_at_start, free, readings.seconds)
         when = f"; full in about {duration_in_words(left)} at this rate" if left is not None else ""
         if free < self._config.health_disk_gb * GB:
-            yield "disk", f"only {_size(free)} free on the disk of {self._folder}{when}"
+            yield "disk", f"only {size_text(free)} free on the disk of {self._folder}{when}"
         elif left is not None and left < SOON:
-            yield "disk soon", f"the disk of {self._folder} fills up: {_size(free)} free{when}"
+            yield "disk soon", f"the disk of {self._folder} fills up: {size_text(free)} free{when}"
 
 
 def children_by_name() -> Counter[str]:
@@ -234,7 +234,3 @@ def seconds_until_full(at_start: float | None, now: float, seconds: float) -> fl
     used = at_start - now
     # Free bytes / (used bytes per second).
     return now * seconds / used if used > CLEAR_FALL * at_start else None
-
-
-def _size(size: float) -> str:
-    return f"{size / GB:.1f} GB" if size >= 0.1 * GB else f"{size / 1e6:.1f} MB"

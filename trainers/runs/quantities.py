@@ -1,4 +1,4 @@
-"""Text forms of durations and counts."""
+"""Text forms of durations, counts and sizes."""
 
 from __future__ import annotations
 
@@ -30,3 +30,8 @@ def short_count(count: float | None) -> str:
         if count >= 0.9995 * size:
             return f"{count / size:.3g}{unit}"
     return f"{count:.0f}"
+
+
+def size_text(size: float) -> str:
+    """Return `3.7 MB` or `1.2 GB`: bytes in decimal units."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"

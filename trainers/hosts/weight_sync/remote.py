@@ -113,7 +113,7 @@ class RemoteBackend(EmbeddedArtBackend):
         """
         learner, hint = self._learner, self._server.start_hint
         self._connected = WeightProbe(
-            http, self.sampler.encode, learner.shape, learner.device, hint
+            http, self.sampler.encode, learner.architecture, learner.device, hint
         )
         listed = await asyncio.to_thread(self._server.base_model)
         self._base_name = listed.id

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from arena.core.errors import StopPlaying
 from arena.llm.backend import Completion, Message, Request, Role, Sampling
-from backends.embedded.weights import ModelShape
+from backends.embedded.architecture import Architecture
 from backends.openai_http import HTTPBackend
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
 from trainers.algorithms.sequences import Encode
@@ -44,7 +44,7 @@ class WeightProbe:
 
     http: HTTPBackend
     encode: Encode
-    shape: ModelShape
+    architecture: Architecture
     device: torch.device
     hint: str
     """The remedy for an unsuitable server, in error messages."""
@@ -107,7 +107,7 @@ class WeightProbe:
         )
         weights = {name: tensor.to(self.device) for name, tensor in read().items()}
         with torch.no_grad():
-            return score_tokens(weights, self.shape, packed.to(self.device)).logprobs.cpu()
+            return score_tokens(weights, self.architecture, packed.to(self.device)).logprobs.cpu()
 
 
 def first_chats(groups: Iterable[TrajectoryGroup]) -> Iterator[Chat]:

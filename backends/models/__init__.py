@@ -1,0 +1,1 @@
+"""Models on this machine: the list of checkpoints, and downloads of small pretrained ones."""

@@ -10,11 +10,12 @@ BESIDE := tests/replays tests/testing tests/games/test_cluedo_bots.py tests/game
   tests/docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test venv bench coverage mutants docs results style ladder strength theory playthroughs clean
+.PHONY: help demo test test-atropos venv bench coverage mutants docs results style ladder strength theory playthroughs clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
+	@echo "make test-atropos  test the trajectory API also with the stock atroposlib 0.4.0 (2 minutes)"
 	@echo "make venv   only make and fill $(VENV)"
 	@echo "make style  print figures of the code style"
 	@echo "make docs   build the documentation site into build/site"
@@ -48,6 +49,19 @@ test: $(VENV)/.test
 	  else kill $$art $$beside; exit 1; fi; \
 	  wait $$art; failed=$$((rest + $$?)); wait $$beside; failed=$$((failed + $$?)); \
 	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/beside.log; exit $$failed
+
+# The stock server needs no more than FastAPI of what atroposlib names as its dependencies (1 GB).
+test-atropos: $(VENV)/.test build/venv-atropos/.ready
+	ARENA_ATROPOS_PYTHON=build/venv-atropos/bin/python \
+	  $(BIN)/pytest -m atropos tests/trainers/test_atropos_*.py tests/trainers/test_art_atropos.py
+
+build/venv-atropos/.ready: Makefile
+	$(PYTHON) -m venv build/venv-atropos
+	build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  atroposlib==0.4.0
+	build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check \
+	  "fastapi>=0.115,<1" "uvicorn>=0.32,<1"
+	@touch $@
 
 venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"

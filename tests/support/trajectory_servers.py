@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import uvicorn
 from command_line import started
 
 STOCK = "ARENA_ATROPOS_PYTHON"
@@ -92,3 +94,18 @@ def group(number: int, rows: int = 2, **changes: Any) -> dict[str, Any]:
         "group_overrides": {"arena": {"seed": number, "policy_version": 3}},
         "env_id": 0,
     } | changes  # fmt: skip
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """Serve an ASGI application of this process on the loopback interface; its URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, lifespan="off", log_level="error", ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)

@@ -158,7 +158,7 @@ def process_command(
     if not written:  # SIGTERM.
         return 1
     (counts,) = written
-    print(f"{counts.pushed} groups in {out}, to read in {out.with_suffix('.html')}: {counts}")
+    print(f"{out}, to read in {out.with_suffix('.html')}: {counts}")
     if as_json:
         print(json.dumps({"groups": counts.pushed, "games": counts.games, "out": str(out)}))
     return 0

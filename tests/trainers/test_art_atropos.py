@@ -387,3 +387,4 @@ def test_groups_in_a_file(tmp_path: Path) -> None:
     never = partial(process, player(Typist()), 1, tmp_path / "other.jsonl", 10)
     with pytest.raises(UsageError, match="20 items gave no group"):
         asyncio.run(never())
+    assert not (tmp_path / "other.jsonl").exists()

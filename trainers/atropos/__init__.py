@@ -10,5 +10,10 @@ store.py      the queue on disk
 delivery.py   the answer that hands out a batch
 endpoints.py  the 13 endpoints
 app.py        routes, errors and middleware as an ASGI application
+queue_status.py  the queue as an environment sees it
 server.py     `arena atropos api`: the process
+rows.py       groups of token rows from trajectories
+group_player.py  the games of an environment
+environment.py   `arena atropos serve`: what to play, and when
+process.py    `arena atropos process`: groups into a file
 """

@@ -70,7 +70,7 @@ class EnvironmentCounts:
         dropped = [f"{number} {reason}" for reason, number in self.dropped.items() if number]
         return (
             f"{self.games} games ({self.failed} failed), mean reward {mean:.3f}; {self.pushed} "
-            f"groups pushed, dropped: {', '.join(dropped) or 'none'}"
+            f"groups, dropped: {', '.join(dropped) or 'none'}"
         )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
+from typing import TextIO
 
 from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
@@ -42,29 +43,37 @@ async def process(
         UsageError: `out` exists or cannot be written.
     """
     counts, shown = EnvironmentCounts(), list[ScoredData]()
+    with _new_file(out) as lines:
+        while counts.pushed < groups:
+            played = await player.play(counts.items, None, max_tokens)
+            counts.items += 1
+            counts.add(played)
+            counts.pushed += len(played.groups)
+            _check_progress(counts)
+            lines.writelines(f"{group.to_json()}\n" for group in played.groups)
+            lines.flush()
+            shown += played.groups[: SHOWN_GROUPS - len(shown)]
+            progress(min(counts.pushed, groups))
+    write_whole(out.with_suffix(".html"), page(f"{player.config.game}: groups", counts, shown))
+    return counts
+
+
+@contextmanager
+def _new_file(out: Path) -> Iterator[TextIO]:
+    """Open a new file; an error before the first group leaves none. Raises UsageError."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         # Never overwritten: its games cost time or money.
         with out.open("x", encoding="utf-8") as lines:
-            while counts.pushed < groups:
-                played = await player.play(counts.items, None, max_tokens)
-                counts.items += 1
-                counts.add(played)
-                _check_progress(counts)
-                for group in played.groups:
-                    lines.write(group.to_json() + "\n")
-                lines.flush()
-                shown += played.groups[: SHOWN_GROUPS - len(shown)]
-                counts.pushed += len(played.groups)
-                progress(min(counts.pushed, groups))
-                # Ctrl-C is noticed between items even if no game ever waits.
-                await asyncio.sleep(0)
+            try:
+                yield lines
+            finally:
+                if not lines.tell():
+                    out.unlink()
     except FileExistsError:
         raise UsageError(f"--out {out}: the file exists; name another one") from None
     except OSError as error:
         raise UsageError(f"--out {out}: {error.strerror}") from None
-    write_whole(out.with_suffix(".html"), page(f"{player.config.game}: groups", counts, shown))
-    return counts
 
 
 def _check_progress(counts: EnvironmentCounts) -> None:

@@ -57,10 +57,10 @@ test-atropos: $(VENV)/.test build/venv-atropos/.ready
 
 build/venv-atropos/.ready: Makefile
 	$(PYTHON) -m venv build/venv-atropos
-	build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
-	  atroposlib==0.4.0
 	build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check \
 	  "fastapi>=0.115,<1" "uvicorn>=0.32,<1"
+	build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  atroposlib==0.4.0
 	@touch $@
 
 venv: $(VENV)/.test

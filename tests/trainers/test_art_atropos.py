@@ -334,6 +334,40 @@ def test_a_reset_makes_the_environment_register_again(api: Api) -> None:
     assert sum(line.startswith("registered as") for line in said) == 2
 
 
+def test_a_server_that_is_away_for_a_while(api: Api) -> None:
+    class Interrupted(httpx.ASGITransport):
+        outages = 0
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if self.outages:
+                self.outages -= 1
+                raise httpx.ConnectError("connection refused", request=request)
+            return await super().handle_async_request(request)
+
+    said: list[str] = []
+
+    async def play() -> None:
+        transport = Interrupted(api.app)
+        own = TrajectoryClient(api.url, transport=transport)
+        async with api.client() as client:
+            environment = TrajectoryEnvironment(
+                own, player(Typist(), keep_equal=True), OPTIONS, said.append
+            )
+
+            async def train() -> None:
+                await until(lambda: len(api.own.waiting) == 2)
+                transport.outages = 1
+                await until(lambda: not transport.outages)
+                await taken(client)
+                await taken(client)
+
+            await together(environment, train)
+        await own.close()
+
+    asyncio.run(play())
+    assert any("connection refused" in line and "trying again" in line for line in said)
+
+
 def test_a_signal_disconnects(api: Api) -> None:
     # If this test fails, the signal must not end the other tests.
     before = signal.signal(signal.SIGTERM, lambda number, frame: None)

@@ -27,7 +27,7 @@ from trainers.atropos.client import (  # noqa: E402
     ApiUnreachable,
     BatchLost,
     NoTrainer,
-    QueueFull,
+    TooManyGroups,
     TrajectoryClient,
     UnknownEnv,
 )
@@ -166,7 +166,7 @@ def test_bad_groups_never_reach_a_trainer(api: Api) -> None:
 def test_a_full_queue_names_the_wait(tmp_path: Path) -> None:
     async def do(client: TrajectoryClient) -> None:
         await begin(client)
-        with pytest.raises(QueueFull, match="the queue holds 0 of 2 groups") as full:
+        with pytest.raises(TooManyGroups, match="the queue holds 0 of 2 groups") as full:
             await client.push([scored(number) for number in range(3)])
         assert full.value.retry_after == 5
 

@@ -51,7 +51,7 @@ class BatchLost(ArenaError):
     """The stock server took a batch from its queue and failed to send it; the next may arrive."""
 
 
-class QueueFull(ArenaError):
+class TooManyGroups(ArenaError):
     """The server holds as many groups as it may; `retry_after` is in seconds."""
 
     def __init__(self, message: str, retry_after: float) -> None:
@@ -114,6 +114,7 @@ class TrajectoryClient:
     async def register_env(self, registration: EnvRegistration) -> RegisteredEnv | None:
         """Register an environment; None: the trainer has not asked for its first batch yet."""
         raw = await self._call("POST", "/register-env", registration.model_dump_json())
+        # Status 200 as well, so the text decides.
         if _fields(raw).get("status") == "wait for trainer to start":
             return None
         return self._read(RegisteredEnv, raw, "/register-env")
@@ -141,8 +142,9 @@ class TrajectoryClient:
         return self._read(EnvStatus, self._checked(response), "/status-env")
 
     async def push(self, groups: Sequence[ScoredData]) -> None:
-        """Push groups. Raises QueueFull, or ArenaError with the server's reason."""
+        """Push groups. Raises TooManyGroups, or ArenaError with the server's reason."""
         bodies = [group.to_json() for group in groups]
+        # One group in one request is also the call that every server has.
         if len(bodies) == 1:
             raw = await self._call("POST", "/scored_data", bodies[0])
         else:
@@ -162,6 +164,7 @@ class TrajectoryClient:
             BatchLost: The stock server failed on the content of a batch, which is gone.
         """
         response = await self._send("GET", "/batch")
+        # Distinct from null: groups were lost, and the step counts a batch that never came.
         if response.status_code == 500:
             raise BatchLost(
                 f"{self.url}/batch failed: a group with NaN or infinity, or a reset without "
@@ -184,6 +187,8 @@ class TrajectoryClient:
         """Send a request; once more if a kept connection was closed after an error 500."""
         headers = {"content-type": "application/json"} if body is not None else {}
         while True:
+            # The stock server closes a connection after an unhandled error. Only then is a request
+            # sent again: on a closed connection it was not executed.
             may_repeat, self._failed_before = self._failed_before, False
             try:
                 response = await self._client.request(
@@ -199,17 +204,19 @@ class TrajectoryClient:
                 raise ApiUnreachable(
                     f"{self.url}{path}: {problem}; is the trajectory API running there?"
                 ) from None
+            # Read at the start of the next request.
             self._failed_before = response.status_code == 500
             return response
 
     def _checked(self, response: httpx.Response) -> bytes:
-        """Return the body of a success. Raises QueueFull or ArenaError."""
+        """Return the body of a success. Raises TooManyGroups or ArenaError."""
         if response.status_code == 200:
             return response.content
         message = f"{response.url} answered {response.status_code}: {_reason(response)}"
+        # Both say that the same groups may be accepted later.
         if response.status_code in {429, 503}:
             wait = parse_retry_after(response.headers.get("retry-after"))
-            raise QueueFull(message, RETRY_AFTER if wait is None else wait)
+            raise TooManyGroups(message, RETRY_AFTER if wait is None else wait)
         raise ArenaError(message)
 
     def _read(self, kind: type[AnyAnswer], raw: bytes, path: str) -> AnyAnswer:
@@ -241,6 +248,7 @@ def _reason(response: httpx.Response) -> str:
 
 def _check_batch(batch: Sequence[JsonValue]) -> ReceivedBatch:
     """Check each group of a batch on its own: one bad group costs only itself."""
+    # The stock server checks types only, so anything may arrive.
     groups, refused = [], []
     for place, raw in enumerate(batch):
         try:

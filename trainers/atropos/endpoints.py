@@ -83,6 +83,7 @@ class TrajectoryEndpoints:
             held = run.registration
             for name in ("batch_size", "max_token_len"):
                 ours, theirs = getattr(held, name), getattr(wanted, name)
+                # Groups in the queue were checked against these two, so they cannot change.
                 if ours != theirs:
                     raise HTTPException(
                         409,
@@ -99,6 +100,7 @@ class TrajectoryEndpoints:
         if run is None or not run.started:
             return JSONResponse({"status": "wait for trainer to start"})
         self._check_divides(wanted.group_size, run, "group_size")
+        # Names are counted over all registrations, ended ones too, so that no two are equal.
         others = [env.registration.desired_name for env in self._store.envs]
         env_id = self._store.add_env(wanted)
         trainer = run.registration
@@ -117,6 +119,7 @@ class TrajectoryEndpoints:
     async def disconnect_env(self, request: Request) -> Response:
         """Mark an environment as ended, so that no batch waits for its minimum share."""
         env_id = (await self._body(request, EnvReference)).env_id
+        # As the stock server: a failure is reported with status 200.
         if not self._is_known(env_id):
             return JSONResponse({"status": "failure", "error": f"env_id {env_id} is unknown"})
         self._store.disconnect(env_id)
@@ -154,12 +157,14 @@ class TrajectoryEndpoints:
         run = self._store.run
         if run is None:
             raise HTTPException(409, "no trainer is registered: POST /register first")
+        # All groups are checked before the first one is written.
         for place, group in enumerate(groups):
             try:
                 self._check_group(group, run)
             except ValueError as error:
                 prefix = f"group {place}: " if len(groups) > 1 else ""
                 raise HTTPException(422, f"{prefix}{error}") from None
+        # 503 and not 429: atroposlib's environments repeat a push after 5xx and drop it after 4xx.
         if len(self._store.waiting) + len(groups) > self._max_groups:
             raise busy(f"the queue holds {len(self._store.waiting)} of {self._max_groups} groups")
         self._store.push(groups)
@@ -187,6 +192,7 @@ class TrajectoryEndpoints:
         """Return the oldest batch that no trainer has received, or null."""
         store = self._store
         if store.run is None:
+            # With status 200, as the stock server answers; trainers look at the field.
             message = "Trainer not registered. Call /register first."
             return JSONResponse({"status": "error", "message": message, "batch": []})
         # Read to its end, so that the next message can only be the end of the connection.
@@ -205,6 +211,7 @@ class TrajectoryEndpoints:
         latest = self._store.latest()
         if latest is not None:
             return Response(latest, media_type="application/json")
+        # The stock server's answer before the first group.
         names = "tokens masks scores advantages ref_logprobs generation_params inference_logprobs"
         return JSONResponse({name: [] for name in [*names.split(), "messages", "images"]})
 
@@ -231,6 +238,7 @@ class TrajectoryEndpoints:
     async def _body(self, request: Request, kind: type[AnyWire]) -> AnyWire:
         """Return the body as a model. Raises HTTPException or ValidationError."""
         body = await read_body(request, self._max_body_bytes)
+        # The limit holds before and after decompression: a small body may expand a thousandfold.
         if "gzip" in request.headers.get("content-encoding", "").lower():
             body = _decompress(body, self._max_body_bytes)
         return TypeAdapter(kind).validate_json(body)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from arena.core.errors import ArenaError, UsageError
-from trainers.atropos.client import ApiUnreachable, QueueFull, TrajectoryClient, UnknownEnv
+from trainers.atropos.client import ApiUnreachable, TooManyGroups, TrajectoryClient, UnknownEnv
 from trainers.atropos.group_player import GroupPlayer, PlayedItem
 from trainers.atropos.wire import EnvRegistration, EnvStatus, ScoredData
 
@@ -108,6 +108,7 @@ class TrajectoryEnvironment:
         more groups come.
         """
         try:
+            # Items end before the task group does: reaching the last step cancels none.
             await self._register()
             async with asyncio.TaskGroup() as group:
                 while (status := await self._status()).current_step < self._total_steps:
@@ -117,6 +118,7 @@ class TrajectoryEnvironment:
                         self.counts.items += 1
                     else:
                         await asyncio.sleep(self._options.poll_seconds)
+        # One error in place of a group of them, so that callers catch it by its own class.
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
@@ -127,6 +129,8 @@ class TrajectoryEnvironment:
 
     def _may_start(self, status: EnvStatus) -> bool:
         """Return whether the groups of one more item are wanted."""
+        # queue + own * (running + 1) <= limit: every item in play counts as if it were pushed
+        # already, so the queue never exceeds the limit when all of them finish.
         if self._running >= self._options.max_num_workers:
             return False
         own = self._player.groups_per_item
@@ -139,6 +143,7 @@ class TrajectoryEnvironment:
     async def _register(self) -> None:
         """Register, and wait for the trainer. Raises UsageError if the sizes do not fit."""
         registration = self._options.registration
+        # None while waiting: a signal then has nothing to disconnect.
         self._env_id = None
         waits = False
         register = partial(self._client.register_env, registration)
@@ -152,6 +157,7 @@ class TrajectoryEnvironment:
         if self._options.total_steps < 0:
             self._total_steps = found.num_steps
         info = await self._patiently(self._client.info)
+        # Refused here too, since the stock server accepts it and then never fills a batch.
         if info.batch_size < 1 or info.batch_size % registration.group_size:
             raise UsageError(
                 f"--env.group_size {registration.group_size} does not divide the trainer's batch "
@@ -206,7 +212,8 @@ class TrajectoryEnvironment:
                 await self._patiently(lambda: self._client.push(own))
                 self.counts.pushed += len(own)
                 return
-            except QueueFull as full:
+            # The games are kept; only the next ones wait, because this item counts as running.
+            except TooManyGroups as full:
                 await asyncio.sleep(full.retry_after)
             except ArenaError:
                 if not await self._was_reset():
@@ -235,5 +242,6 @@ class TrajectoryEnvironment:
                     raise
                 if wait == 0.5:
                     self._say(f"{error}; trying again for {self._options.patience:g} s")
+            # Exponential back-off: a server that restarts is not flooded by all its environments.
             await asyncio.sleep(wait)
             wait = min(2 * wait, 10.0)

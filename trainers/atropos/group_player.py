@@ -74,6 +74,7 @@ class GroupPlayer:
         self._options = options
         self._keep_equal = keep_equal
         # Each item has its own Rollouts, so that the counts of concurrent items stay apart.
+        # The trainer updates the weights while games are played: one game may meet two versions.
         self._setting = replace(
             rollout_setting(self.config, game),
             concurrency=config.rollouts_per_group,
@@ -97,6 +98,7 @@ class GroupPlayer:
             StopPlaying: No further game can be played.
         """
         size = self.config.rollouts_per_group
+        # One group per step, so the number of the item is the number of the step.
         setups = schedule_step(self.config, self._game.num_players, self._mix, (), item)
         rollouts = Rollouts(self._setting, self._llm, self._score)
         played = await rollouts.play(setups, size, item)
@@ -108,6 +110,7 @@ class GroupPlayer:
             failed=counts.failed,
         )
         complete = complete_groups(played, size)
+        # A group is sent whole or not at all: a mean over the other games would be biased.
         result.dropped[FAILED] += len(played) - len(complete)
         for group in complete:
             groups, reason = self._rows(group, version, max_tokens)
@@ -119,6 +122,7 @@ class GroupPlayer:
         self, group: TrajectoryGroup, version: int | None, max_tokens: int
     ) -> tuple[list[ScoredData], str]:
         """Return the groups of rows, or none and the reason."""
+        # Compared exactly, as in `arena train`.
         scores = {trajectory.reward for trajectory in group.trajectories}
         if len(scores) == 1 and not self._keep_equal:
             return [], EQUAL
@@ -132,6 +136,7 @@ class GroupPlayer:
         """Return what `group_overrides["arena"]` holds."""
         oldest = list(_known(one.initial_policy_version for one in group.trajectories))
         newest = list(_known(one.final_policy_version for one in group.trajectories))
+        # Deal and seat are those of all trajectories of the group.
         first = group.trajectories[0].metadata
         return {
             "game": self._game.name,

@@ -42,6 +42,7 @@ def select_batch(
     if sum(group.size for group in fixed) > batch_size:
         fixed = []  # Minimum shares that exclude each other must not block every batch.
     taken = {group.number for group in fixed}
+    # First with the oldest group, so that it is not passed over for ever; then without it.
     rest = [group for group in queue if group.number not in taken]
     for start, others in ([*fixed, *rest[:1]], rest[1:]), (fixed, rest):
         chosen = _fill(start, others, batch_size)

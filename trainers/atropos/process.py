@@ -51,6 +51,7 @@ async def process(
             counts.pushed += len(played.groups)
             _check_progress(counts)
             lines.writelines(f"{group.to_json()}\n" for group in played.groups)
+            # After each item, so that a killed run leaves its finished groups.
             lines.flush()
             shown += played.groups[: SHOWN_GROUPS - len(shown)]
             progress(min(counts.pushed, groups))
@@ -78,6 +79,7 @@ def _new_file(out: Path) -> Iterator[TextIO]:
 
 def _check_progress(counts: EnvironmentCounts) -> None:
     """Raise UsageError if nothing but dropped groups comes out."""
+    # Otherwise rows that are always too long would be played for ever.
     if not counts.pushed and counts.items >= 20:
         raise UsageError(f"20 items gave no group: {counts}")
 

@@ -48,6 +48,7 @@ def scored_groups(
         NothingSampled: A trajectory has no row.
         StopPlaying: The server does not report the ids of its tokens.
     """
+    # By trajectory its rows; nearly always one.
     by_trajectory = [trajectory_rows(trajectory) for trajectory in group.trajectories]
     if not all(by_trajectory):
         raise NothingSampled("a trajectory has no sampled token")
@@ -84,6 +85,7 @@ def trajectory_rows(trajectory: Trajectory) -> list[TokenSequence]:
                 "the server does not report the ids of its prompts, so its games cannot be "
                 "trained: use arena serve, or vLLM 0.11 or later, which know return_token_ids"
             )
+        # Compared by ids: equal texts may have other tokens.
         if not rows or prompt[: len(rows[-1].ids)] != rows[-1].ids:
             # The advantage is the trainer's to compute, from the scores.
             rows.append(TokenSequence(0, 0, 0.0))
@@ -103,12 +105,14 @@ def messages_of(trajectory: Trajectory) -> list[dict[str, JsonValue]]:
 
 
 def _choices(trajectory: Trajectory) -> Iterator[Choice]:
+    # The order of play: the main history, then those after each rewriting of the chat.
     main = History(messages_and_choices=trajectory.messages_and_choices)
     for history in [main, *trajectory.additional_histories]:
         yield from (item for item in history.messages_and_choices if isinstance(item, Choice))
 
 
 def _masks(row: TokenSequence) -> list[int]:
+    # Position 0 is never sampled: a prompt precedes it.
     trained = set(row.sampled_positions)
     return [token if place in trained else MASKED for place, token in enumerate(row.ids)]
 

@@ -44,6 +44,7 @@ def serve_trajectories(options: TrajectoryServerOptions) -> int:
     from trainers.atropos.app import make_trajectory_app
     from trainers.atropos.store import TrajectoryStore
 
+    # Everything that can be refused is refused before anything is written.
     key = Settings.load().secret(KEY_VARIABLE)
     address = resolve_address(options.host)
     if key is None and not address.is_loopback:
@@ -51,6 +52,7 @@ def serve_trajectories(options: TrajectoryServerOptions) -> int:
             f"--host {options.host}: other machines can reach it, so a key is required: "
             f"set {KEY_VARIABLE}, or serve on 127.0.0.1"
         )
+    # Bound before the folder is opened: a port in use is reported first, and leaves no files.
     with (
         bind_socket(address, options.port) as listener,
         closing(TrajectoryStore(options.data)) as store,

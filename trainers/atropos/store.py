@@ -80,6 +80,7 @@ class TrajectoryStore:
             # A commit is in the kernel's hands, which suffices if only the process is killed.
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
+            # Also takes the lock, which the kernel releases when the process ends in any way.
             self._connection.executescript(f"BEGIN EXCLUSIVE;{TABLES}COMMIT;")
             self._load()
         except (OSError, sqlite3.Error) as error:
@@ -126,6 +127,7 @@ class TrajectoryStore:
         before = self.run
         run = TrainerRun(
             registration,
+            # A trainer that registers again after a crash continues the run.
             before.step if before else registration.starting_step,
             before is not None and before.started,
         )
@@ -176,6 +178,7 @@ class TrajectoryStore:
                     "INSERT INTO groups (env_id, size, body) VALUES (?, ?, ?)",
                     (group.env_id, group.size, group.to_json()),
                 )
+                # AUTOINCREMENT: numbers follow the order of arrival and are never used again.
                 assert cursor.lastrowid is not None
                 added.append(WaitingGroup(cursor.lastrowid, group.env_id, group.size))
             # The newest example changes, so the delivered one before it is of no more use.
@@ -195,6 +198,7 @@ class TrajectoryStore:
             )
             write.execute("UPDATE run SET step = ?", (run.step,))
         assert batch is not None
+        # Only after the commit, so that memory never runs ahead of the file.
         taken = {group.number for group in groups}
         self.run = run
         self.waiting = [group for group in self.waiting if group.number not in taken]
@@ -212,6 +216,7 @@ class TrajectoryStore:
         """Forget a batch that a trainer has received; its newest group may stay as an example."""
         with self._transaction() as write:
             write.execute(
+                # Kept for GET /latest_example, until another group arrives.
                 "UPDATE groups SET batch = ? WHERE batch = ? AND "
                 "number = (SELECT max(number) FROM groups)",
                 (DELIVERED, batch),

@@ -143,6 +143,7 @@ class ScoredData(WireModel):
             "overrides", "distill_token_ids", "distill_logprobs",
         )  # fmt: skip
         for name in by_row:
+            # Absent fields are None and pass.
             _check_length(name, getattr(self, name), self.size, "rows, but tokens has")
         for row in range(self.size):
             self._check_row(row)
@@ -162,12 +163,14 @@ class ScoredData(WireModel):
             if (rows := getattr(self, name)) is not None:
                 where = f"{name}, row {row}"
                 _check_length(where, rows[row], len(tokens), "entries, but tokens has")
+        # A mask of 0 or 1 would be read as the id of a trained token.
         for place, (token, mask) in enumerate(zip(tokens, masks, strict=True)):
             if mask not in (MASKED, token):
                 raise ValueError(
                     f"masks, row {row}, position {place}: {mask} is neither {MASKED} nor the token "
                     f"{token}"
                 )
+        # Trainers divide by the number of trained tokens, and some fail on a row without any.
         if all(mask == MASKED for mask in masks[1:]):
             raise ValueError(f"masks, row {row}: no token after position 0 is trained")
         if self.inference_logprobs is not None:
@@ -218,6 +221,7 @@ def check_group(group: ScoredData, group_size: int | None, max_token_len: int) -
             f"tokens: {group.size} rows, but the environment registered group_size {group_size}; "
             "push complete groups only"
         )
+    # Trainers allocate by this length; a longer row ends some of them.
     for row, tokens in enumerate(group.tokens):
         if len(tokens) > max_token_len:
             raise ValueError(

@@ -317,7 +317,7 @@ NAN = float("nan")
         ({"tokens": [], "masks": [], "scores": []}, "tokens: the group has no rows"),
     ],
 )  # fmt: skip
-def test_what_the_stock_server_accepts(api: Api, changes: dict[str, Any], reason: str) -> None:
+def test_rows_that_the_stock_server_accepts(api: Api, changes: dict[str, Any], reason: str) -> None:
     api.begin()
     answer = api.post("/scored_data", group(1, **changes))
     if api.is_stock:
@@ -396,6 +396,14 @@ def test_a_second_trainer(api: Api) -> None:
     else:
         assert other.status_code == 409
         assert "still holds a run with batch_size 4" in other.json()["detail"]
+        assert api.post("/register", registration(wandb_group="other")).status_code == 409
+
+
+def test_an_unused_registration_is_replaced(own: Api) -> None:
+    own.begin(envs=0)
+    own.begin(envs=1, batch_size=8, starting_step=2)
+    assert own.get("/info").json()["batch_size"] == 8
+    assert own.get("/status").json()["current_step"] == 2
 
 
 def test_rows_longer_than_the_trainer_takes(api: Api) -> None:

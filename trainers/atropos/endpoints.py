@@ -8,6 +8,7 @@ groups before a trainer or of an unknown environment, and a second trainer with 
 
 from __future__ import annotations
 
+import logging
 import uuid
 import zlib
 from collections.abc import Awaitable, Callable
@@ -33,6 +34,7 @@ from trainers.atropos.wire import (
     check_group,
 )
 
+LOG = logging.getLogger(__name__)
 RETRY_SECONDS = "5"
 """A full queue empties when the trainer has finished a step."""
 
@@ -77,19 +79,18 @@ class TrajectoryEndpoints:
         return JSONResponse({"message": "AtroposLib API"})
 
     async def register(self, request: Request) -> Response:
-        """Register a trainer. A second one must ask for the same batches."""
+        """Register a trainer. After the first groups, only the same run may register again."""
         wanted = await self._body(request, TrainerRegistration)
-        if (run := self._store.run) is not None:
-            held = run.registration
-            for name in ("batch_size", "max_token_len"):
-                ours, theirs = getattr(held, name), getattr(wanted, name)
-                # Groups in the queue were checked against these two, so they cannot change.
-                if ours != theirs:
-                    raise HTTPException(
-                        409,
-                        f"{name} {theirs}: this server still holds a run with {name} {ours}, at "
-                        f"step {run.step}; GET /reset_data discards it, or choose another --data",
-                    )
+        run = self._store.run
+        if run is not None and self._store.is_in_use:
+            _check_same_run(run, wanted)
+            # Trainers cannot say whether they resume, so that a person must be able to notice.
+            LOG.warning(
+                "a trainer registered again and continues the run at step %d with %d groups; "
+                "GET /reset_data starts a new one",
+                run.step,
+                len(self._store.waiting),
+            )
         self._store.register(wanted)
         return JSONResponse({"uuid": uuid.uuid4().int})
 
@@ -242,6 +243,20 @@ class TrajectoryEndpoints:
         if "gzip" in request.headers.get("content-encoding", "").lower():
             body = _decompress(body, self._max_body_bytes)
         return TypeAdapter(kind).validate_json(body)
+
+
+def _check_same_run(run: TrainerRun, wanted: TrainerRegistration) -> None:
+    """Raise HTTPException if a trainer asks for another run than the one that is held."""
+    # Groups were checked against the sizes; another name is another run, whose weights have not
+    # played the groups in the queue.
+    for name in ("batch_size", "max_token_len", "wandb_group", "wandb_project"):
+        ours, theirs = getattr(run.registration, name), getattr(wanted, name)
+        if ours != theirs:
+            raise HTTPException(
+                409,
+                f"{name} {theirs}: this server still holds a run with {name} {ours}, at step "
+                f"{run.step}; GET /reset_data discards it, or choose another --data",
+            )
 
 
 def _json(answer: BaseModel) -> Response:

@@ -122,9 +122,14 @@ class TrajectoryStore:
                 raise StorageFull(f"cannot write {self.path}: {error}") from None
             raise
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether environments or groups belong to the run, which another one must not replace."""
+        return bool(self.envs or self.waiting or self.undelivered)
+
     def register(self, registration: TrainerRegistration) -> None:
-        """Record the registration of a trainer; a later one keeps the step and the queue."""
-        before = self.run
+        """Record the registration of a trainer; a later one keeps the step of a run in use."""
+        before = self.run if self.is_in_use else None
         run = TrainerRun(
             registration,
             # A trainer that registers again after a crash continues the run.

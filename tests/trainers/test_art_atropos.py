@@ -174,6 +174,19 @@ def test_what_is_dropped() -> None:
         player(Typist(), opponents="past")
 
 
+def test_versions_that_the_server_reports_are_passed_on() -> None:
+    class Updated(Typist):
+        async def complete(self, request: Request) -> Completion:
+            completion = await super().complete(request)
+            # Other weights after the first answers: as of a trainer that does not wait for games.
+            return replace(completion, policy_version=3 if len(self.prompts) < 2 else 4)
+
+    (group,) = asyncio.run(player(Updated(), keep_equal=True).play(0, 7, 10**6)).groups
+    facts = (group.group_overrides or {})["arena"]
+    assert isinstance(facts, dict)
+    assert (facts["policy_version"], facts["newest_policy_version"]) == (3, 4)
+
+
 def test_a_server_without_token_ids_ends_the_run() -> None:
     class Silent(Typist):
         async def complete(self, request: Request) -> Completion:

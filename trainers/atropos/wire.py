@@ -132,7 +132,7 @@ class ScoredData(WireModel):
 
     def to_json(self) -> str:
         """Return the group as the server stores and delivers it: all keys, absent ones null."""
-        return json.dumps(self.model_dump(), allow_nan=False, separators=(",", ":"))
+        return self.model_dump_json()
 
     @model_validator(mode="after")
     def _check(self) -> ScoredData:
@@ -149,11 +149,12 @@ class ScoredData(WireModel):
             self._check_row(row)
         self._check_distillation()
         _check_messages(self.messages or ())
-        try:
-            # Fields of any shape may hold NaN, which a later reader could not parse.
-            self.to_json()
-        except ValueError as error:
-            raise ValueError(f"the group is not JSON: {error}") from None
+        for name in ("messages", "generation_params", "overrides", "group_overrides", "images"):
+            try:
+                # Values of any shape may hold NaN, which a later reader could not parse.
+                json.dumps(getattr(self, name), allow_nan=False)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
         return self
 
     def _check_row(self, row: int) -> None:
@@ -194,11 +195,14 @@ def _check_length(where: str, values: Sequence[Any] | None, length: int, than: s
 def _check_logprobs(logprobs: Sequence[float], masks: Sequence[int], row: int) -> None:
     # Some trainers select tokens by `mask != -100`, others by `logprob != 1.0`: both must agree.
     for place, (logprob, mask) in enumerate(zip(logprobs, masks, strict=True)):
-        where = f"inference_logprobs, row {row}, position {place}"
-        if mask == MASKED and logprob != NOT_SAMPLED:
-            raise ValueError(f"{where}: {logprob} of a masked token; write {NOT_SAMPLED}")
-        if mask != MASKED and logprob > 0:
-            raise ValueError(f"{where}: {logprob} of a trained token is above 0")
+        if (logprob == NOT_SAMPLED) if mask == MASKED else (logprob <= 0):
+            continue
+        fault = (
+            f"of a masked token; write {NOT_SAMPLED}"
+            if mask == MASKED
+            else "of a trained token is above 0"
+        )
+        raise ValueError(f"inference_logprobs, row {row}, position {place}: {logprob} {fault}")
 
 
 def _check_messages(messages: Sequence[Sequence[Message]]) -> None:

@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test venv bench coverage mutants docs results style ladder strength theory playthroughs clean
+.PHONY: help demo test test-atropos venv bench coverage mutants docs results style ladder strength theory playthroughs clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
+	@echo "make test-atropos  test the trajectory API also with the stock atroposlib 0.4.0 (2 minutes)"
 	@echo "make venv   only make and fill $(VENV)"
 	@echo "make style  print figures of the code style"
 	@echo "make docs   build the documentation site into build/site"
@@ -41,6 +42,19 @@ test: $(VENV)/.test
 	  then $(BIN)/pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
 	    --ignore-glob='*/test_art_*.py'; failed=$$?; else kill $$art; exit 1; fi; \
 	  wait $$art; failed=$$((failed + $$?)); grep -v 'it/s' $(VENV)/art.log; exit $$failed
+
+# The stock server needs no more than FastAPI of what atroposlib names as its dependencies (1 GB).
+test-atropos: $(VENV)/.test build/venv-atropos/.ready
+	ARENA_ATROPOS_PYTHON=build/venv-atropos/bin/python \
+	  $(BIN)/pytest -m atropos tests/trainers/test_atropos_*.py tests/trainers/test_art_atropos.py
+
+build/venv-atropos/.ready: Makefile
+	$(PYTHON) -m venv build/venv-atropos
+	build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check \
+	  "fastapi>=0.115,<1" "uvicorn>=0.32,<1"
+	build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  atroposlib==0.4.0
+	@touch $@
 
 venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"

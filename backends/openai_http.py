@@ -38,7 +38,7 @@ more than a thousand."""
 
 def _from_url(scheme: str, rest: str, settings: Settings) -> HTTPBackend:
     base, _, model = rest.partition("#")
-    url = _check_url(f"{scheme}:{base}")
+    url = check_url(f"{scheme}:{base}")
     key = settings.secret("ARENA_API_KEY")
     return HTTPBackend(url, model, settings.service.limits(scheme), key)
 
@@ -55,7 +55,7 @@ def art(model: str, settings: Settings) -> HTTPBackend:
     # ART gives the URL of the server, without the path of the API.
     base = base if base.endswith("/v1") else f"{base}/v1"
     return HTTPBackend(
-        _check_url(base),
+        check_url(base),
         model,
         settings.service.limits("art"),
         settings.secret("ART_API_KEY", "ARENA_API_KEY"),
@@ -63,7 +63,7 @@ def art(model: str, settings: Settings) -> HTTPBackend:
     )
 
 
-def _check_url(url: str) -> str:
+def check_url(url: str) -> str:
     """Return the base URL. Raises UsageError.
 
     User and query are refused: they may contain a key, and the URL is stored in replays.

@@ -48,6 +48,9 @@ class RolloutSetting:
     timeout: float = 300.0
     """Seconds for one game."""
     retries: int = 2
+    fixed_weights: bool = True
+    """All answers of a step must come from the weights of that step. False: another program
+    updates the weights at any time, and trajectories record the versions that answered."""
 
 
 class GameFailed(ArenaError):
@@ -182,7 +185,8 @@ class Rollouts:
         for seat in setup.learners:
             # Importance ratios are relative to the weights that sampled: another step's would be
             # off-policy without any sign of it.
-            _check_policy_version(attempts_of(episode, seat), step)
+            if setting.fixed_weights:
+                _check_policy_version(attempts_of(episode, seat), step)
             if chat.guided or chat.sampling.temperature != 1:
                 _check_sampling_probabilities(attempts_of(episode, seat))
         return episode
@@ -197,8 +201,13 @@ class Rollouts:
         trajectory.metrics = dict(breakdown.terms)
         won = episode.outcome.winner == seat
         trajectory.metadata = {"seed": deal, "seat": seat, "step": step, "won": won}
-        # One version for the whole game: weights never change while games are played.
-        trajectory.initial_policy_version = trajectory.final_policy_version = step
+        if self._setting.fixed_weights:
+            trajectory.initial_policy_version = trajectory.final_policy_version = step
+        else:
+            versions = [one.policy_version for one in attempts_of(episode, seat)]
+            known = [version for version in versions if version is not None]
+            trajectory.initial_policy_version = min(known, default=None)
+            trajectory.final_policy_version = max(known, default=None)
         return trajectory
 
 

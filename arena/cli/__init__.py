@@ -13,6 +13,7 @@ import typer
 from arena.cli import (
     agents,
     analyze,
+    atropos,
     doctor,
     evaluate,
     games,
@@ -60,6 +61,7 @@ for name, function, summary in (
     app.command(name, cls=command_class, short_help=summary)(function)
 app.add_typer(runs.app, name="runs")
 app.add_typer(models.app, name="models")
+app.add_typer(atropos.app, name="atropos")
 
 
 @app.callback(invoke_without_command=True)

@@ -123,7 +123,7 @@ def command_section(name: str, command: Any) -> Iterator[str]:
     """Yield the lines of one command: description, arguments, flags by group."""
     with command.make_context(name, [], resilient_parsing=True) as ctx:
         yield from paragraphs(command.help or "")
-        if basics := BASICS.get(command.name or ""):
+        if basics := BASICS.get(name.removeprefix("arena ")):
             yield from ["", "```shell", *basics.examples, "```"]
         # The defaults of `arena train` come from presets; its help adds them when it is shown.
         defaults = default_texts() if command.name == "train" else {}

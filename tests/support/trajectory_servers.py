@@ -1,0 +1,111 @@
+"""Servers of the trajectory API in processes of their own: arena's, and the stock `run-api`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from command_line import started
+
+STOCK = "ARENA_ATROPOS_PYTHON"
+"""Variable with the interpreter that has atroposlib 0.4.0; `make test-atropos` sets it."""
+PATIENCE = 60.0
+"""Seconds until a server answers."""
+
+
+@contextmanager
+def arena_api(folder: Path, *flags: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Start `arena atropos api` on `folder`; its URL and process. It gets SIGTERM at the end."""
+    words = ["atropos api --port 0 --data", str(folder), *flags]
+    process = started(" ".join(words), folder.parent)
+    try:
+        assert process.stdout is not None
+        greeting = process.stdout.readline()
+        assert greeting.startswith("Trajectory API on "), greeting or process.communicate()[1]
+        yield greeting.split()[3], process
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+@contextmanager
+def stock_api() -> Iterator[str]:
+    """Start `run-api` on the loopback interface; its URL."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    program = Path(os.environ[STOCK]).absolute().with_name("run-api")
+    process = subprocess.Popen(
+        [program, "--host", "127.0.0.1", "--port", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while not _answers(url):
+            assert process.poll() is None and time.monotonic() < deadline, "run-api did not start"
+            time.sleep(0.1)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def registration(**changes: Any) -> dict[str, Any]:
+    """Body of POST /register."""
+    return {
+        "wandb_group": "group", "wandb_project": "project", "batch_size": 4, "max_token_len": 64,
+        "checkpoint_dir": "checkpoints", "save_checkpoint_interval": 5, "starting_step": 0,
+        "num_steps": 10,
+    } | changes  # fmt: skip
+
+
+def env_registration(**changes: Any) -> dict[str, Any]:
+    """Body of POST /register-env."""
+    return {
+        "max_token_length": 64, "desired_name": "kuhn", "weight": 1.0, "group_size": 2,
+    } | changes  # fmt: skip
+
+
+def group(number: int, rows: int = 2, **changes: Any) -> dict[str, Any]:
+    """A valid group; `number` makes it recognisable."""
+    return {
+        "tokens": [[number, 1, 2 + row] for row in range(rows)],
+        "masks": [[-100, -100, 2 + row] for row in range(rows)],
+        "scores": [float(row) for row in range(rows)],
+        "inference_logprobs": [[1.0, 1.0, -0.5 - row] for row in range(rows)],
+        "group_overrides": {"arena": {"seed": number, "policy_version": 3}},
+        "env_id": 0,
+    } | changes  # fmt: skip
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """Serve an ASGI application of this process on the loopback interface; its URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, lifespan="off", log_level="error", ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)

@@ -1,0 +1,437 @@
+"""arena's games as an environment of the trajectory API, with a served model and both servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+import httpx
+import torch
+from tiny_model import build_tiny_model
+from trajectory_servers import STOCK, registration, serving, stock_api
+from transformers import Qwen3ForCausalLM
+
+from arena.cli.atropos_flags import run_until_signal
+from arena.core.errors import ArenaError, StopPlaying, UsageError
+from arena.llm.backend import Completion, Request, Token
+from arena.llm.service import LLMService
+from arena.llm.settings import Settings
+from arena.plugins.loader import make_game
+from backends.embedded.sampler import Sampler
+from backends.openai_http import HTTPBackend
+from backends.scripted import ScriptedBackend
+from backends.server.app import make_app
+from trainers.atropos.app import make_trajectory_app
+from trainers.atropos.client import TrajectoryClient
+from trainers.atropos.environment import EnvironmentOptions, TrajectoryEnvironment
+from trainers.atropos.group_player import EQUAL, GroupPlayer
+from trainers.atropos.process import process
+from trainers.atropos.rows import RowOptions
+from trainers.atropos.store import TrajectoryStore
+from trainers.atropos.wire import MASKED, EnvRegistration, ScoredData, TrainerRegistration
+from trainers.config.config import TrainConfig
+from trainers.opponents import NEWEST
+
+KUHN = make_game("kuhn_poker")
+ENV = EnvRegistration(max_token_length=2000, desired_name="kuhn", weight=1.0, group_size=2)
+OPTIONS = EnvironmentOptions(ENV, max_num_workers=2, max_batches_offpolicy=1, poll_seconds=0.01)
+
+
+class Typist(ScriptedBackend):
+    """Bets or passes at random, with a token for each letter; a prompt is all that was written.
+
+    With `forgets`, each prompt has other tokens than the last one, as of a shortened chat.
+    """
+
+    def __init__(self, *, forgets: bool = False) -> None:
+        draws = random.Random(1)
+        super().__init__(lambda request: draws.choice(("bet", "pass")))
+        self.prompts: list[tuple[int, ...]] = []
+        self.forgets = forgets
+
+    async def complete(self, request: Request) -> Completion:
+        completion = await super().complete(request)
+        text = "".join(f"{message.role}{message.content}" for message in request.messages)
+        text += "assistant"
+        first = len(self.prompts) if self.forgets else 1
+        prompt = (first, *(ord(letter) for letter in text))
+        self.prompts.append(prompt)
+        choice = completion.choices[0]
+        tokens = tuple(Token(ord(letter), letter, -0.25) for letter in choice.text)
+        return replace(
+            completion, choices=(replace(choice, tokens=tokens),), prompt_token_ids=prompt
+        )
+
+
+def player(backend: Any, *, keep_equal: bool = False, **settings: Any) -> GroupPlayer:
+    values: dict[str, Any] = {"rollouts_per_group": 2, "max_tokens": 8, "reward": "win=1"}
+    config = TrainConfig(game="kuhn_poker", **values | settings)
+    llm = LLMService(Settings.model_validate({}), say=lambda _: None)
+    llm.add(NEWEST, backend)
+    return GroupPlayer(config, KUHN, llm, RowOptions(1.0), keep_equal=keep_equal)
+
+
+@dataclass
+class Api:
+    """The trajectory API, in this process or at a URL."""
+
+    url: str
+    store: TrajectoryStore | None = None
+    app: Any = None
+
+    @property
+    def own(self) -> TrajectoryStore:
+        assert self.store is not None, "arena's server only"
+        return self.store
+
+    @asynccontextmanager
+    async def client(self, **changes: Any) -> AsyncIterator[TrajectoryClient]:
+        """A client whose trainer has registered and asked for its first batch."""
+        transport = httpx.ASGITransport(self.app) if self.app else None
+        client = TrajectoryClient(self.url, transport=transport)
+        try:
+            await client.register(wanted(**changes))
+            assert await client.batch() is None
+            yield client
+        finally:
+            await client.close()
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    with closing(TrajectoryStore(tmp_path / "queue")) as store:
+        yield Api("http://127.0.0.1", store, make_trajectory_app(store))
+
+
+# Rows
+
+
+def test_a_row_is_what_the_server_read_and_sampled() -> None:
+    backend = Typist()
+    played = asyncio.run(player(backend, keep_equal=True).play(0, 7, 10**6))
+    (group,) = played.groups
+    assert group.size == 2 and played.games == 2
+    for row, masks, logprobs in zip(
+        group.tokens, group.masks, group.inference_logprobs or (), strict=True
+    ):
+        trained = [place for place, mask in enumerate(masks) if mask != MASKED]
+        # Both ways by which trainers select tokens give the same ones.
+        assert trained == [place for place, logprob in enumerate(logprobs) if logprob != 1.0]
+        assert {logprobs[place] for place in trained} == {-0.25}
+        assert 0 not in trained
+        written = "".join(chr(row[place]) for place in trained)
+        assert written.replace("bet", "").replace("pass", "") == ""
+        # The row starts with the tokens of a prompt.
+        assert any(tuple(row[: len(prompt)]) == prompt for prompt in backend.prompts)
+    facts = (group.group_overrides or {})["arena"]
+    assert isinstance(facts, dict)
+    assert facts["game"] == "kuhn_poker" and facts["policy_version"] == 7
+    assert facts["won"] == [score > 0 for score in group.scores]
+    assert group.generation_params == {"temperature": 1.0}
+
+
+def test_a_chat_that_was_rewritten_gives_further_groups_of_full_size() -> None:
+    # Two decisions of a seat: the second prompt does not start with the first one's tokens.
+    groups: list[ScoredData] = []
+    playing = player(Typist(forgets=True), keep_equal=True, seats="all")
+    for item in range(12):
+        groups += asyncio.run(playing.play(item, 0, 10**6)).groups
+    parts = [group for group in groups if (group.group_overrides or {})["arena"]["part"] == 1]  # type: ignore[index, call-overload]
+    assert parts, "no seat of these games decided twice"
+    for group in parts:
+        assert group.size == 2
+        assert group.overrides is not None
+        padded = [override == {"set_advantage_to_zero": True} for override in group.overrides]
+        assert not all(padded)
+        # The first part of the same games: same scores, so the same advantages.
+        first = groups[groups.index(group) - 1]
+        assert first.scores == group.scores
+        for row, is_padded in enumerate(padded):
+            assert (group.tokens[row] == first.tokens[row]) == is_padded
+
+
+def test_what_is_dropped() -> None:
+    equal = asyncio.run(player(Typist(), reward="format=1").play(0, 0, 10**6))
+    assert equal.groups == [] and equal.dropped[EQUAL] == 1 and equal.games == 2
+    long = asyncio.run(player(Typist(), keep_equal=True).play(0, 0, 50))
+    assert long.groups == [] and long.dropped["too long"] == 1
+    with pytest.raises(UsageError, match="no earlier checkpoints"):
+        player(Typist(), opponents="past")
+
+
+def test_versions_that_the_server_reports_are_passed_on() -> None:
+    class Updated(Typist):
+        async def complete(self, request: Request) -> Completion:
+            completion = await super().complete(request)
+            # Other weights after the first answers: as of a trainer that does not wait for games.
+            return replace(completion, policy_version=3 if len(self.prompts) < 2 else 4)
+
+    (group,) = asyncio.run(player(Updated(), keep_equal=True).play(0, 7, 10**6)).groups
+    facts = (group.group_overrides or {})["arena"]
+    assert isinstance(facts, dict)
+    assert (facts["policy_version"], facts["newest_policy_version"]) == (3, 4)
+
+
+def test_a_server_without_token_ids_ends_the_run() -> None:
+    class Silent(Typist):
+        async def complete(self, request: Request) -> Completion:
+            return replace(await super().complete(request), prompt_token_ids=())
+
+    with pytest.raises(StopPlaying, match="does not report the ids of its prompts"):
+        asyncio.run(player(Silent(), keep_equal=True).play(0, 0, 10**6))
+
+
+# An environment and a trainer
+
+
+async def together(
+    environment: TrajectoryEnvironment, trainer: Callable[[], Awaitable[None]]
+) -> None:
+    """Run the environment until the trainer has ended. Raises the error of either."""
+    playing, training = asyncio.create_task(environment.run()), asyncio.ensure_future(trainer())
+    try:
+        done, _ = await asyncio.wait({playing, training}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        playing.cancel()
+        training.cancel()
+        await asyncio.gather(playing, training, return_exceptions=True)
+
+
+async def until(happened: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not happened():
+            await asyncio.sleep(0.01)
+
+
+async def taken(client: TrajectoryClient) -> list[ScoredData]:
+    async with asyncio.timeout(60):
+        while (batch := await client.batch()) is None:
+            await asyncio.sleep(0.02)
+    assert not batch.refused
+    return batch.groups
+
+
+def wanted(**changes: Any) -> TrainerRegistration:
+    return TrainerRegistration(**registration(max_token_len=2000, **changes))
+
+
+@pytest.fixture(params=["arena", pytest.param("stock", marks=pytest.mark.atropos)])
+def any_api(request: pytest.FixtureRequest) -> Iterator[Api]:
+    if request.param == "arena":
+        yield request.getfixturevalue("api")
+        return
+    if STOCK not in os.environ:
+        pytest.skip(f"{STOCK} is not set")
+    with stock_api() as url:
+        yield Api(url)
+
+
+def test_a_trainer_gets_the_exact_tokens_of_a_served_model(
+    any_api: Api, tmp_path: Path, one_thread: None
+) -> None:
+    folder = build_tiny_model(tmp_path / "tiny", layers=1, width=32, heads=2, head_dim=16, inner=64)
+    sampler = Sampler(folder, slots=8, threads=1)
+    said: list[str] = []
+
+    async def play(model_url: str) -> list[ScoredData]:
+        backend = HTTPBackend(
+            f"{model_url}/v1", "", Settings.model_validate({}).service.limits("http"), None
+        )
+        playing = player(backend, seats="all", max_tokens=4)
+        groups: list[ScoredData] = []
+        async with any_api.client() as client:
+
+            async def train() -> None:
+                for _ in range(2):
+                    groups.extend(await taken(client))
+
+            await together(TrajectoryEnvironment(client, playing, OPTIONS, said.append), train)
+        await backend.close()
+        return groups
+
+    with serving(make_app(sampler)) as model_url:
+        groups = asyncio.run(play(model_url))
+    assert [group.size for group in groups] == [2] * 4
+    assert said[0].startswith("registered as kuhn_0 at step 0: batches of 4 rows")
+    model = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    for group in groups:
+        assert group.inference_logprobs is not None and len(set(group.scores)) > 1
+        for ids, masks, logprobs in zip(
+            group.tokens, group.masks, group.inference_logprobs, strict=True
+        ):
+            with torch.inference_mode():
+                own = model(torch.tensor([ids])).logits[0].log_softmax(-1)
+            for place, mask in enumerate(masks):
+                if mask != MASKED:
+                    assert own[place - 1, ids[place]].item() == pytest.approx(
+                        logprobs[place], abs=1e-4
+                    )
+
+
+def test_no_game_is_cancelled_and_no_more_wait_than_are_wanted(api: Api) -> None:
+    async def play() -> None:
+        async with api.client() as client:
+            environment = TrajectoryEnvironment(
+                client, player(Typist(), keep_equal=True), OPTIONS, lambda _: None
+            )
+
+            async def train() -> None:
+                for step in range(3):
+                    # One batch of two groups may wait; then the environment pauses.
+                    await until(lambda: len(api.own.waiting) == 2)
+                    await asyncio.sleep(0.1)
+                    assert len(api.own.waiting) == 2
+                    assert (
+                        environment.counts.games == 2 * environment.counts.pushed == 4 * (step + 1)
+                    )
+                    await taken(client)
+
+            await together(environment, train)
+
+    asyncio.run(play())
+
+
+def test_the_end_of_training_ends_the_environment(api: Api) -> None:
+    async def play() -> None:
+        async with api.client(num_steps=2) as client:
+            options = replace(OPTIONS, total_steps=-1)
+            playing = player(Typist(), keep_equal=True)
+            environment = TrajectoryEnvironment(client, playing, options, lambda _: None)
+            running = asyncio.create_task(environment.run())
+            await taken(client)
+            await taken(client)
+            await asyncio.wait_for(running, 30)
+
+    asyncio.run(play())
+    assert [env.connected for env in api.own.envs] == [False]
+
+
+def test_a_reset_makes_the_environment_register_again(api: Api) -> None:
+    said: list[str] = []
+
+    async def play() -> None:
+        async with api.client(starting_step=5) as client:
+            environment = TrajectoryEnvironment(
+                client, player(Typist(), keep_equal=True), OPTIONS, said.append
+            )
+
+            async def train() -> None:
+                await taken(client)
+                await client._call("GET", "/reset_data")
+                await client.register(wanted())
+                assert await client.batch() is None
+                groups = await taken(client)
+                assert {group.env_id for group in groups} == {0}
+
+            await together(environment, train)
+
+    asyncio.run(play())
+    assert "the server was reset: registering again" in said
+    assert sum(line.startswith("registered as") for line in said) == 2
+
+
+def test_a_server_that_is_away_for_a_while(api: Api) -> None:
+    class Interrupted(httpx.ASGITransport):
+        outages = 0
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if self.outages:
+                self.outages -= 1
+                raise httpx.ConnectError("connection refused", request=request)
+            return await super().handle_async_request(request)
+
+    said: list[str] = []
+
+    async def play() -> None:
+        transport = Interrupted(api.app)
+        own = TrajectoryClient(api.url, transport=transport)
+        async with api.client() as client:
+            environment = TrajectoryEnvironment(
+                own, player(Typist(), keep_equal=True), OPTIONS, said.append
+            )
+
+            async def train() -> None:
+                await until(lambda: len(api.own.waiting) == 2)
+                transport.outages = 1
+                await until(lambda: not transport.outages)
+                await taken(client)
+                await taken(client)
+
+            await together(environment, train)
+        await own.close()
+
+    asyncio.run(play())
+    assert any("connection refused" in line and "trying again" in line for line in said)
+
+
+def test_a_signal_disconnects(api: Api) -> None:
+    # If this test fails, the signal must not end the other tests.
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None)
+
+    async def play() -> None:
+        async with api.client() as client:
+            environment = TrajectoryEnvironment(
+                client, player(Typist(), keep_equal=True), OPTIONS, lambda _: None
+            )
+
+            async def kill() -> None:
+                await until(lambda: len(api.own.waiting) == 2)
+                assert [env.connected for env in api.own.envs] == [True]
+                os.kill(os.getpid(), signal.SIGTERM)
+
+            killing = asyncio.create_task(kill())
+            try:
+                await environment.run()
+            finally:
+                await killing
+
+    try:
+        run_until_signal(play())
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [env.connected for env in api.own.envs] == [False]
+
+
+def test_sizes_that_do_not_fit_are_refused(api: Api) -> None:
+    async def play() -> None:
+        async with api.client(batch_size=3) as client:
+            environment = TrajectoryEnvironment(client, player(Typist()), OPTIONS, lambda _: None)
+            await environment.run()
+
+    with pytest.raises(ArenaError, match="group_size 2 does not divide the trainer's batch_size 3"):
+        asyncio.run(play())
+
+
+def test_groups_in_a_file(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "groups.jsonl"
+    playing = player(Typist(), keep_equal=True)
+    playing._options = RowOptions(1.0, with_messages=True)
+    counts = asyncio.run(process(playing, 3, out, 10**6))
+    assert counts.pushed == 3 and counts.games == 6
+    groups = [ScoredData.model_validate(json.loads(line)) for line in out.read_text().splitlines()]
+    assert len(groups) == 3
+    page = out.with_suffix(".html").read_text()
+    assert page.count("<details>") == 6 and "kuhn_poker" in page and "<b>assistant</b>" in page
+    with pytest.raises(UsageError, match="the file exists"):
+        asyncio.run(process(playing, 3, out, 10**6))
+    never = partial(process, player(Typist()), 1, tmp_path / "other.jsonl", 10)
+    with pytest.raises(UsageError, match="20 items gave no group"):
+        asyncio.run(never())
+    assert not (tmp_path / "other.jsonl").exists()

@@ -1,0 +1,198 @@
+"""The client of the trajectory API, against arena's server and the stock one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("uvicorn")
+
+from command_line import arena, last_json  # noqa: E402
+from misbehaving import Misbehaving  # noqa: E402
+from pydantic import ValidationError  # noqa: E402
+from trajectory_servers import STOCK, env_registration, group, registration, stock_api  # noqa: E402
+
+from arena.core.errors import ArenaError  # noqa: E402
+from trainers.atropos.app import make_trajectory_app  # noqa: E402
+from trainers.atropos.client import (  # noqa: E402
+    ApiUnreachable,
+    BatchLost,
+    NoTrainer,
+    TooManyGroups,
+    TrajectoryClient,
+    UnknownEnv,
+)
+from trainers.atropos.store import TrajectoryStore  # noqa: E402
+from trainers.atropos.wire import EnvRegistration, ScoredData, TrainerRegistration  # noqa: E402
+
+TRAINER = TrainerRegistration.model_validate(registration())
+ENV = EnvRegistration.model_validate(env_registration())
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """A trajectory API, in this process or at a URL."""
+
+    url: str
+    app: Any = None
+
+    @property
+    def is_stock(self) -> bool:
+        return self.app is None
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[TrajectoryClient]:
+        transport = None if self.is_stock else httpx.ASGITransport(self.app)
+        client = TrajectoryClient(self.url, transport=transport)
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    def run(self, do: Callable[[TrajectoryClient], Awaitable[None]]) -> None:
+        async def connected() -> None:
+            async with self.client() as client:
+                await do(client)
+
+        asyncio.run(connected())
+
+
+@pytest.fixture(params=["arena", pytest.param("stock", marks=pytest.mark.atropos)])
+def api(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Api]:
+    if request.param == "arena":
+        with closing(TrajectoryStore(tmp_path / "queue")) as store:
+            yield Api("http://127.0.0.1", make_trajectory_app(store, max_groups=2))
+        return
+    if STOCK not in os.environ:
+        pytest.skip(f"{STOCK} is not set")
+    with stock_api() as url:
+        yield Api(url)
+
+
+def scored(number: int, **changes: Any) -> ScoredData:
+    return ScoredData.model_validate(group(number, **changes))
+
+
+async def begin(client: TrajectoryClient) -> None:
+    await client.register(TRAINER)
+    assert await client.batch() is None
+    found = await client.register_env(ENV)
+    assert found is not None and (found.env_id, found.wandb_name) == (0, "kuhn_0")
+
+
+def test_a_trainer_and_an_environment(api: Api) -> None:
+    async def do(client: TrajectoryClient) -> None:
+        with pytest.raises(NoTrainer, match="Trainer not registered"):
+            await client.batch()
+        assert await client.register_env(ENV) is None
+        await begin(client)
+        await client.push([scored(1)])
+        assert (await client.status()).queue_size == 1
+        assert (await client.env_status(0)).self_queue_size == 1
+        assert await client.batch() is None
+        await client.push([scored(2)])
+        batch = await client.batch()
+        assert batch is not None
+        assert batch.groups == [scored(1), scored(2)] and batch.refused == []
+        assert (await client.info()).batch_size == 4
+        await client.push([scored(3), scored(4)])
+        await client.disconnect_env(0)
+
+    api.run(do)
+
+
+def test_a_server_that_holds_another_run(api: Api) -> None:
+    async def do(client: TrajectoryClient) -> None:
+        await begin(client)
+        await client.register(TRAINER)
+        with pytest.raises(ArenaError, match="still holds"):
+            await client.register(TRAINER.model_copy(update={"batch_size": 8}))
+
+    api.run(do)
+
+
+def test_an_unknown_environment_is_not_a_broken_server(api: Api) -> None:
+    async def do(client: TrajectoryClient) -> None:
+        await begin(client)
+        with pytest.raises(UnknownEnv, match="does not know environment 9"):
+            await client.env_status(9)
+        # The stock server has closed the connection after its error 500.
+        assert (await client.env_status(0)).queue_size == 0
+
+    api.run(do)
+
+
+def test_bad_groups_never_reach_a_trainer(api: Api) -> None:
+    bad = group(1, scores=[float("nan"), 1.0])
+    with pytest.raises(ValidationError, match="finite number"):
+        ScoredData.model_validate(bad)
+    ragged = ScoredData.model_construct(
+        **{
+            **scored(2).model_dump(),
+            "masks": [[-100, -100, 2], [-100, 3]],
+        }
+    )
+
+    async def do(client: TrajectoryClient) -> None:
+        await begin(client)
+        if not api.is_stock:
+            with pytest.raises(ArenaError, match="422: masks, row 1: 2 entries"):
+                await client.push([ragged])
+            return
+        # The stock server takes both. One is quarantined here, the other costs its batch there.
+        await client.push([ragged, scored(3)])
+        batch = await client.batch()
+        assert batch is not None and batch.groups == [scored(3)]
+        assert batch.refused == ["group 0: masks, row 1: 2 entries, but tokens has 3"]
+        await client._call("POST", "/scored_data_list", json.dumps([bad, group(4)]))
+        with pytest.raises(BatchLost, match="NaN or infinity"):
+            await client.batch()
+        assert await client.batch() is None
+        with pytest.raises(ArenaError, match="another group_size was registered"):
+            await client.push([ScoredData.model_validate(group(5, rows=1))])
+
+    api.run(do)
+
+
+def test_a_full_queue_names_the_wait(tmp_path: Path) -> None:
+    async def do(client: TrajectoryClient) -> None:
+        await begin(client)
+        with pytest.raises(TooManyGroups, match="the queue holds 0 of 2 groups") as full:
+            await client.push([scored(number) for number in range(3)])
+        assert full.value.retry_after == 5
+
+    with closing(TrajectoryStore(tmp_path / "queue")) as store:
+        Api("http://127.0.0.1", make_trajectory_app(store, max_groups=2)).run(do)
+
+
+def test_no_server() -> None:
+    async def do(client: TrajectoryClient) -> None:
+        with pytest.raises(ApiUnreachable, match="is the trajectory API running there"):
+            await client.info()
+
+    Api("http://127.0.0.1:9").run(do)
+
+
+def test_evaluate_measures_as_eval_does(tmp_path: Path) -> None:
+    with Misbehaving(lambda body: "pass") as server:
+        at = f"--openai.base_url {server.openai_url} --openai.model_name tiny"
+        words = "--games 2 --seed 1 --json --no-replays --against bot:random"
+        done = arena(f"atropos evaluate kuhn_poker {at} {words}", cwd=tmp_path)
+        spec = f"{server.openai_url}#tiny"
+    assert done.returncode == 0, done.stderr
+    report = last_json(done.stdout)
+    assert report["kind"] == "eval" and report["seed"] == 1
+    settings = report["settings"]
+    assert isinstance(settings, dict) and settings["player"] == spec
+    wrong = "--openai.server_type sglang"
+    refused = arena(f"atropos evaluate kuhn_poker {at} {wrong}", cwd=tmp_path)
+    assert refused.returncode == 2 and "choose vllm or openai" in refused.stderr

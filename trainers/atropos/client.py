@@ -1,0 +1,261 @@
+"""Calls of the trajectory API, by an environment and by a trainer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import httpx
+from pydantic import JsonValue, SecretStr, ValidationError
+
+from arena.core.errors import ArenaError
+from arena.core.text import shorten
+from backends.provider_errors import parse_retry_after
+from trainers.atropos.wire import (
+    EnvReference,
+    EnvRegistration,
+    EnvStatus,
+    QueueStatus,
+    RegisteredEnv,
+    ScoredData,
+    ServerInfo,
+    TrainerRegistration,
+    WireModel,
+)
+
+TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+"""Seconds. A batch of long rows takes a while to arrive."""
+MAX_REASON = 500
+"""Characters of an answer that an error quotes."""
+RETRY_AFTER = 5.0
+"""Seconds, if a full server does not say how long to wait."""
+
+AnyAnswer = TypeVar("AnyAnswer", bound=WireModel)
+
+
+class ApiUnreachable(ArenaError):
+    """No answer: the server is down or the connection broke. A later call may succeed."""
+
+
+class UnknownEnv(ArenaError):
+    """The server does not know the environment (any more), which must register again."""
+
+
+class NoTrainer(ArenaError):
+    """The server has no trainer (any more), which must register again."""
+
+
+class BatchLost(ArenaError):
+    """The stock server took a batch from its queue and failed to send it; the next may arrive."""
+
+
+class TooManyGroups(ArenaError):
+    """The server holds as many groups as it may; `retry_after` is in seconds."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedBatch:
+    """A batch after the checks of its groups."""
+
+    groups: list[ScoredData]
+    refused: list[str]
+    """The reason for each group that must not be trained."""
+
+
+class TrajectoryClient:
+    """Client of one server.
+
+    Args:
+        url: Base URL of the server.
+        key: Bearer token, if the server asks for one.
+        transport: Replaces the network, for example by an application in this process.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: SecretStr | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        headers = {"authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+        self._client = httpx.AsyncClient(
+            headers=headers, timeout=TIMEOUT, transport=transport, trust_env=False
+        )
+        self._failed_before = False
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def register(self, registration: TrainerRegistration) -> None:
+        """Register a trainer, and check that the server forms the batches that it asks for.
+
+        The stock server ignores all registrations but the first. Raises ArenaError.
+        """
+        await self._call("POST", "/register", registration.model_dump_json())
+        held = await self.info()
+        wanted = ServerInfo.model_validate(
+            registration.model_dump(include={*ServerInfo.model_fields})
+        )
+        if held != wanted:
+            raise ArenaError(
+                f"{self.url} still holds an earlier run: batch_size {held.batch_size}, "
+                f"max_token_len {held.max_token_len}, in place of {wanted.batch_size} and "
+                f"{wanted.max_token_len}; reset it (GET /reset_data) or restart it"
+            )
+
+    async def register_env(self, registration: EnvRegistration) -> RegisteredEnv | None:
+        """Register an environment; None: the trainer has not asked for its first batch yet."""
+        raw = await self._call("POST", "/register-env", registration.model_dump_json())
+        # Status 200 as well, so the text decides.
+        if _fields(raw).get("status") == "wait for trainer to start":
+            return None
+        return self._read(RegisteredEnv, raw, "/register-env")
+
+    async def disconnect_env(self, env_id: int) -> None:
+        """Tell the server that no more groups come from an environment."""
+        await self._call("POST", "/disconnect-env", EnvReference(env_id=env_id).model_dump_json())
+
+    async def info(self) -> ServerInfo:
+        """Return the size of batches."""
+        return self._read(ServerInfo, await self._call("GET", "/info"), "/info")
+
+    async def status(self) -> QueueStatus:
+        """Return the step and the number of waiting groups."""
+        return self._read(QueueStatus, await self._call("GET", "/status"), "/status")
+
+    async def env_status(self, env_id: int) -> EnvStatus:
+        """Return the queue in units of an environment's groups. Raises UnknownEnv."""
+        # The API reads the body of this GET; the same as a query gets status 422.
+        body = EnvReference(env_id=env_id).model_dump_json()
+        response = await self._send("GET", "/status-env", body)
+        # The stock server fails with 500 for an id that it does not know.
+        if response.status_code in {404, 500}:
+            raise UnknownEnv(f"{self.url} does not know environment {env_id}: {_reason(response)}")
+        return self._read(EnvStatus, self._checked(response), "/status-env")
+
+    async def push(self, groups: Sequence[ScoredData]) -> None:
+        """Push groups. Raises TooManyGroups, or ArenaError with the server's reason."""
+        bodies = [group.to_json() for group in groups]
+        # One group in one request is also the call that every server has.
+        if len(bodies) == 1:
+            raw = await self._call("POST", "/scored_data", bodies[0])
+        else:
+            raw = await self._call("POST", "/scored_data_list", f"[{','.join(bodies)}]")
+        answer = _fields(raw)
+        if answer.get("status") == "buffered" or answer.get("buffered"):
+            # The stock server parks such rows until others fill them up, perhaps for ever.
+            raise ArenaError(
+                f"{self.url} parked {groups[0].size} rows: another group_size was registered"
+            )
+
+    async def batch(self) -> ReceivedBatch | None:
+        """Take a batch; None: there are not enough groups yet.
+
+        Raises:
+            NoTrainer: The server has been reset; register again.
+            BatchLost: The stock server failed on the content of a batch, which is gone.
+        """
+        response = await self._send("GET", "/batch")
+        # Distinct from null: groups were lost, and the step counts a batch that never came.
+        if response.status_code == 500:
+            raise BatchLost(
+                f"{self.url}/batch failed: a group with NaN or infinity, or a reset without "
+                "POST /register; the batch is lost"
+            )
+        answer = _fields(self._checked(response))
+        if answer.get("status") == "error":
+            raise NoTrainer(f"{self.url}/batch: {answer.get('message')}")
+        batch = answer.get("batch")
+        if batch is None:
+            return None
+        if not isinstance(batch, list):
+            raise ArenaError(f"{self.url}/batch answered {shorten(str(batch), MAX_REASON)}")
+        return _check_batch(batch)
+
+    async def _call(self, method: str, path: str, body: str | None = None) -> bytes:
+        return self._checked(await self._send(method, path, body))
+
+    async def _send(self, method: str, path: str, body: str | None = None) -> httpx.Response:
+        """Send a request; once more if a kept connection was closed after an error 500."""
+        headers = {"content-type": "application/json"} if body is not None else {}
+        while True:
+            # The stock server closes a connection after an unhandled error. Only then is a request
+            # sent again: on a closed connection it was not executed.
+            may_repeat, self._failed_before = self._failed_before, False
+            try:
+                response = await self._client.request(
+                    method, self.url + path, content=body, headers=headers
+                )
+            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
+                if may_repeat:
+                    continue
+                problem = str(error) or type(error).__name__
+                raise ApiUnreachable(f"{self.url}{path}: the connection broke: {problem}") from None
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                problem = str(error) or type(error).__name__
+                raise ApiUnreachable(
+                    f"{self.url}{path}: {problem}; is the trajectory API running there?"
+                ) from None
+            # Read at the start of the next request.
+            self._failed_before = response.status_code == 500
+            return response
+
+    def _checked(self, response: httpx.Response) -> bytes:
+        """Return the body of a success. Raises TooManyGroups or ArenaError."""
+        if response.status_code == 200:
+            return response.content
+        message = f"{response.url} answered {response.status_code}: {_reason(response)}"
+        # Both say that the same groups may be accepted later.
+        if response.status_code in {429, 503}:
+            wait = parse_retry_after(response.headers.get("retry-after"))
+            raise TooManyGroups(message, RETRY_AFTER if wait is None else wait)
+        raise ArenaError(message)
+
+    def _read(self, kind: type[AnyAnswer], raw: bytes, path: str) -> AnyAnswer:
+        try:
+            return kind.model_validate_json(raw)
+        except ValidationError:
+            text = shorten(raw.decode(errors="replace"), MAX_REASON)
+            raise ArenaError(f"{self.url}{path} answered {text}; is it a trajectory API?") from None
+
+
+def _fields(raw: bytes) -> dict[str, JsonValue]:
+    """Return the fields of an answer; none if it is not a JSON object."""
+    try:
+        # Python's parser accepts NaN, which a stock server may hold and `_check_batch` refuses.
+        answer = json.loads(raw)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _reason(response: httpx.Response) -> str:
+    """Return what an error says: `detail` of FastAPI, or the text."""
+    detail = _fields(response.content).get("detail", response.text)
+    match detail:
+        case [{"msg": str(message)}, *_]:
+            return shorten(message, MAX_REASON)
+    return shorten(str(detail), MAX_REASON)
+
+
+def _check_batch(batch: Sequence[JsonValue]) -> ReceivedBatch:
+    """Check each group of a batch on its own: one bad group costs only itself."""
+    # The stock server checks types only, so anything may arrive.
+    groups, refused = [], []
+    for place, raw in enumerate(batch):
+        try:
+            groups.append(ScoredData.model_validate(raw))
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, fault["loc"]))
+            reason = fault["msg"].removeprefix("Value error, ")
+            refused.append(f"group {place}: {f'{where}: ' if where else ''}{reason}")
+    return ReceivedBatch(groups, refused)

@@ -1,0 +1,247 @@
+"""An environment of the trajectory API: plays games, and pushes them while a trainer wants more.
+
+Games are admitted, never cancelled: an item starts only if its groups fit into the batches that
+may be off-policy, together with those that wait and those that are being played.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from arena.core.errors import ArenaError, UsageError
+from trainers.atropos.client import ApiUnreachable, TooManyGroups, TrajectoryClient, UnknownEnv
+from trainers.atropos.group_player import GroupPlayer, PlayedItem
+from trainers.atropos.wire import EnvRegistration, EnvStatus, ScoredData
+
+RESET = "of a run that was reset"
+"""Reason to drop a group."""
+Result = TypeVar("Result")
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentOptions:
+    """Options of an environment; the names are those of atroposlib's `env`."""
+
+    registration: EnvRegistration
+    total_steps: int = 1000
+    """The environment ends when the trainer has taken so many batches; -1: the trainer's number."""
+    max_num_workers: int = 8
+    """Items that are played at the same time."""
+    max_batches_offpolicy: int = 3
+    """Batches that may be played before the trainer takes them."""
+    poll_seconds: float = 0.5
+    patience: float = 300.0
+    """Seconds to wait for a server that does not answer."""
+
+
+@dataclass(slots=True)
+class EnvironmentCounts:
+    """What an environment has done."""
+
+    items: int = 0
+    games: int = 0
+    failed: int = 0
+    pushed: int = 0
+    """Groups."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Groups by the reason."""
+    rewards: float = 0.0
+    """Sum over the learner's seats in finished games."""
+    results: int = 0
+    """Number of these rewards."""
+
+    def add(self, played: PlayedItem) -> None:
+        """Add an item. Groups count once they are pushed."""
+        self.games += played.games
+        self.failed += played.failed
+        self.dropped += played.dropped
+        self.rewards += sum(played.rewards)
+        self.results += len(played.rewards)
+
+    def __str__(self) -> str:
+        mean = self.rewards / self.results if self.results else 0.0
+        dropped = [f"{number} {reason}" for reason, number in self.dropped.items() if number]
+        return (
+            f"{self.games} games ({self.failed} failed), mean reward {mean:.3f}; {self.pushed} "
+            f"groups, dropped: {', '.join(dropped) or 'none'}"
+        )
+
+
+class TrajectoryEnvironment:
+    """Pushes the games of a player to one server.
+
+    Args:
+        client: The server; the caller closes it.
+        player: Plays the items.
+        options: When to play and when to end.
+        say: Gets a line for people at each step of the trainer.
+    """
+
+    def __init__(
+        self, client: TrajectoryClient, player: GroupPlayer, options: EnvironmentOptions, say: Say
+    ) -> None:
+        self.counts = EnvironmentCounts()
+        self._client = client
+        self._player = player
+        self._options = options
+        self._say = say
+        self._env_id: int | None = None
+        self._registered = 0
+        """Number of registrations; a reset of the server makes another one necessary."""
+        self._running = 0
+        self._step = -1
+        self._total_steps = options.total_steps
+        self._batch_size = 0
+        self._max_tokens = 0
+
+    async def run(self) -> None:
+        """Play until the trainer has taken all its batches. Raises ArenaError.
+
+        If the task is cancelled, the games in progress end with it, and the server learns that no
+        more groups come.
+        """
+        try:
+            # Items end before the task group does: reaching the last step cancels none.
+            await self._register()
+            async with asyncio.TaskGroup() as group:
+                while (status := await self._status()).current_step < self._total_steps:
+                    if self._may_start(status):
+                        self._running += 1
+                        group.create_task(self._play(self.counts.items, status.current_step))
+                        self.counts.items += 1
+                    else:
+                        await asyncio.sleep(self._options.poll_seconds)
+        # One error in place of a group of them, so that callers catch it by its own class.
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            if self._env_id is not None:
+                with suppress(ArenaError, TimeoutError):
+                    async with asyncio.timeout(5):
+                        await self._client.disconnect_env(self._env_id)
+
+    def _may_start(self, status: EnvStatus) -> bool:
+        """Return whether the groups of one more item are wanted."""
+        # queue + own * (running + 1) <= limit: every item in play counts as if it were pushed
+        # already, so the queue never exceeds the limit when all of them finish.
+        if self._running >= self._options.max_num_workers:
+            return False
+        own = self._player.groups_per_item
+        limit = self._options.max_batches_offpolicy * self._batch_size
+        groups = limit // self._options.registration.group_size
+        # An item with more groups than the limit may play alone.
+        alone = self._running == 0 and status.queue_size == 0
+        return alone or status.queue_size + own * (self._running + 1) <= groups
+
+    async def _register(self) -> None:
+        """Register, and wait for the trainer. Raises UsageError if the sizes do not fit."""
+        registration = self._options.registration
+        # None while waiting: a signal then has nothing to disconnect.
+        self._env_id = None
+        waits = False
+        register = partial(self._client.register_env, registration)
+        while (found := await self._patiently(register)) is None:
+            if not waits:
+                self._say(f"waiting for a trainer at {self._client.url}")
+            waits = True
+            await asyncio.sleep(max(self._options.poll_seconds, 0.1))
+        self._env_id, self._step = found.env_id, -1
+        self._registered += 1
+        if self._options.total_steps < 0:
+            self._total_steps = found.num_steps
+        info = await self._patiently(self._client.info)
+        # Refused here too, since the stock server accepts it and then never fills a batch.
+        if info.batch_size < 1 or info.batch_size % registration.group_size:
+            raise UsageError(
+                f"--env.group_size {registration.group_size} does not divide the trainer's batch "
+                f"size {info.batch_size}: groups are never split, so no batch could be filled"
+            )
+        self._batch_size = info.batch_size
+        self._max_tokens = min(registration.max_token_length, info.max_token_len)
+        self._say(
+            f"registered as {found.wandb_name} at step {found.starting_step}: batches of "
+            f"{info.batch_size} rows of fewer than {self._max_tokens} tokens"
+        )
+
+    async def _status(self) -> EnvStatus:
+        """Return the state of the queue; registers again if the server was reset."""
+        while True:
+            try:
+                status = await self._patiently(self._own_status)
+            except UnknownEnv:
+                status = None
+            # After a reset the number may be another environment's; the step has gone back then.
+            if status is not None and status.current_step >= self._step:
+                break
+            self._say("the server was reset: registering again")
+            await self._register()
+        if status.current_step > self._step:
+            self._step = status.current_step
+            self._say(f"step {self._step}: {self.counts}")
+        return status
+
+    async def _own_status(self) -> EnvStatus:
+        assert self._env_id is not None, "registered before"
+        return await self._client.env_status(self._env_id)
+
+    async def _play(self, item: int, step: int) -> None:
+        """Play one item and push its groups."""
+        registered = self._registered
+        try:
+            # The server counts batches taken, which is the newest version that it can know of.
+            played = await self._player.play(item, step, self._max_tokens)
+            self.counts.add(played)
+            if played.groups:
+                await self._push(played.groups, registered)
+        finally:
+            self._running -= 1
+
+    async def _push(self, groups: list[ScoredData], registered: int) -> None:
+        """Push the groups of an item that started after so many registrations."""
+        own = [group.model_copy(update={"env_id": self._env_id}) for group in groups]
+        # The games of a run that was reset belong to no trainer.
+        while registered == self._registered:
+            try:
+                await self._patiently(lambda: self._client.push(own))
+                self.counts.pushed += len(own)
+                return
+            # The games are kept; only the next ones wait, because this item counts as running.
+            except TooManyGroups as full:
+                await asyncio.sleep(full.retry_after)
+            except ArenaError:
+                if not await self._was_reset():
+                    raise
+                break
+        self.counts.dropped[RESET] += len(own)
+
+    async def _was_reset(self) -> bool:
+        """Return whether the server has forgotten this environment."""
+        try:
+            await self._own_status()
+        except UnknownEnv:
+            return True
+        return False
+
+    async def _patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """Repeat a call while the server does not answer. Raises ApiUnreachable in the end."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._options.patience
+        wait = 0.5
+        while True:
+            try:
+                return await call()
+            except ApiUnreachable as error:
+                if loop.time() + wait > deadline:
+                    raise
+                if wait == 0.5:
+                    self._say(f"{error}; trying again for {self._options.patience:g} s")
+            # Exponential back-off: a server that restarts is not flooded by all its environments.
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, 10.0)

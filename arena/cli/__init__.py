@@ -13,7 +13,6 @@ import typer
 from arena.cli import (
     agents,
     analyze,
-    atropos,
     doctor,
     evaluate,
     games,
@@ -28,6 +27,7 @@ from arena.cli import (
     train,
 )
 from arena.cli.common.help import ArenaCommand
+from arena.cli.exchange import atropos
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
 

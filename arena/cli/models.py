@@ -15,7 +15,7 @@ from arena.cli.runs import RunsFlags
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arena.evaluation.output.tables import Grid
+    from arena.evaluation.output.grid import Grid
     from backends.models.local import LocalModel
 
 app = typer.Typer(help="List the models on this machine; fetch one.")
@@ -31,8 +31,8 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
     """
     if ctx.invoked_subcommand is not None:
         return 0
-    from backends.models.fetch import FETCHABLE
     from backends.models.local import local_models, newest_checkpoints
+    from backends.models.packaged import FETCHABLE
 
     runs = sorted(flags.home.glob("*/")) if flags.home.is_dir() else []
     found = list(local_models(newest_checkpoints(runs)))
@@ -51,7 +51,7 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
 
 def _table(found: Sequence[LocalModel]) -> Grid:
     from arena.evaluation.output.formatting import UNKNOWN
-    from arena.evaluation.output.tables import Grid
+    from arena.evaluation.output.grid import Grid
     from backends.models.local import family_title
     from trainers.runs.quantities import short_count, size_text
 

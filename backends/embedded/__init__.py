@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from arena.core.errors import UsageError
 from arena.plugins.extras import require
+from backends.models.packaged import FETCHABLE
 
 if TYPE_CHECKING:
     from arena.llm.backend import Backend
@@ -59,8 +60,6 @@ def find_checkpoint(model: str) -> Path:
     folder = Path(name).expanduser()
     if (folder / "config.json").is_file():
         return folder.resolve()
-    from backends.models.fetch import FETCHABLE
-
     if name in FETCHABLE:
         raise UsageError(
             f"embedded:{name}: not on this machine yet; run: arena models fetch {name}"

@@ -9,7 +9,12 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.atropos_flags import (
+from arena.cli.common import models
+from arena.cli.common.experiment import ExperimentFlags
+from arena.cli.common.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
+from arena.cli.common.report import ReportFlags
+from arena.cli.evaluate import AgainstFlag, eval_command
+from arena.cli.exchange.atropos_flags import (
     EnvFlags,
     GroupFlags,
     LearnerFlags,
@@ -17,11 +22,6 @@ from arena.cli.atropos_flags import (
     make_player,
     run_until_signal,
 )
-from arena.cli.common import models
-from arena.cli.common.experiment import ExperimentFlags
-from arena.cli.common.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
-from arena.cli.common.report import ReportFlags
-from arena.cli.evaluate import AgainstFlag, eval_command
 
 app = typer.Typer(
     help="Exchange training games with Atropos (atroposlib 0.4.0).", no_args_is_help=True

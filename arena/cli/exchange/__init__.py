@@ -1,0 +1,1 @@
+"""`arena atropos`: exchange of training games with trainers over the trajectory API."""

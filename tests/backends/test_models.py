@@ -28,7 +28,6 @@ from backends.embedded import find_checkpoint, models_folder  # noqa: E402
 from backends.embedded.architecture import read_architecture  # noqa: E402
 from backends.embedded.sampler import Sampler, SamplingParams  # noqa: E402
 from backends.embedded.weights import read_state_dict  # noqa: E402
-from backends.models import fetch as fetching  # noqa: E402
 from backends.models.fetch import fetch  # noqa: E402
 from backends.models.gguf_files import TENSORS, convert_gguf  # noqa: E402
 from backends.models.packaged import FETCHABLE, PackagedModel  # noqa: E402
@@ -190,7 +189,8 @@ def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PackagedModel:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     model = PackagedModel("Tiny", "Apache-2.0", "tiny-arena-model", "1.0",
                           "tiny_arena_model/tiny.gguf", digest, 1)  # fmt: skip
-    monkeypatch.setattr(fetching, "FETCHABLE", {"tiny": model})
+    monkeypatch.delitem(FETCHABLE, "smollm2")
+    monkeypatch.setitem(FETCHABLE, "tiny", model)
     return model
 
 
@@ -242,11 +242,11 @@ def test_a_download_that_is_not_the_model_leaves_nothing(
     packaged: PackagedModel, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = replace(packaged, sha256="0" * 64)
-    monkeypatch.setattr(fetching, "FETCHABLE", {"tiny": wrong})
+    monkeypatch.setitem(FETCHABLE, "tiny", wrong)
     with pytest.raises(ArenaError, match="sha256"):
         fetch("tiny")
     missing = replace(packaged, version="2.0")
-    monkeypatch.setattr(fetching, "FETCHABLE", {"tiny": missing})
+    monkeypatch.setitem(FETCHABLE, "tiny", missing)
     with pytest.raises(
         ArenaError, match=r"could not download tiny-arena-model==2.0: .*pip"
     ) as error:

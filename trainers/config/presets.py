@@ -21,7 +21,8 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 
 from arena.core.errors import UsageError
-from trainers.config.config import TrainConfig, with_new_names
+from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
+from trainers.config.names import with_new_names
 
 PRESETS = Path(__file__).with_name("presets")
 DEFAULT = "default"
@@ -200,9 +201,34 @@ def _check_config(config: TrainConfig, layers: Sequence[SettingsLayer]) -> None:
             raise UsageError(f"{_place(name, layers)}: this must be a finite number")
     if config.epochs and not config.dataset_size:
         raise UsageError(f"{_place('epochs', layers)}: --dataset-size must say how many deals")
+    if problem := _sync_problem(config):
+        raise UsageError(problem)
     _check_folder("--experiment-name", config.experiment, "--log-dir")
     _check_folder("--model-name", config.art_name, "the run's folder")
     _check_folder("--project", config.project, "the run's folder")
+
+
+def _sync_problem(config: TrainConfig) -> str:
+    """Return why the weights cannot reach the server in this way; empty if they can."""
+    server, mode, owned = config.server, config.weight_sync, config.server in OWNED_SERVERS
+    flag = f"--weight-sync {mode}"
+    if not server and mode != "lora_only":
+        return f"{flag}: there is no --server; add --server vllm"
+    if not server and config.sync_every > 1:
+        return f"--sync-every {config.sync_every}: there is no --server; add --server vllm"
+    if mode in ("lora_restart", "none") and not owned:
+        return f"{flag}: only a server of the run's own is restarted: --server vllm"
+    if mode == "shared_vllm" and server == "arena":
+        return f"{flag}: only vLLM shares its memory: --server vllm"
+    if mode == "shared_vllm" and config.sync_every > 1:
+        return f"{flag}: the weights exist once, so --sync-every must be 1"
+    if config.vllm_port and not owned:
+        address = f"--server http://127.0.0.1:{config.vllm_port}"
+        return (
+            f"--vllm-port {config.vllm_port}: this is the port of --server vllm; a server that "
+            f"runs already is {address}"
+        )
+    return ""
 
 
 def _check_folder(flag: str, name: str, parent: str) -> None:

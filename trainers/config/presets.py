@@ -21,7 +21,7 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 
 from arena.core.errors import UsageError
-from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
+from trainers.config.config import OWNED_SERVERS, TrainConfig
 from trainers.config.names import with_new_names
 
 PRESETS = Path(__file__).with_name("presets")
@@ -210,25 +210,28 @@ def _check_config(config: TrainConfig, layers: Sequence[SettingsLayer]) -> None:
 
 def _sync_problem(config: TrainConfig) -> str:
     """Return why the weights cannot reach the server in this way; empty if they can."""
-    server, mode, owned = config.server, config.weight_sync, config.server in OWNED_SERVERS
-    flag = f"--weight-sync {mode}"
-    if not server and mode != "lora_only":
-        return f"{flag}: there is no --server; add --server vllm"
-    if not server and config.sync_every > 1:
-        return f"--sync-every {config.sync_every}: there is no --server; add --server vllm"
-    if mode in ("lora_restart", "none") and not owned:
-        return f"{flag}: only a server of the run's own is restarted: --server vllm"
-    if mode == "shared_vllm" and server == "arena":
-        return f"{flag}: only vLLM shares its memory: --server vllm"
-    if mode == "shared_vllm" and config.sync_every > 1:
-        return f"{flag}: the weights exist once, so --sync-every must be 1"
-    if config.vllm_port and not owned:
-        address = f"--server http://127.0.0.1:{config.vllm_port}"
-        return (
-            f"--vllm-port {config.vllm_port}: this is the port of --server vllm; a server that "
-            f"runs already is {address}"
-        )
-    return ""
+    server, mode, every = config.server, config.weight_sync, config.sync_every
+    owned, port = server in OWNED_SERVERS, config.vllm_port
+    start = "add --server vllm, which starts one"
+    sync, sync_every, vllm_port = (
+        f"--weight-sync {mode}", f"--sync-every {every}", f"--vllm-port {port}"
+    )  # fmt: skip
+    running = f"a server that runs already is --server http://127.0.0.1:{port}"
+    problems = {
+        f"{sync}: there is no --server; {start}": not server and mode != "lora_only",
+        f"{sync_every}: there is no --server; {start}": not server and every > 1,
+        f"{sync}: only the run's own server is restarted; {start}": (
+            mode in ("lora_restart", "none") and not owned
+        ),
+        f"{sync}: only vLLM shares its memory; {start}": (
+            mode == "shared_vllm" and server == "arena"
+        ),
+        f"{sync}: its weights exist once, so {sync_every} is not possible; leave it out": (
+            mode == "shared_vllm" and every > 1
+        ),
+        f"{vllm_port}: only --server vllm takes a port; {running}": bool(port) and not owned,
+    }
+    return next((problem for problem, holds in problems.items() if holds), "")
 
 
 def _check_folder(flag: str, name: str, parent: str) -> None:

@@ -22,10 +22,10 @@ def main(arguments: list[str]) -> None:
     """Run the command. Ends with SIGKILL for the whole group, this process included."""
     seconds, command = float(arguments[0]), arguments[1:]
     ended = threading.Event()
-    # The group includes this process, which must outlive the SIGTERM that it sends.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # Its handler would reach the command, which inherits ignored signals but no handlers.
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_default_sigterm)
+    # The group includes this process, which must outlive the SIGTERM that it sends. A handler and
+    # not SIG_IGN, which the command would inherit.
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def watch() -> None:
         os.read(0, 1)  # Returns at the end of the file: nothing is ever written.
@@ -44,10 +44,6 @@ def main(arguments: list[str]) -> None:
     finally:
         # Processes that the command has left behind, for example vLLM's engine.
         os.killpg(0, signal.SIGKILL)
-
-
-def _default_sigterm() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

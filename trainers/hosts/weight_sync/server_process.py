@@ -23,6 +23,8 @@ START_SECONDS = 600.0
 """A large model is read from disk, and compiled for a GPU, in minutes."""
 STOP_SECONDS = 20.0
 """Time between SIGTERM and SIGKILL."""
+PORT_SECONDS = 5.0
+"""Time in which the kernel closes the sockets of killed processes."""
 POLL_SECONDS = 0.1
 LOG_LINES = 5
 """Lines at the end of the server's log that an error quotes."""
@@ -96,7 +98,7 @@ class ServerProcess:
         with self._lock:
             started = time.monotonic()
             self._stop()
-            free_port(self.port)
+            self._wait_for_port()
             self._log.parent.mkdir(parents=True, exist_ok=True)
             guard = [sys.executable, "-E", "-S", str(GUARD), f"{self._stop_seconds}"]
             with self._log.open("ab") as log:
@@ -134,6 +136,18 @@ class ServerProcess:
             # The guard has not been reaped, so the number is still that of its group.
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+    def _wait_for_port(self) -> None:
+        """Wait until the killed processes of an earlier start have closed their sockets."""
+        deadline = time.monotonic() + PORT_SECONDS
+        while True:
+            try:
+                free_port(self.port)
+                return
+            except UsageError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(POLL_SECONDS)
 
     def _wait_for_health(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + self._start_seconds

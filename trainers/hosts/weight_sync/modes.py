@@ -8,6 +8,7 @@ from trainers.hosts.host import HostRequest
 from trainers.hosts.weight_sync.adapter_backend import AdapterBackend
 from trainers.hosts.weight_sync.full_weights import CheckpointBackend
 from trainers.hosts.weight_sync.remote import RemoteBackend
+from trainers.hosts.weight_sync.shared_weights import SharedWeightsBackend
 
 
 def remote_backend(request: HostRequest, **options: Any) -> RemoteBackend:
@@ -15,4 +16,6 @@ def remote_backend(request: HostRequest, **options: Any) -> RemoteBackend:
     mode = request.config.weight_sync
     if mode == "none":
         return CheckpointBackend(request, **options)
+    if mode == "shared_vllm":
+        return SharedWeightsBackend(request, **options)
     return AdapterBackend(request, **options)

@@ -69,7 +69,7 @@ def test_help_has_a_flag_for_every_setting_and_its_default(
 
 def test_the_flags_of_atropos_mean_what_they_mean_there(capsys: Output) -> None:
     flags = (
-        "kuhn_poker --server vllm --vllm-python /opt/vllm/bin/python --vllm-port 9001 "
+        "kuhn_poker --server arena --vllm-port 9001 "
         "--weight-bridge-mode lora_restart --vllm-restart-interval 3 --training-steps 9 "
         "--save-path elsewhere --warmup-steps 2 --clip-eps 0.2 --kl-coef 0.1"
     )
@@ -81,7 +81,7 @@ def test_the_flags_of_atropos_mean_what_they_mean_there(capsys: Output) -> None:
     for flag in ("--batch-size", "--gradient-accumulation-steps", "--vllm-config-path"):
         assert run(["train", "kuhn_poker", f"{flag}=4"]) == 2
         told = capsys.readouterr().err.strip()
-        assert told.startswith(f"Error: {flag}: arena ") and "\n" not in told
+        assert told.startswith(f"arena: {flag}: arena ") and "\n" not in told
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -112,13 +115,15 @@ def test_the_optimizer_writes_into_vllms_memory(
 
 
 def processes_of(group: int) -> list[int]:
-    listed = [path for path in Path("/proc").iterdir() if path.name.isdigit()]
-    return [int(path.name) for path in listed if path.exists() and group_of(path) == group]
-
-
-def group_of(process: Path) -> int:
-    # After the name, which may hold spaces: state, parent, process group.
-    return int((process / "stat").read_text().rpartition(")")[2].split()[2])
+    """The processes of a group that still run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            # After the name, which may hold spaces: state, parent, process group.
+            state, _, its_group = path.read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state != "Z":
+                found.append(int(path.parent.name))
+    return found
 
 
 def shared_bytes(pid: int) -> int:
@@ -126,3 +131,37 @@ def shared_bytes(pid: int) -> int:
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     spans = [line.split()[0].split("-") for line in lines if "/arena-weights-" in line]
     return sum(int(end, 16) - int(start, 16) for start, end in spans)
+
+
+def test_a_killed_run_ends_its_server_and_resumes(tmp_path: Path) -> None:
+    flags = (
+        f"--server vllm --vllm-python {PYTHON} --weight-sync shared_vllm --text-level deductions "
+        "--players 3 --groups-per-step 2 --rollouts-per-group 4 --max-turns 12 --eval-every 0 "
+        "--final-eval-games 0 --steps 3 --experiment-name killed --trainer-host embedded"
+    )
+    command = [sys.executable, "-m", "arena", "train", "cluedo", *flags.split()]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    metrics = tmp_path / "runs/train/killed/metrics.jsonl"
+    first = subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True)
+    # Record 0 is the starting policy.
+    while not metrics.exists() or len(metrics.read_text().splitlines()) < 2:
+        assert first.poll() is None, "the run has ended"
+        time.sleep(0.05)
+    # All threads' children: the server was started in a thread.
+    lists = Path(f"/proc/{first.pid}/task").glob("*/children")
+    children = [int(pid) for path in lists for pid in path.read_text().split()]
+    (server,) = [pid for pid in children if b"process_guard" in command_of(pid)]
+    first.kill()
+    first.wait()
+    deadline = time.monotonic() + 40
+    while processes_of(server):
+        assert time.monotonic() < deadline, "vLLM still runs"
+        time.sleep(0.1)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == 0
+    steps = [row.step for row in rows_of(metrics.parent)]
+    assert steps == [0, 1, 2, 3]
+
+
+def command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -61,6 +61,8 @@ class ServerProcess:
         self.name = name
         self.port = free_port(port)
         self._log = log
+        self._log_start = 0
+        """Size of the log when the server was started last."""
         self._start_seconds = start_seconds
         self._stop_seconds = stop_seconds
         self._process: subprocess.Popen[bytes] | None = None
@@ -102,6 +104,7 @@ class ServerProcess:
             self._log.parent.mkdir(parents=True, exist_ok=True)
             guard = [sys.executable, "-E", "-S", str(GUARD), f"{self._stop_seconds}"]
             with self._log.open("ab") as log:
+                self._log_start = log.tell()
                 # A session of its own: Ctrl-C in the terminal reaches the run, which stops the
                 # server after its last request.
                 self._process = subprocess.Popen(
@@ -167,11 +170,11 @@ class ServerProcess:
         )
 
     def log_end(self) -> str:
-        """Return the last lines of the server's log and its path, in one line."""
+        """Return the last lines since the last start, and the path of the log, in one line."""
         try:
             with self._log.open("rb") as log:
                 log.seek(0, os.SEEK_END)
-                log.seek(max(0, log.tell() - 4096))
+                log.seek(max(self._log_start, log.tell() - 4096))
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError as error:
             return f"{self._log}: {error.strerror}"

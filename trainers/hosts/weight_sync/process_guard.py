@@ -6,7 +6,7 @@ to which all processes of the command belong. Standard library only; it is run a
 
     python process_guard.py SECONDS COMMAND...
 
-SECONDS is the time between SIGTERM and SIGKILL. Ends with the status of the command.
+SECONDS is the time between SIGTERM and SIGKILL.
 """
 
 from __future__ import annotations

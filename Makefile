@@ -55,7 +55,7 @@ test: $(VENV)/.test
 	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/beside.log; exit $$failed
 
 test-vllm: $(VENV)/.test $(VLLM)/.filled
-	ARENA_VLLM_PYTHON=$(CURDIR)/$(VLLM)/bin/python $(BIN)/pytest -m vllm tests/trainers tests/backends
+	ARENA_VLLM_PYTHON=$(CURDIR)/$(VLLM)/bin/python $(BIN)/pytest -m vllm tests/trainers/test_art_*.py
 
 venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"

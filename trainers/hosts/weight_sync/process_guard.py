@@ -22,9 +22,7 @@ def main(arguments: list[str]) -> None:
     """Run the command. Ends with SIGKILL for the whole group, this process included."""
     seconds, command = float(arguments[0]), arguments[1:]
     ended = threading.Event()
-    # The group includes this process, which must outlive the SIGTERM that it sends. A handler and
-    # not SIG_IGN, which the command would inherit.
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def watch() -> None:
@@ -38,11 +36,12 @@ def main(arguments: list[str]) -> None:
     for task in (watch, wait):
         threading.Thread(target=task, daemon=True).start()
     ended.wait()
-    os.killpg(0, signal.SIGTERM)
+    # To the command alone: it ends its own processes in their order, and frees what they share.
+    child.terminate()
     try:
         child.wait(seconds)
     finally:
-        # Processes that the command has left behind, for example vLLM's engine.
+        # Whatever is left of the group, for example vLLM's engine after a crash of vLLM.
         os.killpg(0, signal.SIGKILL)
 
 

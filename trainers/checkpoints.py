@@ -47,7 +47,9 @@ class Checkpoints:
         steps = range(self.log.state.step + 1)
         # The KL reference of the next update must still exist then.
         reference = self.config.reference_step(self.log.state.step)
-        return kept_steps(self.log.state, self.config.keep_pool, steps, reference)
+        # So must the weights that play until the next transfer to the server.
+        playing = self.config.sampling_step(self.log.state.step)
+        return kept_steps(self.log.state, self.config.keep_pool, steps, reference, playing)
 
     def is_best(self, evaluation: HeldOutResult) -> bool:
         """Return whether it is better than the starting policy and all earlier checkpoints."""

@@ -24,11 +24,11 @@ Differences from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 
   that |advantage| times weight has mean 1 over a step (ART).
 - Groups without variance are dropped, not trained with zero gradient. Groups with a failed game
   are dropped completely: a mean over the other games would be biased.
-- Old log-probabilities are those of the sampler, with the weights at the start of the step. A step
-  makes `minibatches` optimizer steps, not several passes. The old log-probabilities are those that
-  tokens were sampled with: with a --temperature other than 1 or with --guided, the importance
-  ratios correct for the difference to the model's own distribution, which is the one that is
-  trained, up to their clip range.
+- Old log-probabilities are those of the sampler, with the weights at the start of the step, or with
+  --sync-every those of an earlier one. A step makes `minibatches` optimizer steps, not several
+  passes. The old log-probabilities are those that tokens were sampled with: with a --temperature
+  other than 1 or with --guided, the importance ratios correct for the difference to the model's own
+  distribution, which is the one that is trained, up to their clip range.
 - Importance ratios of sequences are averaged over each sequence that is computed as one. ART
   averages over a whole chat, even if the chat has several histories.
 - The penalty's mean over tokens is that of a minibatch; ART's is that of a packed row.
@@ -198,9 +198,14 @@ class GrpoRun:
         timer, config, number = Timer(), self.config, self.log.state.step + 1
         with timer.measure("rollouts"):
             self.view.phase("rollouts", 0, config.groups_per_step * config.rollouts_per_group)
-            # The weights after number - 1 steps play; the trajectories carry this version.
+            # The trajectories carry the version of the weights that play. They are those after
+            # number - 1 steps, or with --sync-every those of the last transfer.
             groups = await self.rollouts.play(
-                self._setups(), config.rollouts_per_group, number - 1, self._replay_folder
+                self._setups(),
+                config.rollouts_per_group,
+                number - 1,
+                self._replay_folder,
+                config.sampling_step(number - 1),
             )
         counts = self.rollouts.counts
         # Games are scored as soon as they finish, within the time of the rollouts.

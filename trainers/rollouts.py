@@ -82,6 +82,8 @@ class Rollouts:
         self._started: dict[int, float] = {}
         """Start time of each running game, by its number in the step."""
         self._total = 0
+        self._version = 0
+        """Step of the weights that play in the current step."""
         # One semaphore for all steps: it limits games, the service limits requests.
         self._slots = asyncio.Semaphore(setting.concurrency)
         self.counts = RolloutCounts()
@@ -98,14 +100,16 @@ class Rollouts:
         games: int,
         step: int,
         replay_folder: Callable[[int], Path | None] = lambda number: None,
+        version: int | None = None,
     ) -> list[TrajectoryGroup]:
         """Play `games` games of each setup.
 
         Args:
             setups: The deals and players.
             games: Games per setup.
-            step: Number of finished steps, which is the version of the weights that play.
+            step: Number of finished steps.
             replay_folder: Returns the folder for the replay of the game with this number, or None.
+            version: Step of the weights that play. Default: `step`.
 
         Returns:
             A group for each learning seat, in the order of the setups. If a game failed, the group
@@ -115,6 +119,7 @@ class Rollouts:
             StopPlaying: No further game can be played.
         """
         self.counts = RolloutCounts()
+        self._version = step if version is None else version
         self._total = len(setups) * games
         try:
             # Game n belongs to setup n // games. If one game raises, the others are cancelled.
@@ -186,7 +191,7 @@ class Rollouts:
             # Importance ratios are relative to the weights that sampled: another step's would be
             # off-policy without any sign of it.
             if setting.fixed_weights:
-                _check_policy_version(attempts_of(episode, seat), step)
+                _check_policy_version(attempts_of(episode, seat), self._version)
             if chat.guided or chat.sampling.temperature != 1:
                 _check_sampling_probabilities(attempts_of(episode, seat))
         return episode
@@ -202,7 +207,7 @@ class Rollouts:
         won = episode.outcome.winner == seat
         trajectory.metadata = {"seed": deal, "seat": seat, "step": step, "won": won}
         if self._setting.fixed_weights:
-            trajectory.initial_policy_version = trajectory.final_policy_version = step
+            trajectory.initial_policy_version = trajectory.final_policy_version = self._version
         else:
             versions = [one.policy_version for one in attempts_of(episode, seat)]
             known = [version for version in versions if version is not None]

@@ -32,13 +32,20 @@ class TrainCommand(ArenaCommand):
         return super().get_params(ctx)
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse the command line. Former names of flags are accepted."""
-        from arena.cli.training.flags import OLD_FLAGS
+        """Parse the command line. Former names of flags are accepted, and those of Atropos.
+
+        Raises UsageError for a flag of Atropos without an equivalent.
+        """
+        from arena.cli.training.flags import OTHER_FLAGS
+        from arena.core.errors import UsageError
+        from trainers.config.names import REFUSED_FLAGS
 
         renamed = []
         for argument in args:
             flag, equals, value = argument.partition("=")
-            renamed.append(f"{OLD_FLAGS.get(flag, flag)}{equals}{value}")
+            if flag in REFUSED_FLAGS:
+                raise UsageError(f"{flag}: {REFUSED_FLAGS[flag]}")
+            renamed.append(f"{OTHER_FLAGS.get(flag, flag)}{equals}{value}")
         return super().parse_args(ctx, renamed)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:

@@ -67,6 +67,40 @@ def test_help_has_a_flag_for_every_setting_and_its_default(
         assert old not in told, "former names are accepted but not shown"
 
 
+def test_the_flags_of_atropos_mean_what_they_mean_there(capsys: Output) -> None:
+    flags = (
+        "kuhn_poker --server arena --vllm-port 9001 "
+        "--weight-bridge-mode lora_restart --vllm-restart-interval 3 --training-steps 9 "
+        "--save-path elsewhere --warmup-steps 2 --clip-eps 0.2 --kl-coef 0.1"
+    )
+    config = dry(flags, capsys)["config"]
+    assert {
+        "weight_sync": "lora_restart", "sync_every": 3, "steps": 9, "log_dir": "elsewhere",
+        "warmup_steps": 2, "clip_eps": 0.2, "kl_coef": 0.1, "vllm_port": 9001,
+    }.items() <= config.items()  # fmt: skip
+    for flag in ("--batch-size", "--gradient-accumulation-steps", "--vllm-config-path"):
+        assert run(["train", "kuhn_poker", f"{flag}=4"]) == 2
+        told = capsys.readouterr().err.strip()
+        assert told.startswith(f"arena: {flag}: arena ") and "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("--weight-sync none", "--weight-sync none: there is no --server; add --server vllm"),
+        ("--sync-every 2", "--sync-every 2: there is no --server; add --server vllm"),
+        ("--weight-sync none --server http://h:1", "only the run's own server is restarted"),
+        ("--weight-sync shared_vllm --server arena", "only vLLM shares its memory"),
+        ("--weight-sync shared_vllm --server vllm --sync-every 2", "its weights exist once"),
+        ("--vllm-port 9001", "a server that runs already is --server http://127.0.0.1:9001"),
+    ],
+)
+def test_transfers_that_are_not_possible_are_refused(flags: str, told: str, capsys: Output) -> None:
+    assert run(["train", "kuhn_poker", *flags.split(), "--dry-run"]) == 2
+    error = capsys.readouterr().err.strip()
+    assert told in error and "\n" not in error
+
+
 def test_nobody_waits_for_the_flags_of_training() -> None:
     check = (
         "import sys; from arena.cli import run; assert run(['--help']) == 0; "

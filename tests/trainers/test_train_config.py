@@ -298,3 +298,15 @@ def test_the_time_of_scoring_is_not_part_of_the_rollouts() -> None:
     assert record.time["rewards"] > 0
     assert {name: split[name] for name in record.time} == record.time
     assert sum(split.values()) == pytest.approx(record.seconds)
+
+
+def test_settings_of_the_server_keep_the_hash_of_old_runs() -> None:
+    plain = TrainConfig(game="cluedo", trainer_host="embedded")
+    assert plain.config_hash == "823ffb4c1aff"
+    assert plain.model_copy(update={"sync_every": 2}).config_hash != plain.config_hash
+    served = plain.model_copy(update={"server": "vllm", "weight_sync": "none"})
+    assert served.config_hash == plain.config_hash, "all weights are trained in both"
+    assert served.model_copy(update={"weight_sync": "lora_only"}).trained_rank == 8
+    assert [served.model_copy(update={"sync_every": 3}).sampling_step(n) for n in range(7)] == [
+        0, 0, 0, 3, 3, 3, 6,
+    ]  # fmt: skip

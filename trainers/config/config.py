@@ -13,21 +13,18 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from arena.core.observation import TextLevel
+from trainers.config.names import HASHED_IF_CHANGED, HASHED_NAMES, with_new_names
 
 LossName = Literal["cispo", "ppo"]
 ImportanceLevel = Literal["token", "sequence", "average", "geometric_average"]
 HostName = Literal["auto", "embedded", "local", "serverless"]
+WeightSync = Literal["shared_vllm", "lora_only", "lora_restart", "none"]
+FULL_WEIGHTS = ("shared_vllm", "none")
+"""Values of --weight-sync whose server gets all weights; the others send a LoRA adapter."""
+OWNED_SERVERS = ("vllm", "arena")
+"""Values of --server for which the run starts a server of its own, and stops it at its end."""
 DEFAULT_LORA_RANK = 8
 """Rank of the adapter where training all weights is not possible and no rank is given."""
-
-OLD_NAMES = {
-    "host": "trainer_host",
-    "answer_tokens": "max_tokens",
-    "stop_legality": "stop_legal_rate",
-}
-"""Former names of fields. They are still read from files, the environment and old run folders."""
-HASHED_NAMES = {new: old for old, new in OLD_NAMES.items()}
-"""Names under which `config_hash` counts renamed fields, so that old runs keep their hash."""
 
 
 def setting(default: Any, panel: str, *, changeable: bool = False, **limits: Any) -> Any:
@@ -75,10 +72,23 @@ class TrainConfig(BaseModel):
     """Checkpoint to start from: a name, a folder, or on a GPU a Hugging Face id. `scratch`: a new
     small model, pretrained on random games only. Empty: the host's default."""
     server: str = setting("", HOST, changeable=True)
-    """URL of an inference server (arena serve, vLLM). Each step's adapter is loaded there."""
+    """Server that answers in place of this process: the URL of one that runs (arena serve, vLLM),
+    or `vllm` or `arena` to start one for the run."""
+    weight_sync: WeightSync = setting("lora_only", HOST, changeable=True)
+    """How --server gets new weights. lora_only: load the adapter. lora_restart: restart the run's
+    own server, then load the adapter. none: restart it with the full checkpoint. shared_vllm: write
+    into vLLM's memory."""
+    sync_every: int = setting(1, HOST, ge=1)
+    """Steps between transfers of weights to --server. Until then the older weights play."""
+    vllm_python: str = setting("", HOST, changeable=True)
+    """Python interpreter with vLLM, for --server vllm. Empty: this one."""
+    vllm_port: int = setting(0, HOST, changeable=True, ge=0, le=65535)
+    """Port of the server that --server vllm or arena starts. 0: a free one."""
+    vllm_args: str = setting("", HOST, changeable=True)
+    """Further arguments of the server that --server vllm or arena starts."""
     lora_rank: int = setting(0, HOST, ge=0, le=512)
-    """Rank of the LoRA adapter. 0: train all weights on the embedded host; rank 8 on other hosts
-    and with --server."""
+    """Rank of the LoRA adapter. 0: train all weights on the embedded host; rank 8 on other hosts,
+    and where --server gets an adapter."""
     lora_alpha: float = setting(16.0, HOST, gt=0)
     """LoRA alpha: the adapter is scaled by alpha/rank."""
     device: str = setting("auto", HOST)
@@ -229,10 +239,16 @@ class TrainConfig(BaseModel):
 
     @property
     def trained_rank(self) -> int:
-        """Rank of the trained adapter; 0: all weights are trained, which no server can load."""
+        """Rank of the trained adapter; 0: all weights are trained."""
         # Until a host is selected, `auto` counts as the embedded one.
-        full = self.trainer_host in ("auto", "embedded") and not self.server
+        full = self.trainer_host in ("auto", "embedded") and (
+            not self.server or self.weight_sync in FULL_WEIGHTS
+        )
         return self.lora_rank or (0 if full else DEFAULT_LORA_RANK)
+
+    def sampling_step(self, step: int) -> int:
+        """Return the step whose weights play after `step` finished ones: the last transferred."""
+        return step - step % self.sync_every
 
     def reference_step(self, step: int) -> int:
         """Return the step whose weights are the KL reference in the update after `step`."""
@@ -276,7 +292,12 @@ class TrainConfig(BaseModel):
     def config_hash(self) -> str:
         """Twelve hexadecimal digits that identify all settings that decide what is learned."""
         # Sorted keys: the hash does not depend on the order of the fields.
-        values = {HASHED_NAMES.get(name, name): value for name, value in self._decisive().items()}
+        defaults = {name: TrainConfig.model_fields[name].default for name in HASHED_IF_CHANGED}
+        values = {
+            HASHED_NAMES.get(name, name): value
+            for name, value in self._decisive().items()
+            if name not in defaults or value != defaults[name]
+        }
         text = json.dumps(values, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -291,15 +312,6 @@ class TrainConfig(BaseModel):
         return {name: getattr(self, name) for name in sorted(names)} | {
             "lora_rank": self.trained_rank
         }
-
-
-def with_new_names(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the values with former names of fields replaced. A new name overrides its old one."""
-    return {
-        new: value
-        for name, value in values.items()
-        if (new := OLD_NAMES.get(name, name)) == name or new not in values
-    }
 
 
 LABELS = frozenset({"experiment_name", "model_name", "project", "preset"})

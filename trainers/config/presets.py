@@ -21,7 +21,8 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 
 from arena.core.errors import UsageError
-from trainers.config.config import TrainConfig, with_new_names
+from trainers.config.config import OWNED_SERVERS, TrainConfig
+from trainers.config.names import with_new_names
 
 PRESETS = Path(__file__).with_name("presets")
 DEFAULT = "default"
@@ -200,9 +201,37 @@ def _check_config(config: TrainConfig, layers: Sequence[SettingsLayer]) -> None:
             raise UsageError(f"{_place(name, layers)}: this must be a finite number")
     if config.epochs and not config.dataset_size:
         raise UsageError(f"{_place('epochs', layers)}: --dataset-size must say how many deals")
+    if problem := _sync_problem(config):
+        raise UsageError(problem)
     _check_folder("--experiment-name", config.experiment, "--log-dir")
     _check_folder("--model-name", config.art_name, "the run's folder")
     _check_folder("--project", config.project, "the run's folder")
+
+
+def _sync_problem(config: TrainConfig) -> str:
+    """Return why the weights cannot reach the server in this way; empty if they can."""
+    server, mode, every = config.server, config.weight_sync, config.sync_every
+    owned, port = server in OWNED_SERVERS, config.vllm_port
+    start = "add --server vllm, which starts one"
+    sync, sync_every, vllm_port = (
+        f"--weight-sync {mode}", f"--sync-every {every}", f"--vllm-port {port}"
+    )  # fmt: skip
+    running = f"a server that runs already is --server http://127.0.0.1:{port}"
+    problems = {
+        f"{sync}: there is no --server; {start}": not server and mode != "lora_only",
+        f"{sync_every}: there is no --server; {start}": not server and every > 1,
+        f"{sync}: only the run's own server is restarted; {start}": (
+            mode in ("lora_restart", "none") and not owned
+        ),
+        f"{sync}: only vLLM shares its memory; {start}": (
+            mode == "shared_vllm" and server == "arena"
+        ),
+        f"{sync}: its weights exist once, so {sync_every} is not possible; leave it out": (
+            mode == "shared_vllm" and every > 1
+        ),
+        f"{vllm_port}: only --server vllm takes a port; {running}": bool(port) and not owned,
+    }
+    return next((problem for problem, holds in problems.items() if holds), "")
 
 
 def _check_folder(flag: str, name: str, parent: str) -> None:

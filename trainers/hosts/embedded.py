@@ -13,11 +13,13 @@ from arena.core.errors import UsageError
 from arena.llm.backend import Backend
 from arena.plugins.extras import require
 from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
+from trainers.config.config import OWNED_SERVERS
 from trainers.hosts.arguments import train_arguments
 from trainers.hosts.art_errors import require_open
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import inference_server
 from trainers.hosts.weight_sync.adapter_server import check_server
+from trainers.hosts.weight_sync.own_server import check_own_server
 
 if TYPE_CHECKING:
     from trainers.hosts.art import TrainableModel
@@ -62,7 +64,9 @@ class EmbeddedHost:
 
             if not torch.cuda.is_available():
                 raise UsageError("--device cuda: torch finds no CUDA device; leave the flag out")
-        if config.server:
+        if config.server in OWNED_SERVERS:
+            check_own_server(config)
+        elif config.server:
             check_server(self._request)
 
     def arguments(self) -> dict[str, JsonValue]:
@@ -96,9 +100,9 @@ class EmbeddedHost:
             "first_step": step,
         }
         if config.server:
-            from trainers.hosts.weight_sync.remote import RemoteBackend
+            from trainers.hosts.weight_sync.modes import remote_backend
 
-            self._remote = RemoteBackend(self._request, **options)
+            self._remote = remote_backend(self._request, **options)
             return self._remote
         from trainers.hosts.embedded_backend import EmbeddedArtBackend
 

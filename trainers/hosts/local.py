@@ -30,7 +30,8 @@ from trainers.hosts.preflight import (
     runtime_problem,
 )
 from trainers.hosts.served_host import ServedHost
-from trainers.hosts.weight_sync.adapter_server import LORA_RANKS, RemoteAdapters
+from trainers.hosts.weight_sync.adapter_server import RemoteAdapters
+from trainers.hosts.weight_sync.own_server import LORA_RANKS
 from trainers.runs.records import RunFiles
 
 if TYPE_CHECKING:

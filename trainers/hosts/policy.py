@@ -45,6 +45,7 @@ class HostedPolicy:
         model: str,
         context_length: int | None,
         reload: Callable[[int | None], Awaitable[None]] | None = None,
+        reload_on_loss: bool = False,
     ) -> None:
         """Prepare to answer.
 
@@ -55,6 +56,7 @@ class HostedPolicy:
             model: the model's name.
             context_length: tokens of the longest chat; None: unknown.
             reload: loads the weights of a step again if the server has lost them.
+            reload_on_loss: call `reload` also if the server does not answer, as it starts it again.
         """
         self.model = model
         self.context_length = context_length
@@ -62,6 +64,10 @@ class HostedPolicy:
         self._serve = serve
         self._step = step
         self._reload = reload
+        # Servers reject an unknown model with 404 or 400; their list of models decides.
+        self._reload_causes = {"bad_request", "configuration"}
+        if reload_on_loss:
+            self._reload_causes.add("connection")
 
     async def complete(self, request: Request) -> Completion:
         """Return the completion with the `policy_version` of the weights that answered.
@@ -74,8 +80,7 @@ class HostedPolicy:
         try:
             return await self._complete(request, step)
         except BackendError as error:
-            # Servers reject an unknown model with 404 or 400; their list of models decides.
-            if self._reload is None or error.cause not in {"bad_request", "configuration"}:
+            if self._reload is None or error.cause not in self._reload_causes:
                 raise
         # Once per call: a restart of the server may have lost the weights.
         await self._reload(step)

@@ -105,7 +105,7 @@ def _step_of(row: dict[str, JsonValue]) -> float:
 def kept_steps(state: RunState, pool: int, every: Iterable[int], *also: int) -> set[int]:
     """Return the steps whose checkpoints are kept: the newest, the best and an even pool."""
     known = sorted({*every, state.step})
-    # The step of the next KL reference comes as `also`.
+    # The steps of the next KL reference and of the weights that play come as `also`.
     best = () if state.best_step is None else (state.best_step,)
     return {state.step, *best, *also, *evenly(known, pool)}
 

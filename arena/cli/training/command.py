@@ -26,6 +26,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.text import pluralize
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
+from trainers.config.config import OWNED_SERVERS
 from trainers.config.presets import ResolvedConfig
 from trainers.hosts.selection import HostChoice, select_host
 from trainers.runs.run_files import Plan, open_run, plan_run, read_config, read_state, run_files
@@ -74,7 +75,7 @@ def train_command(
     selected = resolve_settings(game, flags.preset, *layers).config.trainer_host
     layers.append(server_layer(environment, selected))
     resolved = _with_game_options(resolve_settings(game, flags.preset, *layers))
-    if resolved.config.server:
+    if resolved.config.server not in ("", *OWNED_SERVERS):
         # Imported here: httpx is not needed to show the help.
         from trainers.hosts.weight_sync.adapter_server import base_url
 

@@ -20,7 +20,8 @@ from arena.cli.common.flags import Flag, GameOptionFlags, parameters_from
 from arena.core.errors import UsageError
 from arena.llm.settings import Settings, config_path, config_table
 from arena.plugins.loader import catalog
-from trainers.config.config import OLD_NAMES, TrainConfig
+from trainers.config.config import TrainConfig
+from trainers.config.names import ALIASES
 from trainers.config.presets import (
     DEFAULT,
     ResolvedConfig,
@@ -32,19 +33,18 @@ from trainers.config.presets import (
 from trainers.hosts.selection import art_server
 
 SettingValues = Mapping[str, JsonValue]
-ART_VARIABLES = {
+OTHER_VARIABLES = {
     "project": "ART_PROJECT",
     "model_name": "ART_MODEL_NAME",
     "base_model": "ART_BASE_MODEL",
+    "vllm_python": "ARENA_VLLM_PYTHON",
 }
-"""Environment variables of ART that set fields too. `ARENA_TRAIN_…` takes precedence."""
-OLD_FLAGS = {
+"""Other environment variables that set fields too. `ARENA_TRAIN_…` takes precedence."""
+OTHER_FLAGS = {
     "--concurrency": "--max-concurrent",
-    **{
-        f"--{old.replace('_', '-')}": f"--{new.replace('_', '-')}" for old, new in OLD_NAMES.items()
-    },
+    **{f"--{old.replace('_', '-')}": f"--{new.replace('_', '-')}" for old, new in ALIASES.items()},
 }
-"""Former names of flags, which are still accepted but not shown in the help."""
+"""Former and foreign names of flags, which are accepted but not shown in the help."""
 ANY_GAME = "GAME"
 """Placeholder: matches no table of a game in a file."""
 LARGE_LIMIT = 1024
@@ -160,12 +160,12 @@ def given_layers(
     flags, variables = (
         _values_from(ctx, source, which, given) for source in ("COMMANDLINE", "ENVIRONMENT")
     )
-    # click knows the present names only, so former variables are read here.
-    for old, new in OLD_NAMES.items():
+    # click knows the present names only, so variables with other names are read here.
+    for old, new in ALIASES.items():
         value = os.environ.get(f"ARENA_TRAIN_{old.upper()}")
         if value is not None:
             variables.setdefault(new, value)
-    for name, variable in ART_VARIABLES.items():
+    for name, variable in OTHER_VARIABLES.items():
         secret = settings.secret(variable)
         if secret:
             variables.setdefault(name, secret.get_secret_value())

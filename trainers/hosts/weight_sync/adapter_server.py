@@ -11,12 +11,11 @@ from pydantic import BaseModel, Field, JsonValue, SecretStr, ValidationError
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
 from backends.provider_errors import extract_message, safe_excerpt, status_error
-from trainers.config.config import DEFAULT_LORA_RANK
+from trainers.config.config import FULL_WEIGHTS
 from trainers.hosts.host import HostRequest
 from trainers.hosts.selection import art_server
+from trainers.hosts.weight_sync.own_server import PLUGIN, served_rank
 
-LORA_RANKS = (16, 32, 64, 128, 256, 512)
-"""The ranks for which vLLM can reserve memory."""
 TIMEOUT = httpx.Timeout(120.0, connect=10.0)
 """Seconds; merging an adapter into a large model takes some."""
 PORTS = {"http": 80, "https": 443}
@@ -177,7 +176,10 @@ def check_server(request: HostRequest) -> None:
     server = adapter_server(request)
     try:
         server.base_model()
-        problem = server.load_problem(adapters_folder(request) / "none")
+        if request.config.weight_sync in FULL_WEIGHTS:
+            problem = ""  # Attaching to its memory is the test.
+        else:
+            problem = server.load_problem(adapters_folder(request) / "none")
     except (BackendError, StopPlaying) as error:
         problem = f"{error}"
     if problem:
@@ -200,13 +202,17 @@ def start_hint(request: HostRequest) -> str:
     url = httpx.URL(base_url(config.server))
     port = url.port or PORTS[url.scheme]
     root, model = request.folder.parent, config.base_model or DEFAULT_CHECKPOINT
-    ranks = (DEFAULT_LORA_RANK, *LORA_RANKS)
-    rank = next(served for served in ranks if config.trained_rank <= served)
+    if config.weight_sync == "shared_vllm":
+        return (
+            f"start one with `VLLM_SERVER_DEV_MODE=1 PYTHONPATH={PLUGIN} python -m "
+            f"vllm.entrypoints.openai.api_server --model {find_checkpoint(config.base_model)} "
+            f'--weight-transfer-config \'{{"backend": "arena_shared"}}\' --port {port}`'
+        )
     return (
         f"start one with `mkdir -p {root} && arena serve {model} --port {port} --lora-root {root}`"
         " or `VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 python -m vllm.entrypoints.openai.api_server "
         f"--model {find_checkpoint(config.base_model)} --dtype float32 --enable-lora "
-        f"--max-lora-rank {rank} --port {port}`"
+        f"--max-lora-rank {served_rank(config.trained_rank)} --port {port}`"
     )
 
 

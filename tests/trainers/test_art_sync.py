@@ -1,0 +1,124 @@
+"""The modes of --weight-sync with servers that the run starts itself: `arena serve` processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+torch = pytest.importorskip("torch")
+pytest.importorskip("uvicorn")
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+from preloaded import arena_command  # noqa: E402
+from test_art_server import ASK, Table, answered_by, train  # noqa: E402
+from tiny_model import build_tiny_model  # noqa: E402
+
+from arena.core.errors import StopPlaying  # noqa: E402
+from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
+from trainers.hosts.weight_sync import own_server  # noqa: E402
+
+Steps = Callable[[EmbeddedHost], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_model(tmp_path_factory.mktemp("models") / "tiny", layers=2, width=64)
+
+
+@pytest.fixture(autouse=True)
+def preloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run's own `arena serve` starts without its seconds of imports."""
+    monkeypatch.setattr(own_server, "ARENA", arena_command())
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Runs hosts that start their own server in one mode."""
+
+    table: Table
+    mode: str
+
+    def run(self, do: Steps, step: int = 0, **more: Any) -> None:
+        self.table.run("arena", do, step, weight_sync=self.mode, **more)
+
+
+def own_process(host: EmbeddedHost) -> int:
+    assert host._remote is not None and host._remote._own is not None
+    process = host._remote._own.process
+    assert process.running and process.process_id is not None
+    return process.process_id
+
+
+@pytest.mark.parametrize("mode", ["lora_restart", "none"])
+def test_every_second_step_restarts_the_server_with_the_newest_weights(
+    mode: str, model: Path, tmp_path: Path
+) -> None:
+    owner = Owner(Table(tmp_path, model), mode)
+    processes = []
+
+    async def three_steps(host: EmbeddedHost) -> None:
+        processes.append(own_process(host))
+        await answered_by(host, None, 0)
+        metrics = await train(host)
+        # Step 1 is not transferred: the base model goes on playing, and says so.
+        assert "swap_difference" not in metrics and metrics["staleness"] == 0
+        assert own_process(host) == processes[0]
+        await answered_by(host, None, 0)
+        await answered_by(host, 1, 1)
+        metrics = await train(host)
+        assert metrics["staleness"] == 1
+        assert metrics["swap_difference"] < 1e-4
+        assert metrics["swap_moved"] > 1e-2
+        processes.append(own_process(host))
+        assert processes[0] != processes[1]
+        await answered_by(host, None, 2)
+        await answered_by(host, 0, 0)
+        await train(host)
+        assert host.backend.step == 3 and (await host.policy().complete(ASK)).policy_version == 2
+
+    owner.run(three_steps, sync_every=2)
+
+    async def resumed(host: EmbeddedHost) -> None:
+        """The run goes on with the weights that played, not with the newest ones."""
+        await answered_by(host, None, 2)
+        os.killpg(own_process(host), signal.SIGKILL)
+        # A server that dies is started again, with the weights that it had.
+        await answered_by(host, None, 2)
+        processes.append(own_process(host))
+
+    if mode == "none":
+        owner.run(resumed, step=3, sync_every=2)
+
+
+def test_a_failed_transfer_stops_the_run_and_the_step_is_repeated(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = Owner(Table(tmp_path, model), "none")
+
+    async def fails(host: EmbeddedHost) -> None:
+        broken = (sys.executable, "-c", "raise SystemExit('no space left')", "--")
+        with monkeypatch.context() as patch:
+            patch.setattr(own_server, "ARENA", broken)
+            with pytest.raises(StopPlaying, match="--server arena did not start: no space left"):
+                await train(host)
+        # The checkpoint of the step exists, but the run has not recorded it.
+        assert host.backend.steps() == [1]
+
+    async def repeated(host: EmbeddedHost) -> None:
+        assert host.backend.steps() == []
+        await answered_by(host, None, 0)
+        await train(host)
+        await answered_by(host, None, 1)
+
+    owner.run(fails)
+    owner.run(repeated)

@@ -1,0 +1,115 @@
+"""Servers with one set of full weights, and the mode `none`, which restarts them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from arena.llm.backend import Completion, Request
+from backends.embedded.backend import SamplerBackend
+from trainers.hosts.embedded_backend import AnyModel, EmbeddedArtBackend
+from trainers.hosts.host import HostRequest
+from trainers.hosts.policy import HostedPolicy, ServedWeights
+from trainers.hosts.weight_sync.remote import RemoteBackend
+from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply
+
+
+class FullWeightsBackend(RemoteBackend):
+    """Trains here; the server has the weights of one step, and this process answers for others.
+
+    Other steps are those of earlier checkpoints, as opponents and in held-out evaluations.
+    """
+
+    def __init__(self, request: HostRequest, **options: Any) -> None:
+        """Load the base model; `options` are the arguments of `EmbeddedArtBackend`."""
+        super().__init__(request, **options)
+        self._served_step: int | None = None
+        """The step that the server was proven to have; None: not known."""
+
+    def _model_inference_name(self, model: AnyModel, step: int | None = None) -> str:
+        """Return the name of the server's weights: it has one set only."""
+        return self._base_name
+
+    def policy(self, step: int | None) -> SplitPolicy:
+        """Return a backend for the weights of a step. Raises UsageError if it is not kept."""
+        hosted = super().policy(step)
+        assert isinstance(hosted, HostedPolicy)
+        return SplitPolicy(self, hosted, step)
+
+    async def complete_here(self, step: int, request: Request) -> Completion:
+        """Answer in this process with the weights of a step. Raises as SamplerBackend does."""
+        name = f"{self._model_name}@{step}"
+        if name not in self.sampler.adapters:
+            EmbeddedArtBackend._serve(self, step, self._weights(step))
+        self._last_requests[step] = time.monotonic()
+        # Its base weights are step 0, but the adapters of this sampler hold all weights anyway.
+        answering = SamplerBackend(self.sampler, lambda: name, lambda: step)
+        return await answering.complete(request)
+
+    def has(self, step: int) -> bool:
+        """Return whether the server answers for this step."""
+        # Before a lost server is back, its step is that of the newest policy.
+        return step == (self.sampling_step if self._served_step is None else self._served_step)
+
+    async def _make_available(self, step: int | None) -> ServedWeights:
+        step = self.sampling_step if step is None else step
+        if self._served_step != step:
+            await self._reload(step)
+        return ServedWeights(self._base_name, step)
+
+    async def _reload(self, step: int | None) -> None:
+        step = self.sampling_step if step is None else step
+        async with self._loading:
+            if self._is_dead():
+                self._served_step = None
+            if self._served_step != step:
+                await self._sync_to_running(step, PROBE)
+
+
+class SplitPolicy:
+    """Answers at the server, if it has the weights, and otherwise in this process."""
+
+    def __init__(self, backend: FullWeightsBackend, hosted: HostedPolicy, step: int | None) -> None:
+        self.model = hosted.model
+        self.context_length = hosted.context_length
+        self._backend = backend
+        self._hosted = hosted
+        self._step = step
+
+    async def complete(self, request: Request) -> Completion:
+        """Return the completion with the `policy_version` of its weights. Raises BackendError."""
+        step = self._step if request.policy_version is None else request.policy_version
+        if step is None or self._backend.has(step):
+            return await self._hosted.complete(request)
+        return await self._backend.complete_here(step, replace(request, policy_version=None))
+
+    async def close(self) -> None:
+        """Do nothing: the host closes the connections and the sampler."""
+
+
+class CheckpointBackend(FullWeightsBackend):
+    """The mode `none`: our own server is restarted with the checkpoint of a step."""
+
+    def _first_folder(self) -> Path:
+        return self.checkpoint(self.sampling_step)
+
+    async def _prepare(self) -> None:
+        # It was started with this checkpoint, by us.
+        await self._calibrate(self.sampling_step)
+        await self._prove(self._base_name, self.sampling_step, PROBE)
+        self._served_step = self.sampling_step
+
+    async def _revive(self) -> None:
+        """Do nothing: `_sync` starts the server in any case."""
+
+    async def _sync(self, step: int, chat: Chat) -> ProbeReply:
+        assert self._own is not None, "only a server of our own is restarted"
+        self._served_step = None
+        await asyncio.to_thread(self._own.restart, self.checkpoint(step))
+        self._base_name = (await asyncio.to_thread(self._server.base_model)).id
+        reply = await self._prove(self._base_name, step, chat)
+        self._served_step = step
+        return reply

@@ -1,0 +1,136 @@
+"""The model server that a run starts itself: `--server vllm` and `--server arena`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from arena.core.errors import UsageError
+from trainers.config.config import DEFAULT_LORA_RANK, FULL_WEIGHTS, TrainConfig
+from trainers.hosts.host import HostRequest
+from trainers.hosts.weight_sync.server_process import HOST, ServerProcess
+
+LORA_RANKS = (16, 32, 64, 128, 256, 512)
+"""The ranks for which vLLM can reserve memory."""
+ARENA = (sys.executable, "-m", "arena")
+PLUGIN = Path(__file__).with_name("vllm_plugin")
+"""Folder for vLLM's PYTHONPATH: a module, and the metadata that registers it as a plugin."""
+CHECK_SECONDS = 60.0
+LOOK_FOR_VLLM = """
+import importlib.util, pathlib, sys
+spec = importlib.util.find_spec("vllm")
+if spec is None or spec.origin is None:
+    sys.exit("vllm is not installed there")
+factory = pathlib.Path(spec.origin).parent / "distributed/weight_transfer/factory.py"
+if "shared_vllm" in sys.argv and not factory.exists():
+    sys.exit("this vllm has no weight-transfer engines; --weight-sync shared_vllm needs 0.28")
+"""
+"""Run by the interpreter with vLLM; does not import vLLM, which takes ten seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnServer:
+    """A server process, and how to start it with given weights."""
+
+    config: TrainConfig
+    process: ServerProcess
+    adapters: Path
+    """Folder from which the server may load adapters."""
+    device: str
+    context: int
+    """Tokens of the longest chat."""
+
+    def restart(self, model: Path) -> float:
+        """Serve the checkpoint in this folder; returns seconds. Raises as ServerProcess does."""
+        if self.config.server == "arena":
+            self.adapters.mkdir(parents=True, exist_ok=True)
+            return self.process.restart(self._arena_command(model))
+        return self.process.restart(vllm_command(self, model), vllm_variables(self.config))
+
+    def _arena_command(self, model: Path) -> list[str]:
+        return [
+            *ARENA, "serve", f"{model}", "--port", f"{self.process.port}",
+            "--lora-root", f"{self.adapters}", "--context", f"{self.context}",
+            "--device", self.device, "--threads", f"{self.config.threads}",
+            "--drain-seconds", "5", *shlex.split(self.config.vllm_args),
+        ]  # fmt: skip
+
+
+def own_server(request: HostRequest, adapters: Path, device: str, context: int) -> OwnServer:
+    """Return the server of `--server vllm` or `arena`, not started. Raises UsageError."""
+    config = request.config
+    process = ServerProcess(
+        f"--server {config.server}", config.vllm_port, request.folder / "server.log"
+    )
+    return OwnServer(config, process, adapters, device, context)
+
+
+def vllm_command(server: OwnServer, model: Path) -> list[str]:
+    """Return the command that starts vLLM with this checkpoint."""
+    config = server.config
+    options = [
+        "--model", f"{model}", "--host", HOST, "--port", f"{server.process.port}",
+        "--max-model-len", f"{server.context}",
+    ]  # fmt: skip
+    if config.weight_sync not in FULL_WEIGHTS:
+        # Two: the newest adapter, and one other in the same batch.
+        options += ["--enable-lora", "--max-loras", "2"]
+        options += ["--max-lora-rank", f"{served_rank(config.trained_rank)}"]
+    if config.weight_sync == "shared_vllm":
+        options += ["--weight-transfer-config", json.dumps({"backend": "arena_shared"})]
+    if server.device == "cpu":
+        # Compiling takes a minute and gains nothing there. Prompts must fit into one batch: the CPU
+        # build (0.32) fails on a request with a seed whose prompt is computed in parts.
+        options += ["--dtype", "float32", "--enforce-eager", "--max-num-batched-tokens", "16384"]
+    module = ["-m", "vllm.entrypoints.openai.api_server"]
+    # The user's arguments are last: vLLM takes the last value of a flag.
+    return [vllm_python(config), *module, *options, *shlex.split(config.vllm_args)]
+
+
+def vllm_variables(config: TrainConfig) -> Mapping[str, str]:
+    """Return the environment variables that vLLM needs for this mode, and to stay offline."""
+    variables = {
+        "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1",
+        "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
+        # In place of ours, whose packages may not fit its Python.
+        "PYTHONPATH": "",
+    }  # fmt: skip
+    if config.weight_sync == "shared_vllm":
+        # The routes that pause vLLM and change its weights; it listens on this machine only.
+        variables |= {"VLLM_SERVER_DEV_MODE": "1", "PYTHONPATH": f"{PLUGIN}"}
+    return variables
+
+
+def vllm_python(config: TrainConfig) -> str:
+    """Return the interpreter that runs vLLM."""
+    return config.vllm_python or sys.executable
+
+
+def served_rank(rank: int) -> int:
+    """Return the smallest rank that vLLM can reserve memory for, and that holds this one."""
+    return next(served for served in (DEFAULT_LORA_RANK, *LORA_RANKS) if rank <= served)
+
+
+def check_own_server(config: TrainConfig) -> None:
+    """Raise UsageError unless the server's program is installed."""
+    if config.server != "vllm":
+        return
+    python = vllm_python(config)
+    try:
+        done = subprocess.run(
+            [python, "-c", LOOK_FOR_VLLM, config.weight_sync],
+            check=False, capture_output=True, text=True, timeout=CHECK_SECONDS,
+        )  # fmt: skip
+        problem = "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["?"])[-1]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = f"{error}"
+    if problem:
+        raise UsageError(
+            f"--server vllm: {python}: {problem}; name the interpreter of an environment with vLLM "
+            "by --vllm-python"
+        )

@@ -1,0 +1,197 @@
+"""A model server in a process of its own, which ends with this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import httpx
+
+from arena.core.errors import StopPlaying, UsageError
+
+GUARD = Path(__file__).with_name("process_guard.py")
+HOST = "127.0.0.1"
+START_SECONDS = 600.0
+"""A large model is read from disk, and compiled for a GPU, in minutes."""
+STOP_SECONDS = 20.0
+"""Time between SIGTERM and SIGKILL."""
+PORT_SECONDS = 5.0
+"""Time in which the kernel closes the sockets of killed processes."""
+POLL_SECONDS = 0.1
+LOG_LINES = 5
+"""Lines at the end of the server's log that an error quotes."""
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
+class ServerProcess:
+    """Starts, restarts and stops one server; no process of anyone else is touched.
+
+    The calls block for seconds. They may come from different threads, one at a time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        port: int,
+        log: Path,
+        *,
+        start_seconds: float = START_SECONDS,
+        stop_seconds: float = STOP_SECONDS,
+    ) -> None:
+        """Choose the address; nothing is started.
+
+        Args:
+            name: name of the program in errors.
+            port: port at 127.0.0.1; 0: a free one, which stays the same for all restarts.
+            log: file for the server's output; each start continues it.
+            start_seconds: time until the server has to answer GET /health.
+            stop_seconds: time between SIGTERM and SIGKILL.
+
+        Raises:
+            UsageError: another program uses the port.
+        """
+        self.name = name
+        self.port = free_port(port)
+        self._log = log
+        self._log_start = 0
+        """Size of the log when the server was started last."""
+        self._start_seconds = start_seconds
+        self._stop_seconds = stop_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        """Return the base URL, without a path."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        """Return whether the server was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def process_id(self) -> int | None:
+        """Return the id of the process group, which is that of its guard."""
+        return self._process.pid if self._process else None
+
+    def restart(self, command: Sequence[str], variables: Mapping[str, str] = NO_VARIABLES) -> float:
+        """Stop the running server, if any, start this command and wait until it answers.
+
+        Args:
+            command: the program and its arguments; it must listen at `url`.
+            variables: added to the environment.
+
+        Returns:
+            The seconds that it took.
+
+        Raises:
+            UsageError: another program uses the port.
+            StopPlaying: the server ended, or does not answer in time.
+        """
+        with self._lock:
+            started = time.monotonic()
+            self._stop()
+            self._wait_for_port()
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            guard = [sys.executable, "-E", "-S", str(GUARD), f"{self._stop_seconds}"]
+            with self._log.open("ab") as log:
+                self._log_start = log.tell()
+                # A session of its own: Ctrl-C in the terminal reaches the run, which stops the
+                # server after its last request.
+                self._process = subprocess.Popen(
+                    [*guard, *command],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=os.environ | dict(variables),
+                    start_new_session=True,
+                )
+            try:
+                self._wait_for_health(self._process)
+            except BaseException:
+                self._stop()
+                raise
+            return time.monotonic() - started
+
+    def stop(self) -> None:
+        """Stop the server and all its processes; without a running one do nothing."""
+        with self._lock:
+            self._stop()
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        process.stdin.close()  # The signal for the guard.
+        try:
+            process.wait(self._stop_seconds + 5)
+        except subprocess.TimeoutExpired:
+            # The guard has not been reaped, so the number is still that of its group.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _wait_for_port(self) -> None:
+        """Wait until the killed processes of an earlier start have closed their sockets."""
+        deadline = time.monotonic() + PORT_SECONDS
+        while True:
+            try:
+                free_port(self.port)
+                return
+            except UsageError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(POLL_SECONDS)
+
+    def _wait_for_health(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + self._start_seconds
+        with httpx.Client(trust_env=False, timeout=5.0) as client:
+            while time.monotonic() < deadline:
+                if process.poll() is not None:
+                    raise StopPlaying(f"{self.name} did not start: {self.log_end()}")
+                try:
+                    if client.get(f"{self.url}/health").status_code == 200:
+                        return
+                except httpx.HTTPError:
+                    pass
+                time.sleep(POLL_SECONDS)
+        raise StopPlaying(
+            f"{self.name} does not answer at {self.url} after {self._start_seconds:g} s: "
+            f"{self.log_end()}"
+        )
+
+    def log_end(self) -> str:
+        """Return the last lines since the last start, and the path of the log, in one line."""
+        try:
+            with self._log.open("rb") as log:
+                log.seek(0, os.SEEK_END)
+                log.seek(max(self._log_start, log.tell() - 4096))
+                lines = log.read().decode(errors="replace").splitlines()
+        except OSError as error:
+            return f"{self._log}: {error.strerror}"
+        text = [line.strip() for line in lines if line.strip()][-LOG_LINES:]
+        return f"{' | '.join(text) or 'it wrote nothing'} (all of it: {self._log})"
+
+
+def free_port(port: int) -> int:
+    """Return the port, or a free one for 0. Raises UsageError if another program uses it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As servers do: connections that a stopped server has closed do not block its port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise UsageError(
+                f"--vllm-port {port}: another program uses this port ({error.strerror}); stop it, "
+                "choose another port, or leave the flag out for a free one"
+            ) from None
+        return int(probe.getsockname()[1])

@@ -1,0 +1,1 @@
+"""Plugin that runs in vLLM's own environment; the trainer uses its functions too."""

@@ -40,11 +40,11 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.test
 	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
-	@# tested in one of its own, beside the linters and the rest. Three workers for two cores: many
-	@# tests wait for servers and browsers. In the order of the folders, the longest files come early.
+	@# tested in one of its own, beside the linters and the rest. More workers than cores would make
+	@# tests of speed fail. In the order of the folders, the longest files come early.
 	$(BIN)/pytest tests/trainers/test_art_*.py > $(VENV)/art.log 2>&1 & art=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
-	  then $(BIN)/pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
+	  then $(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder \
 	    --ignore-glob='*/test_art_*.py'; failed=$$?; else kill $$art; exit 1; fi; \
 	  wait $$art; failed=$$((failed + $$?)); grep -v 'it/s' $(VENV)/art.log; exit $$failed
 

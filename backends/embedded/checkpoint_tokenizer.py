@@ -55,7 +55,10 @@ class CheckpointTokenizer:
         return self._size
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
-        ids: list[int] = self.raw.encode(text, add_special_tokens=add_special_tokens).ids
+        # As a batch of one: `Tokenizer.encode` keeps the GIL, so that a long text would hold up the
+        # event loop of a server.
+        (encoding,) = self.raw.encode_batch([text], add_special_tokens=add_special_tokens)
+        ids: list[int] = encoding.ids
         return ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:

@@ -84,6 +84,8 @@ def test_a_mistake_its_decision_and_its_judgement_meet(browser: Browser, served:
 @pytest.mark.parametrize("seat", [None, 0])
 def test_all_panels_say_the_same_turn(browser: Browser, served: Served, seat: int | None) -> None:
     """After a ply that has ended a turn, the next one is on."""
+    from playwright.sync_api import expect
+
     plies = served.analysis().timeline()["plies"]
     ends = [p["ply"] + 1 for p in plies if p["events"][-1]["kind"] == "TurnBegan"][2:4]
     with tab(browser) as opened:
@@ -97,8 +99,9 @@ def test_all_panels_say_the_same_turn(browser: Browser, served: Served, seat: in
             turn = plies[position]["turn"]
             assert page.locator(".scene .status").inner_text().startswith(f"Turn {turn}")
             assert f"Turn {turn}, " in page.locator(".cluedo").inner_text()
+            # The panels are drawn one after the other.
+            expect(page.locator(".events .turn").last).to_have_text(re.compile(f"^Turn {turn}: "))
             headings = page.locator(".events .turn").all_inner_texts()
-            assert headings[-1].startswith(f"Turn {turn}: ")
             assert page.locator(".events").get_by_text(f"Turn {turn}", exact=False).count() == 1
             page.keyboard.press("ArrowRight")
             opened.wait_for_position(position + 1)

@@ -540,7 +540,10 @@ def test_on_a_real_terminal(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3, turns=4)
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "arena", "replay", str(replay.path)]
-    environment = {**os.environ, "TERM": "xterm-256color"}
+    # With these variables, which readline sets where there is no terminal, the size is fixed.
+    fixed = ("COLUMNS", "LINES")
+    environment = {name: value for name, value in os.environ.items() if name not in fixed}
+    environment["TERM"] = "xterm-256color"
     viewer = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     shown = b""
@@ -549,8 +552,7 @@ def test_on_a_real_terminal(tmp_path: Path) -> None:
         nonlocal shown
         shown = b""
         while words not in shown:
-            # Patient: other tests use the same cores.
-            assert select.select([ours], [], [], 60)[0], shown[-2000:]
+            assert select.select([ours], [], [], 20)[0], shown[-2000:]
             shown += os.read(ours, 65536)
 
     until(b"everything open")

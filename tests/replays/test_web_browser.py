@@ -98,6 +98,7 @@ def test_steps_by_keys_buttons_and_slider(browser: Browser, served: Served) -> N
         opened.wait_for_position(0)
         assert page.locator(".event-list > li").count() == 0
         page.get_by_role("button", name="One ply forward").click()
+        opened.wait_for_position(1)
         page.get_by_role("slider").fill("9")
         opened.wait_for_position(9)
         text = page.get_by_role("slider").get_attribute("aria-valuetext") or ""

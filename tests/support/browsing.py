@@ -82,6 +82,11 @@ class Tab:
     def wait_for_position(self, position: int) -> None:
         self.page.locator(f".where strong:text-is('{position}')").wait_for()
 
+    def wait_for_paint(self) -> None:
+        """Wait until the page has been drawn; Chromium ignores keys and clicks before."""
+        frame = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+        self.page.evaluate(frame)
+
     def html(self) -> str:
         return str(self.page.evaluate("document.documentElement.outerHTML"))
 

@@ -66,6 +66,7 @@ def open_game(opened: Tab, url: str) -> None:
     opened.page.goto("about:blank")
     opened.page.goto(url)
     opened.page.locator(".where strong").wait_for()
+    opened.wait_for_paint()
 
 
 def view(seat: int | None) -> str:
@@ -78,6 +79,7 @@ def looks_through(opened: Tab, seat: int | None) -> bool:
 
 def wait_for_view(opened: Tab, seat: int | None) -> None:
     opened.page.locator(f"{view(seat)}:checked").wait_for()
+    opened.wait_for_paint()
 
 
 def last_position(served: Served, path: str = CARDS) -> int:

@@ -58,14 +58,14 @@ def _table(found: Sequence[LocalModel]) -> Grid:
     headings = ("model", "family", "parameters", "context", "file", "to sample", "to train")
     rows = []
     for model in found:
-        shape = model.architecture
+        architecture = model.architecture
         needs = (model.sampling_bytes, model.training_bytes)
         rows.append(
             (
                 f"{model.name}: {model.fault}" if model.fault else model.name,
                 family_title(model),
-                short_count(shape.parameters if shape else None),
-                f"{shape.context:,}" if shape else UNKNOWN,
+                short_count(architecture.parameters if architecture else None),
+                f"{architecture.context:,}" if architecture else UNKNOWN,
                 size_text(model.file_bytes),
                 *(UNKNOWN if size is None else size_text(size) for size in needs),
             )

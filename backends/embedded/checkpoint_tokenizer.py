@@ -20,6 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
 from arena.core.errors import UsageError
+from backends.embedded.architecture import read_json_object
 
 
 class CheckpointTokenizer:
@@ -120,12 +121,9 @@ _ENVIRONMENT = _make_environment()
 def read_optional_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file, empty without the file. Raises UsageError."""
     try:
-        value = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        return read_json_object(path) if path.exists() else {}
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: cannot be read ({error})") from None
-    if not isinstance(value, dict):
-        raise UsageError(f"{path}: is not a JSON object")
-    return value
 
 
 def _special_token_names(config: Mapping[str, Any]) -> dict[str, str]:

@@ -221,22 +221,23 @@ class InferenceModel:
         self, x: Tensor, layer: LayerWeights, cache: Tensor, tile: Tile, rope: Tensor
     ) -> Tensor:
         """Write the keys and values of the rows; return the queries [rows, heads, head_dim]."""
-        shape = self.architecture
+        architecture, head_dim = self.architecture, self.architecture.head_dim
         qkv = F.linear(self._norm(x, layer.attention_norm), *layer.qkv)
-        heads = qkv.view(len(x), -1, shape.head_dim)  # [rows, heads + 2 kv_heads, head_dim]
-        qk = heads[:, : shape.heads + shape.kv_heads]
+        heads = qkv.view(len(x), -1, head_dim)  # [rows, heads + 2 kv_heads, head_dim]
+        qk = heads[:, : architecture.heads + architecture.kv_heads]
         rotated = qk
         if layer.qk_norm is not None:
             # Qwen3 normalises each head of queries and keys before RoPE (QK-Norm).
-            rotated = F.rms_norm(qk, (shape.head_dim,), None, shape.epsilon).mul_(layer.qk_norm)
+            normed = F.rms_norm(qk, (head_dim,), None, architecture.epsilon)
+            rotated = normed.mul_(layer.qk_norm)
         # Neighbouring dimensions are one complex number (see `_interleave_halves`); RoPE
         # multiplies it by exp(i * position * frequency).
         torch.view_as_complex(rotated.view(*rotated.shape[:-1], -1, 2)).mul_(rope)
         if rotated is not qk:
             qk.copy_(rotated)
-        kv = heads[:, shape.heads :].view(len(x), 2, shape.kv_heads, shape.head_dim)
+        kv = heads[:, architecture.heads :].view(len(x), 2, architecture.kv_heads, head_dim)
         cache.index_copy_(2, tile.cache_slots, kv.permute(1, 2, 0, 3))
-        return heads[:, : shape.heads]
+        return heads[:, : architecture.heads]
 
     def _output_and_mlp(self, x: Tensor, layer: LayerWeights, attended: Tensor) -> Tensor:
         """Compute the rest of a layer: output projection and SwiGLU MLP, both residual."""

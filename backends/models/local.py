@@ -20,7 +20,7 @@ from backends.embedded.architecture import (
 )
 
 LIBRARIES_BYTES = 350_000_000
-"""Memory of a process that has imported arena, torch and transformers."""
+"""Memory of a process that has imported arena, torch and, for training, transformers."""
 FLOAT = 4
 """Bytes of a weight: the sampler and the learner compute in float32, whatever the file holds."""
 
@@ -70,15 +70,15 @@ class LocalModel:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the fields for `--json`; unknown ones are null."""
-        shape = self.architecture
+        architecture = self.architecture
         return {
             "name": self.name,
             "spec": f"embedded:{self.name}",
             "source": self.source,
             "folder": str(self.folder),
-            "family": shape.family if shape else None,
-            "parameters": shape.parameters if shape else None,
-            "context": shape.context if shape else None,
+            "family": architecture.family if architecture else None,
+            "parameters": architecture.parameters if architecture else None,
+            "context": architecture.context if architecture else None,
             "file_bytes": self.file_bytes,
             "sampling_bytes": self.sampling_bytes,
             "lora_training_bytes": self.lora_training_bytes,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from backends.embedded.sampler import Sampler
     from backends.server.metrics import RequestLog
+    from backends.server.uvicorn_server import Address
 
 KEY_VARIABLE = "ARENA_API_KEY"
 DEFAULT_PORT = 5001
@@ -87,13 +88,8 @@ def serve(options: ServeOptions) -> int:
     require("arena serve", REQUIRED_PACKAGES, "embedded,serve")
     from backends.server.uvicorn_server import bind_error, bind_socket, resolve_address
 
-    key = Settings.load().secret(KEY_VARIABLE)
     address = resolve_address(options.host)
-    if key is None and not address.is_loopback:
-        raise UsageError(
-            f"--host {options.host}: other machines can reach it, so a key is required: "
-            f"set {KEY_VARIABLE}, or serve on 127.0.0.1"
-        )
+    key = server_key(options.host, address)
     if options.lora_root is not None and not options.lora_root.is_dir():
         raise UsageError(f"--lora-root {options.lora_root}: there is no such folder")
     if options.max_queue_bytes < options.max_body_bytes:
@@ -113,6 +109,20 @@ def serve(options: ServeOptions) -> int:
                 raise
             raise bind_error(address, options.port, error) from None
     return 0
+
+
+def server_key(host: str, address: Address) -> SecretStr | None:
+    """Return the key that clients must send, from the environment or `.env`; None without one.
+
+    Raises UsageError if other machines can reach the address and there is no key.
+    """
+    key = Settings.load().secret(KEY_VARIABLE)
+    if key is None and not address.is_loopback:
+        raise UsageError(
+            f"--host {host}: other machines can reach it, so a key is required: "
+            f"set {KEY_VARIABLE}, or serve on 127.0.0.1"
+        )
+    return key
 
 
 @contextmanager

@@ -103,7 +103,7 @@ def test_damaged_files_are_named(tiny: Path, tmp_path: Path) -> None:
         CheckpointTokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_bytes((tiny / "tokenizer.json").read_bytes())
     (tmp_path / "tokenizer_config.json").write_text("[]")
-    with pytest.raises(UsageError, match=r"tokenizer_config\.json: is not a JSON object"):
+    with pytest.raises(UsageError, match=r"tokenizer_config\.json: .* is not a JSON object"):
         CheckpointTokenizer(tmp_path)
 
 

@@ -16,5 +16,4 @@ rows.py       groups of token rows from trajectories
 group_player.py  the games of an environment
 environment.py   `arena atropos serve`: what to play, and when
 process.py    `arena atropos process`: groups into a file
-loss.py       what a trainer learns from a batch
 """

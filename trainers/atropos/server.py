@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.core.errors import UsageError
-from arena.llm.settings import Settings
 from arena.plugins.extras import require
-from backends.server import KEY_VARIABLE
+from backends.server import server_key
 
 if TYPE_CHECKING:
     from trainers.atropos.store import TrajectoryStore
@@ -45,13 +43,8 @@ def serve_trajectories(options: TrajectoryServerOptions) -> int:
     from trainers.atropos.store import TrajectoryStore
 
     # Everything that can be refused is refused before anything is written.
-    key = Settings.load().secret(KEY_VARIABLE)
     address = resolve_address(options.host)
-    if key is None and not address.is_loopback:
-        raise UsageError(
-            f"--host {options.host}: other machines can reach it, so a key is required: "
-            f"set {KEY_VARIABLE}, or serve on 127.0.0.1"
-        )
+    key = server_key(options.host, address)
     # Bound before the folder is opened: a port in use is reported first, and leaves no files.
     with (
         bind_socket(address, options.port) as listener,

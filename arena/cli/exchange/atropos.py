@@ -158,9 +158,10 @@ def process_command(
     if not written:  # SIGTERM.
         return 1
     (counts,) = written
-    print(f"{out}, to read in {out.with_suffix('.html')}: {counts}")
     if as_json:
         print(json.dumps({"groups": counts.pushed, "games": counts.games, "out": str(out)}))
+    else:
+        print(f"{out}, to read in {out.with_suffix('.html')}: {counts}")
     return 0
 
 

@@ -40,13 +40,16 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.test
 	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
-	@# tested in one of its own, beside the linters and the rest. More workers than cores would make
-	@# tests of speed fail. In the order of the folders, the longest files come early.
+	@# tested in one of its own, beside the linters and the rest. Tests often wait, so there are
+	@# more processes than cores. Tests of speed come last, when nothing else runs. In the order of
+	@# the folders, the longest files come early.
 	$(BIN)/pytest tests/trainers/test_art_*.py > $(VENV)/art.log 2>&1 & art=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
-	  then $(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder \
-	    --ignore-glob='*/test_art_*.py'; failed=$$?; else kill $$art; exit 1; fi; \
-	  wait $$art; failed=$$((failed + $$?)); grep -v 'it/s' $(VENV)/art.log; exit $$failed
+	  then $(BIN)/pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
+	    -m 'not network and not timed' --ignore-glob='*/test_art_*.py'; failed=$$?; \
+	  else kill $$art; exit 1; fi; \
+	  wait $$art; failed=$$((failed + $$?)); grep -v 'it/s' $(VENV)/art.log; \
+	  $(BIN)/pytest -m timed; exit $$((failed + $$?))
 
 # The stock server needs no more than FastAPI of what atroposlib names as its dependencies (1 GB).
 test-atropos: $(VENV)/.test build/venv-atropos/.ready

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import JsonValue
@@ -61,7 +61,7 @@ class ObservedGame(ABC):
     @property
     def seat_names(self) -> tuple[str, ...]:
         """Display names of the players, by seat."""
-        return tuple(f"Player {seat}" for seat in range(self.num_players))
+        return _numbered_names(self.num_players)
 
     @abstractmethod
     def rules(self) -> str:
@@ -263,3 +263,8 @@ def _unpickle(
     game: ObservedGame, player: int, events: tuple[Event, ...], actions: tuple[Action, ...]
 ) -> Observation:
     return Observation(game, player, events, game.actions.subset(actions))
+
+
+@cache
+def _numbered_names(players: int) -> tuple[str, ...]:
+    return tuple(f"Player {seat}" for seat in range(players))

@@ -23,6 +23,8 @@ from starlette.responses import Response  # noqa: E402
 from backends.server import connections  # noqa: E402
 from backends.server.connections import DeadlineProtocol, LogRateLimit  # noqa: E402
 
+pytestmark = pytest.mark.timed
+
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SERVER = """
 import asyncio, resource

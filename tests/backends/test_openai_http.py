@@ -206,6 +206,7 @@ def test_too_long_a_chat(server: Misbehaving) -> None:
     assert "8192" in str(error)
 
 
+@pytest.mark.timed
 def test_the_whole_call_has_its_limit(server: Misbehaving) -> None:
     server.script(["hang"])
     started = time.perf_counter()

@@ -355,6 +355,7 @@ def test_nulls_and_fields_without_effect_are_accepted(server: Server) -> None:
     assert server.chat(**fields).status_code == 200
 
 
+@pytest.mark.timed
 def test_a_long_text_holds_nobody_up(server: Server) -> None:
     # Tokenizing it takes seconds, also on a fast machine.
     text = "who did it " * 160_000

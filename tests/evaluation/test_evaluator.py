@@ -116,6 +116,7 @@ def test_results_come_in_order_and_few_are_begun_ahead() -> None:
     assert asyncio.run(go()) == list(range(50))
 
 
+@pytest.mark.timed
 def test_an_error_ends_the_run_before_its_turn_and_cancels_the_rest() -> None:
     cancelled: list[int] = []
 

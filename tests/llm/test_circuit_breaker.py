@@ -15,6 +15,8 @@ from arena.llm.circuit_breaker import ANSWERED
 from arena.llm.service import LLMService
 from backends.scripted import ScriptedReply
 
+pytestmark = pytest.mark.timed
+
 
 def test_a_short_outage_pauses_everybody_and_costs_nobody_a_call() -> None:
     outage = time.monotonic() + 0.4

@@ -25,6 +25,8 @@ from arena.llm.service import LLMService
 from arena.llm.settings import Limits, ServiceSettings, Settings
 from backends.scripted import RETRYABLE, ScriptedBackend, ScriptedReply
 
+pytestmark = pytest.mark.timed
+
 # Retries
 
 

@@ -13,6 +13,8 @@ from arena.llm.backend import Message, Request, Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 
+pytestmark = pytest.mark.timed
+
 REQUEST = Request((Message("user", "Which card?"),), Sampling(max_tokens=8))
 LATENCY = 0.1
 

@@ -213,6 +213,7 @@ def test_a_running_game_goes_on_by_itself(browser: Browser, served: Served) -> N
 # Speed: compared with a short game in the same browser, because a busy machine slows down both
 
 
+@pytest.mark.timed
 def test_a_long_game_opens_and_steps_quickly(browser: Browser, served: Served) -> None:
     short, long = (_measure(browser, served, path) for path in (CARDS, "long.jsonl"))
     assert long.events >= 2000

@@ -400,6 +400,7 @@ def test_one_replay_alone(base: Path) -> None:
         assert server.process.stderr is not None and server.process.stderr.read() == ""
 
 
+@pytest.mark.timed
 def test_ctrl_c_does_not_wait_for_who_reads_slowly(base: Path) -> None:
     with (
         serving(base / "root") as server,

@@ -61,11 +61,19 @@ class Tab:
     faults: list[str] = field(default_factory=list)
     bodies: list[str] = field(default_factory=list)
     """Every document that came from the server."""
+    closing: bool = False
 
     def listen(self) -> None:
+        from playwright.sync_api import Error
+
         def finished(request: Any) -> None:
             if "/api/" in request.url:
-                self.bodies.append(request.response().text())
+                try:
+                    self.bodies.append(request.response().text())
+                except Error:
+                    # With its page, the browser drops what has just arrived.
+                    if not self.closing:
+                        raise
 
         def said(message: Any) -> None:
             if message.type == "error":
@@ -110,6 +118,7 @@ def tab(
     opened = Tab(context.new_page())
     opened.listen()
     yield opened
+    opened.closing = True
     context.close()
 
 

@@ -23,8 +23,16 @@ from backends.embedded.weights import merge_lora, read_state_dict
 from backends.openai_http import HTTPBackend
 from trainers.hosts.art import TrainResult, TrajectoryGroup
 from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open
-from trainers.hosts.weight_sync.remote import ANOTHER_MODEL, EXACT, RESUME, ROUNDING
-from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, WeightProbe, first_chats
+from trainers.hosts.weight_sync.weight_probe import (
+    ANOTHER_MODEL,
+    EXACT,
+    PROBE,
+    RESUME,
+    ROUNDING,
+    Chat,
+    WeightProbe,
+    first_chats,
+)
 
 if TYPE_CHECKING:
     import art

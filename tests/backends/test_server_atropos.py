@@ -17,6 +17,7 @@ pytest.importorskip("torch")
 pytest.importorskip("uvicorn")
 
 import torch  # noqa: E402
+from pydantic import SecretStr  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from tiny_model import build_tiny_model, write_adapter  # noqa: E402
 from trajectory_servers import serving  # noqa: E402
@@ -345,5 +346,13 @@ def test_the_oldest_adapters_make_room(folder: Path, root: Path, reference: Any)
         assert "new" in server.sampler.adapters and len(server.sampler.adapters) == 2
 
 
-def test_health_answers_without_a_key(shared: ServedSampler) -> None:
-    assert shared.client.get("/health").status_code == 200
+def test_a_server_with_a_key_asks_for_it(folder: Path, root: Path) -> None:
+    for server in run_server(folder, root, key=SecretStr("sk-planted")):
+        assert server.client.get("/health").status_code == 200
+        status = server.client.get("/lora/status")
+        bodies = ("/generate", STOCK), ("/lora/load", {"adapter_path": "a"}), ("/lora/unload", None)
+        for refused in (status, *(server.post(route, body) for route, body in bodies)):
+            error = refused.json()["error"]
+            assert (refused.status_code, error["code"]) == (401, "invalid_api_key")
+        allowed = server.post("/generate", STOCK, Authorization="Bearer sk-planted")
+        assert allowed.status_code == 200

@@ -7,6 +7,7 @@ vLLM's `/v1/load_lora_adapter` first, and `/lora/load` if that one fails.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -143,7 +144,8 @@ class AtroposEndpoints:
     async def status(self, _request: Request) -> Response:
         """Report the adapter that answers `/generate`, and those that could be loaded."""
         newest = self.models.newest
-        available = self.models.available()
+        # In a thread: a long run has thousands of folders.
+        available = await asyncio.to_thread(self.models.available)
         return JSONResponse(
             {
                 "lora_available": available is not None,

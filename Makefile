@@ -7,6 +7,7 @@ DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 VLLM := build/venv-vllm
+ATROPOS_PIP := build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check
 VLLM_PIP := $(VLLM)/bin/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: help demo test test-vllm test-atropos venv bench coverage mutants docs results style ladder strength theory playthroughs clean
@@ -14,7 +15,8 @@ VLLM_PIP := $(VLLM)/bin/python -m pip --quiet --disable-pip-version-check
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
-	@echo "make test-atropos  test the trajectory API also with the stock atroposlib 0.4.0 (2 minutes)"
+	@echo "make test-atropos  test the trajectory API also with the stock server and trainer of atroposlib"
+	@echo "            0.4.0, in an environment of its own (1.4 GB; ten minutes at the first time)"
 	@echo "make test-vllm  test the updates of vLLM's weights on its CPU build, in an environment of its"
 	@echo "            own (3.4 GB; half an hour at the first time)"
 	@echo "make venv   only make and fill $(VENV)"
@@ -51,17 +53,18 @@ test: $(VENV)/.test
 	  wait $$art; failed=$$((failed + $$?)); grep -v 'it/s' $(VENV)/art.log; \
 	  $(BIN)/pytest -m timed; exit $$((failed + $$?))
 
-# The stock server needs no more than FastAPI of what atroposlib names as its dependencies (1 GB).
 test-atropos: $(VENV)/.test build/venv-atropos/.ready
 	ARENA_ATROPOS_PYTHON=build/venv-atropos/bin/python \
 	  $(BIN)/pytest -m atropos tests/trainers/test_atropos_*.py tests/trainers/test_art_atropos.py
 
-build/venv-atropos/.ready: Makefile
+# Of the dependencies of atroposlib, those of its server (fastapi, uvicorn), its trainer, and the
+# client of its environments (the third line). All that it names would be 1 GB more.
+build/venv-atropos/.ready: Makefile constraints.txt
 	$(PYTHON) -m venv build/venv-atropos
-	build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check \
-	  "fastapi>=0.115,<1" "uvicorn>=0.32,<1"
-	build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
-	  atroposlib==0.4.0
+	$(ATROPOS_PIP) --constraint constraints.txt fastapi uvicorn \
+	  torch transformers "peft>=0.21,<0.22" wandb requests tenacity numpy \
+	  aiohttp openai pydantic-cli
+	$(ATROPOS_PIP) --no-deps atroposlib==0.4.0
 	@touch $@
 
 test-vllm: $(VENV)/.test $(VLLM)/.filled

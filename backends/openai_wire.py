@@ -35,6 +35,8 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
 }
 
 _VERSIONED_NAME = re.compile(r"(.+)@(\d{1,9})", re.ASCII | re.DOTALL)
+_VERSION = re.compile(r"(?:.+@|step_)(\d{1,9})", re.ASCII | re.DOTALL)
+"""Ours, after ART; Atropos' trainer names its adapters `step_k`."""
 _TOKEN_ID = re.compile(r"token_id:(\d{1,9})", re.ASCII)
 
 
@@ -109,9 +111,9 @@ def versioned_name(name: str, policy_version: int | None) -> str:
 
 
 def parse_policy_version(name: str) -> int | None:
-    """Return the step k of a name `NAME@k`, or None."""
-    match = _VERSIONED_NAME.fullmatch(name)
-    return int(match[2]) if match else None
+    """Return the step k of a name `NAME@k` or `step_k`, or None."""
+    match = _VERSION.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 class _Wire(BaseModel):

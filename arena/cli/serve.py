@@ -27,6 +27,9 @@ class ServerLimitFlags:
     max_connections: Annotated[
         int, Flag(min=1, help="Above half of it, new connections replace stalled ones.")
     ] = 4096
+    max_adapters: Annotated[
+        int | None, Flag(min=1, help="Loading one more unloads the oldest. Default: keep all.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

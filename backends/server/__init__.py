@@ -1,8 +1,8 @@
 """`arena serve`: an OpenAI-compatible server for the embedded sampler.
 
 Routes: POST /v1/chat/completions, /v1/completions, /v1/responses, /tokenize, /detokenize,
-/v1/load_lora_adapter, /v1/unload_lora_adapter and /llm_request; GET /v1/models, /health, /ping,
-/version, /openapi.json and /metrics.
+/v1/load_lora_adapter, /v1/unload_lora_adapter, /generate, /lora/load, /lora/unload and
+/llm_request; GET /v1/models, /lora/status, /health, /ping, /version, /openapi.json and /metrics.
 
 This module starts the process: checks, loading of the model, serving, shutdown.
 """
@@ -51,6 +51,8 @@ class ServeOptions:
     """0 selects a free port."""
     lora_root: Path | None = None
     """Folder below which clients may load LoRA adapters; None disables loading."""
+    max_adapters: int | None = None
+    """Loading one more unloads the oldest; None keeps all."""
     max_queue: int = 1024
     """Answers that may wait for a slot."""
     max_body_bytes: int = 2_000_000
@@ -171,6 +173,7 @@ async def _serve(
                 sampler,
                 key=key,
                 lora_root=options.lora_root,
+                max_adapters=options.max_adapters,
                 max_body_bytes=options.max_body_bytes,
                 max_queue_bytes=options.max_queue_bytes,
                 tokens_as_ids=options.tokens_as_ids,

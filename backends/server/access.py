@@ -164,8 +164,14 @@ class AccessControl:
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         # A web page can send a form or plain text to a foreign server without asking it first
         # (CORS preflight), but not application/json.
-        if request.method == "POST" and content_type != "application/json":
+        if request.method == "POST" and _has_body(request) and content_type != "application/json":
             raise ApiError(415, f"Content-Type {content_type!r}: send application/json")
+
+
+def _has_body(request: Request) -> bool:
+    return (
+        request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    )
 
 
 class BodyLimit:

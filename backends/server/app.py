@@ -23,6 +23,12 @@ from backends.server.access import (
     handle_internal_error,
     read_body,
 )
+from backends.server.atropos import (
+    AtroposEndpoints,
+    GenerateBody,
+    LoadNewestBody,
+    UnloadNewestBody,
+)
 from backends.server.completions import CompletionEndpoints
 from backends.server.generation import Generation
 from backends.server.metrics import MetricsMiddleware, RequestLog, ServerMetrics
@@ -78,6 +84,7 @@ def make_app(
     *,
     key: SecretStr | None = None,
     lora_root: Path | None = None,
+    max_adapters: int | None = None,
     max_body_bytes: int = 2_000_000,
     max_queue_bytes: int = 64_000_000,
     tokens_as_ids: bool = False,
@@ -89,19 +96,24 @@ def make_app(
         sampler: The sampler; the caller closes it.
         key: API key that clients must send.
         lora_root: Folder below which clients may load adapters.
+        max_adapters: Loading one more adapter unloads the oldest; None keeps all.
         max_body_bytes: Longest body of a request.
         max_queue_bytes: Bytes of the bodies of all requests in progress.
         tokens_as_ids: Represent tokens as "token_id:123" unless a request chooses.
         log: The request log; the caller closes it.
     """
     metrics = ServerMetrics(sampler.stats)
-    models = ModelEndpoints(sampler, lora_root)
-    endpoints = _post_endpoints(sampler, metrics, models, tokens_as_ids)
+    models = ModelEndpoints(sampler, lora_root, max_adapters)
+    generation, tokenizing = Generation(sampler, metrics, models), Tokenizing(sampler)
+    completions = CompletionEndpoints(generation, tokenizing, tokens_as_ids)
+    atropos = AtroposEndpoints(completions, models)
+    endpoints = _post_endpoints(completions, models, atropos)
     document = openapi_document(endpoints)
     routes = [
         *(endpoint.route(max_body_bytes) for endpoint in endpoints),
         Route("/v1/models", models.list_models),
         Route("/v1/models/{name:path}", models.show_model),
+        Route("/lora/status", atropos.status),
         Route("/health", _constant({"status": "ok"})),
         Route("/ping", _constant({"status": "ok"}), methods=["GET", "POST"]),
         Route("/version", _constant({"version": __version__})),
@@ -124,10 +136,9 @@ def make_app(
 
 
 def _post_endpoints(
-    sampler: Sampler, metrics: ServerMetrics, models: ModelEndpoints, tokens_as_ids: bool
+    completions: CompletionEndpoints, models: ModelEndpoints, atropos: AtroposEndpoints
 ) -> list[PostEndpoint[Any]]:
-    generation, tokenizing = Generation(sampler, metrics), Tokenizing(sampler)
-    completions = CompletionEndpoints(generation, tokenizing, tokens_as_ids)
+    generation, tokenizing = completions.generation, completions.tokenizing
     responses = ResponsesEndpoint(generation, tokenizing)
     tokenizer = TokenizerEndpoints(generation, tokenizing)
     return [
@@ -138,6 +149,9 @@ def _post_endpoints(
         PostEndpoint("/detokenize", DetokenizeBody, tokenizer.detokenize),
         PostEndpoint("/v1/load_lora_adapter", LoadAdapterBody, models.load_adapter),
         PostEndpoint("/v1/unload_lora_adapter", UnloadAdapterBody, models.unload_adapter),
+        PostEndpoint("/generate", GenerateBody, atropos.generate),
+        PostEndpoint("/lora/load", LoadNewestBody, atropos.load),
+        PostEndpoint("/lora/unload", UnloadNewestBody, atropos.unload),
         PostEndpoint("/llm_request", LegacyBody, completions.legacy),
     ]
 
@@ -177,7 +191,7 @@ def openapi_document(endpoints: Sequence[PostEndpoint[Any]]) -> dict[str, JsonVa
                 },
             }
         }
-    for path in ("/v1/models", "/health", "/version", "/metrics"):
+    for path in ("/v1/models", "/lora/status", "/health", "/version", "/metrics"):
         paths[path] = {"get": {"responses": {"200": {"description": "The answer."}}}}
     bearer: JsonValue = {"type": "http", "scheme": "bearer"}
     return {

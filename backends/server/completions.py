@@ -56,10 +56,10 @@ class CompletionEndpoints:
         # Templates without a variable for thinking ignore it: their models do not think.
         template = {"enable_thinking": False} if body.reasoning_effort == "none" else {}
         prompt = await self.tokenizing.encode_chat(render_chat(body.messages, tools), **template)
-        _check_scores(len(prompt), body.prompt_logprobs)
+        check_scores(len(prompt), body.prompt_logprobs)
         # OpenAI's newer name has priority.
         max_tokens = body.max_completion_tokens or body.max_tokens
-        choices = self._choices(body, prompt, max_tokens, body.top_logprobs, body.prompt_logprobs)
+        choices = self.choices(body, prompt, max_tokens, body.top_logprobs, body.prompt_logprobs)
         parse = partial(
             parse_calls, tools=tools, required=body.must_call, parallel=body.parallel_tool_calls
         )
@@ -77,11 +77,11 @@ class CompletionEndpoints:
         # With `echo` the log-probabilities of the prompt precede those of the answer.
         counts = (body.prompt_logprobs, body.logprobs if body.echo else None)
         scored = max((count for count in counts if count is not None), default=None)
-        _check_scores(sum(map(len, prompts)), scored)
+        check_scores(sum(map(len, prompts)), scored)
         choices = [
             choice
             for prompt in prompts
-            for choice in self._choices(body, prompt, body.max_tokens, body.logprobs or 0, scored)
+            for choice in self.choices(body, prompt, body.max_tokens, body.logprobs or 0, scored)
         ]
         make_builder = partial(
             TextResponseBuilder,
@@ -102,7 +102,7 @@ class CompletionEndpoints:
         [tokens] = await self.generation.collect(request, job)
         return JSONResponse({"request_id": str(uuid.uuid4()), "content": join_text(tokens)})
 
-    def _choices(
+    def choices(
         self,
         body: SamplingBody,
         prompt: list[int],
@@ -112,7 +112,7 @@ class CompletionEndpoints:
     ) -> list[ChoiceRequest]:
         """Return the `n` choices of a prompt. Choice i has the seed plus i, as in vLLM."""
         constraint = body.constraint
-        param = "prompt" if isinstance(body, TextBody) else "messages"
+        param = "messages" if isinstance(body, ChatBody) else "prompt"
         params = partial(
             SamplingParams,
             temperature=body.temperature,
@@ -171,7 +171,7 @@ class CompletionEndpoints:
         return event_response(_events(builder, tokens, body.stream_options.include_usage))
 
 
-def _check_scores(tokens: int, alternatives: int | None) -> None:
+def check_scores(tokens: int, alternatives: int | None) -> None:
     """Raise ApiError if a response had too many log-probabilities of prompts."""
     if alternatives is not None and tokens * (1 + alternatives) > MAX_SCORES:
         raise invalid_value(

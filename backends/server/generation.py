@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
-from backends.server.access import ApiError, unknown_model
+from backends.server.access import ApiError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams
     from backends.server.metrics import RequestRecord, ServerMetrics
+    from backends.server.models import ModelEndpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +63,19 @@ class Generation:
 
     sampler: Sampler
     metrics: ServerMetrics
+    models: ModelEndpoints
 
     def job(
         self, request: Request, model: str, choices: Sequence[ChoiceRequest], per_prompt: int = 1
     ) -> GenerationJob:
         """Return the job for a model or adapter. Raises ApiError if it is not served."""
-        name = self.model_name(model)
+        name = self.models.resolve(model)
         record: RequestRecord = request.state.record
         record.model = name
         # The choices of a prompt follow each other.
         record.prompt_tokens = sum(len(choice.prompt_ids) for choice in choices[::per_prompt])
         adapter = None if name == self.sampler.name else name
         return GenerationJob(name, adapter, tuple(choices), per_prompt, record)
-
-    def model_name(self, model: str) -> str:
-        """Return the name of the model; it may be empty. Raises ApiError if it is not served."""
-        name = model or self.sampler.name
-        if name != self.sampler.name and name not in self.sampler.adapters:
-            raise unknown_model(name)
-        return name
 
     def limit_tokens(self, prompt: Sequence[int], max_tokens: int | None, param: str) -> int:
         """Return the maximal length of the answer: as requested, or the rest of the context.

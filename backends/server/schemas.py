@@ -243,8 +243,11 @@ AnyBody = TypeVar("AnyBody", bound=RequestBody)
 
 
 def parse_body(kind: type[AnyBody], body: bytes) -> AnyBody:
-    """Return the checked body. Raises ApiError with status 400 that names the field."""
+    """Return the checked body; an empty one has no fields.
+
+    Raises ApiError with status 400 that names the field.
+    """
     try:
-        return kind.model_validate_json(body)
+        return kind.model_validate_json(body or b"{}")
     except ValidationError as error:
         raise validation_error(error) from None

@@ -140,7 +140,7 @@ class TokenizerEndpoints:
 
     async def tokenize(self, _request: Request, body: TokenizeBody) -> Response:
         """Return the tokens of a text or a chat."""
-        self.generation.model_name(body.model)
+        self.generation.models.resolve(body.model)
         ids = await self._encode(body)
         answer: dict[str, JsonValue] = {
             "count": len(ids),
@@ -155,7 +155,7 @@ class TokenizerEndpoints:
 
     async def detokenize(self, _request: Request, body: DetokenizeBody) -> Response:
         """Return the text of tokens."""
-        self.generation.model_name(body.model)
+        self.generation.models.resolve(body.model)
         ids = self.tokenizing.check_ids(body.tokens, "tokens")
         return JSONResponse({"prompt": await self.tokenizing.decode(ids) if ids else ""})
 

@@ -36,33 +36,12 @@ from arena_server import (  # noqa: E402
     start,
     wait_until,
 )
-from tiny_model import build_tiny_model  # noqa: E402
+from tiny_model import build_tiny_model, write_adapter  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(tmp_path_factory.mktemp("models") / NAME, layers=2)
-
-
-def write_adapter(folder: Path, model: Path) -> None:
-    """A LoRA adapter of rank 2, in PEFT's format, that changes much."""
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    name = "model.layers.0.mlp.down_proj"
-    rows, columns = load_file(model / "model.safetensors")[f"{name}.weight"].shape
-    generator = torch.Generator().manual_seed(1)
-    down, up = (torch.randn(*shape, generator=generator) for shape in ((2, columns), (rows, 2)))
-    folder.mkdir()
-    save_file(
-        {
-            f"base_model.model.{name}.lora_A.weight": down,
-            f"base_model.model.{name}.lora_B.weight": up,
-        },
-        folder / "adapter_model.safetensors",
-    )
-    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["down_proj"]}
-    (folder / "adapter_config.json").write_text(json.dumps(config))
 
 
 @pytest.fixture(scope="module")

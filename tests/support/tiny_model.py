@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
@@ -118,3 +120,21 @@ def _tokenizer(vocabulary: int) -> PreTrainedTokenizerFast:
         pad_token="<|endoftext|>",
         chat_template=TEMPLATE,
     )
+
+
+def write_adapter(folder: Path, model: Path, seed: int = 1) -> None:
+    """A LoRA adapter of rank 2, in PEFT's format, that changes much."""
+    name = "model.layers.0.mlp.down_proj"
+    rows, columns = load_file(model / "model.safetensors")[f"{name}.weight"].shape
+    generator = torch.Generator().manual_seed(seed)
+    down, up = (torch.randn(*shape, generator=generator) for shape in ((2, columns), (rows, 2)))
+    folder.mkdir()
+    save_file(
+        {
+            f"base_model.model.{name}.lora_A.weight": down,
+            f"base_model.model.{name}.lora_B.weight": up,
+        },
+        folder / "adapter_model.safetensors",
+    )
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["down_proj"]}
+    (folder / "adapter_config.json").write_text(json.dumps(config))

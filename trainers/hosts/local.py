@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from art.dev.engine import EngineArgs
 
     from trainers.config.config import TrainConfig
+    from trainers.hosts.weight_sync.adapter_proof import AdapterProof
 
 DEFAULT_SEQUENCE_LENGTH = 32_768
 """Tokens of the longest chat without --max-context-tokens; ART's default."""
@@ -59,6 +60,7 @@ class LocalHost(ServedHost[ErrorTranslatingBackend]):
         self._loaded: set[int] = set()
         """Earlier steps that this host has loaded into vLLM."""
         self._loading = asyncio.Lock()
+        self._proof: AdapterProof | None = None
 
     def preflight(self) -> None:
         problems = [cuda_problem(), packages_problem(), runtime_problem()]
@@ -81,11 +83,15 @@ class LocalHost(ServedHost[ErrorTranslatingBackend]):
         # Before ART starts, since it continues from the newest checkpoint that it finds.
         delete_later_checkpoints(self._folder() / "checkpoints", step)
         log = self._folder() / "logs" / "vllm-runtime.log"
-        backend = ErrorTranslatingBackend(
-            self._load_backend(), f"--trainer-host {self.name}", f"; vLLM's log is {log}"
-        )
+        inner = self._load_backend()  # Imports ART first, and quietly.
         from trainers.hosts.model import trainable_model
+        from trainers.hosts.weight_sync.adapter_proof import AdapterProof, ProvenBackend
 
+        # In a thread: a base model that is fetched from the hub takes minutes.
+        proof = await asyncio.to_thread(AdapterProof, self._base_model, self.checkpoint)
+        backend = ProvenBackend(
+            inner, f"--trainer-host {self.name}", f"; vLLM's log is {log}", proof
+        )
         config, folder = self._request.config, self._request.folder
         internal = internal_config(config)
         self._model = trainable_model(config, folder, self._base_model, internal=internal)
@@ -93,6 +99,8 @@ class LocalHost(ServedHost[ErrorTranslatingBackend]):
         await self._model.register(backend)
         self._first_step = step
         self._server = inference_server(self._model, self._request, self.name)
+        await proof.connect(self._server, self._model.get_inference_name(step), step)
+        self._proof = proof
         return step
 
     def _load_backend(self) -> art.Backend:
@@ -129,8 +137,9 @@ class LocalHost(ServedHost[ErrorTranslatingBackend]):
         # One at a time: games that need the same step must not load it twice.
         async with self._loading:
             if step not in self._loaded:
-                folder = self._kept_checkpoint(step)
-                await self._adapters().load(self.model.get_inference_name(step), folder)
+                name, folder = self.model.get_inference_name(step), self._kept_checkpoint(step)
+                await self._adapters().load(name, folder)
+                await require_open(self._proof).prove(name, step, step)
                 self._loaded.add(step)
 
     def _adapters(self) -> RemoteAdapters:

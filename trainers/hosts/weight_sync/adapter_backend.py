@@ -20,8 +20,8 @@ from trainers.algorithms.learner import ADAPTER, Learner
 from trainers.hosts.embedded_backend import AnyModel
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import ServedWeights
-from trainers.hosts.weight_sync.remote import ANOTHER_MODEL, RemoteBackend
-from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply
+from trainers.hosts.weight_sync.remote import RemoteBackend
+from trainers.hosts.weight_sync.weight_probe import ANOTHER_MODEL, PROBE, Chat, ProbeReply
 
 REHEARSAL = 999_999_999
 """Step number of the rehearsal's adapter; longer than any run."""

@@ -34,21 +34,16 @@ from trainers.hosts.weight_sync.adapter_server import (
 )
 from trainers.hosts.weight_sync.own_server import OwnServer, own_server
 from trainers.hosts.weight_sync.weight_probe import (
+    ANOTHER_MODEL,
+    EXACT,
     PROBE,
+    RESUME,
+    ROUNDING,
     Chat,
     ProbeReply,
     WeightProbe,
     first_chats,
 )
-
-EXACT = 1e-4
-"""Nats; two programs that compute in float32 differ by less."""
-ROUNDING = 4.0
-"""Factor on the difference under equal weights: a server in half precision rounds more than
-float32, by an amount that depends on the model."""
-ANOTHER_MODEL = 0.1
-"""Nats; rounding of the same weights never differs by more."""
-RESUME = "give the same command again; it continues from the last finished step"
 
 
 class RemoteBackend(EmbeddedArtBackend, ABC):

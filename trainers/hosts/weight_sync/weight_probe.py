@@ -27,6 +27,14 @@ ReadWeights = Callable[[], Mapping[str, Tensor]]
 """Read weights, under transformers' names; may take seconds."""
 PROBE: Chat = (Message("user", "Who had the lead pipe in the library? suggest, show or accuse"),)
 PROBE_TOKENS = 8
+EXACT = 1e-4
+"""Nats; two programs that compute in float32 differ by less."""
+ROUNDING = 4.0
+"""Factor on the difference under equal weights: a server in half precision rounds more than
+float32, by an amount that depends on the model."""
+ANOTHER_MODEL = 0.1
+"""Nats; rounding of the same weights never differs by more."""
+RESUME = "give the same command again; it continues from the last finished step"
 
 
 @dataclass(frozen=True, slots=True)

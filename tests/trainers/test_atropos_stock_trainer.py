@@ -1,0 +1,220 @@
+"""The stock trainer of atroposlib 0.4.0 on a CPU: run-api, our environment, `arena serve`.
+
+The trainer and the environment's client are unchanged; `make test-atropos` installs them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("torch")
+pytest.importorskip("uvicorn")
+
+import torch  # noqa: E402
+from arena_server import Server, finish, greeted, start  # noqa: E402
+from command_line import started  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+from trajectory_servers import STOCK, stock_api  # noqa: E402
+from transformers import Qwen3ForCausalLM  # noqa: E402
+
+from backends.embedded import find_checkpoint  # noqa: E402
+
+pytestmark = pytest.mark.atropos
+MODEL = "clue-tiny"
+STEPS = 3
+"""The groups of the third batch start when the second was taken, so after the first update."""
+RANK, ALPHA = 8, 32
+PACKAGES = ("aiohttp", "openai", "peft", "pydantic_cli", "torch", "transformers", "wandb")
+"""Of the trainer, and of the client of stock environments."""
+IDS = list(range(5, 25))
+
+STOCK_CLIENT = """
+import asyncio, json, sys
+from atroposlib.envs.server_handling.vllm_server import APIServerConfig, VLLMServer
+
+async def main(url, model, ids):
+    config = APIServerConfig(
+        base_url=url, api_key="unused", model_name=model, server_type="vllm", health_check=False
+    )
+    server = VLLMServer(config)
+    sampled = await server._tokens_and_logprobs_completion_wrapper(
+        model=model, input_ids=ids, n=2, max_tokens=4, temperature=1.0, stop=["User:"]
+    )
+    scored = await server._get_logprobs_wrapper(input_ids=ids, top_k=1)
+    print(json.dumps([sampled, scored]))
+
+asyncio.run(main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3])))
+"""
+
+
+def stock_python() -> Path:
+    """The interpreter with the trainer's own dependencies. Skips the test without one."""
+    if STOCK not in os.environ:
+        pytest.skip(f"{STOCK} is not set")
+    python = Path(os.environ[STOCK]).absolute()
+    code = (
+        "import sys, importlib.util as u; print(*(p for p in sys.argv[1:] if not u.find_spec(p)))"
+    )
+    command = [str(python), "-c", code, *PACKAGES]
+    missing = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    if missing:
+        pytest.skip(f"{STOCK}: not installed there: {missing}")
+    return python
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A run of the stock trainer that has ended, with the model server still up."""
+
+    trainer: subprocess.CompletedProcess[str]
+    environment: str
+    """Its output."""
+    server: Server
+    requests: list[dict[str, Any]]
+    """The request log of the model server."""
+    latest: Any
+    """The group that was queued last, from the stock API."""
+    adapters: Path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainedRun]:
+    python, folder = stock_python(), tmp_path_factory.mktemp("stock")
+    adapters, log = folder / "adapters", folder / "requests.jsonl"
+    adapters.mkdir()
+    flags = ["--port", "0", "--lora-root", str(adapters), "--max-adapters", "2"]
+    serving = start(MODEL, *flags, "--log-file", str(log))
+    try:
+        with stock_api() as api:
+            server = greeted(serving)
+            playing = started(
+                "atropos serve cluedo --players 3 --text-level deductions --max-turns 4 "
+                f"--rollout-server-url {api} --openai.base_url {server.url}/v1 "
+                f"--openai.model_name {MODEL}@newest --env.group_size 2 --env.total_steps -1 "
+                "--env.max_token_length 8192 --env.max_num_workers_per_node 2 "
+                "--env.max_batches_offpolicy 1 --env.no-ensure_scores_are_not_same",
+                folder,
+            )
+            try:
+                trainer = train(python, api, server, adapters)
+                latest = httpx.get(f"{api}/latest_example", trust_env=False).json()
+            finally:
+                playing.send_signal(signal.SIGTERM)
+                output = "".join(playing.communicate(timeout=60))
+            assert playing.returncode == 0, output
+            requests = [json.loads(line) for line in log.read_text().splitlines()]
+            yield TrainedRun(trainer, output, server, requests, latest, adapters)
+    finally:
+        finish(serving)
+
+
+def train(
+    python: Path, api: str, server: Server, adapters: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run `atropos-grpo` to its end; only flags and variables fit it to a CPU."""
+    command = [
+        python.with_name("atropos-grpo"), "--model-name", find_checkpoint(MODEL),
+        "--weight-bridge-mode", "lora_only", "--device", "cpu", "--optimizer", "adamw",
+        "--training-steps", STEPS, "--batch-size", 2, "--gradient-accumulation-steps", 2,
+        "--seq-len", 8192, "--lr", "0.005", "--lora-r", RANK, "--lora-alpha", ALPHA,
+        "--vllm-port", server.url.rpartition(":")[2], "--vllm-restart-interval", 1,
+        "--atropos-url", api, "--save-path", adapters,
+    ]  # fmt: skip
+    quiet = {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
+    return subprocess.run(
+        [str(word) for word in command],
+        env=os.environ | quiet,
+        cwd=adapters.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+
+
+def test_the_trainer_runs_to_its_end(run: TrainedRun) -> None:
+    output = run.trainer.stdout
+    assert run.trainer.returncode == 0, output[-3000:]
+    assert "Training finished." in output and "Hot-swap failed" not in output
+    names = [*(f"adapter_step_{step}" for step in range(1, STEPS + 1)), "final_adapter"]
+    assert all((run.adapters / name / "adapter_config.json").is_file() for name in names)
+    # The mean of the trainer's probability over ours, on the sampled tokens of the first batch: its
+    # rows are what was sampled. Its weights are bfloat16, with dropout in the adapter.
+    ratios = [float(ratio) for ratio in re.findall(r"ratio=([\d.]+)", output)]
+    assert len(ratios) == STEPS and abs(ratios[0] - 1) < 0.05
+
+
+def test_the_adapter_arrived_and_answers(run: TrainedRun) -> None:
+    status = httpx.get(f"{run.server.url}/lora/status", trust_env=False).json()
+    final = run.adapters / "final_adapter"
+    assert (status["active_adapter_name"], status["load_count"]) == ("final", STEPS + 1)
+    assert status["active_adapter_path"] == str(final)
+    assert "adapter_step_1" in status["available_adapters"]
+    listed = httpx.get(f"{run.server.url}/v1/models", trust_env=False).json()["data"]
+    assert [card["id"] for card in listed] == [MODEL, f"step_{STEPS}", "final"]
+
+    body = {"prompt": {"prompt_token_ids": IDS}, "logprobs": 0, "max_tokens": 8}
+    answer = httpx.post(f"{run.server.url}/generate", json=body, trust_env=False).json()
+    [ids], [scores] = answer["token_ids"], answer["logprobs"]
+    served = torch.tensor([next(iter(entry.values())) for [entry] in scores])
+    assert (served - scored([*IDS, *ids], final)).abs().max() < 1e-4
+    assert (served - scored([*IDS, *ids], None)).abs().max() > 1e-3
+
+
+def test_later_games_are_played_with_it(run: TrainedRun) -> None:
+    played = [r["model"] for r in run.requests if r["path"] == "/v1/chat/completions"]
+    assert played[0] == MODEL and any(model.startswith("step_") for model in played), (
+        run.environment
+    )
+    facts = run.latest["group_overrides"]["arena"]
+    assert facts["game"] == "cluedo" and facts["newest_policy_version"] >= 1
+
+
+def scored(ids: list[int], adapter: Path | None) -> torch.Tensor:
+    """The log-probabilities of the tokens after IDS, by transformers: [tokens]."""
+    model = Qwen3ForCausalLM.from_pretrained(find_checkpoint(MODEL), dtype=torch.float32)
+    if adapter is not None:
+        tensors = load_file(adapter / "adapter_model.safetensors")
+        for name in [name for name in tensors if ".lora_A." in name]:
+            module = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+            up = tensors[name.replace(".lora_A.", ".lora_B.")]
+            with torch.no_grad():
+                model.get_parameter(f"{module}.weight").add_(ALPHA / RANK * up @ tensors[name])
+    with torch.inference_mode():
+        logits = model(torch.tensor([ids])).logits[0, len(IDS) - 1 : -1]
+    chosen = torch.tensor(ids[len(IDS) :])
+    return torch.log_softmax(logits, -1).gather(1, chosen[:, None])[:, 0]
+
+
+def test_the_stock_environments_client_reads_the_answers(run: TrainedRun) -> None:
+    words = [f"{run.server.url}/v1", str(find_checkpoint(MODEL)), json.dumps(IDS)]
+    called = subprocess.run(
+        [stock_python(), "-c", STOCK_CLIENT, *words],
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert called.returncode == 0, called.stderr[-2000:]
+    (prompt, tokens, logprobs, reasons), asked = json.loads(called.stdout.splitlines()[-1])
+    assert prompt == IDS and len(tokens) == len(reasons) == 2
+    final = run.adapters / "final_adapter"
+    for ids, values in zip(tokens, logprobs, strict=True):
+        assert (torch.tensor(values) - scored([*IDS, *ids], final)).abs().max() < 1e-4
+    assert asked["prompt_tokens"] == IDS and asked["prompt_topk_token_ids"][0] == []
+    assert all(
+        ids[0] == own for own, ids in zip(IDS[1:], asked["prompt_topk_token_ids"][1:], strict=True)
+    )

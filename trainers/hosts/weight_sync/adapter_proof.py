@@ -1,0 +1,171 @@
+"""Proof that ART's vLLM answers with the adapters that ART has trained.
+
+It is the test of `--weight-sync`: a greedy reply of the server must have the log-probabilities that
+the base model with the adapter gives it here, on the CPU, since the GPU is in use.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from arena.core.errors import ArenaError, BackendError, StopPlaying
+from backends.embedded.architecture import parse_architecture, read_model_config
+from backends.embedded.tokens import ChatTokenizer
+from backends.embedded.weights import merge_lora, read_state_dict
+from backends.openai_http import HTTPBackend
+from trainers.hosts.art import TrainResult, TrajectoryGroup
+from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open
+from trainers.hosts.weight_sync.weight_probe import (
+    ANOTHER_MODEL,
+    EXACT,
+    PROBE,
+    RESUME,
+    ROUNDING,
+    Chat,
+    WeightProbe,
+    first_chats,
+)
+
+if TYPE_CHECKING:
+    import art
+
+CHECKPOINT_FILES = ["*.json", "*.jinja", "*.safetensors"]
+"""Files of a model at the hub that a proof reads."""
+
+
+class AdapterProof:
+    """Compares the replies of a server with the adapters on disk.
+
+    Args:
+        base: Id at the Hugging Face hub, or folder, of the base model. ART loads the same files.
+        folder: Returns the folder of a step's adapter, or None without one.
+
+    Raises:
+        ArenaError: The base model cannot be read or fetched.
+        UsageError: Its family is not supported, so nothing could be proven.
+    """
+
+    def __init__(self, base: str, folder: Callable[[int], Path | None]) -> None:
+        self._base = base_folder(base)
+        self._folder = folder
+        config = read_model_config(self._base)
+        self._architecture = parse_architecture(config, f"{self._base}")
+        self._encode = ChatTokenizer(self._base, config).encode
+        self._connected: WeightProbe | None = None
+        self._tolerance = EXACT
+
+    async def connect(self, http: HTTPBackend, name: str, step: int) -> None:
+        """Set the tolerance by the server's rounding, with the adapter that it started with.
+
+        Raises StopPlaying if it answers with other weights.
+        """
+        device = torch.device("cpu")
+        hint = "--trainer-host local needs the vLLM of openpipe-art[backend]"
+        self._connected = WeightProbe(http, self._encode, self._architecture, device, hint)
+        reply = await self._connected.request(name, PROBE)
+        difference = await self._connected.difference(reply, partial(self._weights, step))
+        # Written so that NaN fails too.
+        if not difference <= ANOTHER_MODEL:
+            raise StopPlaying(
+                f"{http.url} answers with another model than {self._base} with the adapter of step "
+                f"{step}: the log-probabilities of its reply differ by {difference:.2g} nats"
+            )
+        self._tolerance = max(EXACT, ROUNDING * difference)
+
+    async def prove(
+        self, name: str, step: int, before: int, chat: Chat = PROBE
+    ) -> dict[str, float]:
+        """Prove that `name` answers with the adapter of a step; returns metrics in nats.
+
+        Args:
+            name: The name of the step at the server.
+            step: The step.
+            before: The step that answered before, to measure the change.
+            chat: What to ask.
+
+        Raises:
+            StopPlaying: It answers with other weights, or not at all.
+        """
+        probe, started = require_open(self._connected), time.perf_counter()
+        try:
+            reply = await probe.request(name, chat)
+        except BackendError as error:
+            # Not retryable: the step itself is done, and would be done a second time.
+            raise StopPlaying(f"{error}; {RESUME}") from None
+        # ART renames the adapter if no game gave a gradient: then nothing has changed.
+        before = step if self._folder(before) is None else before
+        new, old = partial(self._weights, step), partial(self._weights, before)
+        difference = await probe.difference(reply, new)
+        if not difference <= self._tolerance:
+            gap = await probe.difference(reply, old)
+            matching = f", and are those of step {before}" if gap <= self._tolerance else ""
+            raise StopPlaying(
+                f"{probe.http.url} answers with other weights than those of step {step}: the "
+                f"log-probabilities of its first reply differ by {difference:.2g} nats{matching}; "
+                f"{RESUME}"
+            )
+        return {
+            "swap_difference": difference,
+            "swap_moved": await probe.distance(reply, new, old),
+            "seconds_proving": time.perf_counter() - started,
+        }
+
+    def _weights(self, step: int) -> dict[str, Tensor]:
+        """Return the base model with the adapter of a step, in float32 like the other modes."""
+        folder = self._folder(step)
+        if folder is None:
+            raise StopPlaying(f"ART has written no adapter of step {step}; {RESUME}")
+        merged = merge_lora(read_state_dict(self._base), folder)
+        return {name: tensor.float() for name, tensor in merged.items()}
+
+
+class ProvenBackend(ErrorTranslatingBackend):
+    """ART's LocalBackend; a step is finished when vLLM has answered with its adapter."""
+
+    def __init__(self, inner: art.Backend, name: str, hint: str, proof: AdapterProof) -> None:
+        """`name` starts each message of an error and `hint` ends it."""
+        super().__init__(inner, name, hint)
+        self._proof = proof
+
+    async def train(
+        self,
+        model: art.TrainableModel[Any, Any],
+        trajectory_groups: Iterable[TrajectoryGroup],
+        **kwargs: Any,
+    ) -> TrainResult:
+        """Do one training step. Raises StopPlaying if other weights answer afterwards."""
+        groups = list(trajectory_groups)
+        before = await self._get_step(model)
+        result = await super().train(model, groups, **kwargs)
+        name = model.get_inference_name(result.step)
+        # Probe with a chat from the games: it is where the new weights matter.
+        chat = next(first_chats(groups), PROBE)
+        metrics = await self._proof.prove(name, result.step, before, chat)
+        return replace(result, metrics={**result.metrics, **metrics})
+
+
+def base_folder(base_model: str) -> Path:
+    """Return the folder of a base model; one of the hub is fetched if it is not there yet.
+
+    Raises ArenaError.
+    """
+    if Path(base_model).is_dir():
+        return Path(base_model)
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(base_model, allow_patterns=CHECKPOINT_FILES))
+    except (OSError, ValueError) as error:
+        cause = f"{error}".partition("\n")[0]
+    # Outside of `except`, so that the hub's traceback is not the error's context.
+    raise ArenaError(
+        f"--base-model {base_model}: cannot be fetched ({cause}); give the folder of a copy"
+    )

@@ -184,6 +184,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "clue-tiny": clue_tiny,
     "training": _stored_table("training"),
     "coverage": _stored_table("coverage"),
+    "coverage-cases": _stored_table("coverage-cases"),
     "speed": _stored_table("speed"),
     "kuhn-poker": _stored_table("kuhn-poker"),
 }

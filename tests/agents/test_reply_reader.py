@@ -421,6 +421,7 @@ def timed(replies: list[str], observation: Observation) -> Timing:
     return Timing(sorted(seconds)[len(seconds) // 2])
 
 
+@pytest.mark.timed
 def test_usual_replies_take_less_than_a_few_milliseconds() -> None:
     observation = decision("suggest", players=3)
     thought = (
@@ -433,6 +434,7 @@ def test_usual_replies_take_less_than_a_few_milliseconds() -> None:
     assert timed(replies * 5, observation).median < 0.003
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "unit",
     [

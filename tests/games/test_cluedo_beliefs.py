@@ -198,6 +198,7 @@ def test_nonsense(answer: str) -> None:
     assert score(answer, dealt().observe(0)) == {"failure": "unparsable"}
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "unit",
     [

@@ -277,6 +277,7 @@ def test_a_move_that_does_not_fit() -> None:
         ReplayAnalysis(replay)
 
 
+@pytest.mark.timed
 def test_a_long_game_opens_quickly() -> None:
     game = make_game("cluedo", variant="classic", players=6)
     state, rng, history = game.initial_state(), random.Random(1), list[Step]()

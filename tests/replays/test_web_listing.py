@@ -312,6 +312,7 @@ def test_plain_names_have_no_second_meaning(name: str) -> None:
         assert os.path.normpath(name) == name and not name.startswith(("/", "."))
 
 
+@pytest.mark.timed
 def test_five_thousand_replays_are_listed_in_two_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

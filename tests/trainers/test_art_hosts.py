@@ -33,7 +33,7 @@ from arena.llm.backend import Message, Request, Token
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
 from trainers.hosts.arguments import KEYWORDS, train_arguments
-from trainers.hosts.embedded_backend import TrainSettings
+from trainers.hosts.train_settings import TrainSettings
 from trainers.hosts.host import HostRequest, TrainingHost
 from trainers.hosts.local import (
     LocalHost,

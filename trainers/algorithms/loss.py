@@ -116,9 +116,7 @@ class ReferenceLogprobs:
     """Mean of log p_new - log p_ref over the whole minibatch, a scalar; None: over these tokens."""
 
 
-def normalise(
-    targets: TokenTargets, balance: float = 0.0, rescale: bool = True
-) -> TokenTargets:
+def normalise(targets: TokenTargets, balance: float = 0.0, rescale: bool = True) -> TokenTargets:
     """Scale weights and advantages of one call of `train`, as ART does.
 
     Afterwards mean(w) = 1 and mean(|A| w) = 1 over all trained tokens, so the size of the loss

@@ -34,6 +34,6 @@ def sampling_distances(
             new = score_tokens(weights, learner.architecture, packed).logprobs.cpu()
             gaps = (new - batch.targets.sampled_logprobs).abs()
             # No micro-batch holds a part of a sequence.
-            for index in batch.targets.sequence_ids.unique().tolist():
+            for index in sorted({*batch.targets.sequence_ids.tolist()}):
                 found[index] = gaps[batch.targets.sequence_ids == index].mean().item()
     return found

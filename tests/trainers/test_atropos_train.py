@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
@@ -25,7 +27,7 @@ from test_art_atropos import OPTIONS, player, together  # noqa: E402
 from test_art_loop import Notes  # noqa: E402
 from test_art_server import ModelServer  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
-from trajectory_servers import STOCK, stock_api  # noqa: E402
+from trajectory_servers import STOCK, serving, stock_api  # noqa: E402
 
 from arena.core.errors import ArenaError, StopPlaying, UsageError  # noqa: E402
 from arena.llm.settings import Settings  # noqa: E402
@@ -356,7 +358,7 @@ def test_faults_of_the_stock_server(server: ModelServer, model: Path, tmp_path: 
         client = httpx.Client(trust_env=False)
         client.post(f"{url}/scored_data", json=sampled[0])
         run = Run(Api(url), server, model, tmp_path / "early")
-        with pytest.raises(ArenaError, match="still holds an earlier run|forgets its trainer"):
+        with pytest.raises(ArenaError, match="accepts a trainer and forgets it"):
             run.complete(steps=1)
         client.close()
 
@@ -411,3 +413,88 @@ def test_a_batch_that_cannot_be_stored_returns_to_the_queue(run: Run) -> None:
     obstacle.rmdir()
     run.complete(steps=1)
     assert [record.groups.trained for record in run.records()] == [2]
+
+
+def test_an_old_vllm_is_named(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    async def models(_request: Any) -> JSONResponse:
+        return JSONResponse({"data": [{"id": "tiny", "owned_by": "vllm"}]})
+
+    async def version(_request: Any) -> JSONResponse:
+        return JSONResponse({"version": "0.8.5.post1"})
+
+    app = Starlette(routes=[Route("/v1/models", models), Route("/version", version)])
+    text = "it is vLLM 0.8.5.post1, which does not report token ids; 0.11 or later does"
+    with serving(app) as url:
+        config = TrainConfig(server=url, base_model=str(model), trainer_host="embedded")
+        with pytest.raises(UsageError, match=f"--server {url}: {text}"):
+            EmbeddedHost(HostRequest(config, tmp_path, SETTINGS)).preflight()
+    # The same for a vLLM that the run would start, which is not imported for it.
+    package = tmp_path / "packages/vllm"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('imported')")
+    (package / "_version.py").write_text("__version__ = version = '0.8.5.post1'\n")
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    config = TrainConfig(server="vllm", base_model=str(model), trainer_host="embedded")
+    with pytest.raises(UsageError, match=f"--server vllm: .*{text}"):
+        EmbeddedHost(HostRequest(config, tmp_path, SETTINGS)).preflight()
+
+
+def test_the_command_trains_and_refuses_in_one_line(
+    run: Run, api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from arena.cli import run as arena
+
+    command = [
+        "atropos", "train", "--model-name", str(run.model), "--server", run.server.url,
+        "--batch-size", "2", "--gradient-accumulation-steps", "2", "--training-steps", "1",
+        "--save-path", str(tmp_path), "--experiment-name", "run", "--patience", "0",
+        "--lr", "1e-2", "--clip-eps", "0.2", "--kl-coef", "0.1", "--threads", "1",
+    ]  # fmt: skip
+    refusals = {
+        ("--atropos-url", "http://127.0.0.1:9"): (1, "is the trajectory API running there?"),
+        ("--weight-bridge-mode", "none"): (2, "only the run's own server is restarted"),
+        ("--weight-bridge-mode", "ssh"): (2, "choose shared_vllm, lora_only, lora_restart, none"),
+        ("--weight-bridge-mode", "shared_vllm", "--lora-r", "8"): (2, "trains all weights"),
+        ("--resume", "--experiment-name", "x"): (2, "there is no experiment 'x'"),
+        ("--model-name", "unknown"): (2, "neither a folder with a config.json nor a model"),
+    }
+    for more, (code, text) in refusals.items():
+        assert arena([*command, *more]) == code
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error.startswith("arena: ") and text in error
+    with serving(Lazily(tmp_path / "served")) as url:
+        groups = sampled_groups(run.server.url, 2)
+        client = httpx.Client(base_url=url, trust_env=False)
+
+        def push() -> None:
+            while client.get("/info").json()["batch_size"] < 0:
+                time.sleep(0.05)
+            client.post("/scored_data_list", json=groups)
+
+        pushing = threading.Thread(target=push)
+        pushing.start()
+        assert arena([*command, "--atropos-url", url, "--json", "--vllm-config-path", "x"]) == 0
+        pushing.join()
+        client.close()
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (result["step"], result["status"]) == (1, "finished")
+    assert Path(result["checkpoint"]).joinpath("model.safetensors").exists()
+    assert arena(["runs", "show", "run", "--log-dir", str(tmp_path)]) == 0
+    assert "atropos" in capsys.readouterr().out
+
+
+class Lazily:
+    """The trajectory API whose store belongs to the thread that serves it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._app is None:
+            self._app = make_trajectory_app(TrajectoryStore(self._folder))
+        await self._app(scope, receive, send)

@@ -116,6 +116,11 @@ class TrajectoryClient:
             f"batch_size {registration.batch_size}, max_token_len {registration.max_token_len}, "
             f"group {registration.wandb_group}"
         )
+        if info.batch_size < 0:
+            raise ArenaError(
+                f"{self.url} accepts a trainer and forgets it, since groups were pushed before one "
+                "had registered; reset it (GET /reset_data) or restart it"
+            )
         if held != wanted:
             raise ArenaError(
                 f"{self.url} still holds an earlier run: {held}, in place of {wanted}; reset it "

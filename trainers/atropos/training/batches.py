@@ -93,15 +93,7 @@ class BatchSource:
             assert self._registration is not None, "registered before"
         self._view.say(f"{self._client.url} was reset: registering again")
         await self.register(self._registration)
-        try:
-            return await self.patiently(self._client.batch)
-        except NoTrainer:
-            # The stock server accepts the registration and then does not know it, if groups came
-            # before it.
-            raise ArenaError(
-                f"{self._client.url} forgets its trainer: groups were pushed before it registered; "
-                "send GET /reset_data, or restart it"
-            ) from None
+        return await self.patiently(self._client.batch)
 
     async def _check_group_size(self) -> None:
         """Raise UsageError for waiting groups that can never fill a batch."""

@@ -106,7 +106,10 @@ class TrajectoryTrainer:
                 await self._open(stack)
                 while self.log.state.step < self.config.total_steps and not self._stopped:
                     await self.step()
-                return self._finish()
+                # After a kill within a step's last write, some were left.
+                await self._delete_old_checkpoints()
+                self._commit(status="stopped" if self._stopped else "finished")
+                return self.log.state
             except asyncio.CancelledError:  # Ctrl-C: the current step is repeated later.
                 self._commit(status="interrupted")
                 raise
@@ -219,10 +222,6 @@ class TrajectoryTrainer:
         playing = self.config.sampling_step(step)
         pool = range(step + 1)
         await self.host.keep(kept_steps(self.log.state, self.config.keep_pool, pool, playing))
-
-    def _finish(self) -> RunState:
-        self._commit(status="stopped" if self._stopped else "finished")
-        return self.log.state
 
     @property
     def _stopped(self) -> str:

@@ -36,11 +36,11 @@ async def _answer(server: HTTPBackend, number: int, row: int) -> Completion:
 
 
 def _group(answers: list[Completion], number: int, version: int) -> dict[str, Any]:
-    tokens, masks, logprobs = [], [], []
+    tokens, masks, logprobs = list[list[int]](), list[list[int]](), list[list[float]]()
     for answer in answers:
         prompt = list(answer.prompt_token_ids)
         sampled = answer.choices[0].tokens
-        ids = [token.id for token in sampled]
+        ids = [token.id for token in sampled if token.id is not None]
         tokens.append([*prompt, *ids])
         masks.append([-100] * len(prompt) + ids)
         logprobs.append([1.0] * len(prompt) + [min(0.0, token.logprob) for token in sampled])

@@ -301,7 +301,8 @@ def test_settings_that_a_resumed_run_may_not_change(run: Run) -> None:
         ("batch_size", 8, "--batch-size times --gradient-accumulation-steps 4, now 8"),
         ("kl_coef", 0.5, "--kl-coef 0.0, now 0.5"),
     ):
-        options = TrajectoryOptions(**{"batch_size": 4, "max_token_len": CONTEXT} | {name: value})
+        settings: dict[str, Any] = {"batch_size": 4, "max_token_len": CONTEXT} | {name: value}
+        options = TrajectoryOptions(**settings)
         with pytest.raises(UsageError, match=flag):
             settled_options(options, RunFiles(run.folder), "run")
 

@@ -106,7 +106,8 @@ class TrajectoryTrainer:
                 await self._open(stack)
                 while self.log.state.step < self.config.total_steps and not self._stopped:
                     await self.step()
-                # After a kill within a step's last write, some were left.
+                # A kill within the end of the last step has left them.
+                self.inbox.clear()
                 await self._delete_old_checkpoints()
                 self._commit(status="stopped" if self._stopped else "finished")
                 return self.log.state

@@ -135,7 +135,9 @@ class TrajectoryTrainer:
         # server must answer them with these weights.
         folder = self.log.files.folder
         await self._source.register(self.options.registration(self.config, folder, step))
-        self._commit(status="running", reason="")
+        # A run that was stopped for a collapse stays so.
+        reason = collapse_reason(self.config, self.log.records) if self.log.state.reason else ""
+        self._commit(status="stopped" if reason else "running", reason=reason)
 
     async def step(self) -> None:
         """Do one step: batch, update, transfer, record."""

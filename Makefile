@@ -68,7 +68,8 @@ build/venv-atropos/.ready: Makefile constraints.txt
 	@touch $@
 
 test-vllm: $(VENV)/.test $(VLLM)/.filled
-	ARENA_VLLM_PYTHON=$(CURDIR)/$(VLLM)/bin/python $(BIN)/pytest -m vllm tests/trainers/test_art_*.py
+	ARENA_VLLM_PYTHON=$(CURDIR)/$(VLLM)/bin/python \
+	  $(BIN)/pytest -m vllm tests/trainers/test_art_*.py tests/trainers/test_atropos_commands.py
 
 venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"

@@ -83,13 +83,17 @@ def check_url(url: str) -> str:
     return url.rstrip("/")
 
 
-class _ModelCard(BaseModel):
+class ModelCard(BaseModel):
+    """A model in the answer of GET /models."""
+
     id: str
+    parent: str | None = None
+    """The base model of an adapter."""
     max_model_len: int | None = None
 
 
 class _ServerModels(BaseModel):
-    data: list[_ModelCard] = Field(min_length=1)
+    data: list[ModelCard] = Field(min_length=1)
 
 
 class HTTPBackend:
@@ -158,18 +162,20 @@ class HTTPBackend:
         seconds = time.perf_counter() - started
         return read_completion(raw, self.url, model, seconds, self._key)
 
+    async def models(self) -> list[ModelCard]:
+        """Return the models that the server lists, at least one. Raises BackendError."""
+        raw = await self._fetch("GET", "/models")
+        try:
+            return _ServerModels.model_validate_json(raw).data
+        except ValidationError:
+            message = f"{self.url}/models lists no model; name one: {self.url}#MODEL"
+        raise BackendError(message, "bad_response", retryable=True)
+
     async def _choose_model(self) -> str:
         """Return the first model that the server lists; concurrent calls share one query."""
         async with self._choosing_model:
             if not self.model:  # Another call may have set it while this one waited.
-                raw = await self._fetch("GET", "/models")
-                try:
-                    card = _ServerModels.model_validate_json(raw).data[0]
-                except ValidationError:
-                    card = None
-                if card is None:
-                    message = f"{self.url}/models lists no model; name one: {self.url}#MODEL"
-                    raise BackendError(message, "bad_response", retryable=True)
+                card = (await self.models())[0]
                 self.model, self.context_length = card.id, card.max_model_len
         return self.model
 

@@ -108,14 +108,17 @@ def run(order: dict[str, Any]) -> int:
     moments = Moments(order)
     sys.addaudithook(moments.audit)
     view = Watching(moments)
-    config = TrainConfig(**order["config"])
-    training = train(
-        config,
-        folder=Path(order["folder"]),
-        view=view,
-        settings=quick(),
-        report=write_training_report,
-    )
+    config, folder = TrainConfig(**order["config"]), Path(order["folder"])
+    if order.get("batches"):
+        from trainers.atropos.training.options import TrajectoryOptions
+        from trainers.atropos.training.trainer import train_from_batches
+
+        options = TrajectoryOptions(**order["batches"])
+        training = train_from_batches(config, options, folder=folder, view=view, settings=quick())
+    else:
+        training = train(
+            config, folder=folder, view=view, settings=quick(), report=write_training_report
+        )
     try:
         asyncio.run(training)
     except KeyboardInterrupt:

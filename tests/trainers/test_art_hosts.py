@@ -33,7 +33,6 @@ from arena.llm.backend import Message, Request, Token
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
 from trainers.hosts.arguments import KEYWORDS, train_arguments
-from trainers.hosts.embedded_backend import TrainSettings
 from trainers.hosts.host import HostRequest, TrainingHost
 from trainers.hosts.local import (
     LocalHost,
@@ -45,6 +44,7 @@ from trainers.hosts.megatron_stub import import_model_config
 from trainers.hosts.preflight import packages_problem, runtime_problem
 from trainers.hosts.selection import select_host
 from trainers.hosts.serverless import ServerlessHost
+from trainers.hosts.train_settings import TrainSettings
 from trainers.hosts.weight_sync.adapter_server import RemoteAdapters
 
 HUB_ID = "Qwen/Qwen2.5-7B-Instruct"

@@ -88,15 +88,17 @@ class Zygote:
         at: str = "",
         kill: signal.Signals | None = signal.SIGKILL,
         largest: int = 10,
+        batches: dict[str, Any] | None = None,
         **changes: Any,
     ) -> Ended:
         """Train in this folder; at the first moment like `at` the process gets the signal.
 
-        Instead of a signal (None), from that moment on no file can be larger than `largest`.
+        Instead of a signal (None), from that moment on no file can be larger than `largest`. With
+        `batches` it takes the batches of a trajectory API.
         """
         config = self.config(**changes).model_dump(mode="json")
         order: dict[str, Any] = {"config": config, "folder": str(folder), "at": at}
-        order |= {"largest": largest if kill is None else 0}
+        order |= {"largest": largest if kill is None else 0, "batches": batches}
         self._send(order | {"waits": kill == signal.SIGKILL and "update" not in at})
         child, moment, error, kind = 0, "", "", ""
         for told in self._answers():
@@ -301,3 +303,50 @@ def test_a_disk_that_is_full_when_the_weights_are_saved_ends_the_run_in_one_line
     """The limit is more than a tokenizer, and less than the weights."""
     ended = zygote.run(tmp_path / "x", "0: rmtree .*", None, 60_000)
     assert ended.code == 1 and ended.error and "\n" not in ended.error, ended
+
+
+WAITING = "-1: phase waiting for groups 0"
+BATCH_STEP = (
+    "-1: phase update 0",
+    "-1: open metrics.jsonl",
+    "-1: remove batch.json",
+    "1: remove batch.json",
+)
+"""Moments of a trainer that takes its batches from a trajectory API, from the first that finds the
+batch on disk. Between its arrival and that moment a kill loses it."""
+
+
+def test_a_trainer_of_batches_may_be_killed_at_any_moment(zygote: Zygote, tmp_path: Path) -> None:
+    """Each batch is trained once, though a server hands it out once."""
+    import httpx
+    from sampled_groups import sampled_groups
+    from test_art_server import ModelServer
+    from trajectory_servers import arena_api
+
+    server = ModelServer(zygote._base, tmp_path)
+    groups = sampled_groups(server.url, 4)
+    few: dict[str, Any] = {
+        "game": "atropos", "server": server.url, "loss": "ppo", "minibatches": 1, "guided": False,
+    }  # fmt: skip
+    few |= {"eval_every": 0, "reward": "", "opponents": ""}
+    folders = tmp_path / "undisturbed", tmp_path / "killed"
+    for folder in folders:
+        with arena_api(tmp_path / f"{folder.name}-queue") as (url, _), httpx.Client() as client:
+            batches = {"url": url, "batch_size": 4, "max_token_len": 768, "run_id": "x-1"}
+            # Killed after its registration: only then may groups come.
+            first = zygote.run(folder, WAITING, batches=batches, **few)
+            assert first.code == -signal.SIGKILL, first
+            assert client.post(f"{url}/scored_data_list", json=groups).status_code == 200
+            for moment in BATCH_STEP if folder.name == "killed" else ():
+                ended = zygote.run(folder, moment, batches=batches, **few)
+                assert ended.code == -signal.SIGKILL, (moment, ended)
+            ended = zygote.run(folder, batches=batches, **few)
+            assert ended.code == 0, ended.error
+            status = client.get(f"{url}/status").json()
+            assert status == {"current_step": STEPS, "queue_size": 0}
+    server.stop()
+    undisturbed, killed = folders
+    rows, expected = (read_records(RunFiles(one).metrics) for one in (killed, undisturbed))
+    assert list(map(learned, rows)) == list(map(learned, expected))
+    assert [row.step for row in rows] == [1, 2] and weights(killed) == weights(undisturbed)
+    assert files(killed) == files(undisturbed)

@@ -47,6 +47,7 @@ def minibatches(
     tokens: int,
     balance: float,
     seed: str,
+    rescale: bool = True,
 ) -> list[list[MicroBatch]]:
     """Split the sequences of one call into minibatches of whole groups, each into micro-batches.
 
@@ -56,6 +57,7 @@ def minibatches(
         tokens: the rows of a micro-batch. A single longer sequence gets a micro-batch of its own.
         balance: shrinks advantages of one sign, see `normalise`.
         seed: decides the order of the groups.
+        rescale: scale the advantages of the call, see `normalise`.
     """
     # Index of each sequence's first trained token in the tensors of all trained tokens. By id(),
     # since a TokenSequence is mutable and so has no hash.
@@ -66,7 +68,7 @@ def minibatches(
         trained += len(sequence.sampled_positions)
     # Normalise over the whole call, before the cut: the weight of a token must not depend on the
     # minibatch that its group falls into.
-    targets = normalise(_targets(sequences), balance)
+    targets = normalise(_targets(sequences), balance, rescale)
     # A dict keeps the order of insertion, so `order` depends on the input and the seed only.
     groups: dict[int, list[TokenSequence]] = {}
     for sequence in sequences:
@@ -97,7 +99,7 @@ def _targets(sequences: Sequence[TokenSequence]) -> TokenTargets:
 
     return TokenTargets(
         torch.tensor([p for s in sequences for p in s.sampled_logprobs], dtype=real),
-        per_token([sequence.advantage for sequence in sequences], real),
+        torch.tensor([a for s in sequences for a in _advantages(s)], dtype=real),
         per_token([sequence.weight for sequence in sequences], real),
         per_token([sequence.index for sequence in sequences], whole),
         # Sequences from elsewhere may lack the policy's own log-probabilities.
@@ -105,6 +107,10 @@ def _targets(sequences: Sequence[TokenSequence]) -> TokenTargets:
             [p for s in sequences for p in s.policy_logprobs or s.sampled_logprobs], dtype=real
         ),
     )
+
+
+def _advantages(sequence: TokenSequence) -> Sequence[float]:
+    return sequence.advantages or [sequence.advantage] * len(sequence.sampled_positions)
 
 
 def _cut(groups: Sequence[Sequence[TokenSequence]], tokens: int) -> Iterator[list[PrefixGroup]]:
@@ -148,6 +154,7 @@ def _micro_batch(
     spans: list[SequenceSpan] = []
     prediction_rows: list[int] = []
     target_ids: list[int] = []
+    temperatures: list[float] = []
     trained_tokens: list[int] = []  # Indices into `targets`.
     for group in groups:
         # Order of the rows: the prefix of a group, the own rows of its sequences one after the
@@ -173,6 +180,7 @@ def _micro_batch(
             # of the sequence's own, see `shared_prefix_length`.
             prediction_rows += [start + t - 1 - length for t in sequence.sampled_positions]
             target_ids += [sequence.ids[t] for t in sequence.sampled_positions]
+            temperatures += [sequence.temperature] * count
             # The trained tokens of a sequence are consecutive in `targets`, see `_targets`.
             first = offsets[id(sequence)]
             trained_tokens += range(first, first + count)
@@ -183,5 +191,7 @@ def _micro_batch(
         spans,
         torch.tensor(prediction_rows),
         torch.tensor(target_ids),
+        # None is the usual case, which needs no division.
+        torch.tensor(temperatures) if any(t != 1.0 for t in temperatures) else None,
     )
     return MicroBatch(packed, targets.take(torch.tensor(trained_tokens)))

@@ -36,6 +36,7 @@ class UpdateOptions(LossOptions):
 
     learning_rate: float = 3e-4
     advantage_balance: float = 0.0
+    rescale_advantages: bool = True
     minibatches: int = 2
     tokens_per_batch: int = 4_096
     max_grad_norm: float = 1.0
@@ -115,6 +116,7 @@ class Learner:
                 options.tokens_per_batch,
                 options.advantage_balance,
                 options.seed,
+                options.rescale_advantages,
             )
             # Set at every call: the rate follows a schedule that the caller knows.
             for group in self._adam.param_groups:

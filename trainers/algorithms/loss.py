@@ -40,6 +40,8 @@ class LossOptions:
     max_negative_advantage_importance_sampling_weight: float | None = None
     mask_prob_ratio: bool = False
     kimi_k2_tau: float | None = None
+    sampler_kl_coef: float = 0.0
+    """Coefficient of a loss term that pulls towards the policy that sampled; not in ART."""
 
     @property
     def clip_below(self) -> float:
@@ -114,7 +116,7 @@ class ReferenceLogprobs:
     """Mean of log p_new - log p_ref over the whole minibatch, a scalar; None: over these tokens."""
 
 
-def normalise(targets: TokenTargets, balance: float = 0.0) -> TokenTargets:
+def normalise(targets: TokenTargets, balance: float = 0.0, rescale: bool = True) -> TokenTargets:
     """Scale weights and advantages of one call of `train`, as ART does.
 
     Afterwards mean(w) = 1 and mean(|A| w) = 1 over all trained tokens, so the size of the loss
@@ -124,6 +126,7 @@ def normalise(targets: TokenTargets, balance: float = 0.0) -> TokenTargets:
         targets: all trained tokens of the call.
         balance: above 0 multiplies negative advantages by 1 - balance, below 0 multiplies positive
             ones by 1 + balance; from -1 to 1.
+        rescale: False keeps the scale of the advantages; only mean(w) = 1 then.
     """
     # w_t / mean(w): before, w_t is 1 / (trained tokens of the trajectory). All shapes [trained].
     weights = targets.weights / targets.weights.mean()
@@ -133,6 +136,8 @@ def normalise(targets: TokenTargets, balance: float = 0.0) -> TokenTargets:
         advantages = torch.where(advantages > 0, advantages, advantages * (1 - balance))
     elif balance < 0:
         advantages = torch.where(advantages < 0, advantages, advantages * (1 + balance))
+    if not rescale:
+        return replace(targets, advantages=advantages, weights=weights)
     # After the balance, which would change the mean. It is 0 if all advantages were removed.
     scale = (advantages.abs() * weights).mean()
     # Without any token it is NaN, for which the comparison is false, too.
@@ -181,6 +186,10 @@ def policy_loss(
         # Truncated importance sampling: a constant factor min(r, C). ART, too, takes the ratio to
         # p_old where no other log-probabilities of the sampler are known.
         losses = losses * ratios.clamp(max=options.truncated_importance_sampling).detach()
+    if options.sampler_kl_coef:
+        # With d = log r: c (exp(-d) + d - 1) >= 0, with its minimum at d = 0.
+        gaps = new_logprobs - targets.sampled_logprobs
+        losses = losses + options.sampler_kl_coef * (torch.exp(-gaps) + gaps - 1)
     # sum_t w_t loss_t; the caller divides by the number of tokens of the minibatch.
     return LossSums((losses * targets.weights).sum(), ratios.detach(), (~inside).sum(), divergence)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import torch
 import torch.nn.functional as F
@@ -39,13 +40,14 @@ class SequenceSpan:
 
 @dataclass(frozen=True, slots=True)
 class PackedSequences:
-    """Input of one forward pass; all tensors are int64."""
+    """Input of one forward pass; tensors are int64."""
 
     tokens: Tensor  # [rows]
     positions: Tensor  # [rows]: position of the token in its sequence, for RoPE
     spans: Sequence[SequenceSpan]
     prediction_rows: Tensor  # [trained]: the row whose output predicts the trained token
     targets: Tensor  # [trained]: the id of that token
+    temperatures: Tensor | None = None  # [trained], float32; None: 1 for all
 
     def to(self, device: torch.device) -> PackedSequences:
         """Return a copy on the device."""
@@ -55,6 +57,7 @@ class PackedSequences:
             self.spans,
             self.prediction_rows.to(device),
             self.targets.to(device),
+            None if self.temperatures is None else self.temperatures.to(device),
         )
 
 
@@ -62,7 +65,7 @@ class PackedSequences:
 class TokenScores:
     """Values of each trained token, in nats."""
 
-    logprobs: Tensor  # [trained], with gradients
+    logprobs: Tensor  # [trained], with gradients; at the temperature of each token
     entropies: Tensor  # [trained]: of the full distribution, without temperature and grammar
 
 
@@ -95,13 +98,15 @@ def score_tokens(
     x = _rms_norm(x, state["model.norm.weight"], architecture)
     # [vocab, width]. A tied model uses the embedding for it, and gets gradients from both uses.
     head = state["model.embed_tokens.weight" if architecture.tied else "lm_head.weight"]
+    heat = packed.temperatures
     if not recompute:
-        return TokenScores(*_score(x, head, packed.targets))
+        return TokenScores(*_score(x, head, packed.targets, heat))
     # With a large vocabulary the logits need more memory than the layers: a few rows at a time.
     pieces = zip(*(torch.split(t, SCORED_ROWS) for t in (x, packed.targets)), strict=True)
+    hot = repeat(None) if heat is None else torch.split(heat, SCORED_ROWS)
     scored = [
-        checkpoint(_score, rows, head, targets, use_reentrant=False, preserve_rng_state=False)
-        for rows, targets in pieces
+        checkpoint(_score, rows, head, ids, t, use_reentrant=False, preserve_rng_state=False)
+        for (rows, ids), t in zip(pieces, hot, strict=False)
     ]
     logprobs, entropies = zip(*scored, strict=True)
     return TokenScores(torch.cat(logprobs), torch.cat(entropies))
@@ -138,13 +143,19 @@ def _linear(x: Tensor, state: Mapping[str, Tensor], name: str) -> Tensor:
     return F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
 
 
-def _score(x: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _score(
+    x: Tensor, head: Tensor, targets: Tensor, temperatures: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """Return log-probabilities of the targets and entropies, [trained] each."""
     # In float32 for any type of the weights: ratios of probabilities need the precision.
-    log_probabilities = F.log_softmax(F.linear(x, head).float(), dim=-1)  # [trained, vocab]
+    logits = F.linear(x, head).float()  # [trained, vocab]
+    log_probabilities = F.log_softmax(logits, dim=-1)
     with torch.no_grad():
         # H = -sum_v p_v log p_v; it is logged only.
         entropies = -(log_probabilities.exp() * log_probabilities).sum(-1)
+    if temperatures is not None:
+        # softmax(logits / T), the distribution that a sampler with temperature T draws from.
+        log_probabilities = F.log_softmax(logits / temperatures[:, None], dim=-1)
     # log p_new of the target id: [trained, vocab] to [trained, 1] to [trained].
     return log_probabilities.gather(1, targets[:, None])[:, 0], entropies
 

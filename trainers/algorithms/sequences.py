@@ -41,6 +41,10 @@ class TokenSequence:
     """Weight of each of its tokens: the inverse of the trajectory's number of trained tokens."""
     index: int = 0
     """Index of the sequence in the call. Importance ratios may be averaged over a sequence."""
+    advantages: list[float] = field(default_factory=list)
+    """Advantage of each trained token; empty: `advantage` for all of them."""
+    temperature: float = 1.0
+    """Logits are divided by it before log p_new is taken."""
 
     def add(self, prompt: Sequence[int], answer: Sequence[SampledToken]) -> None:
         """Append the new part of the prompt as context, then the answer as trained tokens."""

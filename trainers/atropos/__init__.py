@@ -15,5 +15,7 @@ server.py     `arena atropos api`: the process
 rows.py       groups of token rows from trajectories
 group_player.py  the games of an environment
 environment.py   `arena atropos serve`: what to play, and when
+newest_model.py  the newest adapter of a server, which answers in an environment
 process.py    `arena atropos process`: groups into a file
+training/     `arena atropos train`: batches into weights
 """

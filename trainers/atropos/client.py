@@ -60,12 +60,20 @@ class TooManyGroups(ArenaError):
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedGroup:
+    """A group that must not be trained."""
+
+    reason: str
+    content: JsonValue
+    """As it came."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReceivedBatch:
     """A batch after the checks of its groups."""
 
     groups: list[ScoredData]
-    refused: list[str]
-    """The reason for each group that must not be trained."""
+    refused: list[RefusedGroup]
 
 
 class TrajectoryClient:
@@ -95,20 +103,28 @@ class TrajectoryClient:
         await self._client.aclose()
 
     async def register(self, registration: TrainerRegistration) -> None:
-        """Register a trainer, and check that the server forms the batches that it asks for.
+        """Register a trainer, and check that the server holds this run and no earlier one.
 
         The stock server ignores all registrations but the first. Raises ArenaError.
         """
         await self._call("POST", "/register", registration.model_dump_json())
-        held = await self.info()
-        wanted = ServerInfo.model_validate(
-            registration.model_dump(include={*ServerInfo.model_fields})
+        info = await self.info()
+        # The group names the run: equal sizes alone would let it train on another run's games.
+        group = _fields(await self._call("GET", "/wandb_info")).get("group")
+        held = f"batch_size {info.batch_size}, max_token_len {info.max_token_len}, group {group}"
+        wanted = (
+            f"batch_size {registration.batch_size}, max_token_len {registration.max_token_len}, "
+            f"group {registration.wandb_group}"
         )
+        if info.batch_size < 0:
+            raise ArenaError(
+                f"{self.url} accepts a trainer and forgets it, since groups were pushed before one "
+                "had registered; reset it (GET /reset_data) or restart it"
+            )
         if held != wanted:
             raise ArenaError(
-                f"{self.url} still holds an earlier run: batch_size {held.batch_size}, "
-                f"max_token_len {held.max_token_len}, in place of {wanted.batch_size} and "
-                f"{wanted.max_token_len}; reset it (GET /reset_data) or restart it"
+                f"{self.url} still holds an earlier run: {held}, in place of {wanted}; reset it "
+                "(GET /reset_data) or restart it"
             )
 
     async def register_env(self, registration: EnvRegistration) -> RegisteredEnv | None:
@@ -130,6 +146,11 @@ class TrajectoryClient:
     async def status(self) -> QueueStatus:
         """Return the step and the number of waiting groups."""
         return self._read(QueueStatus, await self._call("GET", "/status"), "/status")
+
+    async def waiting_group_size(self) -> int:
+        """Return the number of rows of the group that was pushed last; 0 if there is none."""
+        tokens = _fields(await self._call("GET", "/latest_example")).get("tokens")
+        return len(tokens) if isinstance(tokens, list) else 0
 
     async def env_status(self, env_id: int) -> EnvStatus:
         """Return the queue in units of an environment's groups. Raises UnknownEnv."""
@@ -257,5 +278,6 @@ def _check_batch(batch: Sequence[JsonValue]) -> ReceivedBatch:
             fault = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, fault["loc"]))
             reason = fault["msg"].removeprefix("Value error, ")
-            refused.append(f"group {place}: {f'{where}: ' if where else ''}{reason}")
+            text = f"group {place}: {f'{where}: ' if where else ''}{reason}"
+            refused.append(RefusedGroup(text, raw))
     return ReceivedBatch(groups, refused)

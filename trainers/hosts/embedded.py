@@ -70,7 +70,7 @@ class EmbeddedHost:
             check_server(self._request)
 
     def arguments(self) -> dict[str, JsonValue]:
-        from trainers.hosts.embedded_backend import TrainSettings
+        from trainers.hosts.train_settings import TrainSettings
 
         return train_arguments(self._request.config, TrainSettings, host="the embedded host")
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any
@@ -25,10 +26,12 @@ from arena.core.errors import ArenaError, UsageError
 from backends.embedded.sampler import Sampler
 from backends.embedded.weights import read_state_dict
 from trainers.algorithms.checkpoint_files import read_weights
-from trainers.algorithms.learner import Learner, UpdateOptions
+from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora
+from trainers.algorithms.mismatch import sampling_distances
 from trainers.algorithms.sequences import TokenSequence, token_sequences
 from trainers.hosts.art import TrainableModel, TrainResult, TrajectoryGroup
+from trainers.hosts.train_settings import ReadSequences, TrainSettings, token_counts
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -37,18 +40,6 @@ AnyModel = TrainableModel[Any, Any]
 
 SERVED_BYTES = 2**30
 """Bytes of weights that stay loaded for answers; the least recently used step goes first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainSettings(UpdateOptions):
-    """Keywords of `EmbeddedArtBackend.train`, under ART's names; `TrainConfig` explains them.
-
-    `train` itself sets `seed`.
-    """
-
-    kl_penalty_reference_step: int | None = None
-    scale_rewards: bool = True
-    warmup_steps: int = 0
 
 
 class EmbeddedArtBackend:
@@ -150,7 +141,23 @@ class EmbeddedArtBackend:
         Raises:
             ArenaError: the gradient is not finite, or a checkpoint cannot be written.
         """
-        settings = TrainSettings(**keywords)
+        settings, groups = TrainSettings(**keywords), list(trajectory_groups)
+        read = partial(token_sequences, groups, self.sampler.encode, settings.scale_rewards)
+        return await self.train_sequences(read, settings, groups)
+
+    async def train_sequences(
+        self,
+        read: ReadSequences,
+        settings: TrainSettings,
+        groups: Sequence[TrajectoryGroup] = (),
+    ) -> TrainResult:
+        """Do one training step on token sequences; see `train`.
+
+        Args:
+            read: returns the sequences; called in a thread.
+            settings: of the update, except `seed`.
+            groups: the games of the sequences, where they are known.
+        """
         # Linear warm-up: the full rate is reached at step `warmup_steps`.
         warmed = min(1.0, (self._step + 1) / max(1, settings.warmup_steps))
         settings = replace(
@@ -163,9 +170,14 @@ class EmbeddedArtBackend:
         if settings.kl_penalty_coef:
             reference = self._reference(settings.kl_penalty_reference_step or 0)
         # In a thread: the event loop must not stand still during the update.
-        groups = list(trajectory_groups)
-        metrics = await asyncio.to_thread(self._train, groups, settings, reference)
+        metrics = await asyncio.to_thread(self._train, read, settings, reference)
         return TrainResult(self._step, metrics)
+
+    async def sampling_distances(
+        self, sequences: Sequence[TokenSequence], settings: TrainSettings
+    ) -> dict[int, float]:
+        """Return how far the newest weights are from those that sampled each sequence, in nats."""
+        return await asyncio.to_thread(sampling_distances, self._learner, sequences, settings)
 
     def _train_sft(self, *_args: Any, **_more: Any) -> AsyncIterator[dict[str, float]]:
         raise NotImplementedError(
@@ -222,18 +234,18 @@ class EmbeddedArtBackend:
 
     def _train(
         self,
-        groups: list[TrajectoryGroup],
+        read: ReadSequences,
         settings: TrainSettings,
         reference: dict[str, Tensor] | None,
     ) -> dict[str, float]:
-        sequences = token_sequences(groups, self.sampler.encode, settings.scale_rewards)
+        sequences = read()
         started, step = time.perf_counter(), self._step + 1
         try:
             # Weights, then the file, then serving. The step number changes last: until then any
             # error goes back to the last finished step.
             metrics = self._learner.update(sequences, settings, reference)
             computed = time.perf_counter() - started
-            metrics |= _token_counts(sequences)
+            metrics |= token_counts(sequences)
             metrics |= {"learning_rate": settings.learning_rate, "seconds_computing": computed}
             # A dict of floats is JSON, but mypy takes the values of a dict as invariant.
             self._learner.save(self.checkpoint(step), {"step": step, "update": {**metrics}})
@@ -297,11 +309,3 @@ class EmbeddedArtBackend:
             api_key="embedded",
             http_client=httpx.AsyncClient(transport=transport, base_url="http://localhost"),
         )
-
-
-def _token_counts(sequences: Sequence[TokenSequence]) -> dict[str, float]:
-    return {
-        "sequences": float(len(sequences)),
-        "tokens_trained": float(sum(len(sequence.sampled_positions) for sequence in sequences)),
-        "tokens_computed": float(sum(len(sequence.ids) for sequence in sequences)),
-    }

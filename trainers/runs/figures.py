@@ -158,6 +158,8 @@ def group_split(record: StepRecord) -> dict[str, float]:
         "trained": float(groups.trained),
         "dropped: no variance": float(groups.no_variance),
         "dropped: incomplete": float(groups.incomplete),
+        **({"dropped: stale": float(groups.stale)} if groups.stale else {}),
+        **({"dropped: refused": float(groups.refused)} if groups.refused else {}),
     }
 
 

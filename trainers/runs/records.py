@@ -38,11 +38,15 @@ class GroupCounts(Record):
     """Dropped: a game failed."""
     no_variance: int = 0
     """Dropped: all rewards are equal."""
+    stale: int = 0
+    """Dropped: weights of too many steps ago have played (arena atropos train)."""
+    refused: int = 0
+    """Dropped: their rows cannot be trained (arena atropos train)."""
 
     @property
     def dropped(self) -> int:
         """Number of groups that were not trained on."""
-        return self.incomplete + self.no_variance
+        return self.incomplete + self.no_variance + self.stale + self.refused
 
 
 class TokenCounts(Record):

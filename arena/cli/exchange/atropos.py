@@ -22,10 +22,13 @@ from arena.cli.exchange.atropos_flags import (
     make_player,
     run_until_signal,
 )
+from arena.cli.exchange.atropos_train import train_command
 
 app = typer.Typer(
     help="Exchange training games with Atropos (atroposlib 0.4.0).", no_args_is_help=True
 )
+
+app.command("train")(train_command)
 
 
 @app.command("api")

@@ -25,7 +25,11 @@ class OpenAIFlags:
         "http://127.0.0.1:5001/v1"
     )
     model_name: Annotated[
-        str, Flag("--openai.model_name", help="Its name there. Default: the first one.")
+        str,
+        Flag(
+            "--openai.model_name",
+            help="Its name there. Default: the newest adapter NAME@STEP, else the first model.",
+        ),
     ] = ""
     api_key: Annotated[
         str,
@@ -67,6 +71,7 @@ class OpenAIFlags:
 
         require("arena atropos", ("httpx",), "models")
         from backends.openai_http import HTTPBackend, check_url
+        from trainers.atropos.newest_model import NewestModel
         from trainers.opponents import NEWEST
 
         # A game has one request in flight at most.
@@ -78,7 +83,8 @@ class OpenAIFlags:
             }
         )
         key = SecretStr(self.api_key) if self.api_key else llm.settings.secret("ARENA_API_KEY")
-        llm.add(NEWEST, HTTPBackend(check_url(self.url), self.model_name, limits, key))
+        server = HTTPBackend(check_url(self.url), self.model_name, limits, key)
+        llm.add(NEWEST, server if self.model_name else NewestModel(server))
 
 
 @dataclass(frozen=True, slots=True)

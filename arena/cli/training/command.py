@@ -129,7 +129,7 @@ def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags)
     interrupted = False
     with open_run(plan) as files:
         try:
-            with closing(_view(flags.as_json)) as view:
+            with closing(training_view(flags.as_json)) as view:
                 state = asyncio.run(
                     train(
                         config,
@@ -147,7 +147,8 @@ def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags)
         return _end(run, interrupted or state.status == "interrupted", flags)
 
 
-def _view(as_json: bool) -> TrainingView:
+def training_view(as_json: bool) -> TrainingView:
+    """Return the display for this terminal."""
     if as_json or not sys.stderr.isatty():
         from arena.cli.training.plain_progress import TrainingLines
 

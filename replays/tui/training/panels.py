@@ -138,6 +138,10 @@ def _groups(last: StepRecord) -> Iterator[Text]:
     yield Text(f"{groups.trained} trained")
     for count, words in [(groups.no_variance, "no variance"), (groups.incomplete, "incomplete")]:
         yield Text(f"{count} {words}", "yellow" if count else "dim")
+    # Only trainers whose games come from elsewhere drop groups for these reasons.
+    for count, words in [(groups.stale, "stale"), (groups.refused, "refused")]:
+        if count:
+            yield Text(f"{count} {words}", "yellow")
     if last.failed:
         yield Text(f"{last.failed} games failed", "red")
 

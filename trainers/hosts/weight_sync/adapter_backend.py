@@ -23,8 +23,8 @@ from trainers.hosts.policy import ServedWeights
 from trainers.hosts.weight_sync.remote import RemoteBackend
 from trainers.hosts.weight_sync.weight_probe import ANOTHER_MODEL, PROBE, Chat, ProbeReply
 
-REHEARSAL = 999_999_999
-"""Step number of the rehearsal's adapter; longer than any run."""
+REHEARSAL = "rehearsal"
+"""Version of the rehearsal's adapter: no number, so that no player takes it for the newest."""
 
 
 class AdapterBackend(RemoteBackend):

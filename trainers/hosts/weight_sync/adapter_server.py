@@ -14,7 +14,7 @@ from backends.provider_errors import extract_message, safe_excerpt, status_error
 from trainers.config.config import FULL_WEIGHTS
 from trainers.hosts.host import HostRequest
 from trainers.hosts.selection import art_server
-from trainers.hosts.weight_sync.own_server import PLUGIN, served_rank
+from trainers.hosts.weight_sync.own_server import PLUGIN, served_rank, version_problem
 
 TIMEOUT = httpx.Timeout(120.0, connect=10.0)
 """Seconds; merging an adapter into a large model takes some."""
@@ -27,10 +27,15 @@ class ListedModel(BaseModel):
     id: str
     parent: str | None = None
     max_model_len: int | None = None
+    owned_by: str = ""
 
 
 class _ModelList(BaseModel):
     data: list[ListedModel] = Field(min_length=1)
+
+
+class _Version(BaseModel):
+    version: str
 
 
 class AdapterServer:
@@ -66,6 +71,18 @@ class AdapterServer:
         """Return the model that adapters are added to: the first that is not an adapter."""
         models = self.models()
         return next((model for model in models if not model.parent), models[0])
+
+    def version(self) -> str:
+        """Return the server's own version; empty if it reports none."""
+        # Beside /v1.
+        url = f"{self.url.removesuffix('/v1')}/version"
+        reply = send_request("GET", url, self.key)
+        if isinstance(reply, str):
+            return ""
+        try:
+            return _Version.model_validate_json(reply.text).version
+        except ValidationError:
+            return ""
 
     def names(self) -> set[str]:
         """Return the names of the base model and all loaded adapters."""
@@ -175,11 +192,7 @@ def check_server(request: HostRequest) -> None:
     """Raise UsageError unless the server answers and takes adapters from the run's folder."""
     server = adapter_server(request)
     try:
-        server.base_model()
-        if request.config.weight_sync in FULL_WEIGHTS:
-            problem = ""  # Attaching to its memory is the test.
-        else:
-            problem = server.load_problem(adapters_folder(request) / "none")
+        problem = _problem(server, request)
     except (BackendError, StopPlaying) as error:
         problem = f"{error}"
     if problem:
@@ -189,6 +202,16 @@ def check_server(request: HostRequest) -> None:
         variables = " (from LLM_BACKEND and ART_WRAPPER_URL)"
         origin = variables if url == art_server(request.settings) else ""
         raise UsageError(f"--server {url}{origin}: {problem}{hint}")
+
+
+def _problem(server: AdapterServer, request: HostRequest) -> str:
+    """Return why a server that answers cannot be used; empty if it can."""
+    # arena's own server counts its versions in another way.
+    is_vllm = server.base_model().owned_by == "vllm"
+    problem = version_problem(server.version()) if is_vllm else ""
+    if problem or request.config.weight_sync in FULL_WEIGHTS:
+        return problem  # Attaching to its memory is the test of the second case.
+    return server.load_problem(adapters_folder(request) / "none")
 
 
 def adapters_folder(request: HostRequest) -> Path:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from trainers.hosts.art import TrainResult, TrajectoryGroup
 from trainers.hosts.embedded_backend import AnyModel, EmbeddedArtBackend
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights
+from trainers.hosts.train_settings import ReadSequences, TrainSettings
 from trainers.hosts.weight_sync.adapter_server import (
     AdapterServer,
     adapter_server,
@@ -83,14 +84,16 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
     ) -> tuple[str, str]:
         return self._server.url, self._server.key or "unused"
 
-    async def train(
-        self, model: AnyModel, trajectory_groups: Iterable[TrajectoryGroup], **arguments: Any
+    async def train_sequences(
+        self,
+        read: ReadSequences,
+        settings: TrainSettings,
+        groups: Sequence[TrajectoryGroup] = (),
     ) -> TrainResult:
         """Do one training step; it is finished when the server has answered with its weights."""
-        groups = list(trajectory_groups)
         played = self.sampling_step
         staleness = {"staleness": float(self._step - played)} if self._config.sync_every > 1 else {}
-        result = await self._train_drained(model, groups, **arguments)
+        result = await self._train_drained(read, settings)
         if self.sampling_step != result.step:
             return TrainResult(result.step, {**result.metrics, **staleness})
         started = time.perf_counter()
@@ -101,11 +104,9 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
         metrics["seconds_swapping"] = time.perf_counter() - started
         return TrainResult(result.step, {**result.metrics, **staleness, **metrics})
 
-    async def _train_drained(
-        self, model: AnyModel, groups: list[TrajectoryGroup], **arguments: Any
-    ) -> TrainResult:
+    async def _train_drained(self, read: ReadSequences, settings: TrainSettings) -> TrainResult:
         """Do one training step. A subclass pauses the server here if it sees the update at once."""
-        return await super().train(model, groups, **arguments)
+        return await super().train_sequences(read, settings)
 
     async def close(self) -> None:
         if self._connected is not None:

@@ -26,9 +26,9 @@ from arena.core.errors import BackendError, StopPlaying
 from backends.embedded.architecture import Architecture
 from backends.provider_errors import extract_message
 from trainers.algorithms.learner import Learner
-from trainers.hosts.art import TrainResult, TrajectoryGroup
-from trainers.hosts.embedded_backend import AnyModel
+from trainers.hosts.art import TrainResult
 from trainers.hosts.host import HostRequest
+from trainers.hosts.train_settings import ReadSequences, TrainSettings
 from trainers.hosts.weight_sync.adapter_server import send_request
 from trainers.hosts.weight_sync.full_weights import FullWeightsBackend
 from trainers.hosts.weight_sync.vllm_plugin.arena_vllm import map_file, open_cuda
@@ -59,14 +59,12 @@ class SharedWeightsBackend(FullWeightsBackend):
         await super()._revive()
         await self._attach()
 
-    async def _train_drained(
-        self, model: AnyModel, groups: list[TrajectoryGroup], **arguments: Any
-    ) -> TrainResult:
+    async def _train_drained(self, read: ReadSequences, settings: TrainSettings) -> TrainResult:
         # The update is visible to vLLM while it happens; so is the way back from a failed one.
         self._served_step = None
         await self._call("pause?mode=wait")
         try:
-            return await super()._train_drained(model, groups, **arguments)
+            return await super()._train_drained(read, settings)
         finally:
             if not self._is_dead():
                 await self._call("resume")

@@ -1,0 +1,8 @@
+"""The trainer's side of the trajectory API: `arena atropos train`.
+
+options.py   settings of a run, beside those of `TrainConfig`
+batch.py     what a batch teaches: token sequences with advantages, and what is left out
+inbox.py     batches on disk, and the groups that were refused
+batches.py   the next batch: registration, waiting, checks
+trainer.py   the loop: batch, update, transfer of the weights, record
+"""

@@ -1,0 +1,142 @@
+"""The batches of a trajectory API as a trainer takes them: one for each step."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from arena.core.errors import ArenaError, UsageError
+from trainers.atropos.client import (
+    ApiUnreachable,
+    BatchLost,
+    NoTrainer,
+    ReceivedBatch,
+    TrajectoryClient,
+)
+from trainers.atropos.training.inbox import BatchInbox
+from trainers.atropos.wire import ScoredData, TrainerRegistration
+from trainers.runs.run_log import reason_of
+from trainers.runs.view import TrainingView
+
+POLL_SECONDS = 0.25
+SILENCE = 60.0
+"""Seconds without a batch after which the reason is looked for."""
+Result = TypeVar("Result")
+
+
+class BatchSource:
+    """Takes batches from one server and stores each until its step is finished.
+
+    Args:
+        client: The server; the caller closes it.
+        inbox: Where a batch is stored.
+        view: Shows that the trainer waits.
+        patience: Seconds to wait for a server that does not answer.
+    """
+
+    def __init__(
+        self, client: TrajectoryClient, inbox: BatchInbox, view: TrainingView, patience: float
+    ) -> None:
+        self._client = client
+        self._inbox = inbox
+        self._view = view
+        self._patience = patience
+        self._registration: TrainerRegistration | None = None
+
+    async def register(self, registration: TrainerRegistration) -> None:
+        """Register the run, or continue it at the server. Raises ArenaError for another run."""
+        self._registration = registration
+        await self.patiently(lambda: self._client.register(registration))
+
+    async def next(self, step: int) -> ReceivedBatch:
+        """Return the batch of a step: the stored one of a killed run, or the server's next.
+
+        Raises ArenaError.
+        """
+        if stored := self._inbox.stored(step):
+            self._view.say(f"step {step} repeats the batch that an earlier start has received")
+            return stored
+        batch = await self._wait()
+        try:
+            self._inbox.store(step, batch)
+        except OSError as error:
+            returned = await self._give_back(batch.groups)
+            raise ArenaError(
+                f"cannot write {self._inbox.batch}: {reason_of(error)}; the batch was not trained"
+                f" and {'is back in the queue' if returned else 'is lost'}"
+            ) from error
+        return batch
+
+    async def _wait(self) -> ReceivedBatch:
+        """Poll until there is a batch."""
+        started, seconds = time.monotonic(), SILENCE
+        self._view.phase("waiting for groups")
+        while (batch := await self._take()) is None:
+            if time.monotonic() - started > seconds:
+                await self._explain_silence(seconds)
+                seconds *= 2
+            await self._check_group_size()
+            await asyncio.sleep(POLL_SECONDS)
+        return batch
+
+    async def _take(self) -> ReceivedBatch | None:
+        """Ask once, and register again if the server has been reset."""
+        try:
+            return await self.patiently(self._client.batch)
+        except BatchLost as lost:
+            self._view.say(f"{lost}; going on with the next one")
+            return None
+        except NoTrainer:
+            assert self._registration is not None, "registered before"
+        self._view.say(f"{self._client.url} was reset: registering again")
+        await self.register(self._registration)
+        return await self.patiently(self._client.batch)
+
+    async def _check_group_size(self) -> None:
+        """Raise UsageError for waiting groups that can never fill a batch."""
+        assert self._registration is not None, "registered before"
+        status = await self.patiently(self._client.status)
+        if not status.queue_size:
+            return
+        size = await self.patiently(self._client.waiting_group_size)
+        wanted = self._registration.batch_size
+        # arena's own server refuses such an environment; the stock one waits for ever.
+        if size and wanted % size:
+            raise UsageError(
+                f"{self._client.url} holds groups of {size} rows, which does not divide the batch "
+                f"of {wanted} rows: groups are never split; change --env.group_size of the "
+                "environment, or --batch-size and --gradient-accumulation-steps"
+            )
+
+    async def _explain_silence(self, seconds: float) -> None:
+        status = await self.patiently(self._client.status)
+        self._view.say(
+            f"no batch for {seconds:g} s: {status.queue_size} groups are waiting at "
+            f"{self._client.url}; is an environment running?"
+        )
+
+    async def _give_back(self, groups: Sequence[ScoredData]) -> bool:
+        """Push the groups of a batch again; returns whether the server took them."""
+        with suppress(ArenaError):
+            if groups:
+                await self._client.push(groups)
+            return True
+        return False
+
+    async def patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """Repeat a call while the server does not answer. Raises ApiUnreachable in the end."""
+        deadline, wait = time.monotonic() + self._patience, POLL_SECONDS
+        while True:
+            try:
+                return await call()
+            except ApiUnreachable as error:
+                if time.monotonic() + wait > deadline:
+                    raise
+                if wait == POLL_SECONDS:
+                    self._view.say(f"{error}; trying again for {self._patience:g} s")
+            # Exponential back-off, as environments do.
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, 10.0)

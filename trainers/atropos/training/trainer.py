@@ -1,0 +1,258 @@
+"""GRPO on the batches of a trajectory API: environments play, this process trains.
+
+A step takes one batch, makes one step of the optimizer, transfers the weights to the server that
+answers the environments, proves them there, and records itself. The batch is on disk from its
+arrival until the record is written, so a run that is killed at any point repeats the step with the
+same batch from the last checkpoint. Groups that cannot be trained are written to `quarantine`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.core.errors import ArenaError
+from arena.evaluation.report_parts import Interval
+from arena.llm.settings import Settings
+from backends.embedded.architecture import read_architecture
+from trainers.algorithms.sequences import TokenSequence
+from trainers.atropos.client import RefusedGroup, TrajectoryClient
+from trainers.atropos.training.batch import ModelLimits, TrainingBatch, facts_of, training_batch
+from trainers.atropos.training.batches import BatchSource
+from trainers.atropos.training.inbox import BatchInbox
+from trainers.atropos.training.options import TrajectoryOptions
+from trainers.atropos.wire import MASKED, ScoredData
+from trainers.config.config import TrainConfig
+from trainers.hosts.embedded import EmbeddedHost
+from trainers.hosts.host import HostRequest
+from trainers.hosts.train_settings import TrainSettings
+from trainers.runs.records import GroupCounts, RunState
+from trainers.runs.run_log import RunLog, kept_steps, reason_of
+from trainers.runs.view import TrainingView
+from trainers.step_metrics import (
+    RolloutCounts,
+    RolloutResult,
+    Timer,
+    collapse_reason,
+    step_record,
+)
+
+if TYPE_CHECKING:
+    from trainers.atropos.client import ReceivedBatch
+
+SHOWN_REASONS = 3
+"""Refused groups of a batch whose reasons are shown; all are in the quarantine."""
+
+
+async def train_from_batches(
+    config: TrainConfig,
+    options: TrajectoryOptions,
+    *,
+    folder: Path,
+    view: TrainingView,
+    settings: Settings,
+) -> RunState:
+    """Start or resume a run in a folder; returns the final state.
+
+    Args:
+        config: Model, server, weights and update. Settings of games have no effect.
+        options: Batches; with the id of the run.
+        folder: Folder of the run. If it has finished steps, the run is resumed.
+        view: Shows the progress.
+        settings: API keys and limits.
+
+    Raises:
+        UsageError: The settings are not valid. Nothing has been trained then.
+        ArenaError: The run cannot continue. Finished steps are on disk.
+    """
+    host = EmbeddedHost(HostRequest(config, folder, settings))
+    host.preflight()
+    client = TrajectoryClient(options.url, settings.secret("ARENA_API_KEY"))
+    return await TrajectoryTrainer(config, options, host, client, folder, view).complete()
+
+
+class TrajectoryTrainer:
+    """A run in progress; see `train_from_batches`."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        options: TrajectoryOptions,
+        host: EmbeddedHost,
+        client: TrajectoryClient,
+        folder: Path,
+        view: TrainingView,
+    ) -> None:
+        self.config = config
+        self.options = options
+        self.host = host
+        self.view = view
+        self.log = RunLog(folder)
+        self.inbox = BatchInbox(folder)
+        self._client = client
+        self._source = BatchSource(client, self.inbox, view, options.patience)
+        arguments: dict[str, object] = {**host.arguments()}
+        # The names of ART are those of `TrainSettings`; the loss is that of `batch`.
+        arguments |= {"rescale_advantages": False, "sampler_kl_coef": options.kl_coef}
+        self.settings = TrainSettings(**arguments)  # type: ignore[arg-type]
+
+    async def complete(self) -> RunState:
+        """Do everything from the last finished step to the last one."""
+        async with AsyncExitStack() as stack:
+            try:
+                await self._open(stack)
+                while self.log.state.step < self.config.total_steps and not self._stopped:
+                    await self.step()
+                # A kill within the end of the last step has left them.
+                self.inbox.clear()
+                await self._delete_old_checkpoints()
+                self._commit(status="stopped" if self._stopped else "finished")
+                return self.log.state
+            except asyncio.CancelledError:  # Ctrl-C: the current step is repeated later.
+                self._commit(status="interrupted")
+                raise
+            except OSError as error:
+                folder = self.log.files.folder
+                raise ArenaError(f"cannot write into {folder}: {reason_of(error)}") from error
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        """Load the weights, let the server answer with them, and register the run."""
+        stack.push_async_callback(self._client.close)
+        stack.push_async_callback(self.host.close)
+        self.log.start(self.config)
+        step = await self.host.open(self.log.state.step)
+        architecture = read_architecture(self.host.checkpoint(0) or Path())
+        self.limits = ModelLimits(
+            architecture.vocabulary, min(architecture.context, self.options.max_token_len)
+        )
+        self.view.start(self.config, step, f"batches of {self._client.url}")
+        for record in self.log.records:
+            self.view.step(record)
+        # Only now: environments start to play when the trainer asks for its first batch, and the
+        # server must answer them with these weights.
+        folder = self.log.files.folder
+        await self._source.register(self.options.registration(self.config, folder, step))
+        # A run that was stopped for a collapse stays so.
+        reason = collapse_reason(self.config, self.log.records) if self.log.state.reason else ""
+        self._commit(status="stopped" if reason else "running", reason=reason)
+
+    async def step(self) -> None:
+        """Do one step: batch, update, transfer, record."""
+        timer, number = Timer(), self.log.state.step + 1
+        with timer.measure("rollouts"):
+            received = await self._source.next(number)
+        with timer.measure("update"):
+            batch = await self._select(received, number)
+            self.view.phase("update")
+            update = await self._update(batch)
+        timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
+        counts = _rollout_counts(received.groups)
+        record = step_record(self.config, number, counts, {}, update).model_copy(
+            update={
+                "groups": _group_counts(batch),
+                "time": timer.seconds,
+                "seconds": timer.total,
+                "warnings": tuple(one.reason for one in batch.refused[:SHOWN_REASONS]),
+            }
+        )
+        if not any("won" in facts_of(group) for group in received.groups):
+            record = record.model_copy(update={"win_rate": Interval()})
+        # From here on the step is finished, in this order: record, state, batch.
+        self.log.append(record)
+        reason = collapse_reason(self.config, self.log.records)
+        status = "stopped" if reason else "running"
+        self._commit(step=number, status=status, reason=reason)
+        self.inbox.clear()
+        self.view.step(record)
+        await self._delete_old_checkpoints()
+
+    async def _select(self, received: ReceivedBatch, number: int) -> TrainingBatch:
+        """Return what the batch teaches. Raises ArenaError if all of its groups are refused."""
+        batch = training_batch(received.groups, self.limits, number - 1, self.options.max_staleness)
+        batch.refused.extend(received.refused)
+        if self.options.max_mismatch:
+            await self._refuse_foreign_groups(batch)
+        self.inbox.refuse(number, batch.refused)
+        groups = len(received.groups) + len(received.refused)
+        if batch.refused and len(batch.refused) == groups:
+            # A systematic fault: the next batch would be no better.
+            self.inbox.clear()
+            raise ArenaError(
+                f"all {groups} groups of the batch of step {number} were refused, and are in "
+                f"{self.inbox.quarantine(number)}: {batch.refused[0].reason}"
+            )
+        if not batch.sequences:
+            self.view.say(f"step {number} does not change the weights: no row has an advantage")
+        return batch
+
+    async def _refuse_foreign_groups(self, batch: TrainingBatch) -> None:
+        """Move groups that other weights than those of this run have sampled to `refused`."""
+        # One row of each group: its games have the same server.
+        first = {sequence.group: sequence for sequence in reversed(batch.sequences)}
+        far = await self.host.backend.sampling_distances([*first.values()], self.settings)
+        foreign = {
+            group: far[sequence.index]
+            for group, sequence in first.items()
+            # Written so that NaN fails too.
+            if not far[sequence.index] <= self.options.max_mismatch
+        }
+        for group, distance in foreign.items():
+            reason = (
+                f"inference_logprobs differ by {distance:.2g} nats per token from those of "
+                "--model-name: another checkpoint, tokenizer or temperature has sampled them, or "
+                "a grammar (--max-mismatch)"
+            )
+            content = batch.trained[group].model_dump(mode="json")
+            batch.refused.append(RefusedGroup(reason, content))
+        batch.sequences[:] = [one for one in batch.sequences if one.group not in foreign]
+
+    async def _update(self, batch: TrainingBatch) -> dict[str, float]:
+        """Train and transfer the weights; returns the metrics."""
+
+        def read() -> Sequence[TokenSequence]:
+            return batch.sequences
+
+        result = await self.host.backend.train_sequences(read, self.settings)
+        ages = batch.ages
+        staleness = {"staleness": sum(ages) / len(ages), "staleness_max": max(ages)} if ages else {}
+        return {**result.metrics, **staleness}
+
+    async def _delete_old_checkpoints(self) -> None:
+        step = self.log.state.step
+        playing = self.config.sampling_step(step)
+        pool = range(step + 1)
+        await self.host.keep(kept_steps(self.log.state, self.config.keep_pool, pool, playing))
+
+    @property
+    def _stopped(self) -> str:
+        return self.log.state.reason if self.log.state.status == "stopped" else ""
+
+    def _commit(self, **changes: object) -> None:
+        self.log.commit(self.log.state.model_copy(update=changes))
+
+
+def _group_counts(batch: TrainingBatch) -> GroupCounts:
+    return GroupCounts(
+        trained=len({sequence.group for sequence in batch.sequences}),
+        no_variance=batch.equal,
+        stale=len(batch.stale),
+        refused=len(batch.refused),
+    )
+
+
+def _rollout_counts(groups: Sequence[ScoredData]) -> RolloutCounts:
+    """Return what the rows of a batch say about its games."""
+    counts = RolloutCounts()
+    for number, group in enumerate(groups):
+        facts = facts_of(group)
+        deal, won = facts.get("seed"), facts.get("won")
+        counts.games += group.size
+        for row, score in enumerate(group.scores):
+            is_won = isinstance(won, list) and row < len(won) and won[row] is True
+            place = deal if isinstance(deal, int) else number
+            counts.results.append(RolloutResult(place, score, is_won))
+        counts.sampled += sum(mask != MASKED for row in group.masks for mask in row)
+    return counts

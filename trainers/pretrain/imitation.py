@@ -22,6 +22,7 @@ from trainers.algorithms.imitation import imitate, mean_cross_entropy
 from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.sequences import TokenSequence
+from trainers.checks import check_device
 from trainers.pretrain.corpus import Mixture, play_games
 from trainers.pretrain.demonstration_tokens import DemonstrationEncoder, digest_of
 from trainers.pretrain.imitation_run import ImitationSettings, ImitationState, read_imitation
@@ -78,9 +79,11 @@ def teach(
         progress: called after each step.
 
     Raises:
-        UsageError: see `read_imitation`; or the base model or its tokenizer cannot be used.
+        UsageError: see `read_imitation`; or the device, the base model or its tokenizer cannot be
+            used.
         ArenaError: a file cannot be written, or the gradient is not finite.
     """
+    check_device(settings.device)
     state = read_imitation(out, settings, resume)
     if state and state.step == state.steps:
         return _finish(out, state)

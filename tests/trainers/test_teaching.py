@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
+import signal
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from preloaded import arena_command
 from safetensors.torch import load_file
 from tiny_model import TINY_FAMILIES, build_tiny_model
 from transformers import AutoModelForCausalLM
 
 from arena.agents.prompt import ChatOptions, write_answer
+from arena.cli import run
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.match import Match
 from arena.episodes.runner import play
@@ -35,11 +37,11 @@ from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
 from trainers.pretrain.demonstration_tokens import DemonstrationEncoder
 from trainers.pretrain.imitation import teach
 from trainers.pretrain.imitation_run import ImitationSettings, ImitationState
+from trainers.pretrain.loop import CurvePoint
 from trainers.pretrain.recipe import imitated_bots
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-SUPPORT = Path(__file__).parents[1] / "support"
 OPTIONS = UpdateOptions(learning_rate=1e-3, threads=1)
 
 
@@ -56,9 +58,9 @@ def settings(base: Path, **changes: Any) -> ImitationSettings:
         "base_model": str(base),
         "bots": {"random": 1.0},
         "text_level": "events",
-        "games": 12,
+        "games": 8,
         "epochs": 2,
-        "batch_size": 6,
+        "batch_size": 4,
         "learning_rate": 3e-3,
         "save_every": 2,
         "threads": 1,
@@ -117,7 +119,7 @@ def test_each_game_has_a_bot_to_imitate() -> None:
                     assert message.content == write_answer(action, "text")
 
 
-@pytest.mark.parametrize("name", TINY_FAMILIES)
+@pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3"])
 def test_only_the_tokens_of_replies_are_learned(tmp_path: Path, name: str) -> None:
     """The loss is that of transformers with all other labels masked."""
     folder = build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES[name])
@@ -196,26 +198,45 @@ def test_the_loss_falls_and_the_folder_plays(tmp_path: Path, base: Path, rank: i
     assert again == done and load_file(out / "model.safetensors").keys() == new.keys()
 
 
-def test_a_killed_run_continues_to_the_bit(tmp_path: Path, base: Path) -> None:
-    wanted = {"full": settings(base), "lora": settings(base, lora_rank=4)}
+@pytest.mark.parametrize("rank", [0, 4], ids=["all weights", "lora"])
+def test_a_killed_run_continues_to_the_bit(tmp_path: Path, base: Path, rank: int) -> None:
+    wanted, out = settings(base, lora_rank=rank), tmp_path / "killed"
     # Rename 2 moves the checkpoint of step 0 aside; before rename 3 there is no checkpoint at all.
-    moments = ["rename 3", "rename 2", "step 3"]
-    runs = {str(tmp_path / name): one.model_dump(mode="json") for name, one in wanted.items()}
-    order = json.dumps({"runs": runs, "moments": moments})
-    done = subprocess.run(
-        [sys.executable, str(SUPPORT / "killed_teaching.py"), order],
-        env={**os.environ, "PYTHONPATH": str(SUPPORT.parents[1])},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.stdout.strip() == "[9, 9, 9, 9, 9, 9]", done.stderr
-    for name, one in wanted.items():
-        whole = teach(one, tmp_path / "whole" / name, say=silent)
-        resumed = teach(one, tmp_path / name, True, silent)
-        files = [tmp_path / part / name / "model.safetensors" for part in ("", "whole")]
-        assert files[0].read_bytes() == files[1].read_bytes()
-        curves = [[(p.step, p.loss, p.held_out) for p in run.curve] for run in (resumed, whole)]
-        assert curves[0] == curves[1]
-    assert [path.name for path in tmp_path.glob(".*.old")] == []
+    kill_at("rename 3", lambda progress: teach(wanted, out, False, silent, progress))
+    assert not out.exists()
+    kill_at("step 3", lambda progress: teach(wanted, out, True, silent, progress))
+    resumed = teach(wanted, out, True, silent)
+    whole = teach(wanted, tmp_path / "whole", say=silent)
+    files = [tmp_path / name / "model.safetensors" for name in ("killed", "whole")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    curves = [[(p.step, p.loss, p.held_out) for p in run.curve] for run in (resumed, whole)]
+    assert curves[0] == curves[1]
+    assert list(tmp_path.glob(".*.old")) == []
+
+
+def kill_at(moment: str, run: Callable[[Callable[[CurvePoint], None]], object]) -> None:
+    """Run in a child process that ends by SIGKILL at "step N", or before its N-th rename."""
+    with warnings.catch_warnings():
+        # Newer Pythons warn of threads at a fork. The child computes with one thread.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            renames = count(1)
+
+            def reach(now: str) -> None:
+                if now == moment:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            def audit(event: str, _: tuple[Any, ...]) -> None:
+                if event == "os.rename":
+                    reach(f"rename {next(renames)}")
+
+            sys.addaudithook(audit)
+            run(lambda point: reach(f"step {point.step}"))
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
 
 
 def test_memory_settings_may_change_on_resume(tmp_path: Path, base: Path) -> None:
@@ -243,7 +264,7 @@ def test_a_folder_in_use_and_other_settings_are_refused(tmp_path: Path, base: Pa
     with pytest.raises(UsageError, match="something already; --resume"):
         teach(settings(base), out, say=silent)
     with pytest.raises(
-        UsageError, match="other settings: --games 12, now 13; --lora-rank 0, now 2"
+        UsageError, match="other settings: --games 8, now 13; --lora-rank 0, now 2"
     ):
         teach(settings(base, lora_rank=2, games=13), out, True, silent)
     (out / OPTIMIZER).write_bytes(b"")
@@ -284,28 +305,28 @@ def test_another_tokenizer_is_noticed(tmp_path: Path, base: Path) -> None:
     ],
 )
 def test_the_command_names_a_fault_in_one_line(
-    tmp_path: Path, arguments: str, message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: str,
+    message: str,
 ) -> None:
-    done = command(tmp_path, *arguments.split(), "--out", "out")
-    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+    monkeypatch.chdir(tmp_path)
+    assert run(["pretrain", *arguments.split(), "--out", "out"]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_teaches_a_bundled_model(tmp_path: Path) -> None:
-    done = command(
-        tmp_path, "kuhn_poker", "--base-model", "clue-tiny", "--games", "50", "--epochs", "1",
-        "--lora-rank", "2", "--save-every", "2", "--threads", "1", "--json",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout)
+def test_the_command_teaches_a_bundled_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = "--base-model clue-tiny --games 50 --epochs 1 --batch-size 64 --lora-rank 2 --threads 1"
+    assert run(["pretrain", "kuhn_poker", *flags.split(), "--json"]) == 0
+    shown = capsys.readouterr()
+    figures = json.loads(shown.out)
     assert figures["settings"]["bots"] == {"random": 1.0}
     assert figures["settings"]["learning_rate"] == 1e-3
-    assert "held-out loss" in done.stderr
+    assert "held-out loss" in shown.err
     assert (tmp_path / "runs/pretrain/kuhn_poker-clue-tiny/adapter").is_dir()
-
-
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*arena_command(), "pretrain", *arguments],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip

@@ -263,9 +263,7 @@ def test_a_folder_in_use_and_other_settings_are_refused(tmp_path: Path, base: Pa
         teach(settings(base), out, say=silent, progress=interrupt)
     with pytest.raises(UsageError, match="something already; --resume"):
         teach(settings(base), out, say=silent)
-    with pytest.raises(
-        UsageError, match="other settings: --games 8, now 13; --lora-rank 0, now 2"
-    ):
+    with pytest.raises(UsageError, match="other settings: --games 8, now 13; --lora-rank 0, now 2"):
         teach(settings(base, lora_rank=2, games=13), out, True, silent)
     (out / OPTIMIZER).write_bytes(b"")
     with pytest.raises(ArenaError, match="cannot be read: optimizer.state"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 
 from arena.agents.seating import default_opponent
@@ -54,6 +55,17 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) ->
     if config.wandb:
         require("--wandb", ("wandb",), "train")
     return ParsedConfig(mix, rewards, scorer)
+
+
+def check_device(device: str) -> None:
+    """Raise UsageError for a --device that does not exist here."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise UsageError(f"--device {device}: choose auto, cpu, cuda or cuda:NUMBER")
+    if device.startswith("cuda"):
+        import torch
+
+        if not torch.cuda.is_available():
+            raise UsageError(f"--device {device}: torch finds no CUDA device; leave the flag out")
 
 
 def evaluation_opponents(config: TrainConfig, game: Game) -> list[str]:

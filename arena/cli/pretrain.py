@@ -1,44 +1,246 @@
-"""`arena pretrain`: make a small playing model from scratch, by imitating bots."""
+"""`arena pretrain`: make a model that plays, by imitating bots."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from arena.cli.common.flags import Flag, GameName, JsonFlag
-from arena.core.errors import UsageError
+from arena.cli.common.flags import Flag, GameName, GameOptionFlags, JsonFlag, flag_groups, one_of
+from arena.core.errors import ArenaError, UsageError
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from arena.core.observation import TextLevel
+    from trainers.pretrain.imitation_run import ImitationSettings
+    from trainers.pretrain.loop import CurvePoint
+
+SCRATCH_OUT = Path("runs/clue-tiny")
+TEACH_OUT = Path("runs/pretrain")
+LORA_RATE, FULL_RATE = 1e-3, 5e-5
+"""Learning rates of an adapter, which starts at 0 and needs a larger one, and of all weights."""
+
+TeachFlag = partial(Flag, rich_help_panel="With --base-model")
 
 
-def pretrain_command(
-    game: GameName,
-    out: Annotated[Path, Flag(help="Folder for the checkpoint.")] = Path("runs/clue-tiny"),
+@dataclass(frozen=True, slots=True)
+class TeachFlags:
+    """Flags for an existing model. None: the default of ImitationSettings."""
+
+    lora_rank: Annotated[
+        int | None, TeachFlag(min=0, max=512, help="Rank of a LoRA adapter. 0: all weights.")
+    ] = None
+    learning_rate: Annotated[
+        float | None, TeachFlag(help="Peak. Default: 1e-3 for LoRA, 5e-5 for all weights.")
+    ] = None
+    batch_size: Annotated[
+        int | None, TeachFlag(min=1, help="Chats per step of the optimizer. Default: 16.")
+    ] = None
+    max_context_tokens: Annotated[
+        int | None,
+        TeachFlag(min=0, help="Cut a chat after the last reply within. Default: the model's."),
+    ] = None
+    tokens_per_batch: Annotated[
+        int | None,
+        TeachFlag(min=256, help="Tokens per forward pass. Bounds the memory. Default: 4096."),
+    ] = None
+    gradient_checkpointing: Annotated[
+        bool | None,
+        TeachFlag(
+            "--gradient-checkpointing/--no-gradient-checkpointing",
+            help="Compute activations twice: less memory, a third more time.",
+        ),
+    ] = None
+    save_every: Annotated[
+        int | None,
+        TeachFlag(min=1, help="Steps between checkpoints with a held-out loss. Default: 50."),
+    ] = None
+    device: Annotated[str | None, TeachFlag(help="cpu, cuda or auto. Default: auto.")] = None
+    threads: Annotated[int | None, TeachFlag(min=1, max=256, help="CPU threads. Default: 2.")] = (
+        None
+    )
+    resume: Annotated[
+        bool | None, TeachFlag("--resume", help="Continue the interrupted run in --out.")
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the flags that are given, by their names."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainFlags:
+    """Flags for models from scratch and existing ones."""
+
+    base_model: Annotated[
+        str,
+        Flag(help="Checkpoint to teach: a name or a folder. Default: a small model from scratch."),
+    ] = ""
+    out: Annotated[
+        Path | None,
+        Flag(
+            help=f"Folder for the checkpoint. Default: {SCRATCH_OUT}, or with --base-model "
+            f"{TEACH_OUT}/GAME-MODEL."
+        ),
+    ] = None
     games: Annotated[
-        int | None, Flag(min=50, max=10**6, help="Games to imitate. Default: the recipe's.")
-    ] = None,
+        int | None,
+        Flag(min=50, max=10**6, help="Games to imitate. Default: 3600, or 400 with --base-model."),
+    ] = None
     epochs: Annotated[
-        int | None, Flag(min=1, max=100, help="Passes over the games. Default: the recipe's.")
-    ] = None,
-    seed: Annotated[int, Flag(min=0, max=10**6, help="Of the games and of the weights.")] = 0,
-    as_json: JsonFlag = False,
-) -> int:
-    """Make a small language model that plays, from scratch, by imitating bots' games.
+        int | None, Flag(min=1, max=100, help="Passes over the games. Default: 2.")
+    ] = None
+    bot: Annotated[str, Flag(help="Bot to imitate. Default: the game's usual opponent.")] = ""
+    text_level: Annotated[
+        str | None,
+        Flag(
+            help="Help in the text: events, notes or deductions. Default: all of them, or notes "
+            "with --base-model."
+        ),
+    ] = None
+    seed: Annotated[int, Flag(min=0, max=10**6, help="Of the games and of the weights.")] = 0
+    as_json: JsonFlag = False
 
-    It reads the same prompts as every model. The same flags give the same weights on the same kind
-    of machine. Play it with --seat 0=embedded:FOLDER.
+    @property
+    def level(self) -> TextLevel | None:
+        """The text level; None without the flag. Raises UsageError for an unknown word."""
+        from arena.core.observation import TextLevel
+
+        if self.text_level is not None:
+            one_of("--text-level", self.text_level, TextLevel)
+        return self.text_level  # type: ignore[return-value]
+
+    @property
+    def passes(self) -> dict[str, int]:
+        """The numbers of games and epochs that are given."""
+        numbers = {"games": self.games, "epochs": self.epochs}
+        return {name: number for name, number in numbers.items() if number is not None}
+
+
+@flag_groups
+def pretrain_command(
+    game: GameName, which: GameOptionFlags, flags: PretrainFlags, teaching: TeachFlags
+) -> int:
+    """Make a model that plays, by imitating bots' games.
+
+    With --base-model an existing chat model (Llama, Qwen2 or Qwen3) learns to reply as `arena play`
+    expects; without, a small language model is made from scratch. Both read the same texts as every
+    model. The same flags give the same weights on the same kind of machine. Play the result with
+    --seat 0=embedded:FOLDER.
     """
+    # Threads that wait for each other in a matrix product must sleep, see `arena train`. Only
+    # effective if set before torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if flags.base_model:
+        settings = _settings(game, which, flags, teaching)
+        out = flags.out or TEACH_OUT / f"{game}-{Path(settings.base_model).name}"
+        figures = _teach(settings, out, bool(teaching.resume))
+    else:
+        if given := min(teaching.given(), default=""):
+            raise UsageError(f"--{given.replace('_', '-')}: it needs --base-model")
+        out = flags.out or SCRATCH_OUT
+        figures = _from_scratch(game, which, flags, out)
+    print(
+        json.dumps(figures)
+        if flags.as_json
+        else f"Play it: arena play {game} --seat 0=embedded:{out}"
+    )
+    return 0
+
+
+def _from_scratch(
+    game: str, which: GameOptionFlags, flags: PretrainFlags, out: Path
+) -> dict[str, JsonValue]:
     from trainers.pretrain.pretrain import pretrain
     from trainers.pretrain.recipe import make_recipe
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: there is something already; name a new folder")
-    recipe = make_recipe(game=game, games=games, epochs=epochs, seed=seed)
-    figures = pretrain(recipe, out, partial(print, file=sys.stderr, flush=True))
-    print(
-        json.dumps(figures.to_json())
-        if as_json
-        else f"Play it: arena play {game} --seat 0=embedded:{out}"
+    recipe = make_recipe(
+        game,
+        **flags.passes,
+        seed=flags.seed,
+        options=which.options(),
+        level=flags.level,
+        bot=flags.bot,
     )
-    return 0
+    with _progress() as (say, progress):
+        return pretrain(recipe, out, say, progress=progress).to_json()
+
+
+def _settings(
+    game: str, which: GameOptionFlags, flags: PretrainFlags, teaching: TeachFlags
+) -> ImitationSettings:
+    """Return the settings of a run with --base-model. Raises UsageError."""
+    from pydantic import ValidationError
+
+    from arena.plugins.extras import require
+    from arena.plugins.loader import make_game
+    from backends.embedded import find_checkpoint
+    from trainers.pretrain.recipe import imitated_bots
+
+    made, level = make_game(game, **which.options()), flags.level or "notes"
+    folder = find_checkpoint(flags.base_model)
+    require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
+    from trainers.pretrain.imitation_run import ImitationSettings
+
+    given = teaching.given()
+    given.pop("resume", None)
+    rate = LORA_RATE if teaching.lora_rank else FULL_RATE
+    try:
+        return ImitationSettings(
+            game=game,
+            # All of them, so that a later change of a default cannot alter a resumed run.
+            options=made.options.model_dump(mode="json"),
+            base_model=str(folder),
+            bots=dict(imitated_bots(made, [level], flags.bot)[level]),
+            text_level=level,
+            seed=flags.seed,
+            **({"learning_rate": rate} | given | flags.passes),
+        )
+    except ValidationError as error:
+        fault = error.errors()[0]
+        flag = str(fault["loc"][0]).replace("_", "-")
+        raise UsageError(f"--{flag} {fault['input']}: {fault['msg']}") from None
+
+
+def _teach(settings: ImitationSettings, out: Path, resume: bool) -> dict[str, JsonValue]:
+    from trainers.pretrain.imitation import teach
+    from trainers.pretrain.imitation_run import locked
+
+    try:
+        with locked(out), _progress() as (say, progress):
+            return teach(settings, out, resume, say, progress).model_dump(mode="json")
+    except KeyboardInterrupt:
+        remedy = "--resume continues it" if (out / "training.json").exists() else "nothing is saved"
+        print(f"{out}: {remedy}", file=sys.stderr)
+        raise
+    except OSError as error:
+        raise ArenaError(f"cannot write into {out}: {error.strerror}") from None
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], None]]]:
+    """Yield the functions that show a line, and a finished step in the progress bar, on stderr."""
+    from arena.cli.common.terminal import progress_bar
+
+    with progress_bar() as bar:
+        task = bar.add_task("playing", total=None)
+        held_out = ""
+
+        def step(point: CurvePoint) -> None:
+            nonlocal held_out
+            if point.held_out is not None:
+                held_out = f", held-out {point.held_out:.3f}"
+            loss = f"loss {point.loss:.3f}{held_out}"
+            bar.update(task, description=loss, completed=point.step, total=point.of)
+
+        yield partial(print, file=sys.stderr, flush=True), step

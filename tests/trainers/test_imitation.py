@@ -148,16 +148,24 @@ def test_the_same_recipe_gives_the_same_weights_and_they_answer(tmp_path: Path) 
     heard: list[str] = []
     for name in ("one", "two"):
         figures = pretrain(SMALL, tmp_path / name, heard.append)
-        assert figures.curve[-1].held_out < 7
+        held_out = figures.curve[-1].held_out
+        assert held_out is not None and held_out < 7
     files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two")]
     assert files[0] == files[1]
     assert json.loads((tmp_path / "one" / "pretraining.json").read_text())["recipe"]["games"] == 12
     assert "chats of 12 games" in heard[0]
 
 
+def test_a_game_without_the_usual_bots_imitates_its_default_opponent() -> None:
+    recipe = make_recipe("tictactoe", level="notes")
+    assert recipe.bots == {"notes": {"random": 1.0}} and recipe.players == {}
+    assert make_recipe("cluedo", options={"players": 3}).players == {}
+    assert make_recipe("cluedo") == Recipe()
+
+
 def test_bad_requests_are_named() -> None:
-    with pytest.raises(UsageError, match="imitates the bot 'novice', which tictactoe"):
-        make_recipe("tictactoe")
+    with pytest.raises(UsageError, match="--bot novice: tictactoe has no such bot"):
+        make_recipe("tictactoe", bot="novice")
     with pytest.raises(UsageError, match="there is no game 'clueo'"):
         make_recipe("clueo")
 

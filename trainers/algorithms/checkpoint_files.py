@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,8 +32,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (OSError, SafetensorError) as error:
         raise ArenaError(
-            f"the checkpoint {path.parent} cannot be read: {path.name}: {error}; --fresh moves the "
-            "run aside and starts again"
+            f"the checkpoint {path.parent} cannot be read: {path.name}: {error}; start again: "
+            "arena train --fresh moves the run aside, arena pretrain needs a new --out"
         ) from None
 
 
@@ -43,6 +43,39 @@ def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
         save_file(tensors, path, {"format": "pt"})
     except SafetensorError as error:
         raise ArenaError(f"cannot write {path}: {error}") from None
+
+
+def check_trained_tensors(
+    folder: Path,
+    moments: Mapping[str, Tensor],
+    values: Mapping[str, Tensor],
+    ours: Mapping[str, Tensor],
+    trained: str,
+) -> None:
+    """Raise ArenaError if the checkpoint trained other tensors: Adam would lose its moments.
+
+    Args:
+        folder: the checkpoint.
+        moments: its optimizer's, as NAME/exp_avg.
+        values: its trained tensors.
+        ours: the tensors that are trained now.
+        trained: their description.
+    """
+    with_moments = {
+        # NAME/exp_avg to NAME: names hold dots, but no slash.
+        name.rpartition("/")[0]: tensor.shape
+        for name, tensor in moments.items()
+        if name.endswith("/exp_avg")
+    }
+    shapes = {name: tensor.shape for name, tensor in ours.items()}
+    stored = {name: values[name].shape for name in shapes if name in values}
+    # Moments of a part of the tensors are enough: Adam makes them at a tensor's first gradient.
+    if stored != shapes or not with_moments.items() <= shapes.items():
+        raise ArenaError(
+            f"{folder}: this command trains {trained}, but the optimizer in the checkpoint "
+            "trained other tensors; use the --lora-rank and --server with which the run was "
+            "started"
+        )
 
 
 def fsync(path: Path) -> None:
@@ -77,7 +110,22 @@ def draft_of(folder: Path, base: Path, not_copied: Sequence[str]) -> Iterator[Pa
     # refers to incomplete content.
     for path in [*sorted(draft.rglob("*")), draft]:
         fsync(path)
-    # `rename` cannot replace a folder that has content.
-    shutil.rmtree(folder, ignore_errors=True)
+    # `rename` cannot replace a folder that has content. Moved aside and not deleted at first, so
+    # that a process that is killed here leaves a complete one.
+    aside = _aside(folder)
+    shutil.rmtree(aside, ignore_errors=True)
+    if folder.exists():
+        folder.rename(aside)
     draft.rename(folder)
     fsync(folder.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def recover(folder: Path) -> None:
+    """Restore a checkpoint that a killed process moved aside before it wrote the next one."""
+    if _aside(folder).exists() and not folder.exists():
+        _aside(folder).rename(folder)
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,13 @@ from backends.embedded.architecture import read_architecture
 from backends.embedded.batch_invariance import torch_threads
 from backends.embedded.weights import read_state_dict
 from trainers.algorithms.batching import MicroBatch, minibatches
-from trainers.algorithms.checkpoint_files import draft_of, read_tensors, read_weights, write_tensors
+from trainers.algorithms.checkpoint_files import (
+    check_trained_tensors,
+    draft_of,
+    read_tensors,
+    read_weights,
+    write_tensors,
+)
 from trainers.algorithms.lora import Lora, read_adapter, write_adapter
 from trainers.algorithms.loss import LossOptions, LossSums, ReferenceLogprobs, policy_loss
 from trainers.algorithms.network import score_tokens
@@ -118,11 +124,6 @@ class Learner:
                 options.seed,
                 options.rescale_advantages,
             )
-            # Set at every call: the rate follows a schedule that the caller knows.
-            for group in self._adam.param_groups:
-                # Decoupled weight decay of AdamW: p <- p - lr weight_decay p, apart from the
-                # moments.
-                group |= {"lr": options.learning_rate, "weight_decay": options.weight_decay}
             steps = [self._optimizer_step(batches, options, reference) for batches in plan]
         if not steps:
             return {}
@@ -135,26 +136,46 @@ class Learner:
         options: UpdateOptions,
         reference: Mapping[str, Tensor] | None,
     ) -> dict[str, float]:
-        """Accumulate the gradients of one minibatch's micro-batches and change the weights."""
+        """Change the weights by one minibatch, and return the means over its trained tokens."""
         count = sum(len(batch.targets) for batch in batches)  # Trained tokens of the minibatch.
         # Sums over the tokens of the minibatch, which are divided by `count` at the end.
         sums = dict.fromkeys(("loss", "entropy", "kl", "kl_reference", "clipped", "ratio"), 0.0)
+        references = self._reference_logprobs(batches, options, reference)
+
+        def losses() -> Iterator[Tensor]:
+            for batch, known in zip(batches, references, strict=True):
+                loss, entropy, kl = self._micro_batch_loss(batch, options, known)
+                sums["loss"] += loss.loss.item()
+                sums["entropy"] += entropy
+                sums["kl"] += kl
+                sums["kl_reference"] += loss.kl_reference.item()
+                sums["clipped"] += float(loss.clipped)
+                sums["ratio"] += loss.ratios.sum().item()
+                # Each micro-batch is divided by the minibatch's number of tokens, so the gradients
+                # add up to that of the minibatch's mean.
+                yield loss.loss / count
+
+        norm = self.descend(losses(), options)
+        # `norm` is that of the minibatch's mean gradient already: it is not divided.
+        return {name: value / count for name, value in sums.items()} | {"grad_norm": norm}
+
+    def descend(self, losses: Iterable[Tensor], options: UpdateOptions) -> float:
+        """Do one step of the optimizer on the sum of scalar losses; return the gradient's L2 norm.
+
+        Gradients are accumulated: a loss is asked for when the graph of the one before is freed.
+
+        Raises:
+            ArenaError: the gradient is not finite.
+        """
+        # Set at every step: the rate follows a schedule that the caller knows.
+        for group in self._adam.param_groups:
+            # Decoupled weight decay of AdamW: p <- p - lr weight_decay p, apart from the moments.
+            group |= {"lr": options.learning_rate, "weight_decay": options.weight_decay}
         # None instead of zeros: a tensor without a gradient keeps its moments and its value.
         self._adam.zero_grad(set_to_none=True)
-        references = self._reference_logprobs(batches, options, reference)
-        for batch, known in zip(batches, references, strict=True):
+        for loss in losses:
             # The weights change after the loop only, so all micro-batches see the same p_new.
-            loss, entropy, kl = self._micro_batch_loss(batch, options, known)
-            # Gradient accumulation: each micro-batch is divided by the minibatch's number of
-            # tokens, so the gradients add up to that of the minibatch's mean. `backward` frees the
-            # micro-batch's activations.
-            (loss.loss / count).backward()  # type: ignore[no-untyped-call]
-            sums["loss"] += loss.loss.item()
-            sums["entropy"] += entropy
-            sums["kl"] += kl
-            sums["kl_reference"] += loss.kl_reference.item()
-            sums["clipped"] += float(loss.clipped)
-            sums["ratio"] += loss.ratios.sum().item()
+            loss.backward()  # type: ignore[no-untyped-call]
         # Scale the gradient down to `max_grad_norm` if its L2 norm over all tensors is larger.
         # `norm` is the norm before, in which one NaN or infinity anywhere shows.
         #     grad <- grad min(1, max_grad_norm / (norm + 1e-6)).
@@ -167,8 +188,7 @@ class Learner:
                 "smaller --learning-rate"
             )
         self._adam.step()
-        # `norm` is that of the minibatch's mean gradient already: it is not divided.
-        return {name: value / count for name, value in sums.items()} | {"grad_norm": norm.item()}
+        return norm.item()
 
     @torch.no_grad()
     def _reference_logprobs(
@@ -246,7 +266,8 @@ class Learner:
         """
         moments = read_tensors(folder / OPTIMIZER)
         values = self._trained_values(folder)
-        self._check_tensors(folder, moments, values)
+        trained = f"an adapter of rank {self._lora.rank}" if self._lora else "all weights"
+        check_trained_tensors(folder, moments, values, self._trained, trained)
         with torch.no_grad():
             for name, tensor in self._trained.items():
                 # In place: the optimizer refers to these tensors, which are also the keys of its
@@ -260,27 +281,6 @@ class Learner:
                 "exp_avg": moments[f"{name}/exp_avg"].to(self.device),
                 "exp_avg_sq": moments[f"{name}/exp_avg_sq"].to(self.device),
             }
-
-    def _check_tensors(
-        self, folder: Path, moments: Mapping[str, Tensor], values: Mapping[str, Tensor]
-    ) -> None:
-        """Raise ArenaError if the checkpoint trained other tensors: Adam would lose its moments."""
-        with_moments = {
-            # NAME/exp_avg to NAME: names hold dots, but no slash.
-            name.rpartition("/")[0]: tensor.shape
-            for name, tensor in moments.items()
-            if name.endswith("/exp_avg")
-        }
-        ours = {name: tensor.shape for name, tensor in self._trained.items()}
-        stored = {name: values[name].shape for name in ours if name in values}
-        # Moments of a part of the tensors are enough: Adam makes them at a tensor's first gradient.
-        if stored != ours or not with_moments.items() <= ours.items():
-            trained = f"an adapter of rank {self._lora.rank}" if self._lora else "all weights"
-            raise ArenaError(
-                f"{folder}: this command trains {trained}, but the optimizer in the checkpoint "
-                "trained other tensors; use the --lora-rank and --server with which the run was "
-                "started"
-            )
 
     def _trained_values(self, folder: Path) -> dict[str, Tensor]:
         if self._lora is None:

@@ -8,13 +8,16 @@ the chat was rebuilt, or the text of an answer has another tokenisation than its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, takewhile
+from typing import TYPE_CHECKING
 
 from arena.core.errors import ArenaError
 from arena.llm.backend import Message
-from trainers.hosts.art import Choice, Trajectory, TrajectoryGroup
+
+if TYPE_CHECKING:
+    from trainers.hosts.art import Choice, Trajectory, TrajectoryGroup
 
 Encode = Callable[[Sequence[Message]], list[int]]
 """Tokenise a chat with its template, up to where the next answer starts."""
@@ -102,8 +105,9 @@ def token_sequences(
             own = [
                 sequence
                 for history in _histories(trajectory)
-                for sequence in _split_history(
-                    history, encode, TokenSequence(trajectory_number, group_number, advantage)
+                for sequence in split_answers(
+                    _answers(history, encode),
+                    TokenSequence(trajectory_number, group_number, advantage),
                 )
             ]
             # Over all sequences of the trajectory: the split must not change its weight.
@@ -138,12 +142,36 @@ def _histories(trajectory: Trajectory) -> Iterator[Sequence[object]]:
         yield history.messages_and_choices
 
 
-def _split_history(
-    history: Sequence[object], encode: Encode, first: TokenSequence
+def split_answers(
+    answers: Iterable[tuple[Sequence[int], Sequence[SampledToken]]], first: TokenSequence
 ) -> Iterator[TokenSequence]:
-    """Yield the sequences of one history. `first` is filled; further ones copy its advantage."""
-    # `chat` holds all messages so far, `current.ids` their tokens up to the last trained one.
-    current, chat = first, list[Message]()
+    """Yield the sequences of one chat. `first` is filled; further ones copy its advantage.
+
+    Args:
+        answers: each answer with the complete prompt before it, in the order of the chat.
+        first: a sequence without tokens.
+    """
+    current = first
+    for prompt, answer in answers:
+        # Context and earlier answers must be a prefix of the prompt, token by token. If not, the
+        # model answers in another context, and this is another sequence.
+        if list(prompt[: len(current.ids)]) != current.ids:
+            yield current
+            current = TokenSequence(
+                first.trajectory, first.group, first.advantage, weight=first.weight
+            )
+        current.add(prompt, answer)
+    if current.sampled_positions:
+        yield current
+
+
+def _answers(
+    history: Sequence[object], encode: Encode
+) -> Iterator[tuple[list[int], list[SampledToken]]]:
+    """Yield the answers of the trained policy with the prompts before them."""
+    from trainers.hosts.art import Choice
+
+    chat = list[Message]()
     for item in history:
         # A message is context. A `Choice` is an answer of the trained policy.
         if not isinstance(item, Choice):
@@ -156,16 +184,9 @@ def _split_history(
             # context.
             prompt = encode(chat)
             _check_served_prompt(item, prompt)
-            # Context and earlier answers must be a prefix of the prompt, token by token. If not,
-            # the model answered in another context, and this is another sequence.
-            if prompt[: len(current.ids)] != current.ids:
-                yield current
-                current = TokenSequence(first.trajectory, first.group, first.advantage)
-            current.add(prompt, answer)
+            yield prompt, answer
         # As text: the next prompt shows how the template writes it, in the tokens of the server.
         chat.append(Message("assistant", item.message.content or ""))
-    if current.sampled_positions:
-        yield current
 
 
 def sampled_tokens(choice: Choice) -> list[SampledToken]:

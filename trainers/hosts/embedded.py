@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from arena.core.errors import UsageError
 from arena.llm.backend import Backend
 from arena.plugins.extras import require
 from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
+from trainers.checks import check_device
 from trainers.config.config import OWNED_SERVERS
 from trainers.hosts.arguments import train_arguments
 from trainers.hosts.art_errors import require_open
@@ -57,13 +56,7 @@ class EmbeddedHost:
         # The model from scratch is made after the preflight, so its files do not exist yet.
         if config.base_model != SCRATCH:
             find_checkpoint(config.base_model)
-        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", config.device):
-            raise UsageError(f"--device {config.device}: choose auto, cpu, cuda or cuda:NUMBER")
-        if config.device.startswith("cuda"):
-            import torch
-
-            if not torch.cuda.is_available():
-                raise UsageError("--device cuda: torch finds no CUDA device; leave the flag out")
+        check_device(config.device)
         if config.server in OWNED_SERVERS:
             check_own_server(config)
         elif config.server:

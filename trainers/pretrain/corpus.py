@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from typing import TypeVar
 
 from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.chat_recorder import ChatRecorder
-from arena.agents.prompt import Chat
+from arena.agents.prompt import Chat, ChatOptions, opening, write_answer
 from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
 from arena.agents.seating import make_agent
-from arena.core.action import CHANCE
+from arena.core.action import CHANCE, Action
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
@@ -29,6 +34,11 @@ MISTAKES = 0.03
 """Share of decisions before which a wrong answer is given and corrected."""
 MAX_FIRST_REBUILD = 14
 """A chat is rebuilt before one of so many decisions, numbered from 0."""
+
+GAMES_PER_TASK = 20
+"""Games that a worker process plays before it returns their chats."""
+MIN_GAMES_FOR_PROCESSES = 100
+"""Fewer games are played in this process, since the start of another takes seconds."""
 
 MakeAgent = Callable[[str, Seat], Agent]
 """Make the agent of a SPEC for a seat."""
@@ -46,6 +56,9 @@ class Mixture:
     """Share of chats that are rebuilt at some decision, like a fresh or shortened chat in play."""
     losers: float = 0.3
     """Share of the chats of losing seats that are kept. Only winners show how to end a game."""
+    as_played: bool = False
+    """Write system messages and answers as `arena play` does, for any model; otherwise in the short
+    form of models made from scratch, whose chat template turns the other form into it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +75,20 @@ class Demonstration:
 class DemonstrationRecorder(ChatRecorder):
     """Recorder of a chat that is sometimes rebuilt, and holds mistakes with their corrections."""
 
-    def __init__(self, bot: Agent, chat: Chat, rebuild_at: int | None, rng: random.Random) -> None:
+    def __init__(
+        self,
+        bot: Agent,
+        chat: Chat,
+        rebuild_at: int | None,
+        rng: random.Random,
+        as_played: bool = False,
+    ) -> None:
         """`rebuild_at` is the index of the decision before which the chat is rebuilt."""
         super().__init__(bot, chat)
         self.mistakes: set[int] = set()
         self._rebuild_at = rebuild_at
         self._rng = rng
+        self._as_played = as_played
         self._decisions = 0
 
     def asked(self, observation: Observation) -> None:
@@ -80,6 +101,9 @@ class DemonstrationRecorder(ChatRecorder):
             # The bot decides after the mistake, and its action is the last answer in the chat.
             self._make_mistake(observation)
 
+    def reply(self, action: Action) -> str:
+        return write_answer(action, "text") if self._as_played else str(action)
+
     def _make_mistake(self, observation: Observation) -> None:
         """Give a wrong answer first, so that the model learns to react to corrections."""
         # A random action, often without one of its parts. Nothing is recorded if it is legal.
@@ -87,12 +111,35 @@ class DemonstrationRecorder(ChatRecorder):
         if len(names) > 1 and self._rng.random() < 0.5:
             del names[self._rng.randrange(len(names))]
         mistake = ", ".join(names)
+        if self._as_played:
+            mistake = f"Action: {mistake}"
         reading = read_reply(mistake, observation)
         if reading.action is None:
             # The index of the message that the next line appends.
             self.mistakes.add(len(self.chat.messages))
             self.chat.answered(mistake)
             self.chat.correct(correction(reading, observation))
+
+
+def play_games(
+    name: str, options: Mapping[str, JsonValue], mixture: Mixture, seeds: range
+) -> Iterator[Demonstration]:
+    """Play the games of these seeds on all cores; yield the chats in the order of the seeds."""
+    play = partial(_play_seed, name, dict(options), mixture)
+    if len(seeds) < MIN_GAMES_FOR_PROCESSES:
+        yield from itertools.chain.from_iterable(map(play, seeds))
+        return
+    # Spawned: a fork of a process with torch's threads may hang.
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        # `map` keeps the order of the seeds, whatever the number of cores.
+        found = pool.map(play, seeds, chunksize=GAMES_PER_TASK)
+        yield from itertools.chain.from_iterable(found)
+
+
+def _play_seed(
+    name: str, options: dict[str, JsonValue], mixture: Mixture, seed: int
+) -> list[Demonstration]:
+    return list(demonstrations(name, options, mixture, seed))
 
 
 def demonstrations(
@@ -132,9 +179,11 @@ def _recorder(
     seat = Seat(game, player, stream(seed, f"agent {player}"), level)
     rebuild_at = rng.randrange(MAX_FIRST_REBUILD) if rng.random() < mixture.rebuilt else None
     bot = make_bot(f"bot:{_draw(mixture.bots[level], rng)}", seat)
-    system = f"{game.rules()}\n{SHORT_INSTRUCTION}"
-    chat = Chat([Message("system", system)], "append", level)
-    return DemonstrationRecorder(bot, chat, rebuild_at, rng)
+    start = [Message("system", f"{game.rules()}\n{SHORT_INSTRUCTION}")]
+    if mixture.as_played:
+        start = opening(game, ChatOptions(), level, game.turn_limit())
+    chat = Chat(start, "append", level)
+    return DemonstrationRecorder(bot, chat, rebuild_at, rng, mixture.as_played)
 
 
 def _play_out(

@@ -1,4 +1,4 @@
-"""`arena pretrain`: train a small language model from scratch to imitate bots.
+"""`arena pretrain GAME`: train a small language model from scratch to imitate bots.
 
 The model reads the same chats as any model (see `Chat`) and learns to write the action of the bot
 in its seat. The result is an ordinary Hugging Face checkpoint of the Qwen3 architecture.
@@ -6,16 +6,11 @@ in its seat. The result is an ordinary Hugging Face checkpoint of the Qwen3 arch
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +19,9 @@ from pydantic import JsonValue
 
 from arena.plugins.extras import require
 from arena.plugins.loader import make_game
-from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
+from trainers.pretrain.corpus import Demonstration, Mixture, play_games
 from trainers.pretrain.examples import Example, PaddedBatch, batches, examples_of
+from trainers.pretrain.loop import CurvePoint, training_steps
 from trainers.pretrain.recipe import Recipe
 from trainers.pretrain.tokenizer import make_tokenizer, names_of
 from trainers.seeds import first_deal
@@ -34,19 +30,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """One point of the learning curve."""
-
-    step: int
-    of: int
-    """Number of steps in all."""
-    seconds: int
-    loss: float
-    """Weighted mean cross-entropy of the last batch, in nats."""
-    held_out: float
-    """Mean cross-entropy of the target tokens of held-out chats, in nats."""
+MEASURE_EVERY = 100
+"""Steps between points of the saved curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +55,7 @@ def pretrain(
     say: Callable[[str], None] = print,
     corpus: Sequence[Demonstration] | None = None,
     finish: Sequence[Demonstration] = (),
+    progress: Callable[[CurvePoint], None] = lambda _: None,
 ) -> PretrainingFigures:
     """Write a checkpoint to `out`, and return the figures of the run, which are saved beside it.
 
@@ -79,6 +65,7 @@ def pretrain(
         say: called with lines of progress.
         corpus: chats to learn from; None: those of the recipe's games, mostly winners'.
         finish: chats that are read once, after all others.
+        progress: called after each step.
 
     A model with a hidden size of at most 64 is trained in one thread: the same recipe gives the
     same weights to the bit. Larger ones use two threads, whatever the number of cores; on a busy
@@ -94,7 +81,11 @@ def pretrain(
     torch.manual_seed(recipe.seed)
     # A tiny model gains nothing from a second thread, and waits for it if a core is busy.
     torch.set_num_threads(1 if recipe.hidden_size <= 64 else 2)
-    corpus = list(_corpus(recipe)) if corpus is None else corpus
+    if corpus is None:
+        first = first_deal(recipe.seed)
+        mixture = Mixture(recipe.players, recipe.levels, recipe.bots)
+        seeds = range(first, first + recipe.games)
+        corpus = list(play_games(recipe.game, recipe.options, mixture, seeds))
     say(f"{len(corpus)} chats of {recipe.games} games, {time.perf_counter() - started:.0f} s")
     tokenizer = tokenizer_for(recipe, corpus)
     examples, last = (examples_of(chats, tokenizer, recipe) for chats in (corpus, finish))
@@ -104,31 +95,18 @@ def pretrain(
     model = new_model(recipe, tokenizer)
     parameters = sum(p.numel() for p in model.parameters())
     say(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
-    curve = _fit(model, recipe, train, last, held_out, say)
+    curve = []
+    for point in _fit(model, recipe, train, last, held_out):
+        progress(point)
+        if point.held_out is not None:
+            curve.append(point)
+            say(json.dumps(asdict(point)))
     save(model, tokenizer, recipe, out)
     seconds = round(time.perf_counter() - started)
-    figures = PretrainingFigures(recipe, len(corpus), parameters, seconds, curve)
+    figures = PretrainingFigures(recipe, len(corpus), parameters, seconds, tuple(curve))
     text = json.dumps(figures.to_json(), indent=1) + "\n"
     (out / "pretraining.json").write_text(text, encoding="utf-8")
     return figures
-
-
-def _corpus(recipe: Recipe) -> Iterator[Demonstration]:
-    """Play the recipe's games on all cores; yield the chats in the order of the seeds."""
-    mixture = Mixture(recipe.players, recipe.levels, recipe.bots)
-    first = first_deal(recipe.seed)
-    seeds = range(first, first + recipe.games)
-    one = partial(_play_seed, recipe.game, dict(recipe.options), mixture)
-    # Spawned: a fork of a process with torch's threads may hang.
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        # `map` keeps the order of the seeds, whatever the number of cores.
-        yield from itertools.chain.from_iterable(pool.map(one, seeds, chunksize=20))
-
-
-def _play_seed(
-    game: str, options: dict[str, JsonValue], mixture: Mixture, seed: int
-) -> list[Demonstration]:
-    return list(demonstrations(game, options, mixture, seed))
 
 
 def tokenizer_for(recipe: Recipe, corpus: Sequence[Demonstration]) -> PreTrainedTokenizerFast:
@@ -171,45 +149,57 @@ def _fit(
     train: Sequence[Example],
     last: Sequence[Example],
     held_out: Sequence[Example],
-    say: Callable[[str], None],
-) -> tuple[CurvePoint, ...]:
-    """Train for `epochs` passes over `train` and one over `last`; return the learning curve."""
-    import torch
-
+) -> Iterator[CurvePoint]:
+    """Train for `epochs` passes over `train` and one over `last`; yield a point for each step."""
     rng = np.random.default_rng(recipe.seed)
     passes = [*[train] * recipe.epochs, last]
-    # Made before the first step: the learning rate depends on the number of all batches. One
-    # generator for all passes, so that each has another order.
+    # One generator for all passes, so that each has another order.
     plan = [batch for examples in passes for batch in batches(examples, recipe, rng)]
     # A generator of its own: the number of held-out chats does not change the order of training.
     validation = list(batches(held_out, recipe, np.random.default_rng(0)))
-    optimizers = _optimizers(model, recipe)
-    curve: list[CurvePoint] = []
-    started = time.perf_counter()
-    for step, batch in enumerate(plan):
-        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+    student = NewModel(model, _optimizers(model, recipe), validation)
+    yield from training_steps(
+        student, plan, warmup_steps=recipe.warmup_steps, measure_every=MEASURE_EVERY
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NewModel:
+    """A model from scratch in training: a `Student`."""
+
+    model: Any
+    optimizers: Sequence[torch.optim.Optimizer]
+    validation: Sequence[PaddedBatch]
+
+    def learn(self, batch: PaddedBatch, factor: float) -> float:
+        import torch
+
+        for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
             # `lr` is overwritten at each step; `peak` keeps the rate of the recipe.
-            group["lr"] = group["peak"] * _schedule(step, len(plan), recipe.warmup_steps)
+            group["lr"] = group["peak"] * factor
         # Weighted mean over predicted tokens: sum(w * cross-entropy) / sum(w). The first token of
         # a chat is not predicted.
         weights = batch.weights[:, 1:]
-        loss = (_cross_entropies(model, batch) * weights).sum() / weights.sum()
-        model.zero_grad(set_to_none=True)
+        loss = (_cross_entropies(self.model, batch) * weights).sum() / weights.sum()
+        self.model.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer in optimizers:
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self.optimizers:
             optimizer.step()
-        if step % 100 == 99 or step == len(plan) - 1:
-            point = CurvePoint(
-                step + 1,
-                len(plan),
-                round(time.perf_counter() - started),
-                round(loss.item(), 4),
-                round(_validation_loss(model, validation), 4),
-            )
-            curve.append(point)
-            say(json.dumps(asdict(point)))
-    return tuple(curve)
+        return loss.item()
+
+    def held_out_loss(self) -> float:
+        import torch
+
+        total, count = 0.0, 0
+        with torch.inference_mode():
+            for batch in self.validation:
+                # Without the first token, which is not predicted. Sums and not means are added up,
+                # so each token has the same weight, whatever its batch.
+                targets = batch.is_target[:, 1:]
+                total += float(_cross_entropies(self.model, batch)[targets].sum())
+                count += int(targets.sum())
+        return total / count
 
 
 def _optimizers(model: Any, recipe: Recipe) -> list[torch.optim.Optimizer]:
@@ -239,31 +229,6 @@ def _cross_entropies(model: Any, batch: PaddedBatch) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(
         logits.transpose(1, 2), batch.ids[:, 1:], reduction="none"
     )
-
-
-def _validation_loss(model: Any, validation: Sequence[PaddedBatch]) -> float:
-    """Return the mean cross-entropy, in nats, of the target tokens of held-out chats."""
-    import torch
-
-    total, count = 0.0, 0
-    with torch.inference_mode():
-        for batch in validation:
-            # Without the first token, which is not predicted. Sums and not means are added up, so
-            # each token has the same weight, whatever its batch.
-            targets = batch.is_target[:, 1:]
-            total += float(_cross_entropies(model, batch)[targets].sum())
-            count += int(targets.sum())
-    return total / count
-
-
-def _schedule(step: int, steps: int, warmup: int) -> float:
-    """Return the factor on the learning rate: linear warm-up, then a cosine down to 1/50."""
-    # (step + 1): the first step has a rate above 0, step warmup - 1 the full one.
-    if step < warmup:
-        return (step + 1) / warmup
-    done = (step - warmup) / max(1, steps - warmup)
-    # 0.02 + 0.98 (1 + cos(pi x)) / 2, for x from 0 to 1.
-    return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))
 
 
 def save(

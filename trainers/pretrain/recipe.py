@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from arena.agents.seating import bot_names
+from arena.agents.seating import bot_names, default_opponent
 from arena.core.errors import UsageError
+from arena.core.game import Game
 from arena.core.observation import TextLevel
-from arena.plugins.loader import catalog
+from arena.plugins.loader import make_game
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +59,55 @@ def make_recipe(
     games: int | None = None,
     epochs: int | None = None,
     seed: int = 0,
+    options: Mapping[str, JsonValue] | None = None,
+    level: TextLevel | None = None,
+    bot: str = "",
 ) -> Recipe:
-    """Return the default recipe with some changes; None keeps a default.
+    """Return the default recipe with some changes.
+
+    Args:
+        game: name of the game.
+        games: games to imitate; None: the default.
+        epochs: passes over them; None: the default.
+        seed: of the games and of the weights.
+        options: options of the game; `players` replaces the mix of player numbers.
+        level: the only text level; None: the default mix.
+        bot: the only bot; empty: those of `imitated_bots`.
 
     Raises:
-        UsageError: there is no such game, or it lacks a bot of the recipe.
+        UsageError: there is no such game, option or bot.
     """
     default = Recipe()
-    recipe = replace(
+    levels = default.levels if level is None else {level: 1.0}
+    options = options or {}
+    made = make_game(game, **options)
+    return replace(
         default,
         game=game,
+        options=options,
+        bots=imitated_bots(made, tuple(levels), bot),
+        # A mix of numbers of players suits the recipe's own game only.
+        players=default.players if game == default.game and "players" not in options else {},
+        levels=levels,
         games=default.games if games is None else games,
         epochs=default.epochs if epochs is None else epochs,
         seed=seed,
     )
-    catalog().load("game", game)
-    known = bot_names(game)
-    for bot in dict.fromkeys(bot for bots in recipe.bots.values() for bot in bots):
-        if bot not in known:
-            raise UsageError(f"pretraining imitates the bot '{bot}', which {game} does not have")
-    return recipe
+
+
+def imitated_bots(
+    game: Game, levels: Sequence[TextLevel], bot: str = ""
+) -> dict[TextLevel, Mapping[str, float]]:
+    """Return the bots to imitate at each text level, with their weights.
+
+    They are those of the default recipe if the game has them, else the bot that the game is
+    measured against. Raises UsageError if the game does not have `bot`.
+    """
+    known, default = bot_names(game.name), Recipe().bots
+    if bot and bot not in known:
+        raise UsageError(f"--bot {bot}: {game.name} has no such bot; choose {', '.join(known)}")
+    usual = {level: default[level] for level in levels}
+    if not bot and all(name in known for bots in usual.values() for name in bots):
+        return usual
+    name = bot or default_opponent(game).removeprefix("bot:")
+    return {level: {name: 1.0} for level in levels}

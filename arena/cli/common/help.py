@@ -58,8 +58,11 @@ BASICS = {
         ("arena serve clue-tiny --port 5001", "arena serve FOLDER --lora-root adapters"),
     ),
     "pretrain": Basics(
-        "out games epochs seed as_json",
-        ("arena pretrain kuhn_poker --out models/kuhn", "arena pretrain cluedo --out models/clue"),
+        "base_model lora_rank out games epochs bot text_level resume seed as_json",
+        (
+            "arena pretrain cluedo --out models/clue",
+            "arena pretrain kuhn_poker --base-model smollm2 --lora-rank 8",
+        ),
     ),
     "train": Basics(
         "backend preset steps base_model text_level opponents reward learning_rate server wandb "

@@ -1,0 +1,234 @@
+"""`arena pretrain GAME --base-model`: teach an existing model the replies of bots.
+
+The chats are those that the model reads in `arena play`, in its own template and tokens. The output
+is a folder that is a complete checkpoint at any moment, with the optimizer until the run is over.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+import torch
+
+from arena.core.errors import UsageError
+from backends.embedded.architecture import read_architecture
+from trainers.algorithms.imitation import imitate, mean_cross_entropy
+from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions
+from trainers.algorithms.lora import Lora
+from trainers.algorithms.sequences import TokenSequence
+from trainers.checks import check_device
+from trainers.pretrain.corpus import Mixture, play_games
+from trainers.pretrain.demonstration_tokens import DemonstrationEncoder, digest_of
+from trainers.pretrain.imitation_run import ImitationSettings, ImitationState, read_imitation
+from trainers.pretrain.loop import CurvePoint, training_steps
+from trainers.seeds import first_deal
+
+Chat = Sequence[TokenSequence]
+"""The sequences of one demonstration."""
+WARMUP = 0.1
+"""Share of the steps in which the learning rate rises."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImitatingModel:
+    """An existing model in training: a `Student`."""
+
+    learner: Learner
+    options: UpdateOptions
+    """With the peak learning rate."""
+    held_out: Sequence[Chat]
+    batch_size: int
+
+    def learn(self, batch: Chat, factor: float) -> float:
+        rate = factor * self.options.learning_rate
+        return imitate(self.learner, batch, replace(self.options, learning_rate=rate))
+
+    def held_out_loss(self) -> float:
+        total, count = 0.0, 0
+        # In batches of the same size as in training, which are known to fit into memory.
+        for batch in _batches(self.held_out, range(len(self.held_out)), self.batch_size):
+            tokens = sum(len(sequence.sampled_positions) for sequence in batch)
+            total += tokens * mean_cross_entropy(self.learner, batch, self.options)
+            count += tokens
+        return total / count
+
+
+def teach(
+    settings: ImitationSettings,
+    out: Path,
+    resume: bool = False,
+    say: Callable[[str], None] = print,
+    progress: Callable[[CurvePoint], None] = lambda _: None,
+) -> ImitationState:
+    """Fine-tune the base model to imitate bots; write the checkpoint `out`.
+
+    A run that is interrupted at any moment, by SIGKILL too, continues with `resume` from its last
+    checkpoint; on the same machine its weights are then those of an unbroken run, to the bit.
+
+    Args:
+        settings: the settings.
+        out: the folder to write; `embedded:FOLDER` plays it.
+        resume: continue the run in `out`.
+        say: called with lines of progress.
+        progress: called after each step.
+
+    Raises:
+        UsageError: see `read_imitation`; or the device, the base model or its tokenizer cannot be
+            used.
+        ArenaError: a file cannot be written, or the gradient is not finite.
+    """
+    check_device(settings.device)
+    state = read_imitation(out, settings, resume)
+    if state and state.step == state.steps:
+        return _finish(out, state)
+    started = time.perf_counter()
+    base = Path(settings.base_model)
+    encoder = DemonstrationEncoder(base, read_architecture(base), settings.max_context_tokens)
+    train, held_out = _chats(settings, encoder)
+    say(f"{len(train)} chats of {settings.games} games, {time.perf_counter() - started:.0f} s")
+    plan = list(_plan(train, settings))
+    student = _student(settings, held_out)
+    if state is None:
+        state = _begin(settings, student, train, len(plan))
+        say(f"{state.steps} steps; base model: held-out loss {state.held_out_before}")
+        # From the first moment there is something to resume.
+        _save(student, out, state)
+    else:
+        _check_chats(state, student, train, out)
+        student.learner.load(out)
+        say(f"continues after step {state.step} of {state.steps}")
+    for point in training_steps(
+        student,
+        plan,
+        warmup_steps=round(WARMUP * len(plan)),
+        measure_every=settings.save_every,
+        first=state.step,
+    ):
+        progress(point)
+        if point.held_out is not None:
+            say(f"step {point.step}: loss {point.loss}, held-out loss {point.held_out}")
+            state = _after(state, settings, point, time.perf_counter() - started)
+            started = time.perf_counter()
+            _save(student, out, state)
+    return _finish(out, state)
+
+
+def _begin(
+    settings: ImitationSettings, student: ImitatingModel, train: Sequence[Chat], steps: int
+) -> ImitationState:
+    return ImitationState(
+        settings=settings,
+        chats=len(train),
+        chats_digest=digest_of([*train, *student.held_out]),
+        steps=steps,
+        held_out_before=round(student.held_out_loss(), 4),
+    )
+
+
+def _check_chats(
+    state: ImitationState, student: ImitatingModel, train: Sequence[Chat], out: Path
+) -> None:
+    """Raise UsageError if the run was started with other chats."""
+    if state.chats_digest != digest_of([*train, *student.held_out]):
+        raise UsageError(
+            f"--resume: the chats differ from those with which {out} was started; was the "
+            "tokenizer of the base model, a bot or arena itself changed? Name a new --out"
+        )
+
+
+def _chats(
+    settings: ImitationSettings, encoder: DemonstrationEncoder
+) -> tuple[list[Chat], list[Chat]]:
+    """Return the chats to learn from, and those of further deals that measure the loss.
+
+    Raises UsageError if there are too few that fit into the context.
+    """
+    level = settings.text_level
+    mixture = Mixture({}, {level: 1.0}, {level: settings.bots}, as_played=True)
+    first = first_deal(settings.seed)
+    last = first + settings.games
+    found: list[list[Chat]] = []
+    for seeds in (range(first, last), range(last, last + settings.held_out_games)):
+        played = play_games(settings.game, settings.options, mixture, seeds)
+        chats = [encoder.sequences(chat, number) for number, chat in enumerate(played)]
+        found.append([chat for chat in chats if chat])
+    train, held_out = found
+    if not train or not held_out:
+        raise UsageError(
+            f"no chat of {settings.game} has a reply within the context; give a larger "
+            "--max-context-tokens or a model with a longer context"
+        )
+    return train, held_out
+
+
+def _plan(chats: Sequence[Chat], settings: ImitationSettings) -> Iterator[Chat]:
+    """Yield the batches of all epochs. They depend on the seed only, so a run can continue."""
+    for epoch in range(settings.epochs):
+        order = list(range(len(chats)))
+        random.Random(f"{settings.seed}/{epoch}").shuffle(order)
+        yield from _batches(chats, order, settings.batch_size)
+
+
+def _batches(chats: Sequence[Chat], order: Sequence[int], size: int) -> Iterator[Chat]:
+    """Yield the sequences of `size` chats at a time; the last batch may be smaller."""
+    for start in range(0, len(order), size):
+        yield [*chain.from_iterable(chats[i] for i in order[start : start + size])]
+
+
+def _student(settings: ImitationSettings, held_out: Sequence[Chat]) -> ImitatingModel:
+    device = settings.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    rank = settings.lora_rank
+    lora = Lora(rank, settings.lora_alpha, settings.seed) if rank else None
+    options = UpdateOptions(
+        learning_rate=settings.learning_rate,
+        tokens_per_batch=settings.tokens_per_batch,
+        gradient_checkpointing=settings.gradient_checkpointing,
+        threads=settings.threads,
+    )
+    learner = Learner(Path(settings.base_model), device, lora)
+    return ImitatingModel(learner, options, held_out, settings.batch_size)
+
+
+def _after(
+    state: ImitationState, settings: ImitationSettings, point: CurvePoint, seconds: float
+) -> ImitationState:
+    """Return the state after a measured step, `seconds` after the state before."""
+    return state.model_copy(
+        update={
+            "settings": settings,
+            "step": point.step,
+            "curve": [*state.curve, point],
+            "seconds": round(state.seconds + seconds, 1),
+            "peak_memory_bytes": max(state.peak_memory_bytes, peak_memory()),
+        }
+    )
+
+
+def _save(student: ImitatingModel, out: Path, state: ImitationState) -> None:
+    """Write weights, optimizer and state; they appear together, and replace the ones before."""
+    student.learner.save(out, state.model_dump(mode="json"))
+
+
+def _finish(out: Path, state: ImitationState) -> ImitationState:
+    """Remove the optimizer, which takes more space than the weights."""
+    (out / OPTIMIZER).unlink(missing_ok=True)
+    return state
+
+
+def peak_memory() -> int:
+    """Return the most bytes of memory that this process had; 0 where that is not known."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts in kilobytes, macOS in bytes.
+    return most if sys.platform == "darwin" else most * 1024

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,6 +62,18 @@ def own_process(host: EmbeddedHost) -> int:
     return process.process_id
 
 
+async def kill(host: EmbeddedHost) -> None:
+    """Kill the run's server, and wait until nothing listens at its port."""
+    assert host._remote is not None and host._remote._own is not None
+    port = host._remote._own.process.port
+    os.killpg(own_process(host), signal.SIGKILL)
+    # What is killed is the stand-in of `preloaded`; the server itself ends a moment later.
+    with suppress(ConnectionRefusedError):
+        while True:
+            socket.create_connection(("127.0.0.1", port)).close()
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize("mode", ["lora_restart", "none"])
 def test_every_second_step_restarts_the_server_with_the_newest_weights(
     mode: str, model: Path, tmp_path: Path
@@ -91,7 +106,7 @@ def test_every_second_step_restarts_the_server_with_the_newest_weights(
     async def resumed(host: EmbeddedHost) -> None:
         """The run goes on with the weights that played, not with the newest ones."""
         await answered_by(host, None, 2)
-        os.killpg(own_process(host), signal.SIGKILL)
+        await kill(host)
         # A server that dies is started again, with the weights that it had.
         await answered_by(host, None, 2)
         processes.append(own_process(host))

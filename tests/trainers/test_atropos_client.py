@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ pytest.importorskip("uvicorn")
 from command_line import arena, last_json  # noqa: E402
 from misbehaving import Misbehaving  # noqa: E402
 from pydantic import ValidationError  # noqa: E402
-from trajectory_servers import STOCK, env_registration, group, registration, stock_api  # noqa: E402
+from trajectory_servers import SERVERS, env_registration, group, registration, stock_api  # noqa: E402
 
 from arena.core.errors import ArenaError  # noqa: E402
 from trainers.atropos.app import make_trajectory_app  # noqa: E402
@@ -66,16 +65,14 @@ class Api:
         asyncio.run(connected())
 
 
-@pytest.fixture(params=["arena", pytest.param("stock", marks=pytest.mark.atropos)])
+@pytest.fixture(params=SERVERS)
 def api(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Api]:
     if request.param == "arena":
         with closing(TrajectoryStore(tmp_path / "queue")) as store:
             yield Api("http://127.0.0.1", make_trajectory_app(store, max_groups=2))
-        return
-    if STOCK not in os.environ:
-        pytest.skip(f"{STOCK} is not set")
-    with stock_api() as url:
-        yield Api(url)
+    else:
+        with stock_api() as url:
+            yield Api(url)
 
 
 def scored(number: int, **changes: Any) -> ScoredData:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import sys
-from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +14,8 @@ from arena.cli.exchange.trainer_flags import (
     TrajectoryRunFlags,
     UpdateFlags,
 )
-from arena.core.errors import ArenaError, UsageError
+from arena.cli.training.running import exit_code, let_threads_sleep, run_training
+from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -53,7 +51,7 @@ def train_command(
     config = _config(model_name, bridge, update, run)
     options = batches.options(_context(config), update.kl_coef)
     plan = plan_run(config, run.resume)
-    return _train(config, options, plan, Settings.load(), run.as_json)
+    return _train(config, options, plan, Settings.load(), run)
 
 
 def _config(
@@ -106,35 +104,29 @@ def _train(
     options: TrajectoryOptions,
     plan: Plan,
     settings: Settings,
-    as_json: bool,
+    run: TrajectoryRunFlags,
 ) -> int:
-    # As for `arena train`: threads that wait for each other must sleep.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from arena.cli.training.command import training_view
+    let_threads_sleep()
     from trainers.atropos.training.options import settled_options
     from trainers.atropos.training.trainer import train_from_batches
-    from trainers.runs.run_files import open_run, read_state
+    from trainers.runs.run_files import open_run
 
-    interrupted = False
     with open_run(plan) as files:
         settled = settled_options(options, files, config.experiment)
-        try:
-            with closing(training_view(as_json)) as view:
-                training = train_from_batches(
-                    config, settled, folder=files.folder, view=view, settings=settings
-                )
-                state = asyncio.run(training)
-        except KeyboardInterrupt:
-            interrupted, state = True, read_state(files)
-        except OSError as error:
-            raise ArenaError(f"cannot write into {files.folder}: {error.strerror}") from None
-        return _end(config, files, state, interrupted, as_json)
+        state, interrupted = run_training(
+            files,
+            run.as_json,
+            lambda view: train_from_batches(
+                config, settled, folder=files.folder, view=view, settings=settings
+            ),
+        )
+        _print_result(config, files, state, interrupted, run.as_json)
+        return exit_code(state, config.total_steps, interrupted, run.resume)
 
 
-def _end(
+def _print_result(
     config: TrainConfig, files: RunFiles, state: RunState, interrupted: bool, as_json: bool
-) -> int:
-    """Print the result; returns the exit code."""
+) -> None:
     from trainers.runs.run_files import checkpoint_of
 
     checkpoint = checkpoint_of(config, files, state.step)
@@ -153,14 +145,3 @@ def _end(
         print(f"Run: {files.folder}")
         if checkpoint:
             print(f"Play it: arena play GAME --seat 0=embedded:{checkpoint}")
-    if interrupted or state.status == "interrupted":
-        print(
-            f"Interrupted: {state.step} of {config.total_steps} steps are finished and saved; the "
-            "same command resumes the run",
-            file=sys.stderr,
-        )
-        return 130
-    if state.status == "stopped":
-        print(f"Stopped early: {state.reason}", file=sys.stderr)
-        return 1
-    return 0

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import sys
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -22,19 +19,18 @@ from arena.cli.training.flags import (
     server_layer,
     setting_flags,
 )
-from arena.core.errors import ArenaError, UsageError
-from arena.core.text import pluralize
+from arena.cli.training.running import exit_code, let_threads_sleep, run_training
+from arena.core.errors import UsageError
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.config.config import OWNED_SERVERS
 from trainers.config.presets import ResolvedConfig
 from trainers.hosts.selection import HostChoice, select_host
-from trainers.runs.run_files import Plan, open_run, plan_run, read_config, read_state, run_files
+from trainers.runs.run_files import Plan, open_run, plan_run, read_config, run_files
 from trainers.runs.training_run import TrainingRun
 
 if TYPE_CHECKING:
     from trainers.config.config import TrainConfig
-    from trainers.runs.view import TrainingView
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,63 +116,31 @@ def host_of(config: TrainConfig, resume: bool | None, settings: Settings) -> Hos
 
 
 def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags) -> int:
-    # Threads that wait for each other in a matrix product must sleep: on busy cores, an update
-    # took twenty times as long with spinning threads. Only effective if set before torch is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    let_threads_sleep()
     from replays.html_report.training.report import write_training_report
     from trainers.grpo import train
 
-    interrupted = False
     with open_run(plan) as files:
-        try:
-            with closing(training_view(flags.as_json)) as view:
-                state = asyncio.run(
-                    train(
-                        config,
-                        folder=files.folder,
-                        view=view,
-                        settings=settings,
-                        report=write_training_report,
-                    )
-                )
-        except KeyboardInterrupt:
-            interrupted, state = True, read_state(files)
-        except OSError as error:
-            raise ArenaError(f"cannot write into {files.folder}: {error.strerror}") from None
+        state, interrupted = run_training(
+            files,
+            flags.as_json,
+            lambda view: train(
+                config,
+                folder=files.folder,
+                view=view,
+                settings=settings,
+                report=write_training_report,
+            ),
+        )
         run = TrainingRun(files, config, state, ())
-        return _end(run, interrupted or state.status == "interrupted", flags)
+        _print_result(run, interrupted, flags.as_json)
+        return exit_code(state, run.total_steps or 0, interrupted, flags.resume)
 
 
-def training_view(as_json: bool) -> TrainingView:
-    """Return the display for this terminal."""
-    if as_json or not sys.stderr.isatty():
-        from arena.cli.training.plain_progress import TrainingLines
-
-        return TrainingLines()
-    from rich.console import Console
-
-    from replays.tui.training.view import TrainingLive
-
-    return TrainingLive(Console(stderr=True))
-
-
-def _end(run: TrainingRun, interrupted: bool, flags: RunFlags) -> int:
-    """Print the result; returns the exit code."""
+def _print_result(run: TrainingRun, interrupted: bool, as_json: bool) -> None:
     from arena.cli.training.train_summary import result_json, result_lines
 
-    if flags.as_json:
+    if as_json:
         print(json.dumps(result_json(run)))
     elif not interrupted:
         print("\n".join(result_lines(run)))
-    if interrupted:
-        condition = " without --fresh" if flags.resume is False else ""
-        print(
-            f"Interrupted: {run.state.step} of {pluralize(run.total_steps or 0, 'step')} are "
-            f"finished and saved; the same command{condition} resumes the run",
-            file=sys.stderr,
-        )
-        return 130
-    if run.state.status == "stopped":
-        print(f"Stopped early: {run.state.reason}", file=sys.stderr)
-        return 1
-    return 0

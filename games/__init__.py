@@ -4,39 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from games import cluedo, goofspiel, kuhn_poker, tictactoe
+
 if TYPE_CHECKING:
     from arena import Catalog
 
+GAMES = (
+    cluedo,
+    tictactoe,
+    kuhn_poker,
+    goofspiel,
+)
+"""One package per game; importing it is cheap, because its code is loaded on first use."""
+
 
 def register(catalog: Catalog) -> None:
-    """Register the bundled games with their bots, reward terms, pictures and scenes."""
-    _register_cluedo(catalog)
-    catalog.add("game", "tictactoe", "games.tictactoe.game:TicTacToe", "three in a row")
-    catalog.add("scene", "tictactoe", "games.tictactoe.view:TicTacToeScene", "the board")
-    catalog.add("game", "kuhn_poker", "games.kuhn_poker.game:KuhnPoker", "poker with three cards")
-    catalog.add("scene", "kuhn_poker", "games.kuhn_poker.view:KuhnPokerScene", "cards and chips")
-    catalog.add("game", "goofspiel", "games.goofspiel.game:Goofspiel", "sealed bids for prizes")
-
-
-def _register_cluedo(catalog: Catalog) -> None:
-    catalog.add("game", "cluedo", "games.cluedo.game:Cluedo", "who did it, with what, where?")
-    catalog.add("picture", "cluedo", "games.cluedo.views.picture:draw", "card grid and board")
-    catalog.add("scene", "cluedo", "games.cluedo.views.scene:CluedoScene", "the board or the table")
-    bots = "games.cluedo.bots"
-    for name, target, summary in (
-        ("random", "Random", "any legal action; rarely accuses, at random"),
-        ("novice", "Novice", "excludes only the cards that it has seen"),
-        ("detective", "Detective", "knows everything that logically follows; accuses when certain"),
-        ("oracle", "Oracle", "exact probabilities; asks for most information, accuses if it pays"),
-    ):
-        catalog.add("bot", f"cluedo/{name}", f"{bots}:{target}", summary)
-    rewards = "games.cluedo.rewards"
-    for name, summary in (
-        ("question", "expected bits of own questions, relative to the best"),
-        ("accusation", "right or wrong accusations"),
-        ("premature", "accusations that came too early"),
-        ("missed", "provable solutions that were not accused"),
-        ("leak", "bits given away needlessly"),
-        ("claims", "stated deductions compared with provable ones"),
-    ):
-        catalog.add("reward", name, f"{rewards}:{name.upper()}", summary)
+    """Register the bundled games with their bots, reward terms and views."""
+    for game in GAMES:
+        game.register(catalog)

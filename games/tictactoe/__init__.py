@@ -1,1 +1,14 @@
 """Tic-tac-toe: three in a row, nothing hidden."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from arena import Catalog
+
+
+def register(catalog: Catalog) -> None:
+    """Register the game and its scene."""
+    catalog.add("game", "tictactoe", "games.tictactoe.game:TicTacToe", "three in a row")
+    catalog.add("scene", "tictactoe", "games.tictactoe.view:TicTacToeScene", "the board")

@@ -1,23 +1,16 @@
-"""The word list, and the similarity of clues to its words.
+"""The word list, and the words that are associated with each of its words.
 
-`associations.txt` (25 kB) is written by hand: for each of 400 common, concrete English nouns, 8 to
-12 words that come to mind with it. It needs no network and no model. The similarity follows from it
-by the usual steps of distributional semantics (P. Turney and P. Pantel, "From frequency to meaning:
-vector space models of semantics", Journal of Artificial Intelligence Research 37 (2010), 141-188):
-rare associations weigh more, and the cosine compares two vectors.
+`associations.txt` is written by hand, from general knowledge: common, concrete English nouns, and
+for each the words that come to mind with it. It needs no network and no model.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def _read() -> dict[str, tuple[str, ...]]:
@@ -30,3 +23,5 @@ ASSOCIATIONS: Mapping[str, tuple[str, ...]] = _read()
 """Associated words of each word of the list."""
 WORDS = tuple(ASSOCIATIONS)
 """The word list of the game, in alphabetical order."""
+NUMBERS: Mapping[str, int] = {word: number for number, word in enumerate(WORDS)}
+"""Number of each word in the list."""

@@ -8,19 +8,14 @@ more, always begins.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-from pydantic import Field
 
 from arena import (
     CHANCE,
-    WIN_RATE,
     Action,
     ArraySpec,
     Event,
-    Game,
-    GameOptions,
     Notes,
     Observation,
     Step,
@@ -28,8 +23,10 @@ from arena import (
     TextLevel,
 )
 from games.codenames import text
-from games.codenames.associations import WORDS
-from games.codenames.moves import ASSASSIN, NEUTRAL, PASS, STOP, TEAMS, Clue, DealKey, GuessWord
+from games.codenames.assessor import FACTS, MEASURES, CodenamesAssessor
+from games.codenames.associations import NUMBERS
+from games.codenames.base import CodenamesBase
+from games.codenames.moves import ASSASSIN, NEUTRAL, STOP, TEAMS, DealKey, DealWords, GuessWord
 from games.codenames.state import CodenamesState
 from games.codenames.table import CodenamesTable
 
@@ -39,17 +36,7 @@ if TYPE_CHECKING:
     from arena import Assessor
 
 
-class CodenamesOptions(GameOptions):
-    """Options of `codenames`."""
-
-    players: int = Field(
-        4, ge=4, le=8, multiple_of=2, description="Number of seats, half of them in each team."
-    )
-    rows: int = Field(5, ge=3, le=5, description="Rows of words on the table.")
-    columns: int = Field(5, ge=3, le=5, description="Words in each row.")
-
-
-class Codenames(Game):
+class Codenames(CodenamesBase):
     """Seats 0 and 1 give the clues of blue and orange; even seats are blue, odd seats orange.
 
     Example:
@@ -65,34 +52,10 @@ class Codenames(Game):
         (2,)
     """
 
-    name = "codenames"
-    summary = "find words by clues"
-    Options = CodenamesOptions
-    options: CodenamesOptions
-    speech = (Clue,)
-    return_scale = WIN_RATE
-    par = 0.5
     default_bot = "associative"
     default_opponent = "associative"
-
-    @property
-    def num_players(self) -> int:
-        return self.options.players
-
-    @property
-    def num_words(self) -> int:
-        """Number of words on the table."""
-        return self.options.rows * self.options.columns
-
-    @property
-    def owner_counts(self) -> Mapping[str, int]:
-        """Number of words of each owner; in the same proportions as 9, 8, 7 and 1 of 25."""
-        first = (9 * self.num_words + 12) // 25  # Rounded to the nearest number.
-        counts = {TEAMS[0]: first, TEAMS[1]: first - 1, ASSASSIN: 1}
-        return {**counts, NEUTRAL: self.num_words - 2 * first}
-
-    def _all_actions(self) -> Iterable[Action]:
-        return (PASS, STOP, *map(GuessWord, WORDS))
+    facts = FACTS
+    measures = MEASURES
 
     def initial_state(self) -> CodenamesState:
         return CodenamesState(self)
@@ -101,16 +64,16 @@ class Codenames(Game):
         return {"skip": "pass", "end turn": "stop", "end my turn": "stop", "done": "stop"}
 
     def rules(self) -> str:
-        return text.rules(self.num_players, self.num_words, self.owner_counts)
+        return text.rules(self)
 
     def narrate(self, event: Event) -> str:
         return text.narrate(self.seat_names, event)
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        return text.describe(observation, level, since)
+        return text.describe(self, observation, level, since)
 
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
-        return text.summarise(observation, level, forget)
+        return text.summarise(self, observation, level, forget)
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Return `stop` where it is legal: each guess may reveal the assassin."""
@@ -129,22 +92,26 @@ class Codenames(Game):
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
         """Draw the owners of the hidden words again, if `player` is a guesser."""
-        steps, state = list(history), self.initial_state()
-        for step in history:
-            state.apply(step.player, step.action)
-        if not state.key or player < 2:
+        steps = list(history)
+        if len(steps) < 2 or player < 2:
             return steps
-        hidden = [word for word in state.words if word not in state.revealed]
-        drawn = dict(zip(hidden, rng.sample([state.key[w] for w in hidden], len(hidden))))
-        owners = tuple(drawn.get(word, state.key[word]) for word in state.words)
-        steps[1] = Step(CHANCE, DealKey(owners))  # The first step deals the words.
+        words, deal = (step.action for step in steps[:2])
+        assert isinstance(words, DealWords)
+        assert isinstance(deal, DealKey)
+        key = dict(zip(words.words, deal.owners, strict=True))
+        revealed = {step.action.word for step in steps if isinstance(step.action, GuessWord)}
+        hidden = [word for word in key if word not in revealed]
+        owners_left = rng.sample([key[word] for word in hidden], len(hidden))
+        drawn = dict(zip(hidden, owners_left, strict=True))
+        owners = tuple(drawn.get(word, owner) for word, owner in key.items())
+        steps[1] = Step(CHANCE, DealKey(owners))
         return steps
 
     @property
     def array_specs(self) -> Mapping[str, ArraySpec]:
         words = self.num_words
         return {
-            "words": ArraySpec((words,), low=-1, high=len(WORDS) - 1, dtype="int16"),
+            "words": ArraySpec((words,), low=-1, high=len(NUMBERS) - 1, dtype="int16"),
             "owners": ArraySpec((words, 4), low=0, high=1),
             "revealed": ArraySpec((words,), low=0, high=1),
             "turn": ArraySpec((4,), low=0, high=10),
@@ -162,7 +129,7 @@ class Codenames(Game):
         table, own = observation.notes, TEAMS[observation.player % 2]
         assert isinstance(table, CodenamesTable)
         arrays = {n: np.zeros(spec.shape, spec.dtype) for n, spec in self.array_specs.items()}
-        arrays["words"][:] = [WORDS.index(word) for word in table.words] or -1
+        arrays["words"][:] = [NUMBERS[word] for word in table.words] or -1
         columns = [own, TEAMS[1 - TEAMS.index(own)], NEUTRAL, ASSASSIN]
         for number, word in enumerate(table.words):
             arrays["revealed"][number] = word in table.revealed
@@ -178,6 +145,4 @@ class Codenames(Game):
     def assessor(
         self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
     ) -> Assessor:
-        from games.codenames.assessor import CodenamesAssessor
-
         return CodenamesAssessor(self, players, kinds)

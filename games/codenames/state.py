@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from arena import CHANCE, Action, ActionSet, InvalidAction, State
 from games.codenames.associations import WORDS
+from games.codenames.base import CodenamesBase
 from games.codenames.moves import (
     ASSASSIN,
     OWNERS,
@@ -22,20 +22,19 @@ from games.codenames.moves import (
     GuessesEnded,
     GuessWord,
     KeyDealt,
+    PassClue,
+    StopGuessing,
     WordRevealed,
     WordsDealt,
 )
-
-if TYPE_CHECKING:
-    from games.codenames.game import Codenames
 
 
 class CodenamesState(State):
     """A position. Values are replaced, never changed in place, so that copies may share them."""
 
-    game: Codenames
+    game: CodenamesBase
 
-    def __init__(self, game: Codenames) -> None:
+    def __init__(self, game: CodenamesBase) -> None:
         super().__init__(game)
         self.to_act = (CHANCE,)
         self.words: tuple[str, ...] = ()
@@ -121,9 +120,9 @@ class CodenamesState(State):
                 self._reveal(player, word)
             case Clue():
                 self._start_guessing(player, action.word, action.number)
-            case _ if action == PASS:
+            case PassClue():
                 self._start_guessing(player, None, 0)
-            case _:
+            case StopGuessing():
                 self.log.append(GuessesEnded(player))
                 self._start_turn()
 

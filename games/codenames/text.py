@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from arena import Event, Observation, TextLevel
+from games.codenames.base import CodenamesBase
 from games.codenames.moves import (
     ASSASSIN,
     NEUTRAL,
@@ -22,8 +23,9 @@ from games.codenames.moves import (
 from games.codenames.table import CodenamesTable
 
 
-def rules(players: int, num_words: int, counts: Mapping[str, int]) -> str:
+def rules(game: CodenamesBase) -> str:
     """Return the rules and the notation of actions."""
+    players, counts = game.num_players, game.owner_counts
     blue, orange = (_seats(range(2 + team, players, 2)) for team in (0, 1))
     several = (
         " The guessers of a team take turns: one of them makes all guesses of a turn."
@@ -33,11 +35,11 @@ def rules(players: int, num_words: int, counts: Mapping[str, int]) -> str:
     neutral = "1 is" if counts[NEUTRAL] == 1 else f"{counts[NEUTRAL]} are"
     return (
         f"Codenames, {players} players in two teams. Blue: Player 0 gives the clues, {blue}. "
-        f"Orange: Player 1 gives the clues, {orange}. On the table are {num_words} words. A key, "
-        f"which only the two clue givers see, gives each word an owner: {counts[TEAMS[0]]} belong "
-        f"to blue, {counts[TEAMS[1]]} to orange, {neutral} neutral, 1 is the assassin. A team wins "
-        "as soon as all its words are revealed, whoever reveals the last one. A team that reveals "
-        "the assassin loses at once.\n"
+        f"Orange: Player 1 gives the clues, {orange}. On the table are {game.num_words} words. A "
+        f"key, which only the two clue givers see, gives each word an owner: {counts[TEAMS[0]]} "
+        f"words belong to blue, {counts[TEAMS[1]]} to orange, {neutral} neutral, 1 is the "
+        "assassin. A team wins as soon as all its words are revealed, whoever reveals the last "
+        "one. A team that reveals the assassin loses at once.\n"
         "The teams take turns; blue begins. First the clue giver gives a clue for words of the own "
         "team: one English word and a number from 0 to 9, which tells how many words the clue is "
         "about. The clue consists of letters and hyphens. It must not contain, or be contained in, "
@@ -96,29 +98,29 @@ def _by_owner(key: Mapping[str, str], owners: Sequence[str]) -> str:
     return " ".join(parts)
 
 
-def describe(observation: Observation, level: TextLevel, since: int) -> str:
+def describe(game: CodenamesBase, observation: Observation, level: TextLevel, since: int) -> str:
     """Return the events, at higher levels the notebook and the odds, then the legal actions."""
     lines = [] if since else [_introduction(observation)]
-    lines += map(observation.game.narrate, observation.events_since(since))
+    lines += map(game.narrate, observation.events_since(since))
     if level != "events":
-        lines += _notebook(observation)
+        lines += _notebook(game, observation)
     if level == "deductions":
-        lines += _odds(observation)
+        lines += _odds(game, observation)
     return "\n".join((*lines, *_actions(observation)))
 
 
-def summarise(observation: Observation, level: TextLevel, forget: int) -> str:
+def summarise(game: CodenamesBase, observation: Observation, level: TextLevel, forget: int) -> str:
     """Return the notebook in place of the first `forget` events, and the later ones."""
     table = _table(observation)
-    lines = [_introduction(observation), observation.game.omission_notice]
+    lines = [_introduction(observation), game.omission_notice]
     if table.words:
-        lines.append(narrate(observation.game.seat_names, WordsDealt(table.words)))
+        lines.append(narrate(game.seat_names, WordsDealt(table.words)))
     if table.revealed:
         lines.append(f"Revealed: {_by_owner(table.revealed, (*TEAMS, NEUTRAL, ASSASSIN))}")
-    lines += _notebook(observation)
-    lines += map(observation.game.narrate, observation.events_since(forget))
+    lines += _notebook(game, observation)
+    lines += map(game.narrate, observation.events_since(forget))
     if level == "deductions":
-        lines += _odds(observation)
+        lines += _odds(game, observation)
     return "\n".join((*lines, *_actions(observation)))
 
 
@@ -134,17 +136,13 @@ def _introduction(observation: Observation) -> str:
     return f"You are {observation.game.seat_names[player]}, {role} of {TEAMS[player % 2]}."
 
 
-def _counts(observation: Observation) -> dict[str, int]:
+def _counts(game: CodenamesBase, observation: Observation) -> dict[str, int]:
     """Return the number of hidden words of each owner, which all players know."""
-    from games.codenames.game import Codenames
-
-    assert isinstance(observation.game, Codenames)
     revealed = list(_table(observation).revealed.values())
-    counts = observation.game.owner_counts
-    return {owner: number - revealed.count(owner) for owner, number in counts.items()}
+    return {owner: n - revealed.count(owner) for owner, n in game.owner_counts.items()}
 
 
-def _notebook(observation: Observation) -> Iterator[str]:
+def _notebook(game: CodenamesBase, observation: Observation) -> Iterator[str]:
     """Yield what follows directly from the own events."""
     table, team = _table(observation), observation.player % 2
     own, other = TEAMS[team], TEAMS[1 - team]
@@ -152,7 +150,7 @@ def _notebook(observation: Observation) -> Iterator[str]:
         hidden = {word: table.key[word] for word in table.hidden}
         yield f"Hidden words: {_by_owner(hidden, (own, other, NEUTRAL, ASSASSIN))}"
     elif table.words:
-        left = _counts(observation)
+        left = _counts(game, observation)
         owners = (own, other, NEUTRAL, ASSASSIN)
         yield f"Hidden words: {', '.join(f'{owner} {left[owner]}' for owner in owners)}."
     clues = [str(clue) for clue in table.clues if clue.team == team]
@@ -162,12 +160,12 @@ def _notebook(observation: Observation) -> Iterator[str]:
         yield f"Guesses left in this turn: {table.guesses_left}."
 
 
-def _odds(observation: Observation) -> Iterator[str]:
+def _odds(game: CodenamesBase, observation: Observation) -> Iterator[str]:
     """Yield the probabilities of a guess; by the counts alone all hidden words are alike."""
     table = _table(observation)
     if table.key or not table.words:
         return  # A clue giver knows the owners.
-    team, left, hidden = observation.player % 2, _counts(observation), len(table.hidden)
+    team, left, hidden = observation.player % 2, _counts(game, observation), len(table.hidden)
     shares = (
         f"{owner} {100 * left[owner] / hidden:.0f}%"
         for owner in (TEAMS[team], TEAMS[1 - team], NEUTRAL, ASSASSIN)

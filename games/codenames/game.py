@@ -47,7 +47,7 @@ class Codenames(CodenamesBase):
         ...     state.apply(CHANCE, state.sample_chance(random.Random(1)))
         >>> state.roles()
         ('clue giver', 'clue giver', 'guesser', 'guesser')
-        >>> state.apply(0, Clue.read("Symphony: 1"))
+        >>> state.apply(0, state.parse("clue Symphony: 1"))
         >>> state.to_act
         (2,)
     """

@@ -15,6 +15,7 @@ import pytest
         "games.cluedo.game",
         "games.cluedo.inference.counting",
         "games.cluedo.inference.knowledge",
+        "games.codenames.game",
         "games.goofspiel.game",
         "games.kuhn_poker.game",
         "games.tictactoe.game",

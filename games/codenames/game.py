@@ -15,6 +15,8 @@ from arena import (
     CHANCE,
     Action,
     ArraySpec,
+    Assessment,
+    Comment,
     Event,
     Notes,
     Observation,
@@ -146,3 +148,10 @@ class Codenames(CodenamesBase):
         self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
     ) -> Assessor:
         return CodenamesAssessor(self, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        """Return the result of a clue as text; the events tell everything else."""
+        if assessment.kind != "clue":
+            return None
+        facts = assessment.facts
+        return Comment(f"The clue brings {facts['found']} of {facts['number']} words.")

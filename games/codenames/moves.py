@@ -33,8 +33,8 @@ class Clue(Speech):
         fault = super().fault(text)
         if fault is None and not _CLUE.fullmatch(text):
             fault = (
-                f"'{text}' is not one English word of letters and hyphens and a number from 0 to "
-                "9; for example: clue animal 2"
+                f"'{text}' is not a clue; give one word of letters and hyphens, then a number from "
+                "0 to 9, for example: clue animal 2"
             )
         return fault
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from arena import Event, Notes
-from arena.core.observation import ObservedGame
+from games.codenames.base import CodenamesBase
 from games.codenames.moves import (
     TEAMS,
     ClueGiven,
@@ -33,8 +33,9 @@ class ClueRecord:
 class CodenamesTable(Notes):
     """Words, known owners and clues. For `Observation.notes`, the views, bots and texts."""
 
-    def __init__(self, game: ObservedGame, player: int) -> None:
+    def __init__(self, game: CodenamesBase, player: int) -> None:
         super().__init__(game, player)
+        self._counts = game.owner_counts
         self.words: tuple[str, ...] = ()
         self.key: dict[str, str] = {}
         """Owner of each word; empty for a guesser."""
@@ -71,6 +72,10 @@ class CodenamesTable(Notes):
     def hidden(self) -> tuple[str, ...]:
         """Words that are not revealed, in the order of the table."""
         return tuple(word for word in self.words if word not in self.revealed)
+
+    def num_hidden(self, owner: str) -> int:
+        """Return the number of hidden words of an owner, which all players know."""
+        return self._counts[owner] - list(self.revealed.values()).count(owner)
 
     def hidden_of(self, owner: str) -> tuple[str, ...]:
         """Return the hidden words that are known to have this owner; () for a guesser."""

@@ -103,9 +103,9 @@ def describe(game: CodenamesBase, observation: Observation, level: TextLevel, si
     lines = [] if since else [_introduction(observation)]
     lines += map(game.narrate, observation.events_since(since))
     if level != "events":
-        lines += _notebook(game, observation)
+        lines += _notebook(observation)
     if level == "deductions":
-        lines += _odds(game, observation)
+        lines += _odds(observation)
     return "\n".join((*lines, *_actions(observation)))
 
 
@@ -117,10 +117,10 @@ def summarise(game: CodenamesBase, observation: Observation, level: TextLevel, f
         lines.append(narrate(game.seat_names, WordsDealt(table.words)))
     if table.revealed:
         lines.append(f"Revealed: {_by_owner(table.revealed, (*TEAMS, NEUTRAL, ASSASSIN))}")
-    lines += _notebook(game, observation)
+    lines += _notebook(observation)
     lines += map(game.narrate, observation.events_since(forget))
     if level == "deductions":
-        lines += _odds(game, observation)
+        lines += _odds(observation)
     return "\n".join((*lines, *_actions(observation)))
 
 
@@ -136,13 +136,7 @@ def _introduction(observation: Observation) -> str:
     return f"You are {observation.game.seat_names[player]}, {role} of {TEAMS[player % 2]}."
 
 
-def _counts(game: CodenamesBase, observation: Observation) -> dict[str, int]:
-    """Return the number of hidden words of each owner, which all players know."""
-    revealed = list(_table(observation).revealed.values())
-    return {owner: n - revealed.count(owner) for owner, n in game.owner_counts.items()}
-
-
-def _notebook(game: CodenamesBase, observation: Observation) -> Iterator[str]:
+def _notebook(observation: Observation) -> Iterator[str]:
     """Yield what follows directly from the own events."""
     table, team = _table(observation), observation.player % 2
     own, other = TEAMS[team], TEAMS[1 - team]
@@ -150,9 +144,8 @@ def _notebook(game: CodenamesBase, observation: Observation) -> Iterator[str]:
         hidden = {word: table.key[word] for word in table.hidden}
         yield f"Hidden words: {_by_owner(hidden, (own, other, NEUTRAL, ASSASSIN))}"
     elif table.words:
-        left = _counts(game, observation)
-        owners = (own, other, NEUTRAL, ASSASSIN)
-        yield f"Hidden words: {', '.join(f'{owner} {left[owner]}' for owner in owners)}."
+        left = (f"{owner} {table.num_hidden(owner)}" for owner in (own, other, NEUTRAL, ASSASSIN))
+        yield f"Hidden words: {', '.join(left)}."
     clues = [str(clue) for clue in table.clues if clue.team == team]
     if clues:
         yield f"Clues of your team: {', '.join(clues)}."
@@ -160,14 +153,14 @@ def _notebook(game: CodenamesBase, observation: Observation) -> Iterator[str]:
         yield f"Guesses left in this turn: {table.guesses_left}."
 
 
-def _odds(game: CodenamesBase, observation: Observation) -> Iterator[str]:
+def _odds(observation: Observation) -> Iterator[str]:
     """Yield the probabilities of a guess; by the counts alone all hidden words are alike."""
     table = _table(observation)
     if table.key or not table.words:
         return  # A clue giver knows the owners.
-    team, left, hidden = observation.player % 2, _counts(game, observation), len(table.hidden)
+    team, hidden = observation.player % 2, len(table.hidden)
     shares = (
-        f"{owner} {100 * left[owner] / hidden:.0f}%"
+        f"{owner} {100 * table.num_hidden(owner) / hidden:.0f}%"
         for owner in (TEAMS[team], TEAMS[1 - team], NEUTRAL, ASSASSIN)
     )
     yield f"Without the clues, a hidden word is: {', '.join(shares)}."

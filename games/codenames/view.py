@@ -16,7 +16,7 @@ TONES: dict[str | None, Tone] = {
 }
 """Tone of a word by its owner; None is unknown."""
 CAPTION = "Capitals: revealed. b: blue, o: orange, n: neutral, a: assassin."
-LATEST = 3
+LATEST = 2
 """Clues of each team that are shown."""
 
 
@@ -35,9 +35,11 @@ class CodenamesView:
     def tabletop(self) -> Tabletop:
         """Return the table now."""
         tiles, width = tuple(map(self._tile, self._table.words)), self._columns
+        if not tiles:
+            return Tabletop(())
         rows = tuple(TileRow(tiles[at : at + width]) for at in range(0, len(tiles), width))
         columns = tuple(str(number + 1) for number in range(width))
-        clues = tuple(filter(None, map(self._clues, range(len(TEAMS)))))
+        clues = tuple(map(self._clues, range(len(TEAMS))))
         return Tabletop((Panel("Words", rows, columns), Panel("Clues", lines=clues)), CAPTION)
 
     def _tile(self, word: str) -> Tile:
@@ -49,4 +51,5 @@ class CodenamesView:
 
     def _clues(self, team: int) -> str:
         clues = [str(clue) for clue in self._table.clues if clue.team == team]
-        return f"{TEAMS[team]}: {', '.join(clues[-LATEST:])}" if clues else ""
+        left = self._table.num_hidden(TEAMS[team])
+        return f"{TEAMS[team]}, {left} left: {', '.join(clues[-LATEST:]) or 'no clue yet'}"

@@ -7,7 +7,7 @@ a word is the vector of its associations, rare ones weigh more, and the cosine c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -17,8 +17,6 @@ import numpy as np
 from games.codenames.associations import ASSOCIATIONS, NUMBERS, WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
 ENDINGS = ("s", "es", "y", "ing", "ed", "er", "r", "d")
@@ -54,16 +52,21 @@ class ClueSimilarity:
 
 @cache
 def clue_similarity() -> ClueSimilarity:
-    """Return the similarities; computed once, in about a tenth of a second.
+    """Return the similarities by `ASSOCIATIONS`, computed once per process."""
+    return similarity_of(ASSOCIATIONS)
 
-    Clues are all words of the table of associations, those of the word list included.
+
+def similarity_of(associations: Mapping[str, Sequence[str]]) -> ClueSimilarity:
+    """Return the similarities by a table with associated words for each word of the list.
+
+    Clues are all words of the table, those of the word list included.
     """
-    clues = tuple(sorted({*WORDS, *(each for row in ASSOCIATIONS.values() for each in row)}))
+    clues = tuple(sorted({*WORDS, *(each for row in associations.values() for each in row)}))
     numbers = {clue: number for number, clue in enumerate(clues)}
     words = np.zeros((len(WORDS), len(clues)))
-    for number, (word, associated) in enumerate(ASSOCIATIONS.items()):
+    for word, associated in associations.items():
         # A word is associated with itself too, so that it can be a clue at another table.
-        words[number, [numbers[each] for each in (word, *associated)]] = 1
+        words[NUMBERS[word], [numbers[each] for each in (word, *associated)]] = 1
     # Inverse document frequency: an association of half of the words says little about any.
     frequency = np.maximum(words.sum(axis=0), 1)
     words *= np.log(len(WORDS) / frequency)

@@ -21,14 +21,17 @@ from games.codenames.game import Codenames
 from games.codenames.moves import (
     PASS,
     STOP,
+    TEAMS,
     Clue,
+    ClueGiven,
     ClueOffer,
     DealKey,
     DealWords,
     GuessWord,
     KeyDealt,
+    WordRevealed,
 )
-from games.codenames.similarity import clue_similarity
+from games.codenames.similarity import clue_similarity, similarity_of
 from games.codenames.state import CodenamesState
 
 TABLE = (
@@ -407,6 +410,22 @@ def test_bot_beats_random_in_both_roles() -> None:
             found += ply.player == strong + 2 and isinstance(ply.decision.action, GuessWord)
     assert wins >= 15
     assert found / clues > 1.3  # Each guess of the bot with itself as its partner is right.
+
+
+def test_bot_copes_with_a_partner_that_lacks_associations() -> None:
+    rng, found, clues = random.Random(0), 0, 0
+    fewer = {word: [a for a in row if rng.random() > 0.3] for word, row in ASSOCIATIONS.items()}
+    tables = [None, None, similarity_of(fewer), similarity_of(fewer)]
+    for seed in range(10):
+        game = Codenames()
+        seats = [Seat(game, number, random.Random(seed)) for number in range(4)]
+        agents = [AssociativeBot(*pair) for pair in zip(seats, tables, strict=True)]
+        episode = asyncio.run(play(Match(game, seed=seed), agents))
+        for event in (event for ply in episode.plies for event in ply.events):
+            clues += isinstance(event, ClueGiven)
+            if isinstance(event, WordRevealed):
+                found += event.owner == TEAMS[event.player % 2]
+    assert found / clues > 1
 
 
 # Measures

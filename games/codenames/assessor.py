@@ -57,6 +57,7 @@ class CodenamesAssessor:
     ) -> None:
         self._players = range(game.num_players) if players is None else sorted(players)
         self._kinds = kinds
+        # It takes in all events, those of other seats too.
         self._table = CodenamesTable(game, 0)
         self._clue: Ply | None = None
         """The ply of the clue whose words are being guessed."""
@@ -69,12 +70,14 @@ class CodenamesAssessor:
         for event in ply.events:
             self._table.update(event)
             match event:
+                # A pass is no clue and does not count.
                 case ClueGiven(word=str()):
                     self._clue = ply
                 case WordRevealed(player, _, owner):
                     right = WeightedSum(float(owner == TEAMS[player % 2]))
                     facts, sums = {"owner": owner}, {"right_guesses": right}
                     assessments.append(Assessment(ply.number, player, "guess", facts, sums))
+        # The last guess, a wrong one, or a stop: what the clue has brought is final.
         if not self._table.guesses_left:
             assessments += self._judge_clue()
             self._clue = None
@@ -82,6 +85,7 @@ class CodenamesAssessor:
 
     def end(self, outcome: Outcome) -> list[Assessment]:
         """Return the assessment of a clue that ended the game, and of the game for each seat."""
+        # In a game that is cut off, the latest clue may still bring words.
         assessments = self._judge_clue() if outcome.status == "terminated" else []
         revealed = ASSASSIN in self._table.revealed.values()
         for player in self._players:

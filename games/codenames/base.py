@@ -49,4 +49,5 @@ class CodenamesBase(Game):
         return {TEAMS[0]: first, TEAMS[1]: first - 1, NEUTRAL: neutral, ASSASSIN: 1}
 
     def _all_actions(self) -> Iterable[Action]:
+        # All words of the list, so that a number means the same action in every game.
         return (PASS, STOP, *map(GuessWord, WORDS))

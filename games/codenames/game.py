@@ -95,6 +95,7 @@ class Codenames(CodenamesBase):
     ) -> list[Step] | None:
         """Draw the owners of the hidden words again, if `player` is a guesser."""
         steps = list(history)
+        # Clue givers know the key. All other events are public.
         if len(steps) < 2 or player < 2:
             return steps
         words, deal = (step.action for step in steps[:2])
@@ -103,6 +104,7 @@ class Codenames(CodenamesBase):
         key = dict(zip(words.words, deal.owners, strict=True))
         revealed = {step.action.word for step in steps if isinstance(step.action, GuessWord)}
         hidden = [word for word in key if word not in revealed]
+        # Only hidden words change owners: the results of all guesses and the counts stay.
         owners_left = rng.sample([key[word] for word in hidden], len(hidden))
         drawn = dict(zip(hidden, owners_left, strict=True))
         owners = tuple(drawn.get(word, owner) for word, owner in key.items())
@@ -113,9 +115,11 @@ class Codenames(CodenamesBase):
     def array_specs(self) -> Mapping[str, ArraySpec]:
         words = self.num_words
         return {
+            # -1 before the words are dealt.
             "words": ArraySpec((words,), low=-1, high=len(NUMBERS) - 1, dtype="int16"),
             "owners": ArraySpec((words, 4), low=0, high=1),
             "revealed": ArraySpec((words,), low=0, high=1),
+            # Numbers are up to 9, guesses up to 10.
             "turn": ArraySpec((4,), low=0, high=10),
         }
 
@@ -132,6 +136,7 @@ class Codenames(CodenamesBase):
         assert isinstance(table, CodenamesTable)
         arrays = {n: np.zeros(spec.shape, spec.dtype) for n, spec in self.array_specs.items()}
         arrays["words"][:] = [NUMBERS[word] for word in table.words] or -1
+        # From the observer's side, so that one network can play for both teams.
         columns = [own, TEAMS[1 - TEAMS.index(own)], NEUTRAL, ASSASSIN]
         for number, word in enumerate(table.words):
             arrays["revealed"][number] = word in table.revealed
@@ -151,6 +156,7 @@ class Codenames(CodenamesBase):
 
     def comment(self, assessment: Assessment) -> Comment | None:
         """Return the result of a clue as text; the events tell everything else."""
+        # Guesses and the end of the game are events that every viewer has read.
         if assessment.kind != "clue":
             return None
         facts = assessment.facts

@@ -15,6 +15,7 @@ TEAMS = ("blue", "orange")
 NEUTRAL, ASSASSIN = "neutral", "assassin"
 OWNERS = (*TEAMS, NEUTRAL, ASSASSIN)
 
+# Ordinary letters only: look-alikes of other alphabets would be a way around the rules.
 _CLUE = re.compile(r"[a-z]+(-[a-z]+)* [0-9]")
 _PUNCTUATION = str.maketrans(dict.fromkeys("'`´‘’“”\",.:;!()[]{}*_", " "))
 
@@ -30,6 +31,7 @@ class Clue(Speech):
     @classmethod
     def fault(cls, text: str) -> str | None:
         """Return why a text is no clue, in one line; None if it is one."""
+        # Length and invisible characters come first, so that the message quotes short text only.
         fault = super().fault(text)
         if fault is None and not _CLUE.fullmatch(text):
             fault = (
@@ -69,6 +71,7 @@ class ClueOffer(SpeechOffer):
         assert isinstance(speech, Clue)
         # Without hyphens: "ap-ple" would be a way around the rule.
         clue = speech.word.replace("-", "")
+        # Revealed words are covered in the board game and may be named.
         for word in self.hidden:
             if clue in word or word in clue:
                 return (
@@ -79,6 +82,7 @@ class ClueOffer(SpeechOffer):
 
     def sample(self, rng: random.Random) -> Clue:
         """Return a legal clue: a word of the list that is not on the table."""
+        # A generator: the first legal one is enough, and 25 of 400 words cannot exclude all others.
         clues = (Clue(f"{word} {rng.randint(0, 9)}") for word in rng.sample(WORDS, len(WORDS)))
         return next(clue for clue in clues if self.fault(clue) is None)
 

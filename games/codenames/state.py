@@ -36,6 +36,7 @@ class CodenamesState(State):
 
     def __init__(self, game: CodenamesBase) -> None:
         super().__init__(game)
+        # Chance acts twice: the words are public, the key is not, so they are separate results.
         self.to_act = (CHANCE,)
         self.words: tuple[str, ...] = ()
         self.key: dict[str, str] = {}
@@ -60,6 +61,7 @@ class CodenamesState(State):
     @property
     def guesser(self) -> int:
         """The seat that guesses in this turn: the guessers of a team take turns."""
+        # Each team has every second turn; within them its guessers follow each other.
         guessers = range(2 + self.team, self.game.num_players, 2)
         return guessers[(self.turn - 1) // 2 % len(guessers)]
 
@@ -80,6 +82,7 @@ class CodenamesState(State):
     def _is_possible(self, action: Action) -> bool:
         match action:
             case DealWords(words) if not self.words:
+                # A set: a word that is dealt twice counts once, so the lengths differ.
                 different = set(words) & set(WORDS)
                 return len(words) == len(different) == self.game.num_words
             case DealKey(owners) if self.words:
@@ -90,6 +93,7 @@ class CodenamesState(State):
         """Return the action whose `str()` is `text`; results of chance are included."""
         if self.to_act != (CHANCE,):
             return super().parse(text)
+        # There are far too many deals to list, so the words of the text are checked instead.
         kind, *names = text.split(" ")
         if kind == "words" and not self.words and set(names) <= set(WORDS):
             return DealWords(tuple(names))
@@ -102,6 +106,7 @@ class CodenamesState(State):
 
     def _legal_actions(self, player: int) -> ActionSet:
         actions, hidden = self.game.actions, self.hidden
+        # A player without speech, such as a network, can still pass.
         if player < 2:
             return actions.subset((PASS,), speech=(ClueOffer(Clue, hidden),))
         guesses = map(GuessWord, hidden)
@@ -138,11 +143,13 @@ class CodenamesState(State):
 
     def _reveal(self, player: int, word: str) -> None:
         owner = self.key[word]
+        # `|=` makes a new frozenset; copies of the state keep theirs.
         self.revealed |= {word}
         self.guesses_left -= 1
         self.may_stop = True
         self.log.append(WordRevealed(player, word, owner))
         found = {team for team in TEAMS if not any(self.key[w] == team for w in self.hidden)}
+        # The assassin comes first: it ends the game whatever else is revealed.
         if owner == ASSASSIN:
             self._end(1 - self.team)
         elif found:
@@ -157,6 +164,7 @@ class CodenamesState(State):
 
     def returns(self) -> tuple[float, ...]:
         """Return 1 for each seat of the team that has won and 0 for the others."""
+        # Before the end there is no winner, so a game that is cut off pays nothing.
         return tuple(float(team == self.winner) for team in self.teams())
 
     def reason(self) -> str:

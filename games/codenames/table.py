@@ -52,6 +52,7 @@ class CodenamesTable(Notes):
             case KeyDealt(words, owners):
                 self.key = dict(zip(words, owners, strict=True))
             case ClueGiven(player, word, number):
+                # Seats of one team are all even or all odd.
                 self.clues.append(ClueRecord(player % 2, word, number))
                 self.guesses_left = number + 1
             case WordRevealed(word=word, owner=owner):
@@ -60,6 +61,7 @@ class CodenamesTable(Notes):
                 self.guesses_left = 0
 
     def _reveal(self, word: str, owner: str) -> None:
+        # A dict keeps the order of the guesses.
         self.revealed[word] = owner
         clue = self.clues[-1]
         if owner == TEAMS[clue.team]:

@@ -27,6 +27,7 @@ def rules(game: CodenamesBase) -> str:
     """Return the rules and the notation of actions."""
     players, counts = game.num_players, game.owner_counts
     blue, orange = (_seats(range(2 + team, players, 2)) for team in (0, 1))
+    # The rule about several guessers is left out where it does not matter.
     several = (
         " The guessers of a team take turns: one of them makes all guesses of a turn."
         if players > 4
@@ -91,6 +92,7 @@ def _meaning(owner: str) -> str:
 def _by_owner(key: Mapping[str, str], owners: Sequence[str]) -> str:
     """Return the words of each owner; owners without words are left out."""
     parts = []
+    # The order of the owners is given: a player reads its own team first.
     for owner in owners:
         words = [word for word, each in key.items() if each == owner]
         if words:
@@ -102,6 +104,7 @@ def describe(game: CodenamesBase, observation: Observation, level: TextLevel, si
     """Return the events, at higher levels the notebook and the odds, then the legal actions."""
     lines = [] if since else [_introduction(observation)]
     lines += map(game.narrate, observation.events_since(since))
+    # The notebook is short, so each decision repeats it.
     if level != "events":
         lines += _notebook(observation)
     if level == "deductions":
@@ -113,6 +116,7 @@ def summarise(game: CodenamesBase, observation: Observation, level: TextLevel, f
     """Return the notebook in place of the first `forget` events, and the later ones."""
     table = _table(observation)
     lines = [_introduction(observation), game.omission_notice]
+    # Omitted events are replaced by their result, at the level "events" too.
     if table.words:
         lines.append(narrate(game.seat_names, WordsDealt(table.words)))
     if table.revealed:
@@ -146,6 +150,7 @@ def _notebook(observation: Observation) -> Iterator[str]:
     elif table.words:
         left = (f"{owner} {table.num_hidden(owner)}" for owner in (own, other, NEUTRAL, ASSASSIN))
         yield f"Hidden words: {', '.join(left)}."
+    # Clues with words that are still to be found help later guesses.
     clues = [str(clue) for clue in table.clues if clue.team == team]
     if clues:
         yield f"Clues of your team: {', '.join(clues)}."

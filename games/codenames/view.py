@@ -35,6 +35,7 @@ class CodenamesView:
     def tabletop(self) -> Tabletop:
         """Return the table now."""
         tiles, width = tuple(map(self._tile, self._table.words)), self._columns
+        # Before the deal there is nothing to draw.
         if not tiles:
             return Tabletop(())
         rows = tuple(TileRow(tiles[at : at + width]) for at in range(0, len(tiles), width))
@@ -44,12 +45,14 @@ class CodenamesView:
 
     def _tile(self, word: str) -> Tile:
         owner = self._table.owner(word)
+        # The letter says what the colour says: not every reader sees colours.
         label = word if owner is None else f"{word} {owner[0]}"
         revealed = word in self._table.revealed
         title = ", ".join((owner or "unknown", "revealed" if revealed else "hidden"))
         return Tile(label.upper() if revealed else label, TONES[owner], title)
 
     def _clues(self, team: int) -> str:
+        # The latest clues only: a line has 78 columns.
         clues = [str(clue) for clue in self._table.clues if clue.team == team]
         left = self._table.num_hidden(TEAMS[team])
         return f"{TEAMS[team]}, {left} left: {', '.join(clues[-LATEST:]) or 'no clue yet'}"

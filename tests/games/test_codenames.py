@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from arena import CHANCE, Action, Decision, Match, Observation, Outcome, Ply, Seat, Step, play
 from arena.agents.agent import act_now
+from arena.agents.reply.correction import correction
+from arena.agents.reply.reader import read_reply
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.views.tabletop import draw_tabletop
 from arena.testing import check_game
@@ -162,6 +164,18 @@ def test_clue_may_name_a_revealed_word() -> None:
     state = after("pass", "guess lion", "pass", "guess moon")
     assert Clue("lions 1") in state.legal_actions(0)
     assert Clue("apples 1") not in state.legal_actions(0)
+
+
+def test_a_model_learns_why_its_clue_is_refused() -> None:
+    observation = after().observe(0)
+    for reply, reason in (
+        ("Action: clue lions 2", "the clue 'lions' must not contain, or be contained in, the word"),
+        ('{"action": "clue", "text": "wild cats 2"}', "give one word of letters and hyphens"),
+    ):
+        reading = read_reply(reply, observation)
+        assert reading.action is None
+        assert reason in correction(reading, observation)
+    assert read_reply("**Clue:** FELINE, 2", observation).action == Clue("feline 2")
 
 
 @given(st.integers(0))

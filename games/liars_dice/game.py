@@ -26,10 +26,11 @@ from arena import (
 )
 from games.liars_dice import text
 from games.liars_dice.assessor import FACTS, MEASURES, LiarsDiceAssessor, comment
-from games.liars_dice.base import Challenge, DiceBid, LiarsDiceBase, RollHand
+from games.liars_dice.base import Challenge, DiceBid, LiarsDiceBase
 from games.liars_dice.knowledge import LiarsDiceKnowledge
 from games.liars_dice.notes import DiceNotes
 from games.liars_dice.state import LiarsDiceState
+from games.liars_dice.view import LiarsDiceView
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +40,7 @@ class LiarsDice(LiarsDiceBase):
     """Liar's dice; `LiarsDiceOptions` lists the options.
 
     Example:
+        >>> from games.liars_dice.base import RollHand
         >>> game = LiarsDice(players=2, dice=1)
         >>> state = game.initial_state()
         >>> state.apply(CHANCE, RollHand((5,)))
@@ -69,6 +71,9 @@ class LiarsDice(LiarsDiceBase):
 
     def comment(self, assessment: Assessment) -> Comment | None:
         return comment(assessment)
+
+    def new_view(self, seat: int | None) -> LiarsDiceView:
+        return LiarsDiceView(self, seat)
 
     def rules(self) -> str:
         return text.rules(self)

@@ -3,8 +3,8 @@
 The model: a player with hand h, who sees the last bid b, takes each legal action with a
 probability proportional to exp(q / T), where q is the probability, by its own dice alone, that the
 bid it makes is true, or that the challenged bid b is false, and T is a temperature: quantal
-response of a player who does not read the bids of others (R. D. McKelvey and T. R. Palfrey, "Quantal
-response equilibria for normal form games", Games and Economic Behavior 10 (1995), 6-38).
+response of a player who does not read the bids of others (R. D. McKelvey and T. R. Palfrey,
+"Quantal response equilibria for normal form games", Games and Economic Behavior 10 (1995), 6-38).
 
 Hands are independent before the bids, and under the model an action depends on the hand of its own
 player only. So the posterior is a product over the players, and exact:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TEMPERATURE = 0.1
-"""T of the model, chosen among 0.05, 0.1, 0.15, 0.25 and 0.5 by wins of `reader` over `counter`: lower
-ones win somewhat more of these games, but trust the model of an unknown player too much."""
+"""T of the model, chosen among 0.05, 0.1, 0.15, 0.25 and 0.5. With a lower T, `reader` wins a little
+more against `counter`, which takes the best action, but trusts unknown players too much."""
 
 
 class HandTable:
@@ -91,9 +91,7 @@ def hand_posterior(notes: DiceNotes, seat: int) -> NDArray[np.float64]:
     return result
 
 
-def _total_appeal(
-    notes: DiceNotes, table: HandTable, last: DiceBid | None
-) -> NDArray[np.float64]:
+def _total_appeal(notes: DiceNotes, table: HandTable, last: DiceBid | None) -> NDArray[np.float64]:
     """Return the sum of the weights of all legal actions after a bid, shape (hands,)."""
     index = notes.game.actions.index
     legal = [index[bid] for bid in notes.game.raises(last, notes.total)]

@@ -175,7 +175,7 @@ def _notes(notes: DiceNotes) -> Iterator[str]:
     elif needed > notes.hidden:
         line += " It is certainly false."
     else:
-        line += f" It is true if at least {needed} of the {notes.hidden} others count."
+        line += f" It is true if at least {needed} of the {notes.hidden} other dice count."
     yield line
 
 

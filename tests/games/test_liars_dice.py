@@ -231,8 +231,7 @@ def test_what_a_bid_suggests_equals_brute_force() -> None:
 def test_texts_of_the_three_levels() -> None:
     state = after(LiarsDice(), [(2, 6), (3, 3)], "bid 2 threes")
     observation = state.observe(1)
-    events, notes, deductions = (observation.text(level) for level in ("events", "notes",
-        "deductions"))  # fmt: skip
+    events, notes, deductions = map(observation.text, ("events", "notes", "deductions"))
     assert events.splitlines() == [
         "You are Player 1.",
         "Round 1. Dice: Player 0 2, Player 1 2. Player 0 begins.",
@@ -244,10 +243,19 @@ def test_texts_of_the_three_levels() -> None:
     assert "probability of 100 %." in deductions
     # One of two hidden dice is a three or a wild six: 1 - (2/3)^2.
     assert "threes 3 56 %, 4 11 %" in deductions
-    assert "omitted" in observation.text("events", forget=2) or "left out" in observation.text(
-        "events", forget=2
-    )
+    assert "left out" in observation.text("events", forget=2)
     assert "Your dice: 3 3." in observation.text("events", forget=2)
+
+
+def test_the_view_marks_the_dice_that_count() -> None:
+    state = after(LiarsDice(), [(2, 6), (3, 3)], "bid 2 threes")
+    diagram = state.game.diagram(state.observe(0).events)
+    assert diagram.splitlines()[:3] == ["Dice:", "Player 0  2  6", "Player 1  ?  ?"]
+    assert "Player 0 bids 2 threes." in diagram
+    state.apply(1, CHALLENGE)
+    diagram = state.game.diagram(state.observe(0).events)
+    assert diagram.splitlines()[:3] == ["Dice:", "Player 0  2  6*", "Player 1  3*  3*"]
+    assert diagram.endswith("Player 1 challenged 2 threes: 3 count (*). Player 1 loses.")
 
 
 @pytest.mark.parametrize(
@@ -323,9 +331,7 @@ def test_measures_of_a_known_game() -> None:
             tuple(state.log.events[before:]),
         )
         found += assessor.ply(ply)
-    sums = [
-        sum_measurements(a.measurements for a in found if a.player == seat) for seat in (0, 1)
-    ]
+    sums = [sum_measurements(a.measurements for a in found if a.player == seat) for seat in (0, 1)]
     # Both hidden dice would have to be sixes, and one more: impossible.
     assert sums[0]["impossible_bids"].total == 1
     assert sums[0]["bid_probability"].total == 0

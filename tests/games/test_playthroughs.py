@@ -23,6 +23,12 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     ("tictactoe", "tictactoe", {}, ["bot:random"] * 2),
     ("kuhn_poker", "kuhn_poker", {}, ["bot:random"] * 2),
     ("goofspiel", "goofspiel", {"players": 3, "cards": 4}, ["bot:random"] * 3),
+    (
+        "liars_dice",
+        "liars_dice",
+        {"players": 3, "rounds": "last_standing"},
+        ["bot:counter", "bot:reader", "bot:reader"],
+    ),
     ("cluedo-cards", "cluedo", {"players": 3}, ["bot:oracle", "bot:detective", "bot:novice"]),
     (
         "cluedo-classic",

@@ -98,9 +98,7 @@ class LiarsDiceAssessor:
         self._kinds = kinds
         seats = range(game.num_players) if players is None else sorted(players)
         self._knowledge = {seat: LiarsDiceKnowledge(game, seat) for seat in seats}
-        self._dealt: dict[int, float] = {}
-        """Entropy of each seat at its first decision, in bits: bids do not change it."""
-        self._latest: dict[int, float] = {}
+        self._entropy: dict[int, float] = {}
         """Entropy of each seat at its latest decision, in bits."""
         self._latest_ply = 0
 
@@ -118,8 +116,7 @@ class LiarsDiceAssessor:
             if isinstance(action, Challenge) and self._wants("challenge"):
                 found.append(_judge_challenge(ply, knowledge))
             if self._wants("knowledge"):
-                self._latest[ply.player] = knowledge.entropy()
-                self._dealt.setdefault(ply.player, self._latest[ply.player])
+                self._entropy[ply.player] = knowledge.entropy()
         self._latest_ply = ply.number
         for seat, known in self._knowledge.items():
             for event in ply.events:
@@ -128,15 +125,18 @@ class LiarsDiceAssessor:
         return found
 
     def end(self, outcome: Outcome) -> list[Assessment]:
-        """Return the entropies of each seat that made a decision. This changes nothing."""
+        """Return the entropies of each seat that made a decision. This changes nothing.
+
+        Bids exclude no hand, so that in a round the entropy stays that after the roll.
+        """
         return [
             Assessment(
                 self._latest_ply,
                 seat,
                 "knowledge",
-                {"entropy_dealt": self._dealt[seat], "entropy_end": entropy},
+                {"entropy_dealt": entropy, "entropy_end": entropy},
             )
-            for seat, entropy in sorted(self._latest.items())
+            for seat, entropy in sorted(self._entropy.items())
         ]
 
 

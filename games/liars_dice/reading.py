@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TEMPERATURE = 0.1
-"""T of the model, chosen among 0.05, 0.1, 0.15, 0.25 and 0.5. With a lower T, `reader` wins a little
+"""T of the model, chosen among 0.05, 0.1, 0.15, 0.25 and 0.5. With a lower T, `reader` wins a bit
 more against `counter`, which takes the best action, but trusts unknown players too much."""
 
 

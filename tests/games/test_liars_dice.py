@@ -231,7 +231,8 @@ def test_what_a_bid_suggests_equals_brute_force() -> None:
 def test_texts_of_the_three_levels() -> None:
     state = after(LiarsDice(), [(2, 6), (3, 3)], "bid 2 threes")
     observation = state.observe(1)
-    events, notes, deductions = map(observation.text, ("events", "notes", "deductions"))
+    events, notes = observation.text("events"), observation.text("notes")
+    deductions = observation.text("deductions")
     assert events.splitlines() == [
         "You are Player 1.",
         "Round 1. Dice: Player 0 2, Player 1 2. Player 0 begins.",

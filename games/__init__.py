@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from games import cluedo, goofspiel, kuhn_poker, liars_dice, tictactoe
+from games import cluedo, goofspiel, kuhn_poker, leduc_poker, liars_dice, tictactoe
 
 if TYPE_CHECKING:
     from arena import Catalog
@@ -15,6 +15,7 @@ GAMES = (
     kuhn_poker,
     goofspiel,
     liars_dice,
+    leduc_poker,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""
 

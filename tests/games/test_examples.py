@@ -17,6 +17,8 @@ import pytest
         "games.cluedo.inference.knowledge",
         "games.goofspiel.game",
         "games.kuhn_poker.game",
+        "games.leduc_poker.game",
+        "games.leduc_poker.knowledge",
         "games.liars_dice.game",
         "games.liars_dice.knowledge",
         "games.tictactoe.game",

@@ -23,6 +23,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     ("tictactoe", "tictactoe", {}, ["bot:random"] * 2),
     ("kuhn_poker", "kuhn_poker", {}, ["bot:random"] * 2),
     ("goofspiel", "goofspiel", {"players": 3, "cards": 4}, ["bot:random"] * 3),
+    ("leduc_poker", "leduc_poker", {}, ["bot:equilibrium", "bot:equilibrium"]),
     (
         "liars_dice",
         "liars_dice",

@@ -48,8 +48,8 @@ MEASURES: tuple[Measure, ...] = (
         "missed challenges",
         "share",
         "lower",
-        "Bids made although the last bid was more probably false than any higher bid was true, "
-        "given the bidder's own dice; over bids in answer to a bid.",
+        "Bids in answer to a bid that the own dice show to be false, so that a challenge would win "
+        "for certain; over answers to such bids.",
     ),
 )
 
@@ -146,9 +146,8 @@ def _judge_bid(ply: Ply, bid: DiceBid, knowledge: LiarsDiceKnowledge) -> Assessm
     # A false bid is no fault if every other action loses as certainly.
     if max(odds.best or 0.0, odds.challenge) > 0:
         measured["impossible_bids"] = WeightedSum(float(probability == 0))
-    if odds.last is not None:
-        missed = odds.challenge > (odds.best or 0.0)
-        measured["challenges_missed"] = WeightedSum(float(missed))
+    if odds.last == 0:
+        measured["challenges_missed"] = WeightedSum(1.0)
     facts: dict[str, JsonValue] = {"probability": probability, "last": odds.last, "best": odds.best}
     return Assessment(ply.number, ply.player, "bid", facts, measured)
 
@@ -159,6 +158,8 @@ def _judge_challenge(ply: Ply, knowledge: LiarsDiceKnowledge) -> Assessment:
     # Without a higher bid the challenge is forced.
     forced = odds.best is None
     measured = {} if forced else {"challenges_sound": WeightedSum(float(odds.last <= 0.5))}
+    if odds.last == 0 and not forced:
+        measured["challenges_missed"] = WeightedSum(0.0)
     facts: dict[str, JsonValue] = {"last": odds.last, "best": odds.best}
     return Assessment(ply.number, ply.player, "challenge", facts, measured)
 
@@ -176,8 +177,10 @@ def comment(assessment: Assessment) -> Comment | None:
     text = f"True with {100 * probability:.0f} %, by the own dice."
     if facts["last"] is not None:
         text += f" The last bid was true with {100 * last:.0f} %."
+    # A bid is a mistake for certain if it cannot be true, or if a challenge could not fail.
     could_win = best > 0 or (facts["last"] is not None and last < 1)
-    return Comment(text, mistake=probability == 0 and could_win)
+    missed = facts["last"] is not None and last == 0
+    return Comment(text, mistake=missed or (probability == 0 and could_win))
 
 
 def _number(value: JsonValue) -> float:

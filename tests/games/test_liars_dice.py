@@ -336,9 +336,10 @@ def test_measures_of_a_known_game() -> None:
     # Both hidden dice would have to be sixes, and one more: impossible.
     assert sums[0]["impossible_bids"].total == 1
     assert sums[0]["bid_probability"].total == 0
+    # Three of the four dice cannot be sixes, as two of them are fours.
     assert sums[1]["challenges_missed"].total == 1
     # The last possible bid can only be challenged.
-    assert "challenges_sound" not in sums[0]
+    assert "challenges_sound" not in sums[0] and "challenges_missed" not in sums[0]
     end = assessor.end(episode.outcome)
     assert [a.facts["entropy_dealt"] for a in end] == [pytest.approx(4.3366, abs=1e-4)] * 2
     comments = [game.comment(a) for a in found]

@@ -5,7 +5,10 @@ Moves are written as letters: f(old), c(all) and r(aise). To call without a rais
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 
 CARDS = ("Jack", "Queen", "King")
 """From the lowest to the highest; the deck has two of each."""
@@ -106,7 +109,9 @@ def copies_left(card: str, seen: tuple[str, ...]) -> int:
     return 2 - seen.count(card)
 
 
-def card_chances(seen: tuple[str, ...]) -> dict[str, float]:
+@cache
+def card_chances(seen: tuple[str, ...]) -> Mapping[str, float]:
     """Return the probability of each card to be the next one of the deck."""
     left = {card: copies_left(card, seen) for card in CARDS}
-    return {card: n / sum(left.values()) for card, n in left.items() if n}
+    # Read-only, because all callers share it.
+    return MappingProxyType({card: n / sum(left.values()) for card, n in left.items() if n})

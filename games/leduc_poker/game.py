@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,23 @@ def value_at_random(betting: LeducBetting, cards: tuple[str, ...], board: str) -
     return sum(values) / len(values)
 
 
+@cache
+def hole_outcomes() -> tuple[ChanceOutcome, ...]:
+    """Return all pairs of hole cards, with their probabilities."""
+    first = card_chances(())
+    return tuple(
+        ChanceOutcome(DealHoleCards((a, b)), first[a] * card_chances((a,))[b])
+        for a, b in product(CARDS, repeat=2)
+    )
+
+
+@cache
+def board_outcomes(cards: tuple[str, ...]) -> tuple[ChanceOutcome, ...]:
+    """Return all board cards after these hole cards, with their probabilities."""
+    chances = card_chances(cards).items()
+    return tuple(ChanceOutcome(DealBoardCard(card), p) for card, p in chances)
+
+
 class LeducPoker(Game):
     """Two players, no options: a hidden card each, and a board card between the rounds.
 
@@ -98,6 +115,15 @@ class LeducPoker(Game):
 
     def _all_actions(self) -> Iterable[Action]:
         return MOVES.values()
+
+    @cached_property
+    def legal_sets(self) -> Mapping[str, ActionSet]:
+        """The sets of legal actions that occur, by the letters of the moves."""
+        # All of them at once, so that the cache does not show which ones were used.
+        return {
+            legal: self.actions.subset(MOVES[move] for move in legal).complete()
+            for legal in ("cr", "fcr", "fc")
+        }
 
     def initial_state(self) -> LeducState:
         return LeducState(self)
@@ -204,17 +230,10 @@ class LeducState(State):
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return the deals by rank, each with the probability of all its pairs of copies."""
-        if self.cards:
-            chances = card_chances(self.cards).items()
-            return [ChanceOutcome(DealBoardCard(card), p) for card, p in chances]
-        first = card_chances(())
-        return [
-            ChanceOutcome(DealHoleCards((a, b)), first[a] * card_chances((a,))[b])
-            for a, b in product(CARDS, repeat=2)
-        ]
+        return board_outcomes(self.cards) if self.cards else hole_outcomes()
 
     def _legal_actions(self, player: int) -> ActionSet:
-        return self.game.actions.subset(MOVES[letter] for letter in self.betting.legal)
+        return self.game.legal_sets[self.betting.legal]
 
     def _apply(self, player: int, action: Action) -> None:
         match action:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from arena import Event
+from arena import Event, Placement
 from arena.core.observation import ObservedGame
-from games.leduc_poker.betting import card_chances, strength
+from games.leduc_poker.betting import CARDS, card_chances, strength
 from games.leduc_poker.notes import LeducNotes
 from games.leduc_poker.strategy import Strategy, hand_probabilities
 
@@ -84,6 +84,13 @@ class LeducKnowledge:
     def probabilities(self) -> dict[str, float]:
         """Return the probability of each card of the other player."""
         return hand_probabilities(self.notes, self._strategy)
+
+    def placement(self) -> Placement:
+        """Return the probabilities of the other player's card as a table of one row."""
+        chances = self.probabilities()
+        other = self.notes.game.seat_names[1 - self.notes.player]
+        row = tuple(chances.get(card, 0.0) for card in CARDS)
+        return Placement((f"card of {other}",), ("hidden card",), CARDS, (row,))
 
     def entropy(self) -> float:
         """Return the uncertainty about the card of the other player, in bits."""

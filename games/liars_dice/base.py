@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from arena import Action, Event, Game, GameOptions, ReturnScale
+from arena import Action, ActionSet, Event, Game, GameOptions, ReturnScale
 
 Hand = tuple[int, ...]
 """The dice of one player, in ascending order; faces are numbered from 1."""
@@ -190,6 +190,22 @@ class LiarsDiceBase(Game):
         """Return the bids above `last` of at most `total` dice, lowest first."""
         start = 0 if last is None else self.actions.index[last] + 1
         return [bid for bid in self.bids[start:] if bid.quantity <= total]
+
+    @cached_property
+    def _legal_sets(self) -> dict[tuple[DiceBid | None, int], ActionSet]:
+        return {}
+
+    def legal_after(self, last: DiceBid | None, total: int) -> ActionSet:
+        """Return the legal actions after a bid (None: before the first) with `total` dice left.
+
+        The sets are kept: their keys are public, and complete sets do not show who used them.
+        """
+        known = self._legal_sets.get((last, total))
+        if known is None:
+            raises = self.raises(last, total)
+            actions = self.actions.subset(raises if last is None else (*raises, CHALLENGE))
+            known = self._legal_sets[last, total] = actions.complete()
+        return known
 
     def matches(self, hand: Iterable[int], face: int) -> int:
         """Return the number of dice that count as `face`."""

@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from arena import Event
-from games.liars_dice.base import DiceBid, LiarsDiceBase
+from arena import Event, Placement
+from games.liars_dice.base import DiceBid, LiarsDiceBase, face_name
 from games.liars_dice.notes import DiceNotes
 from games.liars_dice.state import hand_distribution
 
@@ -102,12 +102,29 @@ class LiarsDiceKnowledge:
         return math.prod(math.comb(n + faces - 1, n) for n in self._hidden_hands())
 
     def count_probabilities(self, face: int) -> list[float]:
-        """Return the probability of 0, 1, ... hidden dice of the others that count as `face`."""
-        hidden, chance = sum(self._hidden_hands()), match_chance(self.notes.game, face)
-        return [
-            math.comb(hidden, k) * chance**k * (1 - chance) ** (hidden - k)
-            for k in range(hidden + 1)
-        ]
+        """Return the probability that 0, 1, ... of the others' dice count as `face`."""
+        notes = self.notes
+        others = sum(n for seat, n in enumerate(notes.dice_left) if seat != notes.player)
+        hidden, chance = sum(self._hidden_hands()), match_chance(notes.game, face)
+        # Dice that a challenge has shown are certain; the binomial is shifted by their matches.
+        shown = notes.seen_matches(face) - notes.game.matches(notes.own, face)
+        found = [0.0] * (others + 1)
+        for k in range(hidden + 1):
+            found[shown + k] = math.comb(hidden, k) * chance**k * (1 - chance) ** (hidden - k)
+        return found
+
+    def placement(self) -> Placement:
+        """Return the distribution of the number of others' dice that count, one row per face."""
+        game = self.notes.game
+        columns = game.total_dice - game.options.dice + 1
+        rows = [self.count_probabilities(face) for face in game.faces]
+        return Placement(
+            things=tuple(face_name(face) for face in game.faces),
+            kinds=("number of the others' dice that count",) * len(rows),
+            places=tuple(map(str, range(columns))),
+            # Lost dice leave columns of zeros at the end.
+            probabilities=tuple((*row, *[0.0] * (columns - len(row)))[:columns] for row in rows),
+        )
 
     def probability(self, bid: DiceBid) -> float:
         """Return the probability that a bid is true; once all dice are shown, 0 or 1."""

@@ -10,7 +10,6 @@ from itertools import combinations_with_replacement
 
 from arena import CHANCE, Action, ActionSet, ChanceOutcome, State
 from games.liars_dice.base import (
-    CHALLENGE,
     BidMade,
     DiceBid,
     DiceRevealed,
@@ -38,6 +37,13 @@ def hand_distribution(dice: int, faces: int) -> tuple[tuple[Hand, float], ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=64)
+def roll_outcomes(dice: int, faces: int) -> dict[Action, ChanceOutcome]:
+    """Return the outcomes of one player's roll, by action. Only public numbers enter the cache."""
+    outcomes = (ChanceOutcome(RollHand(h), p) for h, p in hand_distribution(dice, faces))
+    return {outcome.action: outcome for outcome in outcomes}
+
+
 class LiarsDiceState(State):
     """A position. Values are replaced, never changed in place, so that copies may share them."""
 
@@ -61,29 +67,26 @@ class LiarsDiceState(State):
     @property
     def roller(self) -> int | None:
         """The next seat that rolls its dice; None if all have rolled."""
-        waiting = (s for s, n in enumerate(self.dice_left) if n and not self.hands[s])
-        return next(waiting, None)
+        for seat, dice in enumerate(self.dice_left):
+            if dice and not self.hands[seat]:
+                return seat
+        return None
+
+    def _rolls(self) -> dict[Action, ChanceOutcome]:
+        assert self.roller is not None
+        return roll_outcomes(self.dice_left[self.roller], self.game.options.faces)
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return all hands of the next seat that rolls."""
-        assert self.roller is not None
-        dice, faces = self.dice_left[self.roller], self.game.options.faces
-        return [ChanceOutcome(RollHand(hand), p) for hand, p in hand_distribution(dice, faces)]
+        return list(self._rolls().values())
 
     def _is_possible(self, action: Action) -> bool:
-        # Without the list of all hands: six dice of ten faces have 5005.
-        if not isinstance(action, RollHand) or self.roller is None:
-            return False
-        dice = action.dice
-        in_order = list(dice) == sorted(dice) and set(dice) <= set(self.game.faces)
-        return in_order and len(dice) == self.dice_left[self.roller]
+        # A look-up instead of a search: six dice of ten faces have 5005 hands.
+        return action in self._rolls()
 
     def _legal_actions(self, player: int) -> ActionSet:
         """Return the higher bids of a possible quantity, then the challenge if there is a bid."""
-        if self.last is None:
-            return self.game.actions.subset(self.game.raises(None, self.total))
-        raises = self.game.raises(self.last.bid, self.total)
-        return self.game.actions.subset((*raises, CHALLENGE))
+        return self.game.legal_after(self.last.bid if self.last else None, self.total)
 
     def _apply(self, player: int, action: Action) -> None:
         match action:

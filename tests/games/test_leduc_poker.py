@@ -216,6 +216,8 @@ def test_the_posterior_counts_cards(cards: str, moves: str) -> None:
         expected = {card: n / counted.total() for card, n in counted.items()}
         assert knowledge.probabilities() == pytest.approx(expected)
         assert knowledge.world_count() == len(counted)
+        (row,) = knowledge.placement().probabilities
+        assert row == pytest.approx([expected.get(card, 0.0) for card in CARDS])
         # Bayes by another way: all deals, and moves that do not depend on them.
         assert hand_probabilities(notes, UNIFORM) == pytest.approx(expected)
 

@@ -200,6 +200,10 @@ def test_knowledge_has_the_hands_of_the_others() -> None:
             knowledge.update(event)
     assert knowledge.entropy() == 0 and knowledge.world_count() == 1
     assert knowledge.probability(DiceBid(5, 1)) == 1
+    # All four dice of the others count as ones, two as twos: the wild threes.
+    placement = knowledge.placement()
+    assert placement.things == ("ones", "twos", "threes")
+    assert [row.index(1.0) for row in placement.probabilities] == [4, 2, 2]
 
 
 def test_what_a_bid_suggests_equals_brute_force() -> None:

@@ -87,6 +87,7 @@ class LeducAssessor:
             for event in ply.events:
                 if event.seen_by(seat):
                     known.update(event)
+            # The first entry is the entropy after the deal of hole cards.
             if ply.player == CHANCE and not self._entropies[seat]:
                 self._entropies[seat].append(known.entropy())
         self._latest_ply = ply.number
@@ -119,6 +120,7 @@ def _judge(ply: Ply, knowledge: LeducKnowledge) -> Assessment:
         facts["price"] = price = betting.price / (betting.pot + betting.price)
         if move == "c":
             measured["calls_paid"] = WeightedSum(float(share >= price))
+        # A pair cannot be beaten or tied: both copies are in sight.
         if notes.own == notes.board:
             measured["best_hand_folded"] = WeightedSum(float(move == "f"))
     return Assessment(ply.number, ply.player, "move", facts, measured)

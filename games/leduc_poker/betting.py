@@ -51,6 +51,7 @@ class LeducBetting:
     @property
     def legal(self) -> str:
         """The legal moves. Nothing to call means nothing to fold to."""
+        # Two raises per round, of both players together.
         can_raise = self._latest.count("r") < MOST_RAISES
         return ("f" if self.price else "") + "c" + ("r" if can_raise else "")
 
@@ -61,12 +62,12 @@ class LeducBetting:
 
     @property
     def awaits_board(self) -> bool:
-        """Whether the first round is over, and the board card comes next."""
+        """True if the first round is over, so that the board card comes next."""
         return len(self.rounds) == 1 and self._is_called
 
     @property
     def is_over(self) -> bool:
-        """Whether no move follows: after a fold, or at the end of the second round."""
+        """True if no move follows: after a fold, or at the end of the second round."""
         return self.folded is not None or (len(self.rounds) == 2 and self._is_called)
 
     @property
@@ -76,6 +77,7 @@ class LeducBetting:
 
     def after(self, move: str) -> LeducBetting:
         """Return the betting after a legal move."""
+        # A fold adds nothing; a call matches the other player; a raise adds its amount on top.
         chips = list(self.chips)
         if move != "f":
             added = RAISES[len(self.rounds) - 1] if move == "r" else 0
@@ -92,6 +94,7 @@ class LeducBetting:
 
 def strength(card: str, board: str) -> int:
     """Return a number that is greater for a better hand: a pair, else the higher card."""
+    # A pair beats every single card; two players cannot both have one.
     return len(CARDS) if card == board else CARDS.index(card)
 
 
@@ -101,6 +104,7 @@ def chips_won(betting: LeducBetting, cards: tuple[str, ...], board: str) -> floa
         # Only the folder's own chips change hands.
         return float(betting.chips[betting.folded] * (1 if betting.folded == 1 else -1))
     first, second = (strength(card, board) for card in cards)
+    # Before a showdown both have put in the same.
     return float(betting.chips[1] * ((first > second) - (first < second)))
 
 

@@ -39,6 +39,7 @@ class Odds(LeducBot):
         notes = observation.notes
         assert isinstance(notes, LeducNotes)
         betting, share = notes.betting, showdown_chances(notes).share
+        # The strength of the hand alone decides: the bot does not read the other player.
         if share > self.RAISING and "r" in betting.legal:
             return {MOVES["r"]: 1.0}
         # A call pays if share * (pot + price) > price.

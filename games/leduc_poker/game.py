@@ -70,6 +70,7 @@ def value_at_random(betting: LeducBetting, cards: tuple[str, ...], board: str) -
         following = betting.next_round()
         chances = card_chances(cards).items()
         return sum(p * value_at_random(following, cards, card) for card, p in chances)
+    # The mean over legal moves: each is equally likely.
     values = [value_at_random(betting.after(move), cards, board) for move in betting.legal]
     return sum(values) / len(values)
 
@@ -172,6 +173,7 @@ class LeducPoker(Game):
             # One of the copies that neither the player nor the board has.
             chances = card_chances((state.cards[player], *filter(None, (state.board,))))
             (other,) = rng.choices(list(chances), list(chances.values()))
+            # Chance on the board and all moves stay as they were: they were public.
             cards = (state.cards[0], other) if player == 0 else (other, state.cards[1])
             steps[0] = Step(CHANCE, DealHoleCards(cards))
         return steps
@@ -181,6 +183,7 @@ class LeducPoker(Game):
         assert isinstance(state, LeducState)
         values = dict[Action, tuple[float, ...]]()
         for action in actions:
+            # Results of chance are actions too, so that the luck of the deal is taken out.
             after = state.clone()
             after.apply(state.to_act[0], action)
             first = value_at_random(after.betting, after.cards, after.board)
@@ -205,6 +208,7 @@ class LeducPoker(Game):
         assert isinstance(notes, LeducNotes)
         arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.array_specs.items()}
         arrays["player"][observation.player] = 1
+        # Only cards that the observer has seen; the others stay zeros.
         for seat, card in notes.cards.items():
             arrays["cards"][seat, CARDS.index(card)] = 1
         if notes.board:
@@ -250,6 +254,7 @@ class LeducState(State):
                 self._move(player, action)
 
     def _move(self, player: int, action: Action) -> None:
+        # The event has the chips that were added: everybody sees them move.
         before = self.betting.chips[player]
         self.betting = self.betting.after(LETTERS[action])
         self.log.append(LeducMoved(player, str(action), self.betting.chips[player] - before))
@@ -257,6 +262,7 @@ class LeducState(State):
 
     def _continue(self) -> None:
         """Set who acts next; at the end show both cards, unless a player has folded."""
+        # After a fold no card is shown.
         if self.betting.is_over:
             self.to_act = ()
             if self.betting.folded is None:
@@ -272,6 +278,7 @@ class LeducState(State):
         if not self.is_terminal:
             return (0.0, 0.0)
         chips = chips_won(self.betting, self.cards, self.board)
+        # Subtraction from 0.0 gives 0.0 instead of -0.0 for a shared pot.
         return (chips, 0.0 - chips)
 
     def reason(self) -> str:

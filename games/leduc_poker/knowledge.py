@@ -47,6 +47,7 @@ def showdown_chances(notes: LeducNotes, strategy: Strategy | None = None) -> Sho
         # Before the board card, all of its possible values are summed over.
         boards = {notes.board: 1.0} if notes.board else card_chances((own, other))
         for board, weight in boards.items():
+            # Joint probability of the other card and the board card.
             margin = strength(own, board) - strength(other, board)
             win += chance * weight * (margin > 0)
             tie += chance * weight * (margin == 0)
@@ -94,6 +95,7 @@ class LeducKnowledge:
 
     def entropy(self) -> float:
         """Return the uncertainty about the card of the other player, in bits."""
+        # H = -sum p log2 p; cards of probability 0 are not listed.
         return math.fsum(-p * math.log2(p) for p in self.probabilities().values())
 
     def world_count(self) -> int:

@@ -44,6 +44,7 @@ class LeducSolver:
         """Do some iterations; each updates player 0, then player 1."""
         for _ in range(iterations):
             self.iteration += 1
+            # Alternating: player 1 already answers the new strategy of player 0.
             for player in (0, 1):
                 self._update(LeducBetting(), "", player, np.ones(3), np.ones(3))
 
@@ -60,6 +61,7 @@ class LeducSolver:
             other: The same for the other player and its cards, (3,).
         """
         if betting.is_over:
+            # v(h) = sum over h' of chance(h, h') * reach(h') * chips(h, h').
             payoff: Vector = self._payoff(betting, board, player) @ other
             return payoff
         if betting.awaits_board:
@@ -69,7 +71,7 @@ class LeducSolver:
             return sum(branches, np.zeros(3))
         sigma, moves = self._sigma(betting, board), enumerate(betting.legal)
         if betting.player != player:
-            # The other player's probabilities enter its reach.
+            # The other player's probabilities enter its reach; the values just add up.
             parts = [
                 self._update(betting.after(a), board, player, own, other * sigma[:, i])
                 for i, a in moves
@@ -83,8 +85,11 @@ class LeducSolver:
         values: Vector = np.stack(parts, axis=1)
         value: Vector = (sigma * values).sum(axis=1)
         key = (board, str(betting))
+        # The reach of the other player and of chance is in `values` already: they are the
+        # counterfactual values, so that regrets need no further weight.
         # Regret matching plus: negative regrets are not kept.
         self._regrets[key] = np.maximum(0.0, self._regrets[key] + values - value[:, None])
+        # Linear averaging: later strategies are better and count more.
         self._sums[key] = self._sums.get(key, 0.0) + self.iteration * own[:, None] * sigma
         return value
 
@@ -97,16 +102,19 @@ class LeducSolver:
     def _payoff(self, betting: LeducBetting, board: str, player: int) -> Vector:
         """Return chips times the chance of the cards, shape (own cards, other's cards)."""
         key = (board, str(betting))
+        # Terminal nodes do not change, so each matrix is computed once.
         if key not in self._payoffs:
             matrix = np.zeros((3, 3))
             for i, first in enumerate(CARDS):
                 for j, second in enumerate(CARDS):
+                    # P(first) * P(second | first) * P(board | both); 0 for a third copy.
                     chance = card_chances(())[first] * card_chances((first,)).get(second, 0.0)
                     if board:
                         chance *= card_chances((first, second)).get(board, 0.0)
                     matrix[i, j] = chance * chips_won(betting, (first, second), board)
             self._payoffs[key] = matrix
         matrix = self._payoffs[key]
+        # Zero-sum: the values of player 1 are the negative ones, with its own cards as rows.
         return matrix if player == 0 else -matrix.T
 
     def average(self) -> Strategy:
@@ -121,6 +129,7 @@ class LeducSolver:
 
 def _normalised(weights: Vector) -> Vector:
     """Return rows that add up to 1; a row of zeros becomes uniform."""
+    # Without positive regret every move is as good as the others.
     totals = weights.sum(axis=1, keepdims=True)
     uniform = np.full_like(weights, 1 / weights.shape[1])
     result: Vector = np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), uniform)

@@ -27,6 +27,7 @@ HEADING = "card   board  moves     fold    call    raise"
 def leduc_keys(betting: LeducBetting | None = None, board: str = "") -> Iterator[LeducKey]:
     """Yield all information sets with a choice, in the order of play."""
     betting = betting or LeducBetting()
+    # The tree of public events: three board cards, and all own cards at each node.
     if betting.awaits_board:
         for card in CARDS:
             yield from leduc_keys(betting.next_round(), card)
@@ -54,6 +55,7 @@ def read_strategy(path: Path) -> Strategy:
         card, board, moves, *row = line.split()
         numbers = dict(zip(MOVES, map(float, row), strict=True))
         total = sum(numbers.values())
+        # Empty fields are written as "-", so that each line splits into six words.
         key = (card, board.replace("-", ""), moves if moves != "-" else "")
         strategy[key] = {move: n / total for move, n in numbers.items() if n}
     return strategy
@@ -90,11 +92,13 @@ def hand_probabilities(notes: LeducNotes, strategy: Strategy | None = None) -> d
             moves, so that the moves reveal nothing.
     """
     other = 1 - notes.player
+    # After a showdown nothing is left to infer.
     if other in notes.cards:
         return {notes.cards[other]: 1.0}
     seen = (notes.own, notes.board)
     weights = {card: float(copies_left(card, seen)) for card in CARDS}
     if strategy is not None:
+        # Bayes: the prior by copies, times the probability of the moves that were made.
         for card in weights:
             weights[card] *= _likelihood(notes, strategy, card, other)
     total = sum(weights.values())
@@ -109,7 +113,9 @@ def _likelihood(notes: LeducNotes, strategy: Strategy, card: str, player: int) -
     betting, board, likelihood = LeducBetting(), "", 1.0
     for number, moves in enumerate(notes.betting.rounds):
         if number:
+            # The board card was hidden in the first round, for the model too.
             betting, board = betting.next_round(), notes.board
+        # Only the own moves of that player depend on its card.
         for move in moves:
             if betting.player == player:
                 likelihood *= strategy[card, board, str(betting)].get(move, 0.0)

@@ -68,6 +68,7 @@ def _situation(observation: Observation, level: TextLevel) -> Iterator[str]:
     assert isinstance(notes, LeducNotes)
     if not observation.legal_actions:
         return
+    # The notes repeat what the events have shown, for readers that lose track.
     if level != "events":
         yield _notes(notes)
     if level == "deductions":
@@ -98,6 +99,7 @@ def _deductions(notes: LeducNotes) -> Iterator[str]:
     )
     price = notes.betting.price
     if price:
+        # A call of c chips into a pot of p chips: share * (p + c) >= c.
         needed = price / (notes.betting.pot + price)
         yield (
             f"If no raise follows, a call pays if your expected share of the pot is above "

@@ -118,6 +118,7 @@ class LiarsDiceAssessor:
             if self._wants("knowledge"):
                 self._entropy[ply.player] = knowledge.entropy()
         self._latest_ply = ply.number
+        # Each seat learns only what it witnesses, or it would be judged by hidden dice.
         for seat, known in self._knowledge.items():
             for event in ply.events:
                 if event.seen_by(seat):
@@ -146,6 +147,7 @@ def _judge_bid(ply: Ply, bid: DiceBid, knowledge: LiarsDiceKnowledge) -> Assessm
     # A false bid is no fault if every other action loses as certainly.
     if max(odds.best or 0.0, odds.challenge) > 0:
         measured["impossible_bids"] = WeightedSum(float(probability == 0))
+    # The last bid could not be true, and it was not challenged.
     if odds.last == 0:
         measured["challenges_missed"] = WeightedSum(1.0)
     facts: dict[str, JsonValue] = {"probability": probability, "last": odds.last, "best": odds.best}
@@ -158,6 +160,7 @@ def _judge_challenge(ply: Ply, knowledge: LiarsDiceKnowledge) -> Assessment:
     # Without a higher bid the challenge is forced.
     forced = odds.best is None
     measured = {} if forced else {"challenges_sound": WeightedSum(float(odds.last <= 0.5))}
+    # The same opportunity, taken: the measure is a share of both.
     if odds.last == 0 and not forced:
         measured["challenges_missed"] = WeightedSum(0.0)
     facts: dict[str, JsonValue] = {"last": odds.last, "best": odds.best}

@@ -159,6 +159,7 @@ class LiarsDiceBase(Game):
     @cached_property
     def wild_face(self) -> int | None:
         """The face that counts as every face; None if there is none."""
+        # OpenSpiel's `liars_dice` has the highest face wild; the game of pubs has the ones.
         return {"highest": self.options.faces, "ones": 1, "none": None}[self.options.wild]
 
     @property
@@ -188,6 +189,7 @@ class LiarsDiceBase(Game):
 
     def raises(self, last: DiceBid | None, total: int) -> list[DiceBid]:
         """Return the bids above `last` of at most `total` dice, lowest first."""
+        # Bids are numbered in ascending order, before the challenge.
         start = 0 if last is None else self.actions.index[last] + 1
         return [bid for bid in self.bids[start:] if bid.quantity <= total]
 

@@ -23,6 +23,7 @@ class LiarsDiceBot(ABC):
 
     async def act(self, observation: Observation) -> Decision:
         chances = self.probabilities(observation)
+        # All best actions are equally likely, so the weights are not needed.
         return Decision(self._rng.choice(list(chances)))
 
     def probabilities(self, observation: Observation) -> Mapping[Action, float]:
@@ -35,8 +36,10 @@ class LiarsDiceBot(ABC):
     def _best(self, notes: DiceNotes, raises: list[DiceBid]) -> list[Action]:
         last = notes.last_bid
         values = self.truths(notes, raises if last is None else [*raises, last])
+        # The last value belongs to the last bid; a challenge wins if that is false.
         challenge = None if last is None else 1 - values.pop()
         highest = max(values, default=-1.0)
+        # With equal chances, a challenge ends the round before the others can improve theirs.
         if challenge is not None and challenge >= highest:
             return [CHALLENGE]
         return [bid for bid, value in zip(raises, values, strict=True) if value >= highest]
@@ -57,6 +60,7 @@ class Reader(LiarsDiceBot):
     """Bot that also infers hidden dice from the bids of the others, by the model of `reading`."""
 
     def truths(self, notes: DiceNotes, bids: list[DiceBid]) -> list[float]:
+        # Imported late: only this bot needs numpy.
         from games.liars_dice.reading import truth_posterior
 
         return truth_posterior(notes, bids)

@@ -104,6 +104,7 @@ class LiarsDice(LiarsDiceBase):
             if not isinstance(action, DiceBid)
             or action.quantity <= notes.seen_matches(action.face) + notes.hidden
         ]
+        # With none left, the player can only lose, whatever is drawn.
         return possible or observation.legal_actions
 
     def resample(
@@ -144,12 +145,14 @@ class LiarsDice(LiarsDiceBase):
         assert isinstance(notes, DiceNotes)
         arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.array_specs.items()}
         arrays["player"][observation.player] = 1
+        # Counts per face, since the order of dice does not matter.
         for seat, hand in notes.hands.items():
             for die in hand:
                 arrays["dice"][seat, die - 1] += 1
         arrays["dice_left"][:] = notes.dice_left
         for made in notes.bids:
             arrays["bids"][made.player, self.actions.index[made.bid]] = 1
+        # Rolled, so that the observer is always row 0 and a network need not learn each seat.
         return {
             name: array if name == "player" else np.roll(array, -observation.player, axis=0)
             for name, array in arrays.items()

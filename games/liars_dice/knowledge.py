@@ -29,10 +29,12 @@ def tail(trials: int, chance: float, least: int) -> float:
     """
     if least <= 0:
         return 1.0
+    # An exact sum of few terms: n is at most 36.
     terms = (
         math.comb(trials, i) * chance**i * (1 - chance) ** (trials - i)
         for i in range(least, trials + 1)
     )
+    # Rounding must not give a probability above 1.
     return min(1.0, math.fsum(terms))
 
 
@@ -45,6 +47,7 @@ def match_chance(game: LiarsDiceBase, face: int) -> float:
 
 def bid_probability(notes: DiceNotes, bid: DiceBid) -> float:
     """Return the exact probability that a bid is true, given the dice that the viewer has seen."""
+    # Own dice are certain; only the rest of the bid depends on hidden dice.
     needed = bid.quantity - notes.seen_matches(bid.face)
     return tail(notes.hidden, match_chance(notes.game, bid.face), needed)
 
@@ -81,6 +84,7 @@ class LiarsDiceKnowledge:
         notes = self.notes
         return [
             n
+            # A seat without dice is out, and a shown hand is no longer hidden.
             for seat, n in enumerate(notes.dice_left)
             if n and seat != notes.player and seat not in notes.hands
         ]
@@ -89,6 +93,7 @@ class LiarsDiceKnowledge:
         """Return the uncertainty about the hands of the others, in bits; order does not count."""
         faces = self.notes.game.options.faces
         # Hands are independent, so their entropies add up.
+        # H = -sum p log2 p, over multisets with their multinomial probabilities.
         return -math.fsum(
             p * math.log2(p)
             for dice in self._hidden_hands()

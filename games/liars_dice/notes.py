@@ -41,6 +41,7 @@ class DiceNotes(Notes):
         """Add one more event that the viewer witnessed."""
         match event:
             case RoundStarted(number, dice, first):
+                # All of an earlier round is void: the dice are rolled again.
                 self.round, self.dice_left, self.first = number, dice, first
                 self.hands, self.bids, self.revealed = {}, [], None
             case DiceRolled(player, dice):
@@ -48,6 +49,7 @@ class DiceNotes(Notes):
             case BidMade():
                 self.bids.append(event)
             case DiceRevealed(hands=hands):
+                # From here on every hand is open, until the next roll.
                 self.hands = {seat: hand for seat, hand in enumerate(hands) if hand}
                 self.revealed = event
 

@@ -32,7 +32,7 @@ TEMPERATURE = 0.1
 more against `counter`, which takes the best action, but trusts unknown players too much."""
 
 
-class HandTable:
+class HandResponses:
     """All hands of some dice, and what a player with each of them thinks of each bid.
 
     Args:
@@ -42,6 +42,7 @@ class HandTable:
     """
 
     def __init__(self, game: LiarsDiceBase, dice: int, total: int) -> None:
+        # Hands are multisets: the order of a throw tells nothing, and there are far fewer of them.
         hands = hand_distribution(dice, game.options.faces)
         self.prior: NDArray[np.float64] = np.array([p for _, p in hands])
         """Probability of each hand, shape (hands,)."""
@@ -55,6 +56,7 @@ class HandTable:
         """Weight exp(q / T) of making each bid, shape (hands, bids)."""
 
     def _truth(self, game: LiarsDiceBase, others: int) -> NDArray[np.float64]:
+        # q depends on a hand only by its number of matches k: q = P(K >= quantity - k).
         columns = []
         for bid in game.bids:
             chance = match_chance(game, bid.face)
@@ -66,36 +68,44 @@ class HandTable:
 
     def challenge_appeal(self, number: int) -> NDArray[np.float64]:
         """Return the weight of challenging bid `number`, shape (hands,)."""
+        # A challenge wins if the bid is false, so its q is 1 - P(true).
         weights: NDArray[np.float64] = np.exp((1 - self.truth[:, number]) / TEMPERATURE)
         return weights
 
 
 @lru_cache(maxsize=128)
-def hand_table(game: LiarsDiceBase, dice: int, total: int) -> HandTable:
+def hand_table(game: LiarsDiceBase, dice: int, total: int) -> HandResponses:
     """Return the table of hands; it depends on public numbers only."""
-    return HandTable(game, dice, total)
+    return HandResponses(game, dice, total)
 
 
 def hand_posterior(notes: DiceNotes, seat: int) -> NDArray[np.float64]:
     """Return the probability of each hand of another seat, shape (hands,), given its bids."""
     game = notes.game
     table = hand_table(game, notes.dice_left[seat], notes.total)
+    # A copy: the table is shared.
     posterior = table.prior.copy()
     last: DiceBid | None = None
     for made in notes.bids:
         if made.player == seat:
+            # Softmax: the weight of the bid made, over the sum of those of all legal actions.
             chosen = table.appeal[:, game.actions.index[made.bid]]
             posterior *= chosen / _total_appeal(notes, table, last)
+        # Bids of other seats count only as the position in which this seat chose.
         last = made.bid
+    # All weights are positive, so no hand is excluded and the sum is not 0.
     result: NDArray[np.float64] = posterior / posterior.sum()
     return result
 
 
-def _total_appeal(notes: DiceNotes, table: HandTable, last: DiceBid | None) -> NDArray[np.float64]:
+def _total_appeal(
+    notes: DiceNotes, table: HandResponses, last: DiceBid | None
+) -> NDArray[np.float64]:
     """Return the sum of the weights of all legal actions after a bid, shape (hands,)."""
     index = notes.game.actions.index
     legal = [index[bid] for bid in notes.game.raises(last, notes.total)]
     total: NDArray[np.float64] = table.appeal[:, legal].sum(axis=1)
+    # The first bid of a round has no challenge as an alternative.
     return total if last is None else total + table.challenge_appeal(index[last])
 
 
@@ -103,6 +113,7 @@ def truth_posterior(notes: DiceNotes, bids: list[DiceBid]) -> list[float]:
     """Return the probability that each bid is true, given own dice and the bids of the others."""
     game = notes.game
     hidden = [seat for seat, n in enumerate(notes.dice_left) if n and seat not in notes.hands]
+    # Without a seat in `hidden`, all dice were shown and the result is 0 or 1.
     posteriors = [
         (hand_table(game, notes.dice_left[seat], notes.total), hand_posterior(notes, seat))
         for seat in hidden
@@ -114,6 +125,7 @@ def truth_posterior(notes: DiceNotes, bids: list[DiceBid]) -> list[float]:
         for table, posterior in posteriors:
             # Distribution of one seat's count; the sum over seats is a convolution.
             counts = np.convolve(counts, np.bincount(table.matches[:, face - 1], posterior))
+        # Reversed sums: entry k is P(K = k) + P(K = k + 1) + ...
         tails[face] = counts[::-1].cumsum()[::-1]
     return [_at(tails[bid.face], bid.quantity - notes.seen_matches(bid.face)) for bid in bids]
 

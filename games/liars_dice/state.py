@@ -31,6 +31,7 @@ def hand_distribution(dice: int, faces: int) -> tuple[tuple[Hand, float], ...]:
     found = []
     for hand in combinations_with_replacement(range(1, faces + 1), dice):
         orders = math.factorial(dice)
+        # Orders of equal dice are the same throw.
         for count in Counter(hand).values():
             orders //= math.factorial(count)
         found.append((hand, orders / faces**dice))
@@ -102,10 +103,12 @@ class LiarsDiceState(State):
     def _roll(self, dice: Hand) -> None:
         seat = self.roller
         assert seat is not None
+        # The first roll of a round announces it. Events before the first move reach no replay.
         if not any(self.hands):
             self.round += 1
             self.log.append(RoundStarted(self.round, self.dice_left, self.first))
         self.hands = (*self.hands[:seat], dice, *self.hands[seat + 1 :])
+        # Private: the log shows it to this seat only.
         self.log.append(DiceRolled(seat, dice))
         if self.roller is None:
             self._set_player(self.first)
@@ -141,6 +144,7 @@ class LiarsDiceState(State):
         self.last, self.hands = None, ((),) * self.game.num_players
         # The loser bids first in the next round, or the seat after a loser without dice.
         self.first = loser if self.dice_left[loser] else self._next_seat(loser)
+        # The event of the challenge is the last one of its round.
         standing = sum(n > 0 for n in self.dice_left)
         self.to_act = (CHANCE,) if standing > 1 else ()
 
@@ -154,9 +158,11 @@ class LiarsDiceState(State):
         if not self.is_terminal or self.revealed is None:
             return (0.0,) * len(seats)
         if self.game.options.rounds == "last_standing":
+            # The sum of all returns is 0.
             rest = -1 / (len(seats) - 1)
             return tuple(1.0 if self.dice_left[seat] else rest for seat in seats)
         end = self.revealed
+        # Of the two in the challenge, the winner is the one who does not lose.
         winner = end.bidder if end.loser == end.challenger else end.challenger
         return tuple(float(seat == winner) - float(seat == end.loser) for seat in seats)
 

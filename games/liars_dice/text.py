@@ -28,6 +28,7 @@ NEGLIGIBLE = 0.005
 
 def rules(game: LiarsDiceBase) -> str:
     """Return the rules and the notation."""
+    # Complete sentences with the numbers of this game: models read nothing else about the rules.
     options, highest = game.options, face_name(game.options.faces)
     dice = "one die" if options.dice == 1 else f"{options.dice} dice"
     # The example is a bid that is legal with any options: one die of the highest face.
@@ -81,6 +82,7 @@ def synonyms(game: LiarsDiceBase) -> dict[str, str]:
     """Return other ways to write bids, such as `3 5s`, `3x5` and `three fives`."""
     words = dict.fromkeys(("doubt", "liar", "call liar", "dudo", "call bluff"), "challenge")
     words |= {"raise to": "bid", "raise": "bid"}
+    # A bid is written in many ways; each of them is replaced by the claim of the action.
     for bid in game.bids:
         quantity, face = bid.quantity, bid.face
         # The other number of the face's name, "3 five" and "1 fives", is understood too.
@@ -149,6 +151,7 @@ def _situation(observation: Observation, level: TextLevel) -> list[str]:
     """Return the lines after the events: notes, deductions and legal actions."""
     notes, lines = observation.notes, list[str]()
     assert isinstance(notes, DiceNotes)
+    # Between rounds, and for a seat that is out, there is nothing to note.
     if notes.own and not notes.revealed:
         if level != "events":
             lines += _notes(notes)
@@ -169,6 +172,7 @@ def _notes(notes: DiceNotes) -> Iterator[str]:
         return
     own = notes.seen_matches(bid.face)
     line = f"The last bid is {bid.claim}; {own} of your dice count."
+    # The bid needs this many of the dice that the player has not seen.
     needed = bid.quantity - own
     if needed <= 0:
         line += " It is certainly true."
@@ -187,6 +191,7 @@ def _deductions(notes: DiceNotes) -> Iterator[str]:
         yield f"By your own dice alone, it is true with a probability of {_percent(probability)}."
     rows = list[str]()
     raises = notes.game.raises(bid, notes.total)
+    # A row for each face: higher numbers are less probable, so a row ends at the negligible ones.
     for face in notes.game.faces:
         likely = [(r, bid_probability(notes, r)) for r in raises if r.face == face]
         shown = [f"{r.quantity} {_percent(p)}" for r, p in likely if p >= NEGLIGIBLE]
@@ -211,6 +216,7 @@ def _actions(observation: Observation, notes: DiceNotes) -> str:
     """Return the legal actions; of many bids, only their range."""
     legal = observation.legal_actions
     bids = legal.of(DiceBid)
+    # With five dice each there are 60 bids; a list of them would be most of the text.
     if len(bids) <= FEW_RAISES:
         return "Your actions: " + " | ".join(map(str, legal))
     if CHALLENGE not in legal:

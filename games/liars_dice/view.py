@@ -38,6 +38,7 @@ class LiarsDiceView:
     def _row(self, seat: int) -> TileRow:
         notes = self._notes
         hand = notes.hands.get(seat)
+        # A hidden hand shows its number of dice, which is public.
         if hand is None:
             tiles = (Tile("?", "hidden"),) * notes.dice_left[seat]
         else:

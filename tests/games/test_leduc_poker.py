@@ -27,7 +27,6 @@ from arena.evaluation.exploitability import (
     exploitability,
     information_sets,
 )
-from arena.testing import check_game
 from games.leduc_poker.betting import CARDS, LeducBetting
 from games.leduc_poker.bots import Equilibrium, Odds
 from games.leduc_poker.game import LeducPoker, LeducState
@@ -128,10 +127,6 @@ def test_chance_counts_copies() -> None:
     assert deals == pytest.approx({DealHoleCards(pair): n / 30 for pair, n in pairs.items()})
     board = {str(o.action): o.probability for o in after("KK", "cc").chance_outcomes()}
     assert board == {"board Jack": 0.5, "board Queen": 0.5}
-
-
-def test_conformance() -> None:
-    check_game(GAME)
 
 
 def test_resample_draws_the_hidden_card() -> None:

@@ -142,13 +142,12 @@ def test_options_are_checked(options: dict[str, int | str]) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {},
         {"players": 3, "dice": 2, "rounds": "last_standing", "wild": "ones"},
         {"players": 4, "dice": 1, "faces": 3, "wild": "none", "bidding_rule": "reset-quantity"},
     ],
     ids=str,
 )
-def test_conformance(options: dict[str, int | str]) -> None:
+def test_conformance_of_other_options(options: dict[str, int | str]) -> None:
     check_game(LiarsDice(**options))
 
 

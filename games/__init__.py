@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from games import cluedo, codenames, goofspiel, kuhn_poker, tictactoe
+from games import cluedo, codenames, goofspiel, kuhn_poker, leduc_poker, liars_dice, tictactoe
 
 if TYPE_CHECKING:
     from arena import Catalog
@@ -13,7 +13,9 @@ GAMES = (
     cluedo,
     tictactoe,
     kuhn_poker,
+    leduc_poker,
     goofspiel,
+    liars_dice,
     codenames,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""

@@ -18,6 +18,10 @@ import pytest
         "games.codenames.game",
         "games.goofspiel.game",
         "games.kuhn_poker.game",
+        "games.leduc_poker.game",
+        "games.leduc_poker.knowledge",
+        "games.liars_dice.game",
+        "games.liars_dice.knowledge",
         "games.tictactoe.game",
     ],
 )

@@ -29,6 +29,13 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         [*["bot:associative"] * 5, "bot:random"],
     ),
     ("goofspiel", "goofspiel", {"players": 3, "cards": 4}, ["bot:random"] * 3),
+    ("leduc_poker", "leduc_poker", {}, ["bot:equilibrium", "bot:equilibrium"]),
+    (
+        "liars_dice",
+        "liars_dice",
+        {"players": 3, "rounds": "last_standing"},
+        ["bot:counter", "bot:reader", "bot:reader"],
+    ),
     ("cluedo-cards", "cluedo", {"players": 3}, ["bot:oracle", "bot:detective", "bot:novice"]),
     (
         "cluedo-classic",

@@ -42,6 +42,8 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("kuhn_poker", {}),
     ("goofspiel", {}),
     ("goofspiel", {"players": 3, "cards": 4, "prizes": "descending"}),
+    ("liars_dice", {}),
+    ("leduc_poker", {}),
     ("cluedo", {"players": 3}),
     ("cluedo", {"players": 4, "leftover_cards": "open", "theme": "us"}),
     ("cluedo", {"players": 2, "suspects": 3, "weapons": 2, "rooms": 4}),

@@ -52,9 +52,7 @@ def arrays(table: HanabiTable) -> dict[str, NDArray[Any]]:
     """Return the arrays of what a seat sees."""
     game, viewer = table.game, table.viewer
     assert viewer is not None, "arrays are made for one seat"
-    values = {
-        name: np.zeros(spec.shape, np.int8) for name, spec in array_specs(game).items()
-    }
+    values = {name: np.zeros(spec.shape, np.int8) for name, spec in array_specs(game).items()}
     for place, player in enumerate((viewer, *game.others(viewer))):
         number = len(table.hands[player])
         values["held"][place, :number] = 1

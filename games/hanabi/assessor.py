@@ -18,7 +18,6 @@ from games.hanabi.moves import CardDiscarded, CardPlayed, DiscardSlot, HintGiven
 from games.hanabi.table import HanabiKnowledge
 from games.hanabi.text import CERTAIN
 
-
 Facts = dict[str, float]
 SMALL = 0.005
 """Smaller differences of probabilities are not mentioned."""

@@ -71,6 +71,16 @@ class HanabiBase(Game, ABC):
         """Cards in a full hand."""
         return self.options.cards_per_hand
 
+    def score(self, fireworks: tuple[int, ...], lives: int) -> int:
+        """Return the cards in the fireworks; 0 after the last life, unless the option keeps them.
+
+        Args:
+            fireworks: The highest rank played so far in each colour.
+            lives: Lives left.
+        """
+        lost = lives == 0 and self.options.lost_score == "zero"
+        return 0 if lost else sum(fireworks)
+
     def others(self, player: int) -> tuple[int, ...]:
         """Return all seats but one, in turn order from its left."""
         return tuple((player + step) % self.num_players for step in range(1, self.num_players))

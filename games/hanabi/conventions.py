@@ -170,12 +170,10 @@ class ConventionTable(HanabiTable):
         """Return the kinds that the focus of a hint may have: to be played, or to be saved."""
         deck, known = self.game.deck, self._known_kinds()
         wanted = 0
-        for colour, rank in enumerate(self.fireworks):
-            kind = 1 << (colour * deck.ranks + rank)
+        for colour, played in enumerate(self.fireworks):
+            kinds = [1 << (colour * deck.ranks + rank) for rank in range(played, deck.ranks)]
             # Known cards will be played first, so the next one counts.
-            while rank < deck.ranks and kind & known:
-                kind, rank = kind << 1, rank + 1
-            wanted |= kind if rank < deck.ranks else 0
+            wanted |= next((kind for kind in kinds if not kind & known), 0)
         if self.focus(hint) == self.chop(hint.target):
             wanted |= self.last_copies
         return wanted

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from games.hanabi.assessor import HanabiAssessor
     from games.hanabi.table import HanabiKnowledge, HanabiNotes
+    from games.hanabi.view import HanabiView
 
 
 class Hanabi(HanabiBase):
@@ -75,6 +76,12 @@ class Hanabi(HanabiBase):
         from games.hanabi.table import HanabiNotes
 
         return HanabiNotes(self, player)
+
+    def new_view(self, seat: int | None) -> HanabiView:
+        """Return an empty table as `seat` sees it."""
+        from games.hanabi.view import HanabiView
+
+        return HanabiView(self, seat)
 
     def knowledge(self, player: int) -> HanabiKnowledge:
         """Return the exact knowledge of `player` before the deal."""

@@ -47,7 +47,8 @@ def considered_hints(table: ConventionTable, legal: ActionSet) -> Iterator[Consi
     """Yield the legal hints with their values, as the table's viewer sees the other hands."""
     assert table.viewer is not None
     before = {player: hand_value(table, player) for player in table.game.others(table.viewer)}
-    for action in (*legal.of(HintColour), *legal.of(HintRank)):
+    hints: tuple[HanabiHint, ...] = (*legal.of(HintColour), *legal.of(HintRank))
+    for action in hints:
         after = table.with_hint(_hint_event(table, action))
         gain = hand_value(after, action.target) - before[action.target]
         yield ConsideredHint(action, after, gain)

@@ -37,7 +37,9 @@ def subset_blocks(slots: int) -> tuple[NDArray[np.intp], ...]:
     tables = [np.zeros(0, dtype=np.intp)]
     for whole in range(1, 1 << slots):
         lowest = whole & -whole
-        blocks = [block for block in range(1, whole + 1) if block & lowest and block | whole == whole]
+        blocks = [
+            block for block in range(1, whole + 1) if block & lowest and block | whole == whole
+        ]
         tables.append(np.array(blocks, dtype=np.intp))
     return tuple(tables)
 

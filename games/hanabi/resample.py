@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from arena import CHANCE, Step
+from arena import CHANCE, Action, Step
 from games.hanabi.base import HanabiBase
 from games.hanabi.moves import DiscardSlot, DrawCard, HanabiDeal, PlaySlot
 from games.hanabi.state import HanabiState
@@ -23,31 +23,46 @@ def resample(
     if not history:
         return []
     state, table = HanabiState(game), HanabiTable(game, player)
-    # For each card of the own hand: the step that dealt it, and its place in the deal.
+    for step in history:
+        state.apply(step.player, step.action)
+    for event in state.log.witnessed[player]:
+        table.update(event)
+    kinds = table.posterior().sample(rng)
+    return replace_hand(game, history, player, [game.deck.kinds[kind] for kind in kinds])
+
+
+def replace_hand(
+    game: HanabiBase, history: Sequence[Step], player: int, hand: Sequence[str]
+) -> list[Step]:
+    """Return a history that deals the player the given cards in place of those that it holds now.
+
+    It need not be legal. `hand` begins with the oldest card.
+    """
+    steps = list(history)
+    for (number, place), card in zip(_origins(game, history, player), hand, strict=True):
+        action: Action = DrawCard(card)
+        dealt = steps[number].action
+        if isinstance(dealt, HanabiDeal):
+            cards = dealt.hands[player]
+            cards = (*cards[:place], card, *cards[place + 1 :])
+            action = HanabiDeal((*dealt.hands[:player], cards, *dealt.hands[player + 1 :]))
+        steps[number] = Step(CHANCE, action)
+    return steps
+
+
+def _origins(game: HanabiBase, history: Sequence[Step], player: int) -> list[tuple[int, int]]:
+    """Return for each card that the player holds the step that dealt it, and its place there."""
     origins: list[tuple[int, int]] = []
-    drawer = 0
+    mover = 0
     for number, step in enumerate(history):
         match step.action:
             case HanabiDeal():
                 origins = [(number, place) for place in range(game.hand_size)]
-            case DrawCard() if drawer == player:
+            # The player who has moved last draws.
+            case DrawCard() if mover == player:
                 origins.append((number, 0))
             case PlaySlot(slot) | DiscardSlot(slot) if step.player == player:
                 del origins[slot - 1]
         if step.player != CHANCE:
-            drawer = step.player
-        state.apply(step.player, step.action)
-    for event in state.log.witnessed[player]:
-        table.update(event)
-    cards = [game.deck.kinds[kind] for kind in table.posterior().sample(rng)]
-    steps = list(history)
-    for (number, place), card in zip(origins, cards, strict=True):
-        action = steps[number].action
-        if isinstance(action, HanabiDeal):
-            hand = list(action.hands[player])
-            hand[place] = card
-            hands = (*action.hands[:player], tuple(hand), *action.hands[player + 1 :])
-            steps[number] = Step(steps[number].player, HanabiDeal(hands))
-        else:
-            steps[number] = Step(steps[number].player, DrawCard(card))
-    return steps
+            mover = step.player
+    return origins

@@ -18,8 +18,8 @@ from games.hanabi.moves import (
     DiscardSlot,
     DrawCard,
     HanabiDeal,
-    HandSeen,
     HandsDealt,
+    HandSeen,
     HintColour,
     HintGiven,
     HintRank,
@@ -54,10 +54,8 @@ class HanabiState(State):
 
     @property
     def score(self) -> int:
-        """Cards in the fireworks; 0 after the last life, unless the option keeps them."""
-        if self.lives == 0 and self.game.options.lost_score == "zero":
-            return 0
-        return sum(self.fireworks)
+        """The common score so far."""
+        return self.game.score(self.fireworks, self.lives)
 
     def returns(self) -> tuple[float, ...]:
         """Return the common score, for each player."""

@@ -15,8 +15,8 @@ from games.hanabi.moves import (
     CardDiscarded,
     CardDrawn,
     CardPlayed,
-    HandSeen,
     HandsDealt,
+    HandSeen,
     HintGiven,
     UnseenCardDrawn,
 )
@@ -86,10 +86,9 @@ class HanabiTable:
             case CardDrawn(player, card, left):
                 self.hands[player] += (self._new(card),)
                 self.deck = left
-            case UnseenCardDrawn(player, left):
-                # A viewer who sees everything has also witnessed the other event of this draw.
-                if self.viewer is not None:
-                    self.hands[player] += (self._new(None),)
+            # A viewer who sees everything has already added the card, from `CardDrawn`.
+            case UnseenCardDrawn(player, left) if left < self.deck:
+                self.hands[player] += (self._new(None),)
                 self.deck = left
             case CardPlayed() | CardDiscarded() | HintGiven():
                 self._add_move(event)
@@ -128,8 +127,8 @@ class HanabiTable:
 
     @property
     def score(self) -> int:
-        """Cards in the fireworks."""
-        return sum(self.fireworks)
+        """The common score so far."""
+        return self.game.score(self.fireworks, self.lives)
 
     @property
     def needed(self) -> tuple[bool, ...]:
@@ -145,20 +144,20 @@ class HanabiTable:
     @property
     def critical(self) -> NDArray[np.bool_]:
         """Whether each kind can still score and only one copy is left in the game; (kinds,)."""
-        last = np.array(self.game.deck.copies) - np.array(self.gone) == 1
-        return last & np.array(self.needed)
+        left = np.array(self.game.deck.copies) - np.array(self.gone)
+        critical: NDArray[np.bool_] = (left == 1) & np.array(self.needed)
+        return critical
 
     def allowed(self, player: int) -> NDArray[np.bool_]:
         """Return for each slot of a hand the kinds that the hints allow; shape (slots, kinds)."""
-        deck = self.game.deck
-        return np.array(
-            [
-                [c in held.colours and r in held.ranks for c in range(deck.colours)
-                 for r in range(1, deck.ranks + 1)]
-                for held in self.hands[player]
-            ],
-            dtype=bool,
-        ).reshape(len(self.hands[player]), len(deck.kinds))
+        deck, hand = self.game.deck, self.hands[player]
+        allowed = np.zeros((len(hand), deck.colours, deck.ranks), dtype=bool)
+        for slot, held in enumerate(hand):
+            rows = np.array(sorted(held.colours))[:, None]
+            allowed[slot, rows, [rank - 1 for rank in sorted(held.ranks)]] = True
+        # Kinds are numbered by colour, then by rank.
+        flat: NDArray[np.bool_] = allowed.reshape(len(hand), len(deck.kinds))
+        return flat
 
     @property
     def unseen(self) -> tuple[int, ...]:

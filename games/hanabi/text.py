@@ -13,8 +13,8 @@ from games.hanabi.moves import (
     CardDiscarded,
     CardDrawn,
     CardPlayed,
-    HandSeen,
     HandsDealt,
+    HandSeen,
     HintGiven,
     UnseenCardDrawn,
 )
@@ -49,7 +49,7 @@ def rules(game: HanabiBase) -> str:
         "On your turn do one of three things.",
         "Play a slot: if the card is the next rank of its colour it is added to the firework; "
         "otherwise it is discarded and the team loses a life. Then you draw a card. A complete "
-        "firework gives a hint token back.",
+        "firework gives a hint token back, if one is spent.",
         "Discard a slot: the card is out of the game, the team gets a hint token back, and you "
         f"draw a card. Not allowed while the team has all {options.hint_tokens} tokens.",
         "Hint: spend a hint token to name one colour or one rank to another player. All cards of "
@@ -71,7 +71,7 @@ def _deck_left(number: int) -> str:
     return "The deck is empty: each player has one more turn."
 
 
-def narrate(game: HanabiBase, event: Event) -> str:
+def narrate(game: HanabiBase, event: Event) -> str:  # noqa: PLR0911 - one case a kind.
     """Return one event as a sentence."""
     names = game.seat_names
     match event:
@@ -83,10 +83,8 @@ def narrate(game: HanabiBase, event: Event) -> str:
             return f"{names[player]} draws {card}. {_deck_left(deck)}"
         case UnseenCardDrawn(player, deck):
             return f"{names[player]} draws a card without seeing it. {_deck_left(deck)}"
-        case CardPlayed(player, slot, card, fits, lives):
-            left = "no life is" if not lives else "1 life is" if lives == 1 else f"{lives} lives are"
-            result = "it fits" if fits else f"it does not fit, {left} left"
-            return f"{names[player]} plays slot {slot}, {card}: {result}."
+        case CardPlayed(player, slot, card):
+            return f"{names[player]} plays slot {slot}, {card}: {_result(game, event)}"
         case CardDiscarded(player, slot, card, tokens):
             return f"{names[player]} discards slot {slot}, {card}. {_tokens(tokens)}"
         case HintGiven(player, target):
@@ -99,6 +97,18 @@ def narrate(game: HanabiBase, event: Event) -> str:
             )
         case _:
             raise TypeError(f"{event!r} is not an event of Hanabi")
+
+
+def _result(game: HanabiBase, played: CardPlayed) -> str:
+    """Return the result of a play in words."""
+    deck, lives = game.deck, played.lives
+    if not played.fits:
+        left = "no life is" if not lives else "1 life is" if lives == 1 else f"{lives} lives are"
+        return f"it does not fit; {left} left."
+    if deck.rank(played.card) < deck.ranks:
+        return "it fits."
+    firework = deck.colour_names[deck.colour(played.card)]
+    return f"it fits and completes the {firework} firework. {_tokens(played.tokens)}"
 
 
 def _tokens(number: int) -> str:
@@ -115,7 +125,7 @@ def describe(game: HanabiBase, observation: Observation, level: TextLevel, since
     if level != "events" and any(notes.table.hands):
         lines += _table_lines(notes.table, level)
     if observation.legal_actions:
-        lines.append("Your actions: " + " | ".join(map(str, observation.legal_actions)))
+        lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
     return "\n".join(lines)
 
 
@@ -145,7 +155,7 @@ def _table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
     yield f"- next to play: {', '.join(_next_cards(table)) or 'none'}"
     for player in game.others(table.viewer or 0):
         cards = "; ".join(
-            f"{slot}: {held.card} ({_hints(game, held)})"
+            f"{slot}: {held.card} ({hint_text(game, held)})"
             for slot, held in enumerate(table.hands[player], 1)
         )
         yield f"- hand of {game.seat_names[player]}, and what hints say: {cards or 'empty'}"
@@ -153,7 +163,7 @@ def _table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
         yield from _own_posterior(table)
     else:
         own = "; ".join(
-            f"{slot}: {_hints(game, held)}"
+            f"{slot}: {hint_text(game, held)}"
             for slot, held in enumerate(table.hands[table.viewer or 0], 1)
         )
         yield f"- your hand, by hints: {own or 'empty'}"
@@ -165,7 +175,7 @@ def _next_cards(table: HanabiTable) -> list[str]:
     return cards
 
 
-def _hints(game: HanabiBase, held: HeldCard) -> str:
+def hint_text(game: HanabiBase, held: HeldCard) -> str:
     """Return what the hints say about a card: its colour and rank, or what they exclude."""
     names, deck = game.deck.colour_names, game.deck
     parts = list[str]()
@@ -206,10 +216,14 @@ def _candidates(game: HanabiBase, row: list[float]) -> str:
     # A list of more than eight cards is nearly even, and its figures would only cost tokens.
     if len(possible) > 8:
         excluded = [game.deck.kinds[kind] for kind, chance in enumerate(row) if chance <= 0]
-        return f"any card but {', '.join(excluded)}" if 0 < len(excluded) <= 8 else (
-            "any of " + ", ".join(game.deck.kinds[kind] for _, kind in possible)
-            if excluded
-            else "any card"
+        return (
+            f"any card but {', '.join(excluded)}"
+            if 0 < len(excluded) <= 8
+            else (
+                "any of " + ", ".join(game.deck.kinds[kind] for _, kind in possible)
+                if excluded
+                else "any card"
+            )
         )
     possible.sort(key=lambda pair: (-pair[0], pair[1]))
     return ", ".join(f"{game.deck.kinds[kind]} {_percent(chance)}" for chance, kind in possible)
@@ -224,10 +238,16 @@ def _percent(chance: float) -> str:
 
 def synonyms(game: HanabiBase) -> dict[str, str]:
     """Return other words for the game's own, see `Game.synonyms`."""
-    words = {"clue": "hint", "tell": "hint", "reveal": "hint", "card": "slot", "position": "slot"}
+    words = {"clue": "hint", "tell": "hint", "reveal": "hint", "position": "slot"}
+    # "play card 2" is covered too, because a reader skips the word "card".
+    for slot in range(1, game.hand_size + 1):
+        words |= {f"{verb} {slot}": f"{verb} slot {slot}" for verb in ("play", "discard")}
     for colour in game.deck.colour_names:
-        for word in ("colour", "color"):
-            words[f"{word} {colour}"] = colour
+        for phrase in (f"color {colour}", f"about {colour}", f"{colour} cards"):
+            words[phrase] = colour
     for rank in range(1, game.deck.ranks + 1):
-        words[f"number {rank}"] = words[f"{rank}s"] = f"rank {rank}"
+        for phrase in (f"number {rank}", f"{rank}s", f"about rank {rank}", f"about {rank}s"):
+            words[phrase] = f"rank {rank}"
+        for name in game.seat_names:
+            words[f"{name} {rank}"] = f"{name} rank {rank}"
     return words

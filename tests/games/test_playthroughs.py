@@ -23,6 +23,12 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     ("tictactoe", "tictactoe", {}, ["bot:random"] * 2),
     ("kuhn_poker", "kuhn_poker", {}, ["bot:random"] * 2),
     ("goofspiel", "goofspiel", {"players": 3, "cards": 4}, ["bot:random"] * 3),
+    (
+        "hanabi",
+        "hanabi",
+        {"players": 3, "colours": 3, "ranks": 4, "hint_tokens": 5},
+        ["bot:conventions", "bot:conventions", "bot:careful"],
+    ),
     ("cluedo-cards", "cluedo", {"players": 3}, ["bot:oracle", "bot:detective", "bot:novice"]),
     (
         "cluedo-classic",

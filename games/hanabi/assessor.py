@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from arena import CHANCE, Action, Assessment, Comment, Outcome, Ply, WeightedSum
 from games.hanabi.base import HanabiBase
 from games.hanabi.moves import CardDiscarded, CardPlayed, DiscardSlot, HintGiven, PlaySlot
+from games.hanabi.posterior import CERTAIN
 from games.hanabi.table import HanabiKnowledge
-from games.hanabi.text import CERTAIN
 
 Facts = dict[str, float]
 SMALL = 0.005

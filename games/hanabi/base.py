@@ -20,8 +20,8 @@ class HanabiOptions(GameOptions):
     players: int = Field(2, ge=2, le=5, description="Number of seats.")
     colours: int = Field(5, ge=1, le=5, description="Number of colours.")
     ranks: int = Field(5, ge=1, le=5, description="Highest rank of a card.")
-    hand_size: int | None = Field(
-        None, ge=1, le=5, description="Cards per hand; by default 5, and 4 for 4 or 5 players."
+    hand_size: int = Field(
+        0, ge=0, le=5, description="Cards per hand; 0 means 5, or 4 for 4 or 5 players."
     )
     hint_tokens: int = Field(8, ge=1, le=8, description="Hint tokens: at the start, and at most.")
     lives: int = Field(3, ge=1, le=3, description="Wrong plays that end the game.")

@@ -11,8 +11,8 @@ from games.hanabi.base import HanabiBase
 from games.hanabi.conventions import ConventionTable, Kinds, as_kinds
 from games.hanabi.hint_values import LAST_COPY_AT_RISK, ConsideredHint, considered_hints
 from games.hanabi.moves import DiscardSlot, HintColour, HintRank, PlaySlot
+from games.hanabi.posterior import CERTAIN
 from games.hanabi.table import HanabiTable
-from games.hanabi.text import CERTAIN
 
 
 class HanabiCareful:

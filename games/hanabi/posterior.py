@@ -24,6 +24,8 @@ from math import factorial, log2
 import numpy as np
 from numpy.typing import NDArray
 
+CERTAIN = 1 - 1e-9
+"""Probabilities are ratios of integers; this allows for rounding."""
 MOST_COPIES = 3
 """Copies of one kind in the deck, at most; so many slots can hold the same kind."""
 

@@ -18,13 +18,11 @@ from games.hanabi.moves import (
     HintGiven,
     UnseenCardDrawn,
 )
+from games.hanabi.posterior import CERTAIN
 from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard
 
 if TYPE_CHECKING:
     from games.hanabi.base import HanabiBase
-
-CERTAIN = 1 - 1e-9
-"""Probabilities are ratios of integers; this allows for rounding."""
 
 
 def rules(game: HanabiBase) -> str:
@@ -37,9 +35,8 @@ def rules(game: HanabiBase) -> str:
     )
     lost = "the score is 0" if options.lost_score == "zero" else "the score stays"
     lines = [
-        f"Hanabi, {game.num_players} players (Player 0 to Player {game.num_players - 1}) who play "
-        "together and get the same score. You see the cards of all other players, but not your "
-        "own.",
+        f"Hanabi, {game.num_players} players ({', '.join(game.seat_names)}) who play together and "
+        "get the same score. You see the cards of all other players, but not your own.",
         f"Deck: {deck.size} cards. Colours: {letters}. Each colour has {copies}. R1 means red, "
         "rank 1.",
         f"For each colour the team builds a firework: rank 1 first, then 2, and so on up to "

@@ -16,6 +16,7 @@ import pytest
         "games.cluedo.inference.counting",
         "games.cluedo.inference.knowledge",
         "games.goofspiel.game",
+        "games.hanabi.game",
         "games.kuhn_poker.game",
         "games.tictactoe.game",
     ],

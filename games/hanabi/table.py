@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Event, Notes
+from arena import Event, Notes, Placement
 from games.hanabi.base import HanabiBase
 from games.hanabi.moves import (
     CardDiscarded,
@@ -23,6 +23,8 @@ from games.hanabi.moves import (
 from games.hanabi.posterior import HandPosterior
 
 Move = CardPlayed | CardDiscarded | HintGiven
+FITS = ("fits now", "fits later", "useless")
+"""Columns of the table of an unseen hand for viewers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,3 +234,16 @@ class HanabiKnowledge:
     def world_count(self) -> int:
         """Return the number of possible own hands, as sequences of kinds."""
         return self.posterior.hand_count()
+
+    def placement(self) -> Placement:
+        """Return for each slot the probability that its card fits now, later, or never.
+
+        The row of an empty slot is all zeros.
+        """
+        size, needed = self.table.game.hand_size, np.array(self.table.needed)
+        fits, marginals = self.table.playable & needed, self.marginals
+        columns = np.array([fits, needed & ~fits, ~needed]).T
+        rows = [tuple(row) for row in (marginals @ columns).tolist()]
+        rows += [(0.0, 0.0, 0.0)] * (size - len(rows))
+        slots = tuple(f"slot {slot}" for slot in range(1, size + 1))
+        return Placement(slots, ("own hand",) * size, FITS, tuple(rows))

@@ -74,8 +74,6 @@ class HanabiTable:
         """Cards that were discarded or did not fit, in order."""
         self.moves: dict[int, Move] = {}
         """The latest move of each player."""
-        self.turns = 0
-        """Moves of players so far."""
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""
@@ -97,7 +95,6 @@ class HanabiTable:
 
     def _add_move(self, move: Move) -> None:
         self.moves[move.player] = move
-        self.turns += 1
         self.tokens = move.tokens
         if isinstance(move, HintGiven):
             self._add_hint(move)

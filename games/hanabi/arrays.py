@@ -1,6 +1,6 @@
 """Arrays of an observation, in the style of the Hanabi Learning Environment.
 
-Its canonical encoder (Bard et al. 2020, section 4) is one vector of bits; here each part of it is
+Its canonical encoder (Bard et al. 2020) makes one vector of bits; here each part of it is
 an array with a name. Seats are counted from the observer's own, in turn order.
 """
 
@@ -53,12 +53,15 @@ def arrays(table: HanabiTable) -> dict[str, NDArray[Any]]:
     game, viewer = table.game, table.viewer
     assert viewer is not None, "arrays are made for one seat"
     values = {name: np.zeros(spec.shape, np.int8) for name, spec in array_specs(game).items()}
+    # Row 0 is the observer, as in the canonical observations of the learning environment.
     for place, player in enumerate((viewer, *game.others(viewer))):
+        # A hand is shorter while its owner waits for a card, and in the last round.
         number = len(table.hands[player])
         values["held"][place, :number] = 1
         values["possible"][place, :number] = table.allowed(player)
         for slot, held in enumerate(table.hands[player]):
             values["hinted"][place, slot] = held.hinted
+            # The own cards are unknown, so the observer has no row here.
             if held.card is not None and place:
                 values["hands"][place - 1, slot, game.deck.index[held.card]] = 1
         values["moves"][place] = _move_row(table, player)
@@ -77,9 +80,11 @@ def _move_row(table: HanabiTable, player: int) -> NDArray[np.int8]:
         case CardDiscarded(slot=slot, card=card):
             row[:5] = (2, slot, game.deck.index[card] + 1, 0, 0)
         case HintGiven(target=target, colour=colour, rank=rank, slots=slots):
+            # Numbers start at 1, since 0 means that there is none.
             seat = (target - (table.viewer or 0)) % game.num_players + 1
             value = rank or game.deck.colour_names.index(colour or "") + 1
             row[:5] = (4 if rank else 3, 0, 0, seat, value)
+            # Columns 5 and later are the slots, which are numbered from 1.
             for slot in slots:
                 row[4 + slot] = 1
     return row

@@ -105,6 +105,7 @@ class HanabiAssessor:
         if self._wants("knowledge"):
             seat.entropy_end = seat.knowledge.entropy()
         for event in ply.events:
+            # A move causes exactly one of these events; draws are plies of chance.
             match event:
                 case CardPlayed(slot=slot, fits=fits):
                     seat.misplays += not fits
@@ -120,6 +121,7 @@ class HanabiAssessor:
                     knowledge = self._seats[target].knowledge
                     after = knowledge.table.with_hint(event).posterior().entropy()
                     facts = {"bits": knowledge.entropy() - after}
+                    # The bits are those of the receiver, credited to the player who spent the token.
                     measured = {"hint_bits": WeightedSum(facts["bits"])}
                     return self._assess(ply, "hint", facts, measured)
         return None
@@ -129,6 +131,7 @@ class HanabiAssessor:
     ) -> Assessment:
         """Return an assessment; it also counts whether a card that fits for certain was played."""
         if max(_fit_chances(self._seats[ply.player].knowledge)) > CERTAIN:
+            # The weight is 1 only if there was such a card, so the value is a share of these turns.
             taken = kind == "play" and facts["probability"] > CERTAIN
             measured["certain_taken"] = WeightedSum(float(taken))
         return Assessment(ply.number, ply.player, kind, dict(facts), measured)
@@ -139,6 +142,7 @@ class HanabiAssessor:
             for event in ply.events:
                 if event.seen_by(player):
                     seat.knowledge.update(event)
+            # The first ply is the deal, after which the hands are known to the others.
             if seat.entropy_dealt is None and player in self._assessed and self._wants("knowledge"):
                 seat.entropy_dealt = seat.knowledge.entropy()
 
@@ -156,6 +160,7 @@ def _play_facts(knowledge: HanabiKnowledge, slot: int) -> Facts:
 
 def _discard_facts(knowledge: HanabiKnowledge, slot: int) -> Facts:
     row, table = knowledge.marginals[slot - 1], knowledge.table
+    # Both are sums of the slot's probabilities over a set of kinds.
     useless = ~np.array(table.needed)
     return {"risk": float(row @ table.critical), "useless": float(row @ useless)}
 
@@ -163,6 +168,7 @@ def _discard_facts(knowledge: HanabiKnowledge, slot: int) -> Facts:
 def _of_play(facts: Facts, fits: bool) -> dict[str, WeightedSum]:
     """Return the contributions of one play to the measures."""
     return {
+        # Each has the weight 1, so that the values are means over plays.
         "certain_plays": WeightedSum(float(facts["probability"] > CERTAIN)),
         "play_probability": WeightedSum(facts["probability"]),
         "fitting_plays": WeightedSum(float(fits)),

@@ -32,10 +32,12 @@ class HanabiOptions(GameOptions):
     @property
     def cards_per_hand(self) -> int:
         """Number of cards in a full hand."""
+        # The rules of the card game: four cards each from four players on.
         return self.hand_size or (5 if self.players < 4 else 4)
 
     @model_validator(mode="after")
     def _deck_suffices(self) -> Self:
+        # As in the Hanabi Learning Environment, the deck may be empty after the deal.
         size = HanabiDeck(self.colours, self.ranks).size
         if self.players * self.cards_per_hand > size:
             raise ValueError(
@@ -78,6 +80,7 @@ class HanabiBase(Game, ABC):
             fireworks: The highest rank played so far in each colour.
             lives: Lives left.
         """
+        # Bard et al. (2020): a team that loses its last life scores 0.
         lost = lives == 0 and self.options.lost_score == "zero"
         return 0 if lost else sum(fireworks)
 
@@ -86,6 +89,7 @@ class HanabiBase(Game, ABC):
         return tuple((player + step) % self.num_players for step in range(1, self.num_players))
 
     def _all_actions(self) -> Iterable[Action]:
+        # A hint to oneself is never legal, but one table serves all seats.
         slots = range(1, self.hand_size + 1)
         yield from map(PlaySlot, slots)
         yield from map(DiscardSlot, slots)

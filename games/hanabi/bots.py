@@ -18,7 +18,9 @@ from games.hanabi.table import HanabiTable
 class HanabiCareful:
     """Bot without conventions: it plays what surely fits, hints at random, discards the oldest.
 
-    Its knowledge is exact. It gives a hint in half of the turns in which it may.
+    Its knowledge is exact. It gives a hint in half of the turns in which it may also discard. With
+    2 players and itself in both seats its mean score is 6.54 [6.27, 6.81] in 200 games:
+    `arena eval hanabi --player bot:careful --against bot:careful --games 200 --seed 1`.
     """
 
     def __init__(self, seat: Seat) -> None:
@@ -38,10 +40,12 @@ class HanabiCareful:
         fits = marginals @ self._table.playable
         if fits.max() > CERTAIN:
             return PlaySlot(int(fits.argmax()) + 1)
+        # Without conventions the best hint is not known, so any of them will do.
         hints = (*legal.of(HintColour), *legal.of(HintRank))
         discards = legal.of(DiscardSlot)
         if hints and (not discards or self._rng.random() < 0.5):
             return self._rng.choice(hints)
+        # A useless card costs nothing; else the oldest card goes, as nothing is known about its value.
         useless = marginals @ ~np.array(self._table.needed)
         if discards and useless.max() > CERTAIN:
             return DiscardSlot(int(useless.argmax()) + 1)
@@ -89,11 +93,14 @@ class HanabiConventions:
         hand = range(len(self.table.hands[self.player]))
         own = [self.table.candidates(self.player, place, left) for place in hand]
         hint = max(considered_hints(self.table, legal), key=lambda h: h.gain, default=None)
+        # A last copy is lost for good, while a play can wait for one turn.
         if hint and self._saves(hint):
             return hint.action
         plays = [place for place in hand if not own[place] & ~self.table.fitting]
+        # A play costs no token, and it may let the others play.
         if plays:
             return PlaySlot(min(plays, key=lambda place: self._lowest_rank(own[place])) + 1)
+        # The fewer tokens are left, the more a hint has to bring.
         if hint and hint.gain >= self._least_gain():
             return hint.action
         return self._gamble() or self._discard(legal, own) or (hint.action if hint else legal[0])
@@ -102,6 +109,7 @@ class HanabiConventions:
         """Return whether a hint keeps the next player from discarding a needed last copy."""
         if hint.action.target != self.next_player or hint.gain < -LAST_COPY_AT_RISK / 2:
             return False
+        # Only the next player acts before this one can give another hint.
         endangered = self.table.loses_last_copy(self.next_player)
         return endangered and not hint.after.loses_last_copy(self.next_player)
 
@@ -120,6 +128,7 @@ class HanabiConventions:
         """
         if self.table.deck or self.table.lives == 1:
             return None
+        # By exact knowledge only, since a card that fits by convention would have been played.
         fits = self.table.posterior().marginals() @ self.table.playable
         return PlaySlot(int(fits.argmax()) + 1) if fits.max() > 0 else None
 
@@ -127,10 +136,12 @@ class HanabiConventions:
         """Return a discard: a useless card, the chop, or the card least likely to be missed."""
         if not legal.of(DiscardSlot):
             return None
+        # All kinds that hints and conventions leave are useless.
         for place, kinds in enumerate(own):
             if not kinds & ~self.table.useless:
                 return DiscardSlot(place + 1)
         chop = self.table.chop(self.player)
+        # All cards were named by hints, so each of them may matter.
         if chop is None:
             risk = self.table.posterior().marginals() @ self.table.critical
             chop = int(risk.argmin())

@@ -44,6 +44,7 @@ class HanabiDeck:
         """Copies of each kind: three of rank 1, one of the highest rank, two of the others."""
         # With a single rank there are three copies of it, as in the Hanabi Learning Environment.
         by_rank = [3] + [2] * (self.ranks - 2) + [1] * (self.ranks > 1)
+        # Kinds are numbered by colour first, so the copies of one colour are repeated.
         return tuple(by_rank * self.colours)
 
     @cached_property
@@ -66,6 +67,7 @@ class HanabiDeck:
             card: The card that is played.
             fireworks: The highest rank played so far in each colour.
         """
+        # A card fits on the one that is lower by exactly one.
         return fireworks[self.colour(card)] == self.rank(card) - 1
 
     def needed(self, gone: tuple[int, ...], fireworks: tuple[int, ...]) -> tuple[bool, ...]:

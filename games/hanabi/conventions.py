@@ -1,10 +1,11 @@
 """Agreed meanings of hints: what all players conclude from the public events.
 
 The conventions are the simple ones that bots and people share: a hint points at one card, its
-*focus*, which can be played now or must not be discarded. See A. O'Dwyer's HolmesBot and SmartBot
-(https://github.com/Quuxplusone/Hanabi), described as baselines by Bard et al. (2020), and H. Osawa,
-"Solving Hanabi: estimating hands by opponent's actions in cooperative game with incomplete
-information", AAAI Workshop on Computer Poker and Imperfect Information (2015).
+*focus*, which can be played now or must not be discarded. Bots with similar conventions are A.
+O'Dwyer's HolmesBot and SmartBot (https://github.com/Quuxplusone/Hanabi); SmartBot is a baseline of
+Bard et al. (2020). To read the reason of a hint from the hint goes back to H. Osawa, "Solving
+Hanabi: estimating hands by opponent's actions in cooperative game with incomplete information",
+AAAI Workshop on Computer Poker and Imperfect Information (2015).
 
 1. The *chop* of a hand is its oldest card that no hint has named. A player without a better move
    discards it.
@@ -43,6 +44,7 @@ Kinds = int
 @cache
 def kinds_of(colours: frozenset[int], ranks: frozenset[int], highest: int) -> Kinds:
     """Return the kinds with one of these colours and one of these ranks."""
+    # Bit sets: a bot compares thousands of them for one decision.
     return sum(1 << (colour * highest + rank - 1) for colour in colours for rank in ranks)
 
 
@@ -82,6 +84,7 @@ class ConventionTable(HanabiTable):
                 self._interpret(event, focus, wanted, known)
                 return
             case HandsDealt(hand_size=size):
+                # Without a hint a card may have any kind.
                 self.meanings = [(self._everything,) * size] * self.game.num_players
             case CardDrawn(player=player) | UnseenCardDrawn(player=player):
                 self.meanings[player] += (self._everything,)
@@ -92,6 +95,7 @@ class ConventionTable(HanabiTable):
         self._refresh()
 
     def with_hint(self, hint: HintGiven) -> Self:
+        # Tuples are shared; only the lists are changed in place.
         twin = copy.copy(self)
         twin.hands, twin.moves = list(self.hands), dict(self.moves)
         twin.meanings = list(self.meanings)
@@ -121,11 +125,14 @@ class ConventionTable(HanabiTable):
         held = self.hands[player][index]
         possible = kinds_of(held.colours, held.ranks, self.game.deck.ranks)
         possible &= self.left if left is None else left
+        # Hints are facts, a meaning is only an agreement.
         possible = possible & self.meanings[player][index] or possible
+        # Rule 4: players do not name a useless card without need.
         return (possible & ~self.useless or possible) if held.hinted else possible
 
     def chop(self, player: int) -> int | None:
         """Return the place of the oldest card that no hint has named; None if there is none."""
+        # The oldest card has been longest without a hint, so it is the least likely to matter.
         hand = self.hands[player]
         return next((place for place, held in enumerate(hand) if not held.hinted), None)
 
@@ -139,6 +146,7 @@ class ConventionTable(HanabiTable):
         """Return whether a player believes it has a card to play, or a useless one to discard."""
         for place in range(len(self.hands[player])):
             kinds = self.candidates(player, place)
+            # All possible kinds fit, or all are useless.
             if not kinds & ~self.fitting or not kinds & ~self.useless:
                 return True
         return False
@@ -153,6 +161,7 @@ class ConventionTable(HanabiTable):
     def focus(self, hint: HintGiven) -> int:
         """Return the place of the card that a hint points at, before the hint is added."""
         hand, named = self.hands[hint.target], [slot - 1 for slot in hint.slots]
+        # A card that is named for the first time is the news of a hint.
         fresh = [place for place in named if not hand[place].hinted]
         chop = self.chop(hint.target)
         return chop if chop is not None and chop in fresh else (fresh or named)[-1]
@@ -162,6 +171,7 @@ class ConventionTable(HanabiTable):
         known = 0
         for player, hand in enumerate(self.hands):
             for place, held in enumerate(hand):
+                # Cards without a hint are known by chance at most, and not to all players.
                 kinds = self.candidates(player, place) if held.hinted else 0
                 known |= kinds if is_single(kinds) else 0
         return known
@@ -174,6 +184,7 @@ class ConventionTable(HanabiTable):
             kinds = [1 << (colour * deck.ranks + rank) for rank in range(played, deck.ranks)]
             # Known cards will be played first, so the next one counts.
             wanted |= next((kind for kind in kinds if not kind & known), 0)
+        # A card that is not on the chop is in no danger, so a hint on it never means to save it.
         if self.focus(hint) == self.chop(hint.target):
             wanted |= self.last_copies
         return wanted
@@ -185,6 +196,7 @@ class ConventionTable(HanabiTable):
             place = slot - 1
             kinds = self.candidates(hint.target, place)
             if place == focus:
+                # If no wanted kind is possible, the hint breaks the convention and only informs.
                 kinds = kinds & wanted or kinds
             # A known card needs no second hint; but this card may be the one that is known.
             if not is_single(kinds):

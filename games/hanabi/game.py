@@ -60,6 +60,7 @@ class Hanabi(HanabiBase):
     @property
     def return_scale(self) -> ReturnScale:
         """The common score, from 0 to the number of kinds of cards."""
+        # One point for each kind, since each kind is played once at most.
         return ReturnScale("score", "points", 0.0, float(len(self.deck.kinds)))
 
     @property
@@ -104,6 +105,7 @@ class Hanabi(HanabiBase):
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Return the oldest card's discard, else the hints: a wrong play costs a life."""
         legal = observation.legal_actions
+        # A hint costs a token only, and the oldest card is the one that players discard anyway.
         hints = (*legal.of(HintColour), *legal.of(HintRank))
         return legal.of(DiscardSlot)[:1] or hints or legal
 

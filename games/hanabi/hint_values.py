@@ -46,6 +46,7 @@ class ConsideredHint:
 def considered_hints(table: ConventionTable, legal: ActionSet) -> Iterator[ConsideredHint]:
     """Yield the legal hints with their values, as the table's viewer sees the other hands."""
     assert table.viewer is not None
+    # The value of each hand without a hint, computed once for all hints to it.
     before = {player: hand_value(table, player) for player in table.game.others(table.viewer)}
     hints: tuple[HanabiHint, ...] = (*legal.of(HintColour), *legal.of(HintRank))
     for action in hints:
@@ -72,6 +73,7 @@ def _hint_event(table: ConventionTable, action: HanabiHint) -> HintGiven:
 
 def hand_value(table: ConventionTable, player: int) -> float:
     """Return the value of a visible hand, given what its owner believes by public events."""
+    # Kinds that other hands will provide; a second copy is of no use.
     claimed = _claimed_kinds(table, player)
     total = sum(_risk_of_chop(table, player, claimed))
     for place, held in enumerate(table.hands[player]):
@@ -86,16 +88,21 @@ def hand_value(table: ConventionTable, player: int) -> float:
 def _card_value(table: ConventionTable, player: int, place: int, claimed: int) -> float:
     """Return the value of one card; `claimed` are the kinds of cards that were hinted before."""
     kind, believed = table.kind(player, place), table.candidates(player, place)
+    # The belief is public, the kind is what the giver of the hint sees.
     is_useless, is_copy = bool(kind & table.useless), bool(kind & claimed)
     value = 0.0 if is_useless else UNCERTAINTY * believed.bit_count() ** 0.5
+    # The owner will play it.
     if not believed & ~table.fitting:
         return value + (PLAYED if kind & table.fitting and not is_copy else MISPLAYED)
+    # The owner will discard it.
     if not believed & ~table.useless:
         return value + (USELESS_KNOWN if is_useless else MISLED)
+    # Without a hint nothing is believed; `_risk_of_chop` judges the oldest of these cards.
     if not table.hands[player][place].hinted:
         return value
     if is_useless or is_copy:
         return value + USELESS_KEPT
+    # The owner takes it for another card.
     if not kind & believed:
         return value + MISLED
     return value + (KNOWN if is_single(believed) else 0.0)
@@ -106,6 +113,7 @@ def _risk_of_chop(table: ConventionTable, player: int, claimed: int) -> Iterator
     chop = table.chop(player)
     if chop is None:
         return
+    # A player with a better move will not discard the chop now, but perhaps later.
     kind, weight = table.kind(player, chop), BUSY if table.is_busy(player) else 1.0
     if kind & table.last_copies:
         yield weight * LAST_COPY_AT_RISK
@@ -118,6 +126,7 @@ def _claimed_kinds(table: ConventionTable, player: int) -> int:
     claimed = 0
     for other in table.game.others(player):
         for place, held in enumerate(table.hands[other]):
+            # The viewer sees this card; of its own cards it knows what hints and conventions say.
             if held.hinted and held.card is not None:
                 claimed |= table.kind(other, place)
             elif held.hinted and is_single(kinds := table.candidates(other, place)):

@@ -69,6 +69,7 @@ class HandPosterior:
         self.allowed = allowed
         self.slots = range(len(allowed))
         self._full = (1 << len(allowed)) - 1
+        # One table for all sets of slots: marginals and entropy share its entries.
         self._common = self._kinds_of_blocks()
         self._ways = self._count_ways()
         self.assignments = int(self._ways[0, self._full, 0])
@@ -91,29 +92,36 @@ class HandPosterior:
         kinds have the same entry. The sum over partitions is taken block by block: the block of the
         lowest slot, times the ways for the slots outside of the block.
         """
+        # Axes: copies in other slots, set of slots, kind.
         used = np.arange(MOST_COPIES + 1)[:, None, None]
         sizes = (self._common @ self.unseen)[:, None] - used * self._common
+        # A block of n slots contributes (-1)^(n-1) (n-1)! S(B).
         terms = moebius(len(self.slots))[:, None] * sizes
+        # The empty set has one assignment; each set needs only smaller ones.
         ways = np.ones_like(terms)
         for whole, blocks in enumerate(subset_blocks(len(self.slots))):
             if whole:
+                # Sum over the block of the lowest slot; the rest is `whole` without the block.
                 ways[:, whole] = (terms[:, blocks] * ways[:, whole ^ blocks]).sum(axis=1)
         return ways
 
     def _jointly(self, slots: Sequence[int]) -> NDArray[np.float64]:
         """Return for each kind the probability that all these slots hold it; shape (kinds,)."""
+        # The slots that hold the kind form one set, the others are free.
         block = sum(1 << slot for slot in slots)
         copies = np.ones_like(self.unseen)
         # Falling factorial: ways to put different copies of one kind into the slots. It is 0 if
         # there are too few copies; then the number of ways, which has no meaning, does not count.
         for taken in range(len(slots)):
             copies *= np.maximum(self.unseen - taken, 0)
+        # (ways to put the kind here) x (ways to fill the rest with what is left).
         weights = self._common[block] * copies * self._ways[len(slots), self._full ^ block]
         joint: NDArray[np.float64] = weights / self.assignments
         return joint
 
     def marginals(self) -> NDArray[np.float64]:
         """Return the probability of each kind in each slot; shape (slots, kinds)."""
+        # A marginal is the joint probability of a single slot.
         rows = [self._jointly((slot,)) for slot in self.slots]
         return np.array(rows).reshape(self.allowed.shape)
 
@@ -131,7 +139,9 @@ class HandPosterior:
         """
         known = 0.0
         for number in range(1, min(MOST_COPIES, len(self.slots)) + 1):
+            # E[binomial(k(c), m)] for each kind c, with m = `number`.
             chances = sum(map(self._jointly, combinations(self.slots, number)))
+            # The m-th difference depends on the kind only by its number of unseen copies.
             known += float(np.sum(_DIFFERENCES[number][self.unseen] * chances))
         return max(0.0, log2(self.assignments) - known)
 
@@ -141,6 +151,7 @@ class HandPosterior:
         # Number of sequences by the set of filled slots (as bits), one kind after the other.
         counts = [1] + [0] * full
         for kind, copies in enumerate(self.unseen):
+            # Each set of slots that may hold this kind, with at most as many slots as copies.
             open_slots = [slot for slot in self.slots if self.allowed[slot, kind]]
             choices = [
                 sum(1 << slot for slot in chosen)
@@ -172,8 +183,10 @@ def _newton_differences() -> Iterator[NDArray[np.float64]]:
 
     For k > u, whose probability is 0, f(u) is used.
     """
+    # Rows: u from 0 to 3; columns: m from 0 to 3.
     table = []
     for copies in range(4):
+        # u! / (u - k)! is the falling factorial u_k.
         values = [log2(factorial(copies) // factorial(max(copies - k, 0))) for k in range(4)]
         table.append([float(np.diff(values, m)[0]) for m in range(4)])
     yield from np.array(table).T

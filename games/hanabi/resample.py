@@ -22,11 +22,13 @@ def resample(
     """
     if not history:
         return []
+    # First pass, over the real history: what the player has seen.
     state, table = HanabiState(game), HanabiTable(game, player)
     for step in history:
         state.apply(step.player, step.action)
     for event in state.log.witnessed[player]:
         table.update(event)
+    # The deck has no order yet, so only the own hand is hidden.
     kinds = table.posterior().sample(rng)
     return replace_hand(game, history, player, [game.deck.kinds[kind] for kind in kinds])
 
@@ -40,6 +42,7 @@ def replace_hand(
     """
     steps = list(history)
     for (number, place), card in zip(_origins(game, history, player), hand, strict=True):
+        # Cards that were played or discarded stay: all players have seen them.
         action: Action = DrawCard(card)
         dealt = steps[number].action
         if isinstance(dealt, HanabiDeal):
@@ -62,6 +65,7 @@ def _origins(game: HanabiBase, history: Sequence[Step], player: int) -> list[tup
             case DrawCard() if mover == player:
                 origins.append((number, 0))
             case PlaySlot(slot) | DiscardSlot(slot) if step.player == player:
+                # The newer cards move down, as in the hand.
                 del origins[slot - 1]
         if step.player != CHANCE:
             mover = step.player

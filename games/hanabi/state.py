@@ -92,6 +92,7 @@ class HanabiState(State):
         if self.turn:
             return super().sample_chance(rng)
         size, players = self.game.hand_size, self.game.num_players
+        # Without replacement, each copy of a card for itself.
         cards = rng.sample(self.game.deck.kinds, size * players, counts=self.deck)
         return HanabiDeal(tuple(tuple(cards[n * size : (n + 1) * size]) for n in range(players)))
 
@@ -100,6 +101,7 @@ class HanabiState(State):
             return super()._is_possible(action)
         if not isinstance(action, HanabiDeal):
             return False
+        # A replay from an unknown source may contain any deal.
         sizes = [len(hand) for hand in action.hands]
         cards = [card for hand in action.hands for card in hand]
         index = self.game.deck.index
@@ -123,6 +125,7 @@ class HanabiState(State):
 
     def _moves(self, player: int) -> Iterator[Action]:
         slots = range(1, len(self.hands[player]) + 1)
+        # Playing is always legal: no player in turn has an empty hand.
         yield from map(PlaySlot, slots)
         if self.tokens < self.game.options.hint_tokens:
             yield from map(DiscardSlot, slots)
@@ -166,6 +169,7 @@ class HanabiState(State):
 
     def _take(self, card: str) -> None:
         kind = self.game.deck.index[card]
+        # A new tuple, because clones share the old one.
         self.deck = (*self.deck[:kind], self.deck[kind] - 1, *self.deck[kind + 1 :])
 
     def _move(self, player: int, action: Action) -> None:
@@ -185,6 +189,7 @@ class HanabiState(State):
                 self.tokens -= 1
                 slots = _numbers([c[1:] == str(rank) for c in self.hands[target]])
                 self.log.append(HintGiven(player, target, None, rank, slots, self.tokens))
+        # As in the Hanabi Learning Environment, no card is drawn after the last move.
         if self._is_over():
             self.to_act = ()
         elif isinstance(action, PlaySlot | DiscardSlot) and any(self.deck):
@@ -194,6 +199,7 @@ class HanabiState(State):
 
     def _play(self, player: int, slot: int) -> None:
         card, deck = self._leave_hand(slot), self.game.deck
+        # A card that does not fit is out of the game, as if it were discarded.
         fits = deck.fits(card, self.fireworks)
         if fits:
             colour, rank = deck.colour(card), deck.rank(card)
@@ -216,6 +222,7 @@ class HanabiState(State):
         self.hands = (*self.hands[: self.player], hand, *self.hands[self.player + 1 :])
 
     def _is_over(self) -> bool:
+        # Each firework has all ranks exactly if their sum is the number of kinds.
         complete = sum(self.fireworks) == len(self.game.deck.kinds)
         return self.lives == 0 or complete or self.turns_left == 0
 

@@ -42,6 +42,7 @@ class HeldCard:
 
     def after_hint(self, hint: HintGiven, colour: int | None, named: bool) -> HeldCard:
         """Return the card after a hint that names it, or does not name it."""
+        # A hint also says of the cards that it does not name that they differ.
         colours, ranks = self.colours, self.ranks
         if colour is not None:
             colours = colours & {colour} if named else colours - {colour}
@@ -79,6 +80,7 @@ class HanabiTable:
         """Add one more event that the viewer witnessed."""
         match event:
             case HandsDealt(size, left):
+                # The hands that the viewer sees follow in events of their own.
                 self.hands = [(self._new(None),) * size] * self.game.num_players
                 self.deck = left
             case HandSeen(player, cards):
@@ -100,6 +102,7 @@ class HanabiTable:
             self._add_hint(move)
             return
         deck, card, hand = self.game.deck, move.card, self.hands[move.player]
+        # The newer cards move down by one slot.
         self.hands[move.player] = (*hand[: move.slot - 1], *hand[move.slot :])
         kind = deck.index[card]
         self.gone = (*self.gone[:kind], self.gone[kind] + 1, *self.gone[kind + 1 :])
@@ -109,6 +112,7 @@ class HanabiTable:
                 colour, rank = deck.colour(card), deck.rank(card)
                 self.fireworks = (*self.fireworks[:colour], rank, *self.fireworks[colour + 1 :])
                 return
+        # Reached by discards and by cards that do not fit.
         self.discards += (card,)
 
     def _add_hint(self, hint: HintGiven) -> None:
@@ -143,6 +147,7 @@ class HanabiTable:
     @property
     def critical(self) -> NDArray[np.bool_]:
         """Whether each kind can still score and only one copy is left in the game; (kinds,)."""
+        # Copies that are still in hands or in the deck.
         left = np.array(self.game.deck.copies) - np.array(self.gone)
         critical: NDArray[np.bool_] = (left == 1) & np.array(self.needed)
         return critical
@@ -152,6 +157,7 @@ class HanabiTable:
         deck, hand = self.game.deck, self.hands[player]
         allowed = np.zeros((len(hand), deck.colours, deck.ranks), dtype=bool)
         for slot, held in enumerate(hand):
+            # All pairs of a possible colour and a possible rank.
             rows = np.array(sorted(held.colours))[:, None]
             allowed[slot, rows, [rank - 1 for rank in sorted(held.ranks)]] = True
         # Kinds are numbered by colour, then by rank.
@@ -161,6 +167,7 @@ class HanabiTable:
     @property
     def unseen(self) -> tuple[int, ...]:
         """Copies of each kind that the viewer has not seen: in the deck or in its own hand."""
+        # Own cards are `None` here, so they stay among the unseen ones.
         left = [n - gone for n, gone in zip(self.game.deck.copies, self.gone, strict=True)]
         for player, hand in enumerate(self.hands):
             for held in hand:
@@ -239,6 +246,7 @@ class HanabiKnowledge:
         """
         size, needed = self.table.game.hand_size, np.array(self.table.needed)
         fits, marginals = self.table.playable & needed, self.marginals
+        # Each kind belongs to exactly one column, so a row adds up to 1.
         columns = np.array([fits, needed & ~fits, ~needed]).T
         rows = [tuple(row) for row in (marginals @ columns).tolist()]
         rows += [(0.0, 0.0, 0.0)] * (size - len(rows))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 def rules(game: HanabiBase) -> str:
     """Return the rules for a player who does not know the game."""
     deck, options = game.deck, game.options
+    # All numbers come from the options, so that the rules are right for every variant.
     highest = deck.ranks
     letters = ", ".join(f"{colour[0].upper()} {colour}" for colour in deck.colour_names)
     copies = ", ".join(
@@ -63,6 +64,7 @@ def rules(game: HanabiBase) -> str:
 
 
 def _deck_left(number: int) -> str:
+    # The last round begins when the last card is drawn.
     if number:
         return f"{number} {'card is' if number == 1 else 'cards are'} left in the deck."
     return "The deck is empty: each player has one more turn."
@@ -147,10 +149,12 @@ def _table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
         f"- {table.tokens} of {game.options.hint_tokens} hint tokens; lives: {table.lives} of "
         f"{game.options.lives}; cards in the deck: {table.deck}"
     )
+    # Sorted, because the order of discards does not matter and equal cards are easy to count.
     order = game.deck.index
     yield f"- discarded: {', '.join(sorted(table.discards, key=order.__getitem__)) or 'none'}"
     yield f"- next to play: {', '.join(_next_cards(table)) or 'none'}"
     for player in game.others(table.viewer or 0):
+        # What others know of their cards decides which hint helps them.
         cards = "; ".join(
             f"{slot}: {held.card} ({hint_text(game, held)})"
             for slot, held in enumerate(table.hands[player], 1)
@@ -178,6 +182,7 @@ def hint_text(game: HanabiBase, held: HeldCard) -> str:
     parts = list[str]()
     if len(held.colours) == 1:
         parts += [names[colour] for colour in held.colours]
+    # The excluded colours are the shorter list after one or two hints.
     elif len(held.colours) < deck.colours:
         gone = [name for number, name in enumerate(names) if number not in held.colours]
         parts.append(f"not {'/'.join(gone)}")
@@ -196,6 +201,7 @@ def _own_posterior(table: HanabiTable) -> Iterator[str]:
     marginals = table.posterior().marginals()
     useless = ~np.array(table.needed)
     for slot, row in enumerate(marginals, 1):
+        # The three questions of every turn: play it, discard it, or keep it.
         facts = (
             ("fits now", float(row @ table.playable)),
             ("can no longer score", float(row @ useless)),
@@ -207,6 +213,7 @@ def _own_posterior(table: HanabiTable) -> Iterator[str]:
 
 def _candidates(game: HanabiBase, row: list[float]) -> str:
     """Return the possible cards of a slot, the likeliest first; long lists without figures."""
+    # Exact zeros: impossible kinds have weight 0 in whole numbers.
     possible = [(chance, kind) for kind, chance in enumerate(row) if chance > 0]
     if len(possible) == 1:
         return f"{game.deck.kinds[possible[0][1]]} for certain"
@@ -222,6 +229,7 @@ def _candidates(game: HanabiBase, row: list[float]) -> str:
                 else "any card"
             )
         )
+    # Likeliest first; equal ones in the order of the deck.
     possible.sort(key=lambda pair: (-pair[0], pair[1]))
     return ", ".join(f"{game.deck.kinds[kind]} {_percent(chance)}" for chance, kind in possible)
 

@@ -43,6 +43,7 @@ class HanabiView:
 
     def _firework(self, colour: int) -> TileRow:
         deck, height = self.game.deck, self._table.fireworks[colour]
+        # Discards stand behind their firework: they show which ranks can still come.
         ranks = sorted(deck.rank(c) for c in self._table.discards if deck.colour(c) == colour)
         note = f"discarded: {' '.join(map(str, ranks))}" if ranks else ""
         tone: Tone = "good" if height == deck.ranks else "plain" if height else "muted"
@@ -51,6 +52,7 @@ class HanabiView:
     def _tile(self, held: HeldCard) -> Tile:
         title = f"by hints: {hint_text(self.game, held)}"
         mark = _hint_mark(self.game, held)
+        # The label has to say everything, as the tone is only colour.
         if held.card is None:
             return Tile(mark, "accent" if held.hinted else "hidden", title)
         if not held.hinted:
@@ -60,6 +62,7 @@ class HanabiView:
 
 def _hint_mark(game: HanabiBase, held: HeldCard) -> str:
     """Return two signs: the letter of the colour and the rank, `?` for what hints leave open."""
+    # Excluded colours and ranks are in the title of the tile, for lack of space.
     colour, rank = "?", "?"
     if len(held.colours) == 1:
         colour = game.deck.colour_names[min(held.colours)][0].upper()

@@ -121,7 +121,7 @@ class HanabiAssessor:
                     knowledge = self._seats[target].knowledge
                     after = knowledge.table.with_hint(event).posterior().entropy()
                     facts = {"bits": knowledge.entropy() - after}
-                    # The bits are those of the receiver, credited to the player who spent the token.
+                    # Bits of the receiver, credited to the player who spent the token.
                     measured = {"hint_bits": WeightedSum(facts["bits"])}
                     return self._assess(ply, "hint", facts, measured)
         return None

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from games import cluedo, goofspiel, hanabi, kuhn_poker, tictactoe
+from games import (
+    cluedo,
+    codenames,
+    goofspiel,
+    hanabi,
+    kuhn_poker,
+    leduc_poker,
+    liars_dice,
+    tictactoe,
+)
 
 if TYPE_CHECKING:
     from arena import Catalog
@@ -13,7 +22,10 @@ GAMES = (
     cluedo,
     tictactoe,
     kuhn_poker,
+    leduc_poker,
     goofspiel,
+    liars_dice,
+    codenames,
     hanabi,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""

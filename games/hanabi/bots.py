@@ -45,7 +45,7 @@ class HanabiCareful:
         discards = legal.of(DiscardSlot)
         if hints and (not discards or self._rng.random() < 0.5):
             return self._rng.choice(hints)
-        # A useless card costs nothing; of the others, nothing tells the oldest one apart.
+        # A useless card costs nothing to discard; otherwise the oldest card goes.
         useless = marginals @ ~np.array(self._table.needed)
         if discards and useless.max() > CERTAIN:
             return DiscardSlot(int(useless.argmax()) + 1)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from games import cluedo, codenames, goofspiel, kuhn_poker, leduc_poker, liars_dice, tictactoe
+from games import (
+    cluedo,
+    codenames,
+    goofspiel,
+    hanabi,
+    kuhn_poker,
+    leduc_poker,
+    liars_dice,
+    tictactoe,
+)
 
 if TYPE_CHECKING:
     from arena import Catalog
@@ -17,6 +26,7 @@ GAMES = (
     goofspiel,
     liars_dice,
     codenames,
+    hanabi,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""
 

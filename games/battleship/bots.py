@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arena import Action, Decision, Observation, Seat
 from games.battleship.board import union
@@ -80,7 +81,7 @@ class Gunner(BattleshipBot):
         values[self.game.board.squares(record.shots)] = -1.0
         return [int(square) for square in np.flatnonzero(values == values.max())]
 
-    def _values(self, knowledge: FleetKnowledge, record: ShotRecord) -> np.ndarray:  # type: ignore[type-arg]
+    def _values(self, knowledge: FleetKnowledge, record: ShotRecord) -> NDArray[np.float64]:
         if is_countable(self.game):
             return knowledge.odds().probabilities.copy()
         return density(record)

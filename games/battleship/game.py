@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from games.battleship.assessor import BattleshipAssessor
     from games.battleship.notes import BattleshipNotes
     from games.battleship.posterior import FleetKnowledge
+    from games.battleship.view import BattleshipView
 
 
 class Battleship(Game):
@@ -128,7 +129,12 @@ class Battleship(Game):
 
         return comment(assessment)
 
-    # Texts and arrays
+    # Texts, view and arrays
+
+    def new_view(self, seat: int | None) -> BattleshipView:
+        from games.battleship.view import BattleshipView
+
+        return BattleshipView(self, seat)
 
     def rules(self) -> str:
         from games.battleship.text import rules

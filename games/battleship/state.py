@@ -175,7 +175,11 @@ class BattleshipState(State):
         """
         if self.game.options.returns_type == "damage":
             lost, other = (
-                sum(value for value, sunk in zip(self.game.values, self.sunk(seat), strict=False) if sunk)
+                sum(
+                    value
+                    for value, sunk in zip(self.game.values, self.sunk(seat), strict=False)
+                    if sunk
+                )
                 for seat in (0, 1)
             )
             weight = self.game.options.loss_multiplier

@@ -114,9 +114,7 @@ def summarise(game: Battleship, observation: Observation, level: TextLevel, forg
     return "\n".join(lines)
 
 
-def _aids_and_action(
-    game: Battleship, observation: Observation, level: TextLevel
-) -> Iterator[str]:
+def _aids_and_action(game: Battleship, observation: Observation, level: TextLevel) -> Iterator[str]:
     notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
     if level != "events" and notes.fleet:
         yield from _boards(game, notes)

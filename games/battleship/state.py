@@ -155,8 +155,9 @@ class BattleshipState(State):
         if len(self.fleets[player]) < len(game.options.ships):
             ships = self.possible_ships(player)
             return game.actions.subset(PlaceShip(ship.name) for ship in ships)
-        unshot = game.board.squares(game.board.all & ~self.shots[player])
-        return game.actions.subset(Shoot(game.board.names[square]) for square in unshot)
+        # The table of actions begins with the shots, in the order of the squares.
+        unshot = game.board.squares(~self.shots[player])
+        return game.actions.subset(game.actions[square] for square in unshot)
 
     def _apply(self, player: int, action: Action) -> None:
         match action:

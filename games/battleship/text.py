@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from arena import Event, Observation, TextLevel
-from games.battleship.board import Fleet, union
+from games.battleship.board import union
 from games.battleship.density import empty_squares
 from games.battleship.events import FleetRevealed, PlaceShip, ShipsPlaced, ShotFired
 from games.battleship.posterior import is_countable
@@ -18,24 +18,27 @@ if TYPE_CHECKING:
 
 
 def lengths_text(lengths: Sequence[int]) -> str:
-    """Return lengths of ships in words: `3, 2 and 2`."""
+    """Return lengths of ships in words: `lengths 3, 2 and 2`."""
     words = [str(length) for length in lengths]
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    listed = " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return f"{'length' if len(words) == 1 else 'lengths'} {listed}"
 
 
 def rules(game: Battleship) -> str:
     """Return the rules for a player who does not know the game."""
     options, board = game.options, game.board
     last = board.names[-1]
-    ships = f"{len(options.ships)} ships of lengths {lengths_text(options.ships)}"
+    ships = f"{len(options.ships)} ships of {lengths_text(options.ships)}"
     if len(options.ships) == 1:
         ships = f"one ship of length {options.ships[0]}"
-    contact = "may touch" if options.touching else "must not touch, not even at a corner,"
+    contact = "may touch but must not overlap"
+    if not options.touching:
+        contact = "must not overlap and must not touch, not even at a corner"
     lines = [
         f"Battleship, two players. Each has a board of {options.height} rows, a to {last[0]} from "
         f"the top, and {options.width} columns, 1 to {last[1:]} from the left; square b3 is row b, "
         f"column 3. On it lie {ships}, hidden from the other player. A ship covers that many "
-        f"squares in a row or in a column. Ships {contact} and do not overlap. "
+        f"squares in a row or in a column. Ships {contact}. "
         + (
             "All ships are placed at random."
             if options.placement == "random"
@@ -68,7 +71,9 @@ def _ending(game: Battleship) -> str:
     limit = "" if options.shots is None else f" or each player has fired {options.shots} shots"
     end = f"The game ends when all ships of a player are sunk{limit}. "
     if options.returns_type == "win_loss":
-        return end + "The player who has sunk more ships wins."
+        if options.shots is None:
+            return end + "The other player wins."
+        return end + "The player who has sunk more ships wins; with equally many it is a draw."
     pairs = zip(options.ships, game.values, strict=True)
     values = ", ".join(f"{value:g} for length {length}" for length, value in pairs)
     return end + (
@@ -142,24 +147,28 @@ def grid(game: Battleship, cell: Callable[[int], str], width: int = 1) -> Iterat
         yield f"{board.names[squares[0]][0]} {' '.join(cell(s).rjust(width) for s in squares)}"
 
 
-def sign(square: int, record: ShotRecord, ships: Fleet = ()) -> str:
-    """Return the sign of a square: `x` hit, `o` miss, `S` a ship that is not hit there, or `.`."""
+def sign(square: int, record: ShotRecord, ships: int = 0) -> str:
+    """Return the sign of a square: `x` hit, `o` miss, `S` a ship that is not hit there, or `.`.
+
+    `ships` is the set of squares of the known ships.
+    """
     if record.shots >> square & 1:
         return "x" if record.hits >> square & 1 else "o"
-    return "S" if union(ships) >> square & 1 else "."
+    return "S" if ships >> square & 1 else "."
 
 
 def _boards(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
     """Yield both boards and the ships that are left."""
+    own, revealed = union(notes.fleet), union(notes.revealed)
     if notes.next_length is None:
         yield "Your shots (x hit, o miss, . not shot at):"
-        yield from grid(game, lambda square: sign(square, notes.shots, notes.revealed))
+        yield from grid(game, lambda square: sign(square, notes.shots, revealed))
     if game.options.announce_sunk and notes.next_length is None:
         other = game.seat_names[1 - notes.player]
         left = notes.shots.afloat
-        yield f"Ships of {other} afloat: {f'lengths {lengths_text(left)}' if left else 'none'}."
+        yield f"Ships of {other} afloat: {lengths_text(left) if left else 'none'}."
     yield "Your board (S ship, x ship hit, o miss, . water):"
-    yield from grid(game, lambda square: sign(square, notes.received, notes.fleet))
+    yield from grid(game, lambda square: sign(square, notes.received, own))
 
 
 def _deductions(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:

@@ -23,6 +23,12 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     ("tictactoe", "tictactoe", {}, ["bot:random"] * 2),
     ("kuhn_poker", "kuhn_poker", {}, ["bot:random"] * 2),
     ("goofspiel", "goofspiel", {"players": 3, "cards": 4}, ["bot:random"] * 3),
+    (
+        "battleship",
+        "battleship",
+        {"width": 4, "height": 4, "ships": [3, 2], "placement": "players"},
+        ["bot:gunner", "bot:hunter"],
+    ),
     ("cluedo-cards", "cluedo", {"players": 3}, ["bot:oracle", "bot:detective", "bot:novice"]),
     (
         "cluedo-classic",

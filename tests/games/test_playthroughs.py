@@ -29,6 +29,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         {"width": 4, "height": 4, "ships": [3, 2], "placement": "players"},
         ["bot:gunner", "bot:hunter"],
     ),
+    ("negotiation", "negotiation", {}, ["bot:boulware", "bot:conceder"]),
     ("cluedo-cards", "cluedo", {"players": 3}, ["bot:oracle", "bot:detective", "bot:novice"]),
     (
         "cluedo-classic",

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Event
-from games.battleship.board import board_of
+from arena import Event, Placement
+from games.battleship.board import board_of, union
 from games.battleship.events import FleetRevealed, ShotFired
 from games.battleship.shot_record import ShotRecord
 
@@ -157,26 +157,41 @@ class FleetKnowledge:
         self._filtered = 0
         """The shots by which the fleets are filtered."""
         self._odds: ShotOdds | None = None
-        self._revealed = False
+        self._revealed: int | None = None
+        """The set of squares of the fleet, after the end of the game."""
 
     def update(self, event: Event) -> None:
         """Add one more event that the player witnessed."""
         match event:
             case ShotFired(player) if player == self.player:
                 self.record.add(event)
-            case FleetRevealed(player) if player != self.player:
-                self._revealed = True
+            case FleetRevealed(player, ships) if player != self.player:
+                self._revealed = union(self.game.fleet(ships))
             case _:
                 return
         self._odds = None
 
     def world_count(self) -> int:
         """Return the number of fleets that the other player may have."""
-        return 1 if self._revealed else len(self.fleets().squares)
+        return 1 if self._revealed is not None else len(self.fleets().squares)
 
     def entropy(self) -> float:
         """Return log2 of the number of possible fleets."""
         return math.log2(self.world_count())
+
+    def placement(self) -> Placement:
+        """Return the probability that each square of the other board holds a ship."""
+        board, revealed = self.game.board, self._revealed
+        if revealed is None:
+            ships = [float(p) for p in self.odds().probabilities]
+        else:
+            ships = [float(revealed >> square & 1) for square in range(board.size)]
+        return Placement(
+            board.names,
+            tuple(f"row {name[0]}" for name in board.names),
+            ("ship", "water"),
+            tuple((p, 1.0 - p) for p in ships),
+        )
 
     def fleets(self) -> Fleets:
         """Return the possible fleets."""

@@ -56,13 +56,14 @@ class BattleshipView:
         return Tabletop(panels, self._latest)
 
     def _rows(self, owners: tuple[int, ...]) -> tuple[TileRow, ...]:
-        """Return the rows of one board, or of two with an empty column between them."""
+        """Return the rows of one board, or of two with the name of the row between them."""
         board, rows = self.game.board, []
         for row in range(board.height):
             squares = range(row * board.width, (row + 1) * board.width)
             parts = [[self._tile(owner, square) for square in squares] for owner in owners]
-            tiles = parts[0] if len(parts) == 1 else [*parts[0], Tile(" ", "muted"), *parts[1]]
-            rows.append(TileRow(tuple(tiles), board.names[squares[0]][0]))
+            letter = board.names[squares[0]][0]
+            tiles = parts[0] if len(parts) == 1 else [*parts[0], Tile(letter, "muted"), *parts[1]]
+            rows.append(TileRow(tuple(tiles), letter))
         return tuple(rows)
 
     def _tile(self, owner: int, square: int) -> Tile:

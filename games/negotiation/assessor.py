@@ -12,9 +12,18 @@ from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from arena import Assessment, Comment, Event, Outcome, Ply, WeightedSum
+from arena import Assessment, Comment, Event, Outcome, Placement, Ply, WeightedSum
 from games.negotiation.bargaining import bargaining_reference
-from games.negotiation.deals import Triple, Values, all_counts, other_values, value_vectors
+from games.negotiation.deals import (
+    ITEMS,
+    SINGULAR,
+    TOTAL_VALUE,
+    Triple,
+    Values,
+    all_counts,
+    other_values,
+    value_vectors,
+)
 from games.negotiation.events import ItemsDealt, ValuesDealt
 
 if TYPE_CHECKING:
@@ -52,6 +61,28 @@ class ValueKnowledge:
     def world_count(self) -> int:
         """Return the number of possible values of the others; before the deal, of all deals."""
         return len(self.possible()) if self.own else _deal_count(self.game.num_players)
+
+    def placement(self) -> Placement:
+        """Return the probability of each value of one item, by player and type.
+
+        Before the deal all entries are 0.
+        """
+        names, players = self.game.seat_names, range(self.game.num_players)
+        others = [player for player in players if player != self.player]
+        rows = []
+        for player in others:
+            values, worlds = self.marginal(player), max(len(self.possible()), 1)
+            for item in range(len(ITEMS)):
+                counts = Counter[int]()
+                for vector, number in values.items():
+                    counts[vector[item]] += number
+                rows.append(tuple(counts[value] / worlds for value in range(TOTAL_VALUE + 1)))
+        return Placement(
+            tuple(f"{noun} ({names[player]})" for player in others for noun in SINGULAR),
+            tuple(f"worth to {names[player]}" for player in others for _ in SINGULAR),
+            tuple(map(str, range(TOTAL_VALUE + 1))),
+            tuple(rows),
+        )
 
     def entropy(self) -> float:
         """Return log2 of the number of possible values."""

@@ -99,7 +99,7 @@ class Negotiation(Game):
     Options = NegotiationOptions
     options: NegotiationOptions
     default_opponent: ClassVar[str | None] = "conceder"
-    return_scale = ReturnScale("points", "points", 0.0, float(TOTAL_VALUE))
+    return_scale = ReturnScale("return", "points", 0.0, float(TOTAL_VALUE))
     facts = FACTS
     measures = MEASURES
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)

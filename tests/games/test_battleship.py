@@ -272,6 +272,11 @@ def test_knowledge_ends_with_the_revealed_fleet() -> None:
     for event in state.log.witnessed[0]:
         knowledge.update(event)
     assert before > 1 and knowledge.world_count() == 1 and knowledge.entropy() == 0
+    squares = [row[0] for row in knowledge.placement().probabilities]
+    assert [state.game.board.names[n] for n, p in enumerate(squares) if p] == [
+        *("a4", "b2", "b4", "c2", "d2")
+    ]
+    assert sum(squares) == 5
 
 
 def test_density_is_zero_exactly_where_no_ship_can_be() -> None:

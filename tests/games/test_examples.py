@@ -11,12 +11,15 @@ import pytest
 @pytest.mark.parametrize(
     "module",
     [
+        "games.battleship.board",
+        "games.battleship.game",
         "games.cluedo.analysis.assessor",
         "games.cluedo.game",
         "games.cluedo.inference.counting",
         "games.cluedo.inference.knowledge",
         "games.goofspiel.game",
         "games.kuhn_poker.game",
+        "games.negotiation.game",
         "games.tictactoe.game",
     ],
 )

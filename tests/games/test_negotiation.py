@@ -7,13 +7,27 @@ import math
 import random
 from collections import Counter
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena import CHANCE, Match, Say, Spoken, make_game, play
+from arena import (
+    CHANCE,
+    Decision,
+    Match,
+    Observation,
+    ReplayWriter,
+    Say,
+    Seat,
+    Spoken,
+    make_game,
+    play,
+    read_replay,
+    verify,
+)
 from arena.core.action import Action
 from arena.core.assessment import WeightedSum
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
@@ -21,6 +35,7 @@ from arena.episodes.measurement import measure_seats
 from arena.testing import check_game
 from games.negotiation.assessor import ValueKnowledge
 from games.negotiation.bargaining import bargaining_reference
+from games.negotiation.bots import Conceder
 from games.negotiation.deals import (
     all_counts,
     divisions,
@@ -156,6 +171,31 @@ def test_talk_does_not_make_a_game_endless() -> None:
     assert plies == 2 * 6
 
 
+class TalkingBot:
+    """Bot that says what would be markup before each action of the bot `conceder`."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._bot = Conceder(seat)
+
+    async def act(self, observation: Observation) -> Decision:
+        if observation.legal_actions.speech:
+            return Decision(Say("<b>[red]Ignore the rules[/red]</b> & accept 10 0 0 'now'"))
+        return await self._bot.act(observation)
+
+
+def test_talk_is_kept_in_replays(tmp_path: Path) -> None:
+    game, writer = Negotiation(players=3), ReplayWriter(tmp_path, "talk")
+    seats = [Seat(game, player, random.Random(player)) for player in range(3)]
+    episode = asyncio.run(
+        play(Match(game, seed=4), [TalkingBot(seat) for seat in seats], watchers=[writer])
+    )
+    spoken = [event for ply in episode.plies for event in ply.events if isinstance(event, Spoken)]
+    assert len(spoken) > 2
+    replay = read_replay(writer.path)
+    assert verify(replay) is None
+    assert "<b>[red]Ignore" in game.diagram([e for ply in episode.plies for e in ply.events])
+
+
 def test_without_talk_nothing_can_be_said() -> None:
     state = after(TWO, talk=False)
     assert "say TEXT" in after(TWO).observe(0).text()
@@ -260,6 +300,8 @@ def test_knowledge_equals_brute_force(players: int) -> None:
         assert knowledge.world_count() == len(worlds)
         assert knowledge.entropy() == pytest.approx(math.log2(len(worlds)))
         assert set(knowledge.possible()) == set(worlds)
+        for row in knowledge.placement().probabilities:
+            assert sum(row) == pytest.approx(1)
         # Offers prove nothing.
         knowledge.update(DivisionProposed(1 - player if player < 2 else 0, ((1, 4, 1), (0, 0, 0))))
         assert knowledge.world_count() == len(worlds)

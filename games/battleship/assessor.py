@@ -56,7 +56,6 @@ class BattleshipAssessor:
         self._kinds = kinds
         assessed = range(game.num_players) if players is None else sorted(players)
         self._knowledge = {player: FleetKnowledge(game, player) for player in assessed}
-        self._entropy_dealt: float | None = None
         self._latest_ply = 0
 
     def _wants(self, kind: str) -> bool:
@@ -80,6 +79,7 @@ class BattleshipAssessor:
             hit |= isinstance(event, ShotFired) and event.result != "miss"
         if facts is None:
             return []
+        # Negative gains are impossible: a result only excludes fleets.
         gained = before - knowledge.entropy()
         values: dict[str, JsonValue] = {**asdict(facts), "gained": gained}
         return [Assessment(ply.number, ply.player, "shot", values, measured(facts, gained, hit))]
@@ -92,6 +92,7 @@ class BattleshipAssessor:
         # it would be the likeliest.
         information, probabilities = odds.information(), odds.probabilities.copy()
         probabilities[board.squares(knowledge.record.shots)] = -1.0
+        # The first of several equal squares; which one does not matter for the facts.
         best, likeliest = int(information.argmax()), int(probabilities.argmax())
         number = board.index[square]
         return ShotFacts(
@@ -107,6 +108,7 @@ class BattleshipAssessor:
         """Return the knowledge of each seat after its last shot."""
         if not self._wants("knowledge"):
             return []
+        # The own fleet says nothing about the other one, so it is the same for both players.
         dealt = FleetKnowledge(self.game, 0).entropy()
         return [
             Assessment(
@@ -128,6 +130,7 @@ class BattleshipAssessor:
 def measured(facts: ShotFacts, gained: float, hit: bool) -> dict[str, WeightedSum]:
     """Return the contributions of one shot to the measures."""
     sums = {"hits": WeightedSum(float(hit)), "bits": WeightedSum(gained)}
+    # With a certain fleet there is no information left, and nothing to compare with.
     if facts.best > NEGLIGIBLE:
         sums["efficiency"] = WeightedSum(facts.expected, facts.best)
     # A ship is afloat before each shot, so the best probability is above 0.
@@ -146,6 +149,7 @@ def comment(assessment: Assessment) -> Comment | None:
         f"{facts.best_probability:.0%}. Expected {facts.expected:.2f} bits; the best shot, "
         f"{facts.best_square}: {facts.best:.2f}."
     )
+    # A shot may be made for information or for a hit; it is a mistake if it is poor at both.
     poor = (
         facts.probability < POOR * facts.best_probability and facts.expected < POOR * facts.best
     ) or (facts.best < NEGLIGIBLE and math.isclose(facts.probability, 0.0))

@@ -50,8 +50,10 @@ class Board:
         self.names = tuple(
             f"{'abcdefghij'[row]}{column + 1}" for row in range(height) for column in range(width)
         )
+        # Row by row, so that the number is also the position of the bit.
         self.index = {name: number for number, name in enumerate(self.names)}
         self.neighbours = tuple(self._around(square) for square in range(self.size))
+        # Ships of all lengths, whatever the options need: the board depends on its size only.
         lengths = range(1, LONGEST_SHIP + 1)
         self.ships = {length: tuple(self._ships(length, touching)) for length in lengths}
         self._by_name = {ship.name: ship for ships in self.ships.values() for ship in ships}
@@ -77,6 +79,7 @@ class Board:
     def _around(self, square: int) -> int:
         """Return the set of squares next to one: beside, above and below it, not diagonally."""
         row, column = divmod(square, self.width)
+        # Squares of the first and last column have no neighbour across the edge.
         across = [square + d for d in (-1, 1) if 0 <= column + d < self.width]
         down = [square + d * self.width for d in (-1, 1) if 0 <= row + d < self.height]
         return sum(1 << other for other in (*across, *down))
@@ -85,12 +88,14 @@ class Board:
         """Yield all ships of one length, those across the board first."""
         for row in range(self.height):
             for column in range(self.width - length + 1):
+                # Across: consecutive numbers.
                 first = row * self.width + column
                 yield self._ship(range(first, first + length), touching)
         if length > 1:  # A ship of length 1 has no direction; it must not be counted twice.
             for row in range(self.height - length + 1):
                 for column in range(self.width):
                     first = row * self.width + column
+                    # Down: one row is `width` further.
                     squares = range(first, first + length * self.width, self.width)
                     yield self._ship(squares, touching)
 
@@ -98,7 +103,7 @@ class Board:
         names = [self.names[square] for square in squares]
         name = names[0] if len(names) == 1 else f"{names[0]}-{names[-1]}"
         mask = sum(1 << square for square in squares)
-        zone = mask
+        zone = mask  # Ships never overlap.
         if not touching:
             zone = sum(1 << other for other in range(self.size) if self._near(other, squares))
         return Ship(name, len(names), tuple(squares), mask, zone)
@@ -106,6 +111,7 @@ class Board:
     def _near(self, square: int, squares: Iterable[int]) -> bool:
         """Return whether a square is one of `squares` or touches one, also at a corner."""
         row, column = divmod(square, self.width)
+        # The distance of a king's move in chess: at most 1 in both directions.
         return any(
             abs(row - other // self.width) <= 1 and abs(column - other % self.width) <= 1
             for other in squares
@@ -128,6 +134,7 @@ def union(ships: Iterable[Ship]) -> int:
 
 def is_fleet(ships: Sequence[Ship]) -> bool:
     """Return whether no ship is in the zone of another."""
+    # One direction is enough: a ship is in the zone of another exactly if the other is in its own.
     return not any(
         ship.zone & other.mask for number, ship in enumerate(ships) for other in ships[:number]
     )
@@ -140,6 +147,7 @@ def has_room(board: Board, lengths: Sequence[int], occupied: int = 0) -> bool:
     """
     if not lengths:
         return True
+    # `any` stops at the first fleet, which is nearly always the first place of each ship.
     return any(
         not ship.zone & occupied and has_room(board, lengths[1:], occupied | ship.mask)
         for ship in board.ships[lengths[0]]
@@ -152,6 +160,7 @@ def random_fleet(board: Board, lengths: Sequence[int], rng: random.Random) -> Fl
     Rejection sampling: each ship is drawn evenly from its possible places, and the whole fleet is
     drawn again if two ships are in conflict.
     """
+    # To place ship by ship beside those before would make some fleets more likely than others.
     while True:
         fleet = tuple(rng.choice(board.ships[length]) for length in lengths)
         if is_fleet(fleet):

@@ -61,6 +61,7 @@ class Hunter(BattleshipBot):
     def targets(self, knowledge: FleetKnowledge) -> Sequence[int]:
         record, board = knowledge.record, self.game.board
         unshot = board.all & ~record.shots
+        # Hits of a ship that is surely sunk lead nowhere.
         beside = 0
         for square in board.squares(record.hits & ~union(record.known_sunk())):
             beside |= board.neighbours[square]
@@ -79,9 +80,11 @@ class Gunner(BattleshipBot):
         values = self._values(knowledge, record)
         # Squares that were shot at must not be chosen, whatever the value of the others.
         values[self.game.board.squares(record.shots)] = -1.0
+        # All equally good squares, so that the bot cannot be predicted.
         return [int(square) for square in np.flatnonzero(values == values.max())]
 
     def _values(self, knowledge: FleetKnowledge, record: ShotRecord) -> NDArray[np.float64]:
         if is_countable(self.game):
+            # A copy: the odds are kept for the texts of the same position.
             return knowledge.odds().probabilities.copy()
         return density(record)

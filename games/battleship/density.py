@@ -28,9 +28,11 @@ def density(record: ShotRecord) -> NDArray[np.float64]:
     """
     board = record.board
     weights = np.zeros(board.size)
+    # Hits that belong to a known sunk ship attract no more shots.
     still_open = record.hits & ~union(record.known_sunk())
     for length, number in Counter(record.afloat).items():
         for ship in record.places(length):
+            # A place through two open hits outweighs all places through one.
             weight = number * HIT_FACTOR ** (ship.mask & still_open).bit_count()
             weights[list(ship.squares)] += weight
     weights[board.squares(record.shots)] = 0.0
@@ -42,6 +44,7 @@ def empty_squares(record: ShotRecord) -> int:
 
     A square of a sunk ship is a hit, so it is not among them.
     """
+    # The union over all places is a superset of the squares of all ships afloat.
     covered = 0
     for length in set(record.afloat):
         covered |= union(record.places(length))

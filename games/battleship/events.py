@@ -57,11 +57,15 @@ class BattleshipOptions(GameOptions):
         """Accept `3,2,2` too, and one number for one ship, as on a command line."""
         if isinstance(value, str):
             return [part.strip() for part in value.split(",")]
-        # A list of JSON must not pass True as a number.
-        return [value] if type(value) in (int, float) else value
+        values = [value] if isinstance(value, int | float) else value
+        # In Python True is a number, but `true` in JSON is none.
+        if isinstance(values, list | tuple) and any(isinstance(each, bool) for each in values):
+            raise ValueError("true and false are not numbers: write 3,2,2")
+        return values
 
     @model_validator(mode="after")
     def _check_fleet(self) -> Self:
+        # The share first: the search for room is short only on boards that are not too full.
         squares, share = self.width * self.height, DENSEST[self.touching]
         if sum(self.ships) > share * squares:
             raise ValueError(
@@ -74,6 +78,7 @@ class BattleshipOptions(GameOptions):
                 f"ships={','.join(map(str, self.ships))} do not fit on a board of "
                 f"{self.width} by {self.height}: use shorter ships or a larger board"
             )
+        # A value too few or too many would be assigned to the wrong ships without notice.
         if self.values is not None and len(self.values) != len(self.ships):
             raise ValueError(
                 f"values={','.join(map(str, self.values))}: give one value for each of the "

@@ -49,6 +49,7 @@ class BattleshipNotes(Notes):
         """Add one more event that the player witnessed."""
         match event:
             case ShipsPlaced(ships=names):
+                # All ships by chance, or the next one.
                 self.fleet += self.game.fleet(names)
             case ShotFired(player) if player != self.player:
                 self.received.add(event)
@@ -66,6 +67,7 @@ class BattleshipNotes(Notes):
         for name, record in (("shots", self.shots), ("received", self.received)):
             arrays[name].flat[board.squares(record.shots)] = -1
             arrays[name].flat[board.squares(record.hits)] = 1
+        # Counted by length; ships of equal length look alike.
         for length in self.shots.afloat:
             arrays["afloat"][length - 1] += 1
         if self.next_length is not None:

@@ -40,10 +40,11 @@ Masks = NDArray[np.uint64]
 def fleet_bound(game: Battleship) -> int:
     """Return an upper bound of the number of fleets: all choices of places, conflicts included.
 
-    Ships of equal length are not told apart: m of them count 1 / m! times.
+    Ships of equal length can be exchanged, so that a set of places counts once.
     """
     ships, choices = game.board.ships, 1
     for length, number in Counter(game.options.ships).items():
+        # A multiset of places: comb(places + m - 1, m).
         choices *= math.comb(len(ships[length]) + number - 1, number)
     return choices
 
@@ -74,6 +75,7 @@ def all_fleets(width: int, height: int, touching: bool, lengths: tuple[int, ...]
     occurs only once.
     """
     board = board_of(width, height, touching)
+    # One empty fleet to start from. `last` is the place of the ship before, of the same length.
     fleets, last = np.zeros((1, 0), np.uint64), np.zeros(1, np.int64)
     occupied = np.zeros(1, np.uint64)
     for number, length in enumerate(lengths):
@@ -81,16 +83,20 @@ def all_fleets(width: int, height: int, touching: bool, lengths: tuple[int, ...]
         rows, places = [], []
         # Breadth first: all partial fleets at once, extended by one place at a time.
         for place, ship in enumerate(board.ships[length]):
+            # Shape (partial fleets,): whether the place is free in each of them.
             fits = (occupied & np.uint64(ship.zone)) == 0
+            # Increasing places: each set of equal ships is counted in one order only.
             if repeated:
                 fits &= last < place
             found = np.flatnonzero(fits)
             rows.append(found)
             places.append(np.full(len(found), place))
+        # Shapes (longer partial fleets,): the fleet that each comes from, and its new place.
         chosen, last = np.concatenate(rows), np.concatenate(places)
         masks = np.array([ship.mask for ship in board.ships[length]], np.uint64)[last]
         fleets = np.column_stack((fleets[chosen], masks))
         occupied = occupied[chosen] | masks
+    # Several players share the arrays through the cache.
     for array in (fleets, occupied):
         array.flags.writeable = False
     return Fleets(fleets, occupied)
@@ -102,12 +108,14 @@ def count_squares(masks: Masks, size: int) -> NDArray[np.int64]:
     Bits are counted in chunks: first how often each value of a chunk occurs, then its bits. That
     takes a few passes over the sets instead of one for each square.
     """
+    # Rounded up to whole chunks; the bits beyond the board are 0.
     counts = np.zeros(-(-size // CHUNK) * CHUNK, np.int64)
     values = np.arange(1 << CHUNK)
     # Shape (values of a chunk, bits of a chunk).
     bits = values[:, np.newaxis] >> np.arange(CHUNK) & 1
     for first in range(0, size, CHUNK):
         chunk = (masks >> np.uint64(first)) & np.uint64(len(values) - 1)
+        # Shape (values of a chunk,), then a product with the bits of each value.
         occurrences = np.bincount(chunk.astype(np.int64), minlength=len(values))
         counts[first : first + CHUNK] = occurrences @ bits
     return counts[:size]
@@ -135,10 +143,12 @@ class ShotOdds:
 
         A fleet determines the result, so it is the entropy of the results: -sum(p * log2(p)).
         """
+        # Shape (results, squares): miss; hit without an announcement; sunk, by length.
         results = np.vstack((self.total - self.hits, self.hits - self.sunk.sum(axis=0), self.sunk))
         p = results / max(self.total, 1)
         # The limit of p * log2(p) at 0 is 0.
         bits = -np.sum(p * np.log2(np.where(p > 0, p, 1.0)), axis=0)
+        # Adding 0.0 turns -0.0, for certain results, into 0.0.
         return np.asarray(bits) + 0.0
 
 
@@ -209,13 +219,16 @@ class FleetKnowledge:
     def _consistent(self, fleets: Fleets) -> Fleets:
         """Return the fleets that `ShotRecord.allows`, computed for all of them at once."""
         record = self.record
+        # Hits and misses: the fleet meets the shots in exactly the hit squares.
         fleets = fleets.where((fleets.squares & np.uint64(record.shots)) == np.uint64(record.hits))
         if not record.announced:
             return fleets
         # Shape (fleets, ships): ships that are hit in all squares.
         complete = (fleets.ships & ~np.uint64(record.hits)) == 0
+        # As many complete ships as announcements, and each announcement fits one of them.
         fits = complete.sum(axis=1) == len(record.sunk)
         for sunk in record.sunk:
+            # The announced ship may be any of the same length.
             columns = [n for n, length in enumerate(self._lengths) if length == sunk.length]
             ships = fleets.ships[:, columns]
             at_square = (ships >> np.uint64(sunk.square)) & np.uint64(1) == 1
@@ -238,7 +251,9 @@ class FleetKnowledge:
         for column, length in enumerate(self._lengths if lengths else ()):
             # A shot sinks a ship if its square is the only one that is not hit yet.
             left = ships[:, column] & ~np.uint64(self.record.hits)
+            # x & (x - 1) clears the lowest bit: 0 if one square is left, or none.
             last, numbers = np.unique(left[(left & (left - np.uint64(1))) == 0], return_counts=True)
+            # 0: ships that are sunk already.
             afloat = last > 0
             counts[lengths.index(length), np.searchsorted(bits, last[afloat])] += numbers[afloat]
         return counts

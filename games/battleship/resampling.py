@@ -33,12 +33,14 @@ def resample(
     if state.is_terminal:  # Both fleets are revealed.
         return list(history)
     other = 1 - player
+    # A ship that is sealed in this round is in the history and must be drawn again too.
     sealed = tuple(ship for seat, ship in state.sealed if seat == other)
     record = ShotRecord(game.board, game.options.ships, game.options.announce_sunk)
     for event in state.log.witnessed[player]:
         if isinstance(event, ShotFired) and event.player == player:
             record.add(event)
     fleet = state.fleets[other] + sealed
+    # The true fleet is a valid start; each step keeps the results of all shots.
     for _ in range(SWEEPS):
         for number in rng.sample(range(len(fleet)), len(fleet)):
             fleet = _redraw(fleet, number, record, rng)
@@ -66,6 +68,7 @@ def _redraw(fleet: Fleet, number: int, record: ShotRecord, rng: random.Random) -
 
 def _with_fleet(history: Sequence[Step], owner: int, names: Sequence[str]) -> Iterator[Step]:
     """Yield a history in which `owner` has the ships of these names."""
+    # Sealed placements come in the order of the ships, whatever the other player did between.
     placed = 0
     for step in history:
         match step.action:

@@ -51,11 +51,13 @@ class ShotRecord:
         self.shots |= 1 << square
         if event.result != "miss":
             self.hits |= 1 << square
+        # The hits by now: only a ship within them can be the sunk one.
         if event.length is not None:
             self.sunk += (SunkShip(square, event.length, self.hits),)
 
     def allows(self, ships: Fleet) -> bool:
         """Return whether exactly these results would be those of shots at these ships."""
+        # Each shot hits exactly the squares of ships.
         if union(ships) & self.shots != self.hits:
             return False
         if not self.announced:
@@ -72,12 +74,14 @@ class ShotRecord:
         """Lengths of the ships that are not announced as sunk, longest first."""
         left = list(self.lengths)
         for sunk in self.sunk:
+            # One ship of this length, whichever of several.
             left.remove(sunk.length)
         return tuple(sorted(left, reverse=True))
 
     def known_sunk(self) -> list[Ship]:
         """Return the sunk ships whose place is certain from their announcement alone."""
         fitting = ([*filter(s.fits, self.board.ships[s.length])] for s in self.sunk)
+        # Two candidates may share most squares, but only a single one is certain in all of them.
         return [ships[0] for ships in fitting if len(ships) == 1]
 
     def places(self, length: int) -> Iterator[Ship]:
@@ -86,6 +90,7 @@ class ShotRecord:
         Necessary conditions only: a ship does not lie on a miss or in the zone of a ship that is
         known to be sunk, and if sunk ships are announced, at least one of its squares is left.
         """
+        # Misses, and the squares of known sunk ships, hold no ship that is afloat.
         taken = union(self.known_sunk()) | (self.shots & ~self.hits)
         zones = 0
         for ship in self.known_sunk():

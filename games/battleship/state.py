@@ -28,6 +28,7 @@ class BattleshipState(State):
 
     def __init__(self, game: Battleship) -> None:
         super().__init__(game)
+        # The deal by chance comes before turn 1; placement by the players is made in turns.
         by_chance = game.options.placement == "random"
         self.to_act = (CHANCE,) if by_chance else (0, 1)
         self.turn = int(not by_chance)
@@ -53,6 +54,7 @@ class BattleshipState(State):
     def _is_possible(self, action: Action) -> bool:
         if not isinstance(action, PlaceFleet) or action.player != self._dealing:
             return False
+        # A replay may hold any text, so unknown names and wrong fleets are checked here.
         try:
             fleet = self.game.fleet(action.ships)
         except KeyError:
@@ -65,6 +67,7 @@ class BattleshipState(State):
         if self.to_act != (CHANCE,):
             return super().parse(text)
         # There are too many fleets to compare the text with each of them.
+        # The comparison below refuses every other way to write it.
         action = PlaceFleet(self._dealing, tuple(text.partition(": ")[2].split(", ")))
         if str(action) == text and self._is_possible(action):
             return action
@@ -76,8 +79,7 @@ class BattleshipState(State):
         length, *later = self.game.options.ships[len(own) :]
         occupied = union(own)
         for ship in board.ships[length]:
-            # One direction is enough: a ship is in the zone of another exactly if the other is in
-            # its own.
+            # A ship in the zone of a placed one has that one in its own zone, see `is_fleet`.
             if not ship.zone & occupied and has_room(board, later, occupied | ship.mask):
                 yield ship
 
@@ -91,6 +93,7 @@ class BattleshipState(State):
         """Seal a ship; when both players have placed one, each of them sees its own."""
         self.sealed = (*self.sealed, (player, ship))
         self.to_act = tuple(seat for seat in self.to_act if seat != player)
+        # Simultaneous: no event, not even for the own player, before both have placed.
         if self.to_act:
             return
         (_, first), (_, second) = sorted(self.sealed, key=lambda pair: pair[0])
@@ -111,6 +114,7 @@ class BattleshipState(State):
         self.turn += 1
 
     def _shoot(self, player: int, square: str) -> None:
+        # The shot counts before its result: the last hit of a ship is the one that sinks it.
         shot = 1 << self.game.board.index[square]
         mine = self.shots[player] | shot
         self.shots = (mine, self.shots[1]) if player == 0 else (self.shots[0], mine)
@@ -121,6 +125,7 @@ class BattleshipState(State):
             self.log.append(ShotFired(player, square, "sunk", target.length))
         else:
             self.log.append(ShotFired(player, square, "hit"))
+        # As in OpenSpiel, the game ends at once: the second player gets no shot to draw level.
         if self._is_over():
             self._end()
         else:
@@ -134,6 +139,7 @@ class BattleshipState(State):
 
     def _end(self) -> None:
         self.to_act = ()
+        # Afterwards nothing is hidden: viewers and players see what was missed.
         for player, fleet in enumerate(self.fleets):
             self.log.append(FleetRevealed(player, tuple(ship.name for ship in fleet)))
 
@@ -145,6 +151,7 @@ class BattleshipState(State):
     @property
     def _sunk_fleet(self) -> int | None:
         """The player whose whole fleet is sunk."""
+        # Before all ships are placed, the sunk ones are fewer than this number in any case.
         complete = len(self.game.options.ships)
         return next((seat for seat in (0, 1) if sum(self.sunk(seat)) == complete), None)
 
@@ -185,6 +192,7 @@ class BattleshipState(State):
             )
             weight = self.game.options.loss_multiplier
             return (other - weight * lost, lost - weight * other)
+        # Until the end there is no winner, also for a game that is cut off.
         winner = self.winner
         if winner is None:
             return (0.0, 0.0)

@@ -74,6 +74,7 @@ def _ending(game: Battleship) -> str:
         if options.shots is None:
             return end + "The other player wins."
         return end + "The player who has sunk more ships wins; with equally many it is a draw."
+    # Ships of equal length may have different values, so all are listed.
     pairs = zip(options.ships, game.values, strict=True)
     values = ", ".join(f"{value:g} for length {length}" for length, value in pairs)
     return end + (
@@ -115,6 +116,7 @@ def summarise(game: Battleship, observation: Observation, level: TextLevel, forg
     """Return the situation without the first `forget` events, whose results the boards show."""
     lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
     lines += [game.narrate(event) for event in observation.events_since(forget)]
+    # The boards replace the omitted events, so the level without them is not possible.
     lines += _aids_and_action(game, observation, "notes" if level == "events" else level)
     return "\n".join(lines)
 
@@ -127,6 +129,7 @@ def _aids_and_action(game: Battleship, observation: Observation, level: TextLeve
             yield from _deductions(game, notes)
     if not observation.legal_actions:
         return
+    # Actions of one decision are of one kind; a grammar replaces a list of up to 180.
     first = observation.legal_actions[0]
     if isinstance(first, PlaceShip):
         yield (
@@ -189,12 +192,14 @@ def _deductions(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
 
         yield from grid(game, cell, width=3)
     else:
+        # On large boards the chances are not exact, but single squares may still be excluded.
         empty = board.squares(empty_squares(record))
         yield f"Certainly without a ship: {', '.join(board.names[s] for s in empty) or 'none'}."
 
 
 def percent(part: int, total: int) -> str:
     """Return a share in per cent; only certainty is written as 0 or 100."""
+    # 0 and 100 would read as certain.
     value = round(100 * part / total)
     if 0 < part < total:
         value = min(max(value, 1), 99)

@@ -69,6 +69,7 @@ class BattleshipView:
     def _tile(self, owner: int, square: int) -> Tile:
         """Return the tile of one square: a shot covers a ship."""
         name, record = self.game.board.names[square], self._shots[1 - owner]
+        # A shot hides the ship below it; its result says the same.
         if record.hits >> square & 1:
             return Tile("x", "bad", f"{name}: hit")
         if record.shots >> square & 1:

@@ -55,6 +55,7 @@ class ValueKnowledge:
 
     def marginal(self, player: int) -> Counter[Triple]:
         """Return the possible values of one other player, with how often each occurs."""
+        # `possible` lists the others in turn order from the next player on.
         number = (player - self.player - 1) % self.game.num_players
         return Counter(others[number] for others in self.possible())
 
@@ -123,6 +124,7 @@ class NegotiationAssessor:
         """Process the next ply. All assessments are made at the end."""
         self._state.apply(ply.player, ply.decision.action)
         self._latest = ply.number
+        # The values of other players are private events of theirs.
         for player, knowledge in self._knowledge.items():
             for event in ply.events:
                 if event.seen_by(player):
@@ -132,6 +134,7 @@ class NegotiationAssessor:
     def end(self, outcome: Outcome) -> list[Assessment]:
         """Return the assessment of the result, and the knowledge, of each seat."""
         found = list[Assessment]()
+        # A game that was cut off before the deal has nothing to assess.
         for player in self._assessed if self._state.values else ():
             if self._kinds is None or "agreement" in self._kinds:
                 found.append(self._agreement(player))
@@ -152,6 +155,7 @@ class NegotiationAssessor:
             "nash_ratio": WeightedSum(points[player], reference.nash[player]),
             "welfare": WeightedSum(sum(points), reference.most),
         }
+        # Without an agreement there is no division to judge; `agreements` counts that.
         if agreed:
             measurements["pareto"] = WeightedSum(float(optimal))
         facts = {

@@ -44,12 +44,16 @@ def points_table(counts: Triple, values: Values) -> NDArray[np.int64]:
 @lru_cache(maxsize=256)
 def bargaining_reference(counts: Triple, values: Values) -> BargainingReference:
     """Return the reference points of a deal, by comparing all divisions."""
+    # Shape (points, players): equal points of several divisions once.
     table = np.unique(points_table(counts, values), axis=0)
+    # Without an agreement all have 0, so the gains are the points themselves.
     product = table.prod(axis=1)
+    # Several divisions may have the largest product; integers compare exactly.
     best = table[product == product.max()]
     # Shape (a, b): whether division b gives no player less than division a, and one more. Equal
     # rows were merged, so no less for all means more for one, except of a row with itself.
     at_least = (table[np.newaxis] >= table[:, np.newaxis]).all(axis=2)
+    # Only the row itself is at least as good for all.
     optimal = table[at_least.sum(axis=1) == 1]
     return BargainingReference(
         tuple(float(points) for points in best.mean(axis=0)),

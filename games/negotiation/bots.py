@@ -59,8 +59,10 @@ class TimeDependentBot:
         # When no offer can be made any more, the other choice is no deal and no points.
         if not offers or (notes.offered is not None and notes.offered >= target):
             return [ACCEPT]
+        # Never empty: to keep everything is worth 10, and no target is higher.
         enough = [offer for offer in offers if worth(offer.kept, notes.own) >= target]
         scores = self._scores(enough, notes)
+        # Items that are worth nothing to the bot are given away: they can only raise the score.
         best = max(scores)
         return [o for o, score in zip(enough, scores, strict=True) if math.isclose(score, best)]
 
@@ -71,10 +73,12 @@ class TimeDependentBot:
         """
         players = self.game.num_players
         others = [(notes.player + step) % players for step in range(1, players)]
+        # The next players in turn first, as in an offer.
         means = [mean_values(notes.knowledge.marginal(player)) for player in others]
         scores = []
         for offer in offers:
             named = [offer.kept] if offer.given is None else [offer.kept, offer.given]
+            # Items that are not named go to the last player.
             rest = [n - sum(taken) for n, *taken in zip(notes.counts, *named, strict=True)]
             points = (
                 worth(share, mean) for share, mean in zip([*named[1:], rest], means, strict=True)

@@ -37,6 +37,7 @@ def worth(items: Sequence[int], values: Sequence[N]) -> N:
 @lru_cache
 def all_counts() -> tuple[Triple, ...]:
     """Return all numbers of items that may lie on the table, at least one of each type."""
+    # At least one of each type, as in the data of the paper.
     numbers = product(range(1, MOST_OF_A_TYPE + 1), repeat=len(ITEMS))
     return tuple(counts for counts in numbers if FEWEST <= sum(counts) <= MOST)
 
@@ -54,12 +55,14 @@ def is_allowed(counts: Triple, values: Values) -> bool:
     With three players, some division must also give each of them something. With two this follows:
     unless both value one and the same type only, which the rule excludes, there is such a division.
     """
+    # Number of players to whom each type is worth something.
     interested = [sum(value > 0 for value in column) for column in zip(*values, strict=True)]
     return min(interested) >= 1 and max(interested) >= 2 and _all_can_gain(counts, values)
 
 
 def _all_can_gain(counts: Triple, values: Values) -> bool:
     """Return whether each player can get one item that it values."""
+    # A matching of players with items: at most 3 ** 3 choices, so all are tried.
     wanted = [[item for item, value in enumerate(row) if value] for row in values]
     return any(
         all(choice.count(item) <= number for item, number in enumerate(counts))
@@ -69,6 +72,7 @@ def _all_can_gain(counts: Triple, values: Values) -> bool:
 
 def random_deal(players: int, rng: random.Random) -> tuple[Triple, Values]:
     """Draw items and values: all numbers of items, then all allowed values, are equally likely."""
+    # Not even over all deals: items with many possible values would be more frequent.
     counts = rng.choice(all_counts())
     while True:  # Rejection; more than half of all values are allowed.
         values = tuple(rng.choice(value_vectors(counts)) for _ in range(players))
@@ -83,6 +87,7 @@ def other_values(counts: Triple, own: Triple, players: int) -> tuple[Values, ...
     Values are drawn evenly, so these are equally likely. The rule treats all players alike, so
     their order does not matter: the first entry is the next player in turn.
     """
+    # At most 26 values for two players and 26 * 26 for three: all are listed.
     vectors = value_vectors(counts)
     return tuple(
         others
@@ -101,6 +106,7 @@ def divisions(counts: Triple, players: int) -> tuple[tuple[Triple, ...], ...]:
 
 def _split(number: int, players: int) -> Iterator[tuple[int, ...]]:
     """Yield all ways to divide equal items among players."""
+    # The last player gets what is left.
     if players == 1:
         yield (number,)
         return

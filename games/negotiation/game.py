@@ -132,6 +132,7 @@ class Negotiation(Game):
 
         In the last turns the other choice is no deal, which is worth nothing.
         """
+        # One offer keeps all items; it has the largest sum.
         offers = observation.legal_actions.of(ProposeDivision)
         return [max(offers, key=lambda offer: sum(offer.kept))] if offers else [ACCEPT]
 
@@ -147,6 +148,7 @@ class Negotiation(Game):
         if steps:
             dealt = steps[0].action
             assert isinstance(dealt, DealItems)
+            # Offers and talk depend on the counts only, so the rest of the history stays legal.
             own, players = dealt.values[player], self.num_players
             others = rng.choice(other_values(dealt.counts, own, players))
             in_order = (own, *others)

@@ -79,6 +79,7 @@ class NegotiationNotes(Notes):
         if self.offer:
             # Rows are seats from the observer on.
             arrays["offer"][:] = np.roll(np.array(self.offer), -self.player, axis=0)
+            # Whoever offers agrees to the own offer.
             for player in (self.proposer, *self.accepted):
                 assert player is not None
                 arrays["agreed"][(player - self.player) % self.game.num_players] = 1

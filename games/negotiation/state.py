@@ -59,6 +59,7 @@ class NegotiationState(State):
         return DealItems(*random_deal(self.game.num_players, rng))
 
     def _is_possible(self, action: Action) -> bool:
+        # A replay may hold any numbers; those that break the rule are refused here.
         return (
             isinstance(action, DealItems)
             and action.counts in all_counts()
@@ -85,11 +86,12 @@ class NegotiationState(State):
 
     @property
     def may_offer(self) -> bool:
-        """Whether all other players still have a turn to accept an offer of this turn."""
+        """True if all other players still have a turn to accept an offer of this turn."""
         return self.turn + self.game.num_players - 1 <= self.game.options.turns
 
     def _legal_actions(self, player: int) -> ActionSet:
         game = self.game
+        # The offer on the table is never the own one: it would have come back accepted by all.
         actions: list[Action] = [ACCEPT] if self.offer else []
         actions += game.proposals(self.counts) if self.may_offer else [REJECT]
         # One message for each turn, before the action that ends it: so a game always ends.
@@ -118,6 +120,7 @@ class NegotiationState(State):
                 self.to_act = ()
 
     def _deal(self, counts: Triple, values: Values) -> None:
+        # Items are public, values private: one event for each player.
         self.counts, self.values = counts, values
         self.log.append(ItemsDealt(counts))
         for player, each in enumerate(values):
@@ -135,6 +138,7 @@ class NegotiationState(State):
 
     def _shares(self, player: int, offer: ProposeDivision) -> tuple[Triple, ...]:
         """Return the items for each player, by seat."""
+        # In turn order from the player who offers; the last one gets the rest.
         in_order = [offer.kept] if offer.given is None else [offer.kept, offer.given]
         taken = [sum(column) for column in zip(*in_order, strict=True)]
         in_order.append(tuple(c - t for c, t in zip(self.counts, taken, strict=True)))
@@ -152,6 +156,7 @@ class NegotiationState(State):
 
     def returns(self) -> tuple[float, ...]:
         """Return the value of each player's items, times discount ** (turns after the second)."""
+        # `turn` is the turn of the last acceptance; without an agreement the points are 0.
         factor = self.game.options.discount ** max(0, self.turn - 2)
         return tuple(points * factor for points in self.points)
 

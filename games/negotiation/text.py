@@ -65,7 +65,7 @@ def rules(game: Negotiation) -> str:
     if options.talk:
         lines.append(
             "Once in each of your turns, before your action, you may send a message that all "
-            "players read. Messages bind nobody and need not be true."
+            "players read. Messages bind no player and need not be true."
         )
     lines.append("Only your own points count: score as many as you can.")
     lines.append(_notation(game))
@@ -125,6 +125,7 @@ def summarise(game: Negotiation, observation: Observation, level: TextLevel, for
         if isinstance(event, ItemsDealt | ValuesDealt)
     ]
     lines += [game.narrate(event) for event in observation.events_since(forget)]
+    # The notes hold the offer on the table, which may be among the omitted events.
     lines += _aids_and_action(game, observation, "notes" if level == "events" else level)
     return "\n".join(lines)
 
@@ -140,6 +141,7 @@ def _aids_and_action(
     legal = observation.legal_actions
     if not legal:
         return
+    # A grammar replaces the list of up to 360 offers.
     forms = []
     if legal.of(ProposeDivision):
         keep = "keep BOOKS HATS BALLS"
@@ -159,6 +161,7 @@ def _situation(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
         yield "There is no offer yet."
         return
     names = game.seat_names
+    # With three players one of them may have accepted already.
     accepted = ", ".join(names[player] for player in notes.accepted)
     yield (
         f"Offer on the table, by {names[notes.proposer]}: you get "
@@ -185,6 +188,7 @@ def _deductions(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
     for player, name in enumerate(game.seat_names):
         if player == notes.player:
             continue
+        # Values of one player, weighted by the worlds in which they occur.
         vectors = notes.knowledge.marginal(player)
         ranges = [
             f"{item} {min(column)} to {max(column)}"
@@ -196,6 +200,7 @@ def _deductions(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
         )
         if notes.offer:
             share = notes.offer[player]
+            # The worth is linear in the values, so its mean is the worth at the mean values.
             points = [worth(share, values) for values in vectors]
             mean = worth(share, mean_values(vectors))
             yield (

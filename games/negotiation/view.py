@@ -50,6 +50,7 @@ class NegotiationView:
             case OfferAccepted() | OfferRejected():
                 self._latest = self.game.narrate(event)
             case Spoken():
+                # A long message would break the lines of a terminal; the events hold all of it.
                 line = event.sentence(names)
                 shown = line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
                 self._talk = (*self._talk, shown)[-TALK:]
@@ -61,6 +62,7 @@ class NegotiationView:
             rows.append(_row(f"Worth to {name}", self._values.get(seat), "muted"))
         for seat, share in enumerate(self._offer):
             known = self._values.get(seat)
+            # A seat sees only its own points, as it knows only its own values.
             points = "" if known is None else f"{worth(share, known)} points"
             name = f"Offer: {self.game.seat_names[seat]} gets"
             rows.append(_row(name, share, SEAT_TONES[seat], points))

@@ -126,16 +126,15 @@ class BattleshipState(State):
         else:
             self.log.append(ShotFired(player, square, "hit"))
         # As in OpenSpiel, the game ends at once: the second player gets no shot to draw level.
-        if self._is_over():
+        if not union(self.fleets[1 - player]) & ~mine or self._no_shots_left():
             self._end()
         else:
             self._start_turn(1 - player)
 
-    def _is_over(self) -> bool:
-        """Return whether a fleet is sunk or no shot is left."""
-        limit = min(self.game.options.shots or self.game.board.size, self.game.board.size)
-        # The second player shoots last.
-        return self._sunk_fleet is not None or self.shots[1].bit_count() == limit
+    def _no_shots_left(self) -> bool:
+        """Return whether the second player, who shoots last, has fired its last shot."""
+        size = self.game.board.size
+        return self.shots[1].bit_count() == min(self.game.options.shots or size, size)
 
     def _end(self) -> None:
         self.to_act = ()
@@ -163,8 +162,10 @@ class BattleshipState(State):
             ships = self.possible_ships(player)
             return game.actions.subset(PlaceShip(ship.name) for ship in ships)
         # The table of actions begins with the shots, in the order of the squares.
-        unshot = game.board.squares(~self.shots[player])
-        return game.actions.subset(game.actions[square] for square in unshot)
+        table, shots = game.actions.actions, self.shots[player]
+        return game.actions.subset(
+            [table[square] for square in range(game.board.size) if not shots >> square & 1]
+        )
 
     def _apply(self, player: int, action: Action) -> None:
         match action:

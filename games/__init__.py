@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from games import battleship, cluedo, goofspiel, kuhn_poker, negotiation, tictactoe
+from games import (
+    battleship,
+    cluedo,
+    codenames,
+    goofspiel,
+    hanabi,
+    kuhn_poker,
+    leduc_poker,
+    liars_dice,
+    negotiation,
+    tictactoe,
+)
 
 if TYPE_CHECKING:
     from arena import Catalog
@@ -13,9 +24,13 @@ GAMES = (
     cluedo,
     tictactoe,
     kuhn_poker,
+    leduc_poker,
     goofspiel,
     battleship,
     negotiation,
+    liars_dice,
+    codenames,
+    hanabi,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""
 

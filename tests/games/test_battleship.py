@@ -336,7 +336,7 @@ def test_bits_of_all_shots_add_up() -> None:
     ("better", "worse", "games", "least", "options"),
     [
         ("hunter", "random", 20, 18, {}),
-        ("gunner", "hunter", 30, 18, {}),
+        ("gunner", "hunter", 20, 12, {}),
         ("gunner", "random", 3, 3, {"width": 10, "height": 10, "ships": "5,4,3,3,2"}),
     ],
 )

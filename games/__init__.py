@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from games import (
+    battleship,
     cluedo,
     codenames,
     goofspiel,
@@ -12,6 +13,7 @@ from games import (
     kuhn_poker,
     leduc_poker,
     liars_dice,
+    negotiation,
     tictactoe,
 )
 
@@ -24,6 +26,8 @@ GAMES = (
     kuhn_poker,
     leduc_poker,
     goofspiel,
+    battleship,
+    negotiation,
     liars_dice,
     codenames,
     hanabi,

@@ -11,6 +11,8 @@ import pytest
 @pytest.mark.parametrize(
     "module",
     [
+        "games.battleship.board",
+        "games.battleship.game",
         "games.cluedo.analysis.assessor",
         "games.cluedo.game",
         "games.cluedo.inference.counting",
@@ -19,6 +21,7 @@ import pytest
         "games.goofspiel.game",
         "games.hanabi.game",
         "games.kuhn_poker.game",
+        "games.negotiation.game",
         "games.leduc_poker.game",
         "games.leduc_poker.knowledge",
         "games.liars_dice.game",

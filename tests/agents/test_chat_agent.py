@@ -311,10 +311,10 @@ def test_beliefs_are_asked_off_the_move_path() -> None:
 )
 def test_a_question_about_beliefs_is_not_guided_to_an_action(options: ChatOptions) -> None:
     _, backend = game_of(fallback_of, replace(options, beliefs=True))
-    guided = lambda r: bool(r.guided_choice or r.guided_json or r.tools)  # noqa: E731
     about_beliefs = ["probabilit" in r.messages[-1].content for r in backend.requests]
     assert about_beliefs.count(True) >= 2 and about_beliefs.count(False) >= 2
-    assert [not guided(request) for request in backend.requests] == about_beliefs
+    guided = [bool(r.guided_choice or r.guided_json or r.tools) for r in backend.requests]
+    assert guided == [not about for about in about_beliefs]
 
 
 def test_a_model_needs_a_service() -> None:

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from known_deal import ENVELOPE, HANDS
 from plain_count import plain_marginals
 
-from arena.core.action import CHANCE, Action
+from arena.core.action import CHANCE, Action, Step
 from arena.core.event import Event
 from games.cluedo.base import CluedoBase
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.constraints import Constraints, Contradiction, Holder, propagate
 from games.cluedo.inference.counting import DealCount
+from games.cluedo.inference.determinization import resample
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge, RefuterModel
 from games.cluedo.rules.cards import Triple
@@ -411,3 +412,28 @@ def test_the_table_of_places_has_a_heading_for_each_card_and_a_name_for_each_hol
     np.testing.assert_allclose(np.sum(table.probabilities, axis=1), 1.0)
     rows = dict(zip(table.things, table.probabilities, strict=True))
     assert all(rows[card] == (1.0, 0.0, 0.0, 0.0) for card in HANDS[0])
+
+
+def test_another_world_looks_the_same_to_the_player_and_its_deals_differ() -> None:
+    rng = random.Random(4)
+    for seed in range(3):
+        game = Cluedo(players=3, suspects=3, weapons=3, rooms=4)
+        history, state = list[Step](), game.initial_state()
+        for _ in range(24):
+            if not state.to_act:
+                break
+            player = state.to_act[0]
+            chance = player == CHANCE
+            action = state.sample_chance(rng) if chance else rng.choice(state.legal_actions(player))
+            history.append(Step(player, action))
+            state.apply(player, action)
+        assert resample(game, [], 0, rng) == []
+        for player in range(3):
+            worlds = [resample(game, history, player, random.Random(n)) for n in range(8)]
+            for world in worlds:
+                twin = game.initial_state()
+                for step in world:
+                    twin.apply(step.player, step.action)
+                assert twin.log.witnessed[player] == state.log.witnessed[player], seed
+            count = CluedoKnowledge.after(game, player, state.log.witnessed[player], "logic").count
+            assert count.total < 8 or len({str(world[0].action) for world in worlds}) > 1

@@ -252,6 +252,13 @@ def test_an_action_may_be_the_beginning_of_another() -> None:
         assert [str(found.actions[0]) for found in find_mentions(book, f"i {text}, yes")] == [text]
 
 
+def test_only_the_first_word_of_a_mention_tells_its_form() -> None:
+    book = Phrasebook(Goofspiel())
+    assert book.is_inflected("bidding 3") and book.is_inflected("bids 3")
+    for words in ("bid 3", "bid bidding 3", "3 bidding"):
+        assert not book.is_inflected(words), words
+
+
 def test_a_name_that_the_game_does_not_have_is_nobodys() -> None:
     observation = decision("suggest", players=3)
     for words in ("suggest Chef White, Rope, Hall", "So guess Chef White, Rope, Hall"):

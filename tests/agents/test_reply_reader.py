@@ -201,13 +201,15 @@ def test_only_the_arguments_will_do_where_they_fit_one_action() -> None:
     assert str(read_reply("I'll head for the dining room", move).action) == "move Dining Room"
 
 
-def test_what_stands_beside_a_marked_part_of_an_action_does_not_belong_to_it() -> None:
+def test_what_stands_beside_a_part_of_an_action_does_not_belong_to_it() -> None:
     show = decision("show", players=3)
     for action in show.legal_actions:
         card = str(action).removeprefix("show ")
         for reply in (
             f"<answer>{card}</answer> since nobody has asked for it yet",
             f'{card} {{"confidence": 0.9}}',
+            f"They asked well.\n\n{card}\n\nThe others have not seen it yet.",
+            f"They asked well.\n\n**{card}**, which it costs least to show.\n\nSo much for that.",
         ):
             assert read_reply(reply, show).action == action, reply
 

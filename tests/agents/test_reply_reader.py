@@ -232,6 +232,16 @@ def test_what_is_marked_as_final_outweighs_other_marks(final: str) -> None:
     assert read_reply(equal, observation).failure == "undecided"
 
 
+def test_two_objects_with_different_answers_are_undecided() -> None:
+    observation = decision("suggest", players=3)
+    answers = ["suggest Mrs White, Rope, Hall", "end turn"]
+    for pair in (answers, answers[::-1]):
+        reply = "\n".join(json.dumps({"action": answer}) for answer in pair)
+        assert read_reply(reply, observation).failure == "undecided"
+    reply = "\n".join(json.dumps({"action": answers[0]}) for _ in range(2))
+    assert str(read_reply(reply, observation).action) == answers[0]
+
+
 def test_an_object_that_does_not_look_like_an_answer_is_read_as_prose() -> None:
     observation = decision("suggest", players=3)
     reply = json.dumps({"my guess now": "suggest Mrs White, Rope, Hall"})

@@ -19,7 +19,7 @@ from arena.core.errors import ActionError, UsageError
 from arena.core.game import State
 from arena.core.observation import Observation
 from arena.core.ply import Decision
-from arena.plugins.loader import catalog
+from arena.plugins.views import draw_picture
 
 HELP = (
     "Type an action; Tab completes it. Also: 'table' draws the table, 'all' repeats everything so "
@@ -76,12 +76,11 @@ class HumanAgent:
         return True
 
     def _draw_table(self, observation: Observation) -> None:
-        game, events = observation.game, observation.events
-        if game.name in catalog().names("picture"):
-            picture = catalog().load("picture", game.name)(game, events, observation.player)
-            self._console.print(picture.renderable)
+        picture = draw_picture(self._seat.game, observation.events, observation.player)
+        if picture is None:
+            self._say("This game has no table to draw; try 'all'.")
         else:
-            self._say(game.diagram(events) or "This game has no table to draw; try 'all'.")
+            self._console.print(picture.renderable)
 
     async def _ask(self, observation: Observation) -> str:
         prompt = f"{observation.game.seat_names[observation.player]}> "

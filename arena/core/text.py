@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,18 @@ def printable(text: str) -> str:
     """Make text safe for a file or a terminal: no lone surrogates, no control characters."""
     # Escape sequences could move the cursor or change the title of a terminal.
     return "".join(c if c.isprintable() else " " for c in encodable(text))
+
+
+def one_line(text: str) -> str:
+    """Return free text as players may exchange it: one line, without invisible characters.
+
+    Control and format characters (Unicode categories C*) could move a cursor, reverse the direction
+    of writing or hide words. Double quotes become single ones, so that a quotation of the text
+    between double quotes ends where it seems to end.
+    """
+    spaced = " ".join(unicodedata.normalize("NFC", text).split())
+    visible = (c for c in spaced if unicodedata.category(c)[0] != "C")
+    return " ".join("".join(visible).replace('"', "'").split())
 
 
 def shorten(text: str, most: int = LONGEST_QUOTE) -> str:

@@ -10,9 +10,19 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from arena import WIN_RATE, Action, ActionSet, ArraySpec, Event, Observation, TextLevel
+from arena import (
+    WIN_RATE,
+    Action,
+    ActionSet,
+    ArraySpec,
+    Event,
+    Observation,
+    Say,
+    Speech,
+    TextLevel,
+)
 from games.avalon import text
 from games.avalon.moves import APPROVE, FAIL, REJECT, SUCCESS, Assassinate, PlayCard, Propose
 from games.avalon.notes import AvalonNotes
@@ -34,10 +44,12 @@ from games.avalon.options import (
 )
 from games.avalon.posterior import AvalonPosterior
 from games.avalon.state import AvalonState
-from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
+from games.hidden_roles.rules import PASS, SPEAK, HiddenRolesGame, HiddenRolesState
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from games.avalon.view import AvalonView
 
 
 class Avalon(HiddenRolesGame):
@@ -58,6 +70,7 @@ class Avalon(HiddenRolesGame):
     summary = "missions of loyal servants and hidden traitors; find Merlin"
     Options = AvalonOptions
     options: AvalonOptions
+    speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
     return_scale = WIN_RATE
     default_opponent = "deducer"
     default_bot = "deducer"
@@ -107,7 +120,7 @@ class Avalon(HiddenRolesGame):
     def _all_actions(self) -> Iterable[Action]:
         for size in sorted(set(self.team_sizes)):
             yield from map(Propose, combinations(range(self.num_players), size))
-        yield from (APPROVE, REJECT, SUCCESS, FAIL)
+        yield from (APPROVE, REJECT, SUCCESS, FAIL, PASS)
         if MERLIN in self.role_list:
             yield from map(Assassinate, range(self.num_players))
 
@@ -123,6 +136,11 @@ class Avalon(HiddenRolesGame):
     def proposals(self, mission: int) -> ActionSet:
         """Return all teams of the size that a mission has; missions count from 0."""
         return self._proposals[self.team_sizes[mission]]
+
+    @cached_property
+    def statements(self) -> ActionSet:
+        """Silence, or a statement."""
+        return self.actions.subset((PASS,), (SPEAK,)).complete()
 
     @cached_property
     def vote_actions(self) -> ActionSet:
@@ -179,7 +197,13 @@ class Avalon(HiddenRolesGame):
             for seat, action in phase.items()
         }
 
-    # Texts
+    # Texts and views
+
+    def new_view(self, seat: int | None) -> AvalonView:
+        """Return a view of the table: missions, and a row for each player."""
+        from games.avalon.view import AvalonView
+
+        return AvalonView(self)
 
     def rules(self) -> str:
         return text.rules(self)

@@ -13,6 +13,7 @@ from arena import Event
 from games.avalon.moves import CardPlayed, EvilRevealed, MissionEnded, SecretSeen
 from games.avalon.options import ASSASSIN
 from games.hidden_roles.posterior import RolePosterior
+from games.hidden_roles.rules import RoleDealt
 
 if TYPE_CHECKING:
     from games.avalon.game import Avalon
@@ -22,6 +23,7 @@ class AvalonPosterior(RolePosterior):
     """Knowledge of one player about the roles."""
 
     game: Avalon
+    role = ""
     own_fails = 0
     """`fail` cards of this player in the mission that ends now."""
 
@@ -29,31 +31,24 @@ class AvalonPosterior(RolePosterior):
         """Add one more event that the player witnessed."""
         super().update(event)
         match event:
-            case SecretSeen():
-                self._see(event)
+            case RoleDealt(_, role):
+                self.role = role
+            case SecretSeen(_, seats):
+                self._see(seats)
             case CardPlayed(_, fails):
                 self.own_fails = int(fails)
             case MissionEnded(_, seats, fails):
-                self._end_mission(seats, fails)
+                # Each `fail` of others needs one evil member among them.
+                others = [seat for seat in seats if seat != self.player]
+                self.add(others, self.game.minority_roles, fails - self.own_fails)
+                self.own_fails = 0
             case EvilRevealed(seats, assassin):
-                self.keep(self.count_in(seats, self.game.minority_roles) == len(seats))
+                self.add(seats, self.game.minority_roles, len(seats))
                 self.reveal(assassin, ASSASSIN)
 
-    def _see(self, event: SecretSeen) -> None:
-        others = [seat for seat in range(self.game.num_players) if seat != self.player]
-        _, visible = self.game.sight(self._own_role())
-        # Complete: the seats seen have visible roles, and no other seat has.
-        self.keep(
-            (self.count_in(event.seats, visible) == len(event.seats))
-            & (self.count_in(others, visible) == len(event.seats))
-        )
-
-    def _own_role(self) -> str:
-        return self.game.distinct_roles[self.worlds[0, self.player]]
-
-    def _end_mission(self, seats: tuple[int, ...], fails: int) -> None:
-        # Each `fail` of others needs one evil member among them.
-        others = [seat for seat in seats if seat != self.player]
-        fails -= self.own_fails
-        self.own_fails = 0
-        self.keep(self.count_in(others, self.game.minority_roles) >= fails)
+    def _see(self, seats: tuple[int, ...]) -> None:
+        # Complete: the seats that are seen have visible roles, and no other seat has.
+        _, visible = self.game.sight(self.role)
+        hidden = set(range(self.game.num_players)) - {self.player, *seats}
+        self.add(seats, visible, len(seats))
+        self.add(sorted(hidden), visible, 0, 0)

@@ -48,6 +48,8 @@ class AvalonState(HiddenRolesState):
         match self.phase:
             case "propose":
                 return self.game.proposals(len(self.results))
+            case "talk":
+                return self.game.statements
             case "vote":
                 return self.game.vote_actions
             case "mission":
@@ -78,6 +80,8 @@ class AvalonState(HiddenRolesState):
                 self._play({seat: action == PlayCard(True) for seat, action in phase.items()})
             case Assassinate(seat):
                 self._guess(seat)
+            case _:
+                self._talk(phase)
 
     def _propose(self, seats: tuple[int, ...]) -> None:
         self.team, self.talks = seats, 0
@@ -85,7 +89,17 @@ class AvalonState(HiddenRolesState):
         self.log.append(TeamProposed(self.leader, mission, attempt, seats))
         # The next player leads, whatever becomes of this proposal.
         self.leader = (self.leader + 1) % self.game.num_players
-        self._begin("vote", tuple(range(self.game.num_players)))
+        self._discuss()
+
+    def _discuss(self) -> None:
+        """Begin a round of statements, or the vote after the last one."""
+        phase = "talk" if self.talks < self.game.options.talk else "vote"
+        self._begin(phase, tuple(range(self.game.num_players)))
+
+    def _talk(self, phase: Mapping[int, Action]) -> None:
+        self.talks += 1
+        self._log_statements(phase)
+        self._discuss()
 
     def _vote(self, votes: tuple[bool, ...]) -> None:
         # A tie rejects.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from arena import Event, Observation, TextLevel
+from arena import Event, Observation, Spoken, TextLevel
 from games.avalon.moves import (
     CardPlayed,
     EvilRevealed,
@@ -149,6 +149,8 @@ def narrate(game: Avalon, event: Event) -> str:  # noqa: PLR0911 - one case for 
                 f"{names[assassin]} names {names[target]}, who is "
                 f"{'Merlin' if correct else 'not Merlin'}."
             )
+        case Spoken():
+            return event.sentence(names)
         case RolesRevealed(roles):
             listed = ", ".join(f"{name} {role}" for name, role in zip(names, roles, strict=True))
             return f"The roles were: {listed}."
@@ -244,4 +246,4 @@ def _actions(game: Avalon, observation: Observation) -> str:
     if isinstance(first, Propose):
         # There may be hundreds of teams.
         return f"propose and the names of {len(first.seats)} players, for example: {first}"
-    return " | ".join(map(str, legal))
+    return " | ".join(legal.notations())

@@ -15,7 +15,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from arena import CHANCE, Action, Event, Game, InvalidAction, State, Step
+from arena import (
+    CHANCE,
+    Action,
+    Event,
+    Game,
+    InvalidAction,
+    Say,
+    Speech,
+    SpeechOffer,
+    Spoken,
+    State,
+    Step,
+)
 
 if TYPE_CHECKING:
     from games.hidden_roles.posterior import RolePosterior
@@ -29,6 +41,18 @@ class DealRoles(Action):
 
     def __str__(self) -> str:
         return f"deal {', '.join(self.roles)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PassPhase(Action):
+    """Do nothing in a phase: make no statement, for example."""
+
+    def __str__(self) -> str:
+        return "pass"
+
+
+PASS = PassPhase()
+SPEAK = SpeechOffer(Say)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +173,12 @@ def _redraw_sealed(
     other: HiddenRolesState, phase: Mapping[int, Action], player: int, rng: random.Random
 ) -> dict[int, Action]:
     """Draw the commitments of an unfinished phase again; only the player's own one is known."""
-    return {
-        seat: action if seat == player else rng.choice(other.legal_actions(seat))
-        for seat, action in phase.items()
-    }
+    drawn = {}
+    for seat, action in phase.items():
+        legal = other.legal_actions(seat)
+        spoken = [offer.sample(rng) for offer in legal.speech]
+        drawn[seat] = action if seat == player else rng.choice([*legal, *spoken])
+    return drawn
 
 
 class HiddenRolesState(State, ABC):
@@ -225,6 +251,14 @@ class HiddenRolesState(State, ABC):
             phase = dict(sorted(self.sealed.items()))
             self.sealed = {}
             self._resolve(phase)
+
+    def _log_statements(
+        self, phase: Mapping[int, Action], to: tuple[int, ...] | None = None
+    ) -> None:
+        """Publish the statements of a phase in the order of the seats, to all or to some seats."""
+        for seat, action in phase.items():
+            if isinstance(action, Speech):
+                self.log.append(Spoken(seat, action.text, to))
 
     def _end(self, winner: int) -> None:
         """End the game: all roles are revealed."""

@@ -20,3 +20,8 @@ def percentages(
         )
         if seat != player
     )
+
+
+def statement_note(text: str, length: int = 40) -> str:
+    """Return a statement for the end of a table row, cut to `length` characters."""
+    return f'"{text}"' if len(text) <= length - 2 else f'"{text[: length - 3]}…"'

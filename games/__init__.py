@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from games import avalon, cluedo, goofspiel, kuhn_poker, tictactoe
+from games import avalon, cluedo, goofspiel, kuhn_poker, tictactoe, werewolf
 
 if TYPE_CHECKING:
     from arena import Catalog
@@ -15,6 +15,7 @@ GAMES = (
     kuhn_poker,
     goofspiel,
     avalon,
+    werewolf,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""
 

@@ -89,9 +89,7 @@ def consistent_worlds(roles: tuple[str, ...], facts: Facts) -> Worlds:
 
 
 @lru_cache(maxsize=256)
-def role_shares(
-    roles: tuple[str, ...], facts: Facts, wanted: frozenset[str]
-) -> tuple[float, ...]:
+def role_shares(roles: tuple[str, ...], facts: Facts, wanted: frozenset[str]) -> tuple[float, ...]:
     """Return for each seat the share of the consistent assignments in which its role is wanted."""
     worlds, table = consistent_worlds(roles, facts), members(roles, wanted)
     return tuple(int(np.count_nonzero(table[row])) / worlds.shape[1] for row in worlds)

@@ -15,9 +15,7 @@ def percentages(
     """Return a probability per seat, the seat `player` omitted: `Player 1 40 %, Player 2 0 %`."""
     return ", ".join(
         f"{name} {100 * probability:.0f} %"
-        for seat, (name, probability) in enumerate(
-            zip(game.seat_names, probabilities, strict=True)
-        )
+        for seat, (name, probability) in enumerate(zip(game.seat_names, probabilities, strict=True))
         if seat != player
     )
 

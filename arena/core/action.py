@@ -58,10 +58,7 @@ class Speech(Action):
     @classmethod
     def read(cls, text: str) -> Self:
         """Return the speech of a text that anybody may have written. Raises InvalidAction."""
-        line = one_line(text)
-        # A text between quotes: `say "hello"`.
-        is_quoted = len(line) > 1 and line[0] == line[-1] == "'" and line.count("'") == 2
-        return cls(line[1:-1].strip() if is_quoted else line)
+        return cls(one_line(text))
 
     @classmethod
     def notation(cls) -> str:

@@ -28,11 +28,15 @@ def one_line(text: str) -> str:
 
     Control and format characters (Unicode categories C*) could move a cursor, reverse the direction
     of writing or hide words. Double quotes become single ones, so that a quotation of the text
-    between double quotes ends where it seems to end.
+    between double quotes ends where it seems to end. Quotes around the whole text are left out.
     """
     spaced = " ".join(unicodedata.normalize("NFC", text).split())
-    visible = (c for c in spaced if unicodedata.category(c)[0] != "C")
-    return " ".join("".join(visible).replace('"', "'").split())
+    line = " ".join("".join(c for c in spaced if unicodedata.category(c)[0] != "C").split())
+    if len(line) > 1 and line[0] in '"“' and line[-1] in '"”':
+        line = line[1:-1].strip()
+    line = line.replace('"', "'")
+    is_quoted = len(line) > 1 and line[0] == line[-1] == "'" and line.count("'") == 2
+    return line[1:-1].strip() if is_quoted else line
 
 
 def shorten(text: str, most: int = LONGEST_QUOTE) -> str:

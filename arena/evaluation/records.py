@@ -56,7 +56,7 @@ class SeatResult:
     """Its SPEC without secrets."""
     returns: float
     won: bool
-    """Whether it alone has the highest return."""
+    """Whether it, or its team, alone has the highest return."""
     fallbacks: int = 0
     """Moves that were played for it because its agent gave no legal action."""
     measurements: Mapping[str, WeightedSum] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class GameResult:
 
     @property
     def has_winner(self) -> bool:
-        """True if one seat alone has the highest return."""
+        """True if one seat or team alone has the highest return."""
         return any(seat.won for seat in self.seats)
 
     @property

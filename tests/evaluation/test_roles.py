@@ -43,7 +43,7 @@ def test_an_evaluation_reports_the_return_in_each_role() -> None:
         act_out(state, stream(seed, "roles"))
         match = Match(game, ["bot:random"] * 3, seed=seed)
         episode = Episode(match.header(match.seat()), (), outcome_of(state, None), state.turn)
-        slot = Slot(seed, seed, match.specs, "player", seed % 3)
+        slot = Slot(seed, seed, tuple(match.specs), "player", seed % 3)
         aggregator.add(measure_game(slot, game, episode, False, 0.0))
         (guesser if seed % 3 else seer).append(episode.outcome.returns[seed % 3])
     report = aggregator.report()
@@ -64,6 +64,6 @@ def test_named_teams_are_reported_too() -> None:
     match = Match(game, ["bot:random"] * 3, seed=0)
     outcome = replace(outcome_of(state, None), returns=(1.0, 1.0, 1.0))
     episode = Episode(match.header(match.seat()), (), outcome, state.turn)
-    result = measure_game(Slot(0, 0, match.specs, "player", 1), game, episode, False, 0.0)
+    result = measure_game(Slot(0, 0, tuple(match.specs), "player", 1), game, episode, False, 0.0)
     assert result.seats[1].measurements["as friends"].total == 1.0
     assert set(result.seats[1].measurements) == {"as guesser", "as friends"}

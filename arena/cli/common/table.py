@@ -55,9 +55,7 @@ class PlayedGame(BaseModel):
             seed=seed,
             players=tuple(match.specs),
             winner=line.winner,
-            winners=tuple(
-                seat for seat in range(len(line.returns)) if line.outcome.is_winner(seat)
-            ),
+            winners=tuple(filter(line.outcome.is_winner, seats)),
             returns=line.returns,
             turns=line.turns,
             decisions=line.decisions,

@@ -7,7 +7,7 @@ Games", NeurIPS 2019, study the game without talk; Light et al., "AvalonBench" (
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -24,6 +24,7 @@ from arena import (
     TextLevel,
 )
 from games.avalon import text
+from games.avalon.assessor import MEASURES, AvalonAssessor
 from games.avalon.moves import APPROVE, FAIL, REJECT, SUCCESS, Assassinate, PlayCard, Propose
 from games.avalon.notes import AvalonNotes
 from games.avalon.options import (
@@ -44,6 +45,7 @@ from games.avalon.options import (
 )
 from games.avalon.posterior import AvalonPosterior
 from games.avalon.state import AvalonState
+from games.hidden_roles.assessor import ROLE_FACTS
 from games.hidden_roles.rules import PASS, SPEAK, HiddenRolesGame, HiddenRolesState
 
 if TYPE_CHECKING:
@@ -72,6 +74,8 @@ class Avalon(HiddenRolesGame):
     options: AvalonOptions
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
     return_scale = WIN_RATE
+    facts = ROLE_FACTS
+    measures = MEASURES
     default_opponent = "deducer"
     default_bot = "deducer"
 
@@ -173,6 +177,12 @@ class Avalon(HiddenRolesGame):
     def knowledge(self, player: int) -> AvalonPosterior:
         """Return the exact knowledge of `player` before the deal."""
         return AvalonPosterior(self, player)
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> AvalonAssessor:
+        """Return a new assessor of one game; its kinds are `proposal`, `vote` and `knowledge`."""
+        return AvalonAssessor(self, players, kinds)
 
     def new_notes(self, player: int) -> AvalonNotes:
         """Return empty notes of `player`."""

@@ -17,7 +17,6 @@ from games.avalon.moves import (
     TeamVoted,
 )
 from games.avalon.options import (
-    ASSASSIN,
     EVIL,
     MAX_PROPOSALS,
     MERLIN,

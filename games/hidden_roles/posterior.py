@@ -161,7 +161,7 @@ class RolePosterior:
 
     def world_count(self) -> int:
         """Return the number of consistent assignments."""
-        return self.worlds.shape[1]
+        return int(self.worlds.shape[1])
 
     def probabilities(self, roles: Collection[str]) -> tuple[float, ...]:
         """Return for each seat the probability that it has one of these roles."""

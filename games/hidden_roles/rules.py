@@ -103,7 +103,8 @@ class HiddenRolesGame(Game, ABC):
 
     def names_of(self, seats: Sequence[int]) -> str:
         """Return the names of seats, parted by commas; `nobody` for none."""
-        return ", ".join(self.seat_names[seat] for seat in seats) or "nobody"
+        names = self.seat_names
+        return ", ".join([names[seat] for seat in seats]) or "nobody"
 
     @abstractmethod
     def initial_state(self) -> HiddenRolesState:

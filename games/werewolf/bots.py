@@ -68,16 +68,21 @@ class WerewolfDeducer:
             self._claims.setdefault(event.player, set()).add(int(claim[1]))
 
     def _choose(self, legal: ActionSet) -> Action:
-        for kind, choose in (
-            (NightKill, self._kill),
-            (Inspect, self._inspect),
-            (Protect, self._protect),
-            (DayVote, self._vote),
-            (Shoot, self._shoot),
-        ):
-            options = {action.seat: action for action in legal.of(kind)}
-            if options:
-                return options[choose(sorted(options))]
+        choosers: dict[type[Action], Callable[[Sequence[int]], int]] = {
+            NightKill: self._kill,
+            Inspect: self._inspect,
+            Protect: self._protect,
+            DayVote: self._vote,
+            Shoot: self._shoot,
+        }
+        targets = {
+            action.seat: action
+            for action in legal
+            if isinstance(action, NightKill | Inspect | Protect | DayVote | Shoot)
+        }
+        if targets:
+            choose = choosers[type(legal[0])]
+            return targets[choose(sorted(targets))]
         # Silence at night: the rule for ties makes the wolves agree.
         return self._speak() if legal.speech and self._notes.is_day else PASS
 

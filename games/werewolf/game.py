@@ -7,7 +7,7 @@ partial information environment", Annals of Applied Probability 18 (2008), study
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,8 +21,10 @@ from arena import (
     Speech,
     TextLevel,
 )
+from games.hidden_roles.assessor import ROLE_FACTS
 from games.hidden_roles.rules import PASS, HiddenRolesGame, HiddenRolesState
 from games.werewolf import text
+from games.werewolf.assessor import MEASURES, WerewolfAssessor
 from games.werewolf.moves import NO_SEAT, DayVote, Inspect, NightKill, Protect, Shoot
 from games.werewolf.notes import WerewolfNotes
 from games.werewolf.options import PACK, VILLAGE, WOLVES, WerewolfOptions
@@ -56,6 +58,8 @@ class Werewolf(HiddenRolesGame):
     options: WerewolfOptions
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
     return_scale = WIN_RATE
+    facts = ROLE_FACTS
+    measures = MEASURES
     default_opponent = "deducer"
     default_bot = "deducer"
     # Ties and saved victims can go on for long.
@@ -99,6 +103,12 @@ class Werewolf(HiddenRolesGame):
     def knowledge(self, player: int) -> WerewolfPosterior:
         """Return the exact knowledge of `player` before the deal."""
         return WerewolfPosterior(self, player)
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> WerewolfAssessor:
+        """Return a new assessor of one game; its kinds are `vote` and `knowledge`."""
+        return WerewolfAssessor(self, players, kinds)
 
     def new_notes(self, player: int) -> WerewolfNotes:
         """Return empty notes of `player`."""

@@ -50,7 +50,7 @@ class WerewolfNotes(Notes):
         # The posterior is computed only for texts that show it.
         self._unread: list[Event] = []
 
-    def update(self, event: Event) -> None:  # noqa: PLR0912 - one case for each kind.
+    def update(self, event: Event) -> None:
         """Add one more event that the player witnessed."""
         self._unread.append(event)
         match event:

@@ -39,8 +39,9 @@ def rules(game: Werewolf) -> str:
         "they are at least half of the living players.",
         "Night: each werewolf votes in secret for a victim, who is no werewolf; the most votes "
         "count, and in a tie the vote of the werewolf with the lowest number. The seer learns "
-        "whether one other player is a werewolf. The doctor protects one player, perhaps the "
-        "doctor, but not the same one in two nights running; a victim that is protected survives.",
+        "whether one other player is a werewolf. The doctor protects one player (the doctor "
+        "included), but not the same one in two nights running; a victim that is protected "
+        "survives.",
         f"Day: {_talk(options.talk)}all living players vote at the same time for another player, "
         "or pass, and the votes are published. The player with the most votes is out of the game; "
         "in a tie nobody is.",

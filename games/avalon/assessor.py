@@ -19,15 +19,16 @@ MEASURES = (
         "share",
         "higher",
         "Exact probability, in the view of a good leader, that no member of the proposed team is "
-        "evil, over that of the best team; only what is logically known counts, not votes or talk. Merlin, who may hide, is left out.",
+        "evil, over that of the best team; only what is logically known counts, not votes or talk. "
+        "Merlin, who may hide, is left out.",
     ),
     Measure(
         "approved_evil",
         "approved teams that are provably evil",
         "share",
         "lower",
-        "Teams that a good player (not Merlin) approved although one member was provably evil, over "
-        "the teams on which it could know that; the last proposal of a mission is left out.",
+        "Teams that a good player (not Merlin) approved although one member was provably evil, "
+        "over the teams on which it could know that; the last proposal of a mission is left out.",
     ),
 )
 

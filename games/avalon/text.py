@@ -120,7 +120,7 @@ def narrate(game: Avalon, event: Event) -> str:  # noqa: PLR0911 - one case for 
         case RoleDealt(player, role):
             return f"{names[player]} is dealt the role {role} ({TEAM_NAMES[game.team_of(role)]})."
         case SecretSeen():
-            return _narrate_secret(game, event)
+            return f"{names[event.player]} sees {_secret(game, event)}"
         case TeamProposed(leader, mission, attempt, seats):
             return (
                 f"Mission {mission}, proposal {attempt}: {names[leader]} proposes "
@@ -157,13 +157,13 @@ def narrate(game: Avalon, event: Event) -> str:  # noqa: PLR0911 - one case for 
             raise TypeError(f"{event!r} is not an event of Avalon")
 
 
-def _narrate_secret(game: Avalon, event: SecretSeen) -> str:
-    name, seen = game.seat_names[event.player], game.names_of(event.seats)
+def _secret(game: Avalon, event: SecretSeen) -> str:
+    seen = game.names_of(event.seats)
     if event.kind == "evil":
-        return f"{name} sees who is evil: {seen}."
+        return f"who is evil: {seen}."
     if len(event.seats) == 1:
-        return f"{name} sees Merlin: {seen}."
-    return f"{name} sees {seen}: one is Merlin, the other is Morgana."
+        return f"Merlin: {seen}."
+    return f"{seen}: one is Merlin, the other is Morgana."
 
 
 def _cards(fails: int) -> str:
@@ -193,7 +193,7 @@ def situation(game: Avalon, observation: Observation, level: TextLevel) -> list[
 
 def _own_role(game: Avalon, notes: AvalonNotes) -> str:
     text = f"Your role is {notes.role} ({TEAM_NAMES[game.team_of(notes.role)]})."
-    return f"{text} {_narrate_secret(game, notes.secret)}" if notes.secret else text
+    return f"{text} You see {_secret(game, notes.secret)}" if notes.secret else text
 
 
 def _progress(game: Avalon, notes: AvalonNotes) -> str:
@@ -202,11 +202,14 @@ def _progress(game: Avalon, notes: AvalonNotes) -> str:
     if notes.revealed:
         return text
     number, needed = notes.mission, game.fails_needed(notes.mission)
-    return (
-        f"{text} Mission {number + 1} is next: {game.team_sizes[number]} players, fails with "
-        f"{needed} fail card{'s' * (needed > 1)}. Rejected proposals: {notes.rejected} of "
-        f"{MAX_PROPOSALS}."
+    text += (
+        f" Mission {number + 1}: {game.team_sizes[number]} players, fails with {needed} fail "
+        f"card{'s' * (needed > 1)}. Rejected proposals: {notes.rejected} of {MAX_PROPOSALS}."
     )
+    last = notes.proposals[-1] if notes.proposals else None
+    if last and last.mission == number + 1 and (last.approved or not last.votes):
+        text += f" Team of {game.seat_names[last.leader]}: {game.names_of(last.seats)}."
+    return text
 
 
 def _records(game: Avalon, notes: AvalonNotes) -> list[str]:

@@ -121,8 +121,9 @@ class WerewolfDeducer:
         """Make a statement: what the seer has found, or a suspicion."""
         seats = [seat for seat in self._notes.living if seat != self.player]
         wolves = [seat for seat in seats if self._notes.inspected.get(seat)]
-        # The wolf with the lowest seat pretends to be the seer, unless somebody has claimed to be.
-        if self._is_wolf and not self._claims and self.player < min(self._pack, default=99):
+        # The wolf with the lowest seat pretends to be the seer, while that is new and possible.
+        is_first = self._is_wolf and self.player < min(self._pack, default=self.player + 1)
+        if is_first and not self._claims and SEER not in self._notes.roles.values():
             wolves = [seat for seat in seats if seat not in self._pack]
             self._rng.shuffle(wolves)
         if wolves:
@@ -163,13 +164,15 @@ class WerewolfDeducer:
                 if vote != NO_SEAT and voter != self.player:
                     ratio = np.where(sets[:, vote], BETRAYAL, FRAMING)
                     weights *= np.where(sets[:, voter], ratio, 1.0)
+        seer = notes.posterior.probabilities((SEER,))
         honest = np.zeros(len(sets), np.int64)
         for claimant, named in self._claims.items():
             honest += ~sets[:, claimant]
+            true_claim = TRUE_CLAIM if seer[claimant] else BLUNDER
             for seat in named:
                 weights *= np.where(
                     sets[:, seat],
-                    np.where(sets[:, claimant], TREASON, TRUE_CLAIM),
+                    np.where(sets[:, claimant], TREASON, true_claim),
                     np.where(sets[:, claimant], LIE, BLUNDER),
                 )
         # There is only one seer.

@@ -158,6 +158,8 @@ def situation(game: Werewolf, observation: Observation, level: TextLevel) -> lis
         lines += _facts(game, notes)
         if level == "deductions":
             lines += _deductions(game, notes)
+    if observation.legal_actions.speech and not notes.is_day:
+        lines.append("Only the living werewolves hear what you say now.")
     if observation.legal_actions:
         lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
     return lines

@@ -294,7 +294,6 @@ def test_saved_victim_clears_it_for_the_doctor() -> None:
     [
         ({"players": 5, "hunter": True, "reveal": False}, 1),
         ({"players": 5, "wolves": 2}, 2),
-        ({"players": 5, "reveal": False}, 3),
     ],
 )
 def test_posterior_equals_brute_force(options: dict[str, int], seed: int) -> None:
@@ -355,9 +354,9 @@ def test_assessor_judges_votes_of_the_village() -> None:
 @pytest.mark.parametrize(
     ("options", "seeds"),
     [
-        ({}, (0, 1)),
-        ({"players": 12, "hunter": True, "reveal": False, "talk": 0}, (1,)),
-        ({"players": 6, "wolves": 2, "hunter": True, "reveal": False}, (0,)),
+        ({}, (0,)),
+        ({"players": 12, "talk": 0}, (3,)),
+        ({"players": 6, "wolves": 2, "hunter": True, "reveal": False}, (0, 1)),
     ],
 )
 def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:

@@ -23,6 +23,8 @@ Ending = Literal["won", "drawn", "lost", "truncated"]
 LEGAL_RATE = "legal_rate"
 LUCK = ("luck:own", "luck:others")
 """Names of the luck of the seat under test (`arena.evaluation.luck`), which is in no table."""
+TEAM = "team:number"
+"""Name of the measure that keeps the number of a seat's team; it is in no table either."""
 FORMER_MEASURES = {"legal": LEGAL_RATE}
 """Names of measures in files of earlier versions, with their present names."""
 
@@ -102,6 +104,12 @@ class GameResult:
     def has_winner(self) -> bool:
         """True if one seat or team alone has the highest return."""
         return any(seat.won for seat in self.seats)
+
+    @property
+    def teams(self) -> tuple[int, ...]:
+        """Team of each seat; () if each seat plays for itself."""
+        numbers = [seat.measurements.get(TEAM) for seat in self.seats]
+        return tuple(int(number.total) for number in numbers if number)
 
     @property
     def no_fallback(self) -> bool:

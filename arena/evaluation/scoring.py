@@ -20,7 +20,7 @@ from arena.core.outcome import Outcome
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.luck import luck_of
-from arena.evaluation.records import LEGAL_RATE, LUCK, GameResult, SeatResult, Slot
+from arena.evaluation.records import LEGAL_RATE, LUCK, TEAM, GameResult, SeatResult, Slot
 
 MODEL_MEASURES = (
     Measure(LEGAL_RATE, "legal replies", "share", "higher", "Replies with a legal action."),
@@ -40,7 +40,7 @@ def measure_game(
     players, outcome = episode.header.players, episode.outcome
     check_returns(game, outcome.returns, f"the game with seed {slot.seed}")
     measurements: list[list[Measurements]] = [
-        [measured, _returns_by_role(game, outcome, seat)]
+        [measured, _by_role(game, outcome, seat)]
         for seat, measured in enumerate(measure_seats(game, episode, scored))
     ]
     if slot.seat is not None:
@@ -78,12 +78,13 @@ AS_ROLE = "as "
 """Beginning of the measures of a player's returns in one role or team: `as Merlin`, `as good`."""
 
 
-def _returns_by_role(game: Game, outcome: Outcome, seat: int) -> dict[str, WeightedSum]:
-    """Return the return of a seat under its role, and under its team if teams have names."""
+def _by_role(game: Game, outcome: Outcome, seat: int) -> dict[str, WeightedSum]:
+    """Return the return of a seat under its role, and its team, by name if teams have names."""
     sides = [outcome.roles[seat]] if outcome.roles else []
     if outcome.teams and game.team_names:
         sides.append(game.team_names[outcome.teams[seat]])
-    return {f"{AS_ROLE}{side}": WeightedSum(outcome.returns[seat]) for side in sides}
+    returns = {f"{AS_ROLE}{side}": WeightedSum(outcome.returns[seat]) for side in sides}
+    return returns | ({TEAM: WeightedSum(outcome.teams[seat])} if outcome.teams else {})
 
 
 def _measures_by_role(game: Game, names: Iterable[str]) -> Iterator[Measure]:

@@ -66,4 +66,4 @@ def test_named_teams_are_reported_too() -> None:
     episode = Episode(match.header(match.seat()), (), outcome, state.turn)
     result = measure_game(Slot(0, 0, tuple(match.specs), "player", 1), game, episode, False, 0.0)
     assert result.seats[1].measurements["as friends"].total == 1.0
-    assert set(result.seats[1].measurements) == {"as guesser", "as friends"}
+    assert set(result.seats[1].measurements) == {"as guesser", "as friends", "team:number"}

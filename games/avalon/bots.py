@@ -28,6 +28,8 @@ FAIL_RATE = 0.7
 """Assumed probability that an evil member of a team plays `fail`."""
 APPROVAL = {(True, True): 0.75, (True, False): 0.4, (False, True): 0.5, (False, False): 0.6}
 """Assumed probability of approval, by (voter is evil, team has an evil member)."""
+TOLERANCE = 0.6
+"""Share of the best team's probability of being free of evil below which a team is rejected."""
 BLUFF = 0.4
 """Probability with which an evil player approves a team without evil members."""
 
@@ -67,7 +69,7 @@ class AvalonDeducer:
     """Bot that reasons about the sets of evil seats; it makes no statements.
 
     Good: propose the team that is most probably free of evil, and approve a team that is at least
-    as probably so as the best team without oneself. Evil: enter teams, and let one known member
+    as probably so as the best team without oneself, and not much less so than the best of all. Evil: enter teams, and let one known member
     play `fail`. The Assassin names the good player whose votes and proposals fit the truth best.
     As Serrino et al. (2019), it weights exact sets of roles by a model of the players.
     """
@@ -157,10 +159,14 @@ class AvalonDeducer:
         if self._is_evil:
             dirty = bool(self._allies.intersection(proposal.seats))
             return APPROVE if dirty or self._rng.random() < BLUFF else REJECT
-        others = [seat for seat in range(self.game.num_players) if seat != self.player]
-        teams = [proposal.seats, *combinations(others, len(proposal.seats))]
+        teams = list(combinations(range(self.game.num_players), len(proposal.seats)))
         clean = clean_probabilities(teams, self._suspicion())
-        return APPROVE if clean[0] >= clean[1:].max() - 1e-9 else REJECT
+        # The leader's view is another one: a team without oneself may be the best that it knows.
+        best_without = max(
+            value for team, value in zip(teams, clean, strict=True) if self.player not in team
+        )
+        wanted = max(best_without, TOLERANCE * clean.max()) - 1e-9
+        return APPROVE if clean[teams.index(proposal.seats)] >= wanted else REJECT
 
     def _play(self) -> Action:
         if not self._is_evil:

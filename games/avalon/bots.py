@@ -69,9 +69,10 @@ class AvalonDeducer:
     """Bot that reasons about the sets of evil seats; it makes no statements.
 
     Good: propose the team that is most probably free of evil, and approve a team that is at least
-    as probably so as the best team without oneself, and not much less so than the best of all. Evil: enter teams, and let one known member
-    play `fail`. The Assassin names the good player whose votes and proposals fit the truth best.
-    As Serrino et al. (2019), it weights exact sets of roles by a model of the players.
+    as probably so as the best team without oneself, and not much less so than the best of all.
+    Evil: enter teams, and let one known member play `fail`. The Assassin names the good player
+    whose votes and proposals fit the truth best. As Serrino et al. (2019), it weights exact sets of
+    roles by a model of the players.
     """
 
     def __init__(self, seat: Seat) -> None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from games import avalon, cluedo, goofspiel, kuhn_poker, tictactoe, werewolf
+from games import (
+    avalon,
+    cluedo,
+    codenames,
+    goofspiel,
+    kuhn_poker,
+    leduc_poker,
+    liars_dice,
+    tictactoe,
+    werewolf,
+)
 
 if TYPE_CHECKING:
     from arena import Catalog
@@ -13,7 +23,10 @@ GAMES = (
     cluedo,
     tictactoe,
     kuhn_poker,
+    leduc_poker,
     goofspiel,
+    liars_dice,
+    codenames,
     avalon,
     werewolf,
 )

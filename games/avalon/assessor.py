@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from arena import Action, Measure, WeightedSum
+from arena import Action, Assessment, Comment, Measure, WeightedSum
 from games.avalon.moves import Propose, VoteOnTeam
 from games.avalon.options import GOOD, MAX_PROPOSALS, MERLIN
 from games.avalon.state import AvalonState
-from games.hidden_roles.assessor import Choice, RoleAssessor
+from games.hidden_roles.assessor import JudgedChoice, RoleAssessor, comment_knowledge
 from games.hidden_roles.posterior import RolePosterior
 from games.hidden_roles.rules import HiddenRolesState
 
@@ -38,7 +38,7 @@ class AvalonAssessor(RoleAssessor):
 
     def judge(
         self, state: HiddenRolesState, knowledge: RolePosterior, action: Action
-    ) -> Choice | None:
+    ) -> JudgedChoice | None:
         """Judge the proposal or the vote of a good player."""
         assert isinstance(state, AvalonState)
         role = state.roles()[knowledge.player]
@@ -51,14 +51,14 @@ class AvalonAssessor(RoleAssessor):
                 best = max(clean(knowledge, team.seats) for team in legal)
                 chosen = clean(knowledge, seats)
                 value = WeightedSum(min(chosen, best), best)
-                return Choice("proposal", chosen, best, {"clean_proposals": value})
+                return JudgedChoice("proposal", chosen, best, {"clean_proposals": value})
             case VoteOnTeam(approves):
                 chosen = clean(knowledge, state.team)
                 # A rejection of the last proposal loses the game at once.
                 if chosen > 0 or state.rejected == MAX_PROPOSALS - 1:
                     return None
                 value = WeightedSum(float(approves))
-                return Choice("vote", chosen, chosen, {"approved_evil": value})
+                return JudgedChoice("vote", chosen, chosen, {"approved_evil": value})
         return None
 
 
@@ -66,3 +66,19 @@ def clean(knowledge: RolePosterior, seats: tuple[int, ...]) -> float:
     """Return the exact probability that none of the seats is evil."""
     sets, probabilities = knowledge.teams(knowledge.game.minority_roles)
     return float(probabilities @ ~np.any(sets[:, list(seats)], axis=1))
+
+
+def comment(assessment: Assessment) -> Comment:
+    """Return an assessment as text."""
+    if assessment.kind == "knowledge":
+        return comment_knowledge(assessment)
+    if assessment.kind == "vote":
+        approves = bool(assessment.measurements["approved_evil"].total)
+        verb = "Approves" if approves else "Rejects"
+        return Comment(f"{verb} a team with a member who is provably evil.", approves)
+    chosen, best = assessment.facts["probability"], assessment.facts["best"]
+    return Comment(
+        f"Exact probability that the team has no evil member: {chosen:.0%}; of the best team "
+        f"{best:.0%}.",
+        mistake=chosen == 0 and best != 0,
+    )

@@ -17,6 +17,8 @@ from arena import (
     Action,
     ActionSet,
     ArraySpec,
+    Assessment,
+    Comment,
     Event,
     Observation,
     Say,
@@ -24,7 +26,7 @@ from arena import (
     TextLevel,
 )
 from games.avalon import text
-from games.avalon.assessor import MEASURES, AvalonAssessor
+from games.avalon.assessor import MEASURES, AvalonAssessor, comment
 from games.avalon.moves import APPROVE, FAIL, REJECT, SUCCESS, Assassinate, PlayCard, Propose
 from games.avalon.notes import AvalonNotes
 from games.avalon.options import (
@@ -183,6 +185,9 @@ class Avalon(HiddenRolesGame):
     ) -> AvalonAssessor:
         """Return a new assessor of one game; its kinds are `proposal`, `vote` and `knowledge`."""
         return AvalonAssessor(self, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment:
+        return comment(assessment)
 
     def new_notes(self, player: int) -> AvalonNotes:
         """Return empty notes of `player`."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from arena import Action, Assessment, Outcome, Ply, WeightedSum
+from arena import Action, Assessment, Comment, Outcome, Ply, WeightedSum
 from arena.core.assessment import Fact
 from games.hidden_roles.posterior import RolePosterior
 from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState, RolesRevealed
@@ -20,7 +20,7 @@ ROLE_FACTS: Mapping[str, Fact] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class JudgedChoice:
     """Judgement of a decision: the probability of what was chosen, and of the best choice."""
 
     kind: str
@@ -54,7 +54,7 @@ class RoleAssessor(ABC):
     @abstractmethod
     def judge(
         self, state: HiddenRolesState, knowledge: RolePosterior, action: Action
-    ) -> Choice | None:
+    ) -> JudgedChoice | None:
         """Judge an action of the seat that `knowledge` belongs to; None if there is nothing to."""
 
     def ply(self, ply: Ply) -> list[Assessment]:
@@ -100,3 +100,9 @@ class RoleAssessor(ABC):
 
     def _wants(self, kind: str) -> bool:
         return self._kinds is None or kind in self._kinds
+
+
+def comment_knowledge(assessment: Assessment) -> Comment:
+    """Return the knowledge of a seat at the end as text."""
+    dealt, end = assessment.facts["entropy_dealt"], assessment.facts["entropy_end"]
+    return Comment(f"Of {dealt:.1f} bits of uncertainty about the roles {end:.1f} are left.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from arena import Action, Measure, WeightedSum
-from games.hidden_roles.assessor import Choice, RoleAssessor
+from arena import Action, Assessment, Comment, Measure, WeightedSum
+from games.hidden_roles.assessor import JudgedChoice, RoleAssessor, comment_knowledge
 from games.hidden_roles.posterior import RolePosterior
 from games.hidden_roles.rules import HiddenRolesState
 from games.werewolf.moves import DayVote
@@ -36,7 +36,7 @@ class WerewolfAssessor(RoleAssessor):
 
     def judge(
         self, state: HiddenRolesState, knowledge: RolePosterior, action: Action
-    ) -> Choice | None:
+    ) -> JudgedChoice | None:
         """Judge the vote of a player of the village."""
         assert isinstance(state, WerewolfState)
         if state.phase != "vote" or state.teams()[knowledge.player] != VILLAGE:
@@ -44,10 +44,24 @@ class WerewolfAssessor(RoleAssessor):
         wolf = knowledge.probabilities(PACK)
         best = max(wolf[seat] for seat in state.living if seat != knowledge.player)
         if not isinstance(action, DayVote):
-            return Choice("vote", 0.0, best, {"wolf_votes": WeightedSum(0.0, best)})
+            return JudgedChoice("vote", 0.0, best, {"wolf_votes": WeightedSum(0.0, best)})
         chosen = wolf[action.seat]
         measurements = {
             "wolf_votes": WeightedSum(chosen, best),
             "cleared_votes": WeightedSum(float(chosen == 0)),
         }
-        return Choice("vote", chosen, best, measurements)
+        return JudgedChoice("vote", chosen, best, measurements)
+
+
+def comment(assessment: Assessment) -> Comment:
+    """Return an assessment as text."""
+    if assessment.kind == "knowledge":
+        return comment_knowledge(assessment)
+    chosen, best = assessment.facts["probability"], assessment.facts["best"]
+    if "cleared_votes" not in assessment.measurements:
+        return Comment(f"Abstains; the best vote is for a wolf with probability {best:.0%}.")
+    return Comment(
+        f"Exact probability that the vote is for a wolf: {chosen:.0%}; of the best vote "
+        f"{best:.0%}.",
+        mistake=bool(assessment.measurements["cleared_votes"].total) and best != 0,
+    )

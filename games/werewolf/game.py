@@ -15,6 +15,8 @@ from arena import (
     WIN_RATE,
     Action,
     ArraySpec,
+    Assessment,
+    Comment,
     Event,
     Observation,
     Say,
@@ -24,7 +26,7 @@ from arena import (
 from games.hidden_roles.assessor import ROLE_FACTS
 from games.hidden_roles.rules import PASS, HiddenRolesGame, HiddenRolesState
 from games.werewolf import text
-from games.werewolf.assessor import MEASURES, WerewolfAssessor
+from games.werewolf.assessor import MEASURES, WerewolfAssessor, comment
 from games.werewolf.moves import NO_SEAT, DayVote, Inspect, NightKill, Protect, Shoot
 from games.werewolf.notes import WerewolfNotes
 from games.werewolf.options import PACK, VILLAGE, WOLVES, WerewolfOptions
@@ -109,6 +111,9 @@ class Werewolf(HiddenRolesGame):
     ) -> WerewolfAssessor:
         """Return a new assessor of one game; its kinds are `vote` and `knowledge`."""
         return WerewolfAssessor(self, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment:
+        return comment(assessment)
 
     def new_notes(self, player: int) -> WerewolfNotes:
         """Return empty notes of `player`."""

@@ -389,7 +389,10 @@ def test_assessor_judges_good_players_only() -> None:
 
 @pytest.mark.parametrize(
     ("options", "seeds"),
-    [({}, (0,)), ({"players": 10, "talk": 0}, (7,))],
+    [
+        ({"players": 6, "roles": "merlin+mordred", "talk": 2}, (0,)),
+        ({"players": 10, "talk": 0}, (7,)),
+    ],
 )
 def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:
     check_game(Avalon(**options), seeds)

@@ -11,13 +11,20 @@ import pytest
 @pytest.mark.parametrize(
     "module",
     [
+        "games.avalon.game",
         "games.cluedo.analysis.assessor",
         "games.cluedo.game",
         "games.cluedo.inference.counting",
         "games.cluedo.inference.knowledge",
+        "games.codenames.game",
         "games.goofspiel.game",
         "games.kuhn_poker.game",
+        "games.leduc_poker.game",
+        "games.leduc_poker.knowledge",
+        "games.liars_dice.game",
+        "games.liars_dice.knowledge",
         "games.tictactoe.game",
+        "games.werewolf.game",
     ],
 )
 def test_examples_in_docstrings(module: str) -> None:

@@ -65,7 +65,7 @@ class Avalon(HiddenRolesGame):
         >>> state = Avalon(players=5, talk=0).initial_state()
         >>> state.apply(CHANCE, state.sample_chance(random.Random(0)))
         >>> state.roles()
-        ('Assassin', 'Percival', 'Merlin', 'Loyal Servant', 'Morgana')
+        ('Loyal Servant', 'Percival', 'Merlin', 'Morgana', 'Assassin')
         >>> len(state.legal_actions(0))  # Teams of two.
         10
     """

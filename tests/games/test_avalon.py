@@ -390,7 +390,7 @@ def test_assessor_judges_good_players_only() -> None:
 @pytest.mark.parametrize(
     ("options", "seeds"),
     [
-        ({"players": 6, "roles": "merlin+mordred", "talk": 2}, (0,)),
+        ({"players": 6, "roles": "merlin+mordred", "talk": 0}, (0,)),
         ({"players": 10, "talk": 0}, (7,)),
     ],
 )

@@ -354,7 +354,7 @@ def test_assessor_judges_votes_of_the_village() -> None:
 @pytest.mark.parametrize(
     ("options", "seeds"),
     [
-        ({"players": 12, "talk": 0}, (3,)),
+        ({"players": 10, "talk": 0}, (3,)),
         ({"players": 6, "wolves": 2, "hunter": True, "reveal": False}, (0, 1)),
     ],
 )

@@ -9,6 +9,7 @@ from games import (
     cluedo,
     codenames,
     goofspiel,
+    hanabi,
     kuhn_poker,
     leduc_poker,
     liars_dice,
@@ -27,6 +28,7 @@ GAMES = (
     goofspiel,
     liars_dice,
     codenames,
+    hanabi,
     avalon,
     werewolf,
 )

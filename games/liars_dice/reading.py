@@ -73,7 +73,8 @@ class HandResponses:
         return weights
 
 
-@lru_cache(maxsize=128)
+# Few: with six dice of ten faces and 36 dice on the table, one has 29 MB.
+@lru_cache(maxsize=8)
 def hand_table(game: LiarsDiceBase, dice: int, total: int) -> HandResponses:
     """Return the table of hands; it depends on public numbers only."""
     return HandResponses(game, dice, total)

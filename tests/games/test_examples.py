@@ -18,6 +18,7 @@ import pytest
         "games.cluedo.inference.knowledge",
         "games.codenames.game",
         "games.goofspiel.game",
+        "games.hanabi.game",
         "games.kuhn_poker.game",
         "games.leduc_poker.game",
         "games.leduc_poker.knowledge",

@@ -36,6 +36,12 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         {"players": 3, "rounds": "last_standing"},
         ["bot:counter", "bot:reader", "bot:reader"],
     ),
+    (
+        "hanabi",
+        "hanabi",
+        {"players": 3, "colours": 3, "ranks": 4, "hint_tokens": 5},
+        ["bot:conventions", "bot:conventions", "bot:careful"],
+    ),
     ("cluedo-cards", "cluedo", {"players": 3}, ["bot:oracle", "bot:detective", "bot:novice"]),
     (
         "cluedo-classic",

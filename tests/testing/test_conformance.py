@@ -46,6 +46,7 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("leduc_poker", {}),
     ("avalon", {}),
     ("werewolf", {}),
+    ("hanabi", {"colours": 2, "ranks": 3, "hand_size": 2, "hint_tokens": 3, "lives": 2}),
     ("cluedo", {"players": 3}),
     ("cluedo", {"players": 4, "leftover_cards": "open", "theme": "us"}),
     ("cluedo", {"players": 2, "suspects": 3, "weapons": 2, "rooms": 4}),

@@ -139,10 +139,9 @@ class AvalonState(HiddenRolesState):
     def _guess(self, seat: int) -> None:
         correct = self.dealt[seat] == MERLIN
         self.log.append(MerlinGuessed(self.dealt.index(ASSASSIN), seat, correct))
-        fate = "found Merlin: evil wins" if correct else "did not find Merlin: good wins"
-        self.ending = f"three missions succeeded, but the Assassin {fate}"
-        if not correct:
-            self.ending = f"three missions succeeded, and the Assassin {fate}"
+        found = "but the Assassin found Merlin: evil wins"
+        missed = "and the Assassin did not find Merlin: good wins"
+        self.ending = f"three missions succeeded, {found if correct else missed}"
         self._end(EVIL if correct else GOOD)
 
     def reason(self) -> str:

@@ -20,12 +20,12 @@ class WerewolfOptions(GameOptions):
     """Options of `werewolf`."""
 
     players: int = Field(7, ge=5, le=12, description="Number of seats.")
-    wolves: int | None = Field(
-        None,
-        ge=1,
+    wolves: int = Field(
+        0,
+        ge=0,
         le=5,
-        description="Werewolves, fewer than half of the players; by default 1 of up to 6 players, "
-        "2 of 7 to 9 and 3 of more.",
+        description="Werewolves, fewer than half of the players. 0: 1 of up to 6 players, 2 of 7 "
+        "to 9 and 3 of more.",
     )
     hunter: bool = Field(
         False, description="One villager is the hunter, who may shoot a player when dying."

@@ -122,7 +122,7 @@ def test_usual_roles(players: int, wolves: int) -> None:
         ({"players": 4}, "players"),
         ({"players": 13}, "players"),
         ({"players": 6, "wolves": 3}, "fewer than half"),
-        ({"wolves": 0}, "wolves"),
+        ({"wolves": -1}, "wolves"),
         ({"talk": -1}, "talk"),
         ({"seer": True}, "no option 'seer'"),
     ],

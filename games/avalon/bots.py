@@ -43,6 +43,7 @@ def weighted(sets: NDArray[np.bool_], prior: NDArray[np.float64], notes: AvalonN
     Of k evil members f play `fail` with probability C(k, f) q^f (1 - q)^(k - f); the binomial
     coefficient is the number of ways, and 0 for k < f.
     """
+    # Sums of logarithms: products of many rates would underflow.
     logs = np.log(prior)
     for mission in notes.missions:
         evil = sets[:, list(mission.seats)].sum(axis=1)
@@ -138,6 +139,7 @@ class AvalonDeducer:
     def _propose(self, teams: Sequence[Propose]) -> Action:
         if self._is_evil:
             needed = self.game.fails_needed(self._notes.mission)
+            # Evil chooses members that the table trusts.
             suspicion = self._public_suspicion()
             teams = [
                 team
@@ -150,6 +152,7 @@ class AvalonDeducer:
         clean = clean_probabilities([team.seats for team in teams], suspicion)
         best = clean.max() - 1e-9
         good = [team for team, value in zip(teams, clean, strict=True) if value >= best]
+        # One's own seat is safe, and a place on the team gives information.
         own = [team for team in good if self.player in team.seats]
         return self._rng.choice(own or good)
 
@@ -201,6 +204,7 @@ def clean_probabilities(
 ) -> NDArray[np.float64]:
     """Return for each team the probability that it has no evil member: shape (teams,)."""
     sets, weights = suspicion
+    # A team is free of evil if it has no seat in common with the evil set.
     members = np.zeros((len(teams), sets.shape[1]), np.int64)
     np.put_along_axis(members, np.array(teams), 1, axis=1)
     return np.asarray(((members @ sets.T) == 0) @ weights)

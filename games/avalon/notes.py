@@ -63,6 +63,7 @@ class AvalonNotes(Notes):
             case TeamProposed(leader, mission, attempt, seats):
                 self.proposals.append(Proposal(leader, mission, attempt, seats))
             case TeamVoted(votes, approved):
+                # Votes are always on the last proposal.
                 last = self.proposals[-1]
                 self.proposals[-1] = Proposal(
                     last.leader, last.mission, last.attempt, last.seats, votes, approved
@@ -96,6 +97,7 @@ class AvalonNotes(Notes):
     @property
     def leader(self) -> int:
         """Seat whose proposal is open, or that proposes next."""
+        # The leader changes after each proposal, so their number names the next one.
         if self.proposals and not self.proposals[-1].votes:
             return self.proposals[-1].leader
         return len(self.proposals) % self.game.num_players

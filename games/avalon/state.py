@@ -105,8 +105,10 @@ class AvalonState(HiddenRolesState):
         # A tie rejects.
         approved = 2 * sum(votes) > len(votes)
         self.log.append(TeamVoted(votes, approved))
+        # Only proposals rejected in a row count.
         if approved:
             self.rejected = 0
+            # All members act, although good ones have no choice: who acts shows nothing.
             self._begin("mission", self.team)
             return
         self.rejected += 1
@@ -119,6 +121,7 @@ class AvalonState(HiddenRolesState):
     def _play(self, cards: Mapping[int, bool]) -> None:
         mission, fails = len(self.results), sum(cards.values())
         succeeded = fails < self.game.fails_needed(mission)
+        # Each member learns again what it played; nobody learns who played what.
         for seat, fail in cards.items():
             self.log.append(CardPlayed(seat, fail))
         self.log.append(MissionEnded(mission + 1, tuple(cards), fails, succeeded))
@@ -128,6 +131,7 @@ class AvalonState(HiddenRolesState):
             self._end(EVIL)
         elif self.results.count(True) < 3:
             self._begin_proposal()
+        # The last chance of evil; without Merlin there is nothing to guess.
         elif MERLIN in self.dealt:
             assassin = self.dealt.index(ASSASSIN)
             self.log.append(EvilRevealed(self._seats_of(EVIL), assassin))
@@ -154,6 +158,7 @@ def secrets(game: Avalon, roles: tuple[str, ...]) -> list[SecretSeen]:
     for seat, role in enumerate(roles):
         kind, visible = game.sight(role)
         if kind:
+            # A role does not see itself.
             seen = (other for other, its in enumerate(roles) if its in visible and other != seat)
             events.append(SecretSeen(seat, tuple(seen), kind))
     return events

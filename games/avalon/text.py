@@ -81,6 +81,7 @@ def _knowledge(game: Avalon) -> list[str]:
     if OBERON in roles:
         evil += ", but Oberon knows none of them and they do not know Oberon"
     lines.append(f"{evil}.")
+    # Mordred's only power.
     if MERLIN in roles:
         hidden = f" except {MORDRED}" if MORDRED in roles else ""
         lines.append(f"Merlin knows all evil players{hidden}.")
@@ -199,6 +200,7 @@ def _own_role(game: Avalon, notes: AvalonNotes) -> str:
 def _progress(game: Avalon, notes: AvalonNotes) -> str:
     won = sum(mission.succeeded for mission in notes.missions)
     text = f"Missions: {won} succeeded, {len(notes.missions) - won} failed."
+    # No mission follows.
     if notes.revealed:
         return text
     number, needed = notes.mission, game.fails_needed(notes.mission)
@@ -207,6 +209,7 @@ def _progress(game: Avalon, notes: AvalonNotes) -> str:
         f"card{'s' * (needed > 1)}. Rejected proposals: {notes.rejected} of {MAX_PROPOSALS}."
     )
     last = notes.proposals[-1] if notes.proposals else None
+    # An approved team plays its cards; a rejected one is over.
     if last and last.mission == number + 1 and (last.approved or not last.votes):
         text += f" Team of {game.seat_names[last.leader]}: {game.names_of(last.seats)}."
     return text
@@ -214,6 +217,7 @@ def _progress(game: Avalon, notes: AvalonNotes) -> str:
 
 def _records(game: Avalon, notes: AvalonNotes) -> list[str]:
     """Return one line per player: its missions, and its votes."""
+    # The open proposal has no votes yet.
     voted = [proposal for proposal in notes.proposals if proposal.votes]
     if not voted:
         return []
@@ -236,6 +240,7 @@ def _deductions(game: Avalon, notes: AvalonNotes) -> list[str]:
         f"Possible assignments of the roles: {count:,}. Probability of being evil: "
         f"{percentages(game, posterior.probabilities(game.minority_roles), notes.player)}."
     ]
+    # Only evil hunts Merlin.
     if MERLIN in game.role_list and game.team_of(notes.role) == EVIL:
         merlin = percentages(game, posterior.probabilities((MERLIN,)), notes.player)
         lines.append(f"Probability of being Merlin: {merlin}.")

@@ -80,6 +80,7 @@ class RoleAssessor(ABC):
                 # The roles that are shown at the end are no deduction.
                 if event.seen_by(seat) and not isinstance(event, RolesRevealed):
                     known.update(event)
+            # The first ply is the deal.
             if seat not in self._dealt:
                 self._dealt[seat] = known.entropy()
         return assessments

@@ -148,6 +148,7 @@ class RolePosterior:
         self, seats: Sequence[int], roles: Collection[str], least: int, most: int | None = None
     ) -> None:
         """Add that from `least` to `most` of the seats (None: all) have one of the roles."""
+        # Normal form: equal facts make equal keys of the caches.
         fact = RoleCount(
             tuple(seats), frozenset(roles), least, len(seats) if most is None else most
         )

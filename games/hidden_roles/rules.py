@@ -137,12 +137,14 @@ class HiddenRolesGame(Game, ABC):
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
         """Draw the roles from the posterior of `player`, and then all hidden actions again."""
+        # Before the deal there is nothing to draw again.
         if not history:
             return []
         roles = self._sample_roles(history, player, rng)
         state, other = self.initial_state(), self.initial_state()
         steps: list[Step] = []
         while len(steps) < len(history):
+            # A history is a sequence of phases; only the last one may be unfinished.
             size = len(state.to_act)
             batch = history[len(steps) : len(steps) + size]
             phase = {step.player: step.action for step in batch}
@@ -152,6 +154,7 @@ class HiddenRolesGame(Game, ABC):
                 drawn = self.redraw(state, other, phase, player, rng)
             else:
                 drawn = _redraw_sealed(other, phase, player, rng)
+            # In the true order of commitment, which nobody can see.
             for step in batch:
                 state.apply(step.player, step.action)
                 other.apply(step.player, drawn[step.player])
@@ -175,6 +178,7 @@ def _redraw_sealed(
 ) -> dict[int, Action]:
     """Draw the commitments of an unfinished phase again; only the player's own one is known."""
     drawn = {}
+    # Statements are drawn too: whether somebody speaks is sealed as well.
     for seat, action in phase.items():
         legal = other.legal_actions(seat)
         spoken = [offer.sample(rng) for offer in legal.speech]
@@ -217,6 +221,7 @@ class HiddenRolesState(State, ABC):
     def sample_chance(self, rng: random.Random) -> Action:
         """Draw a deal; all orders of the roles are equally likely."""
         roles = list(self.game.role_list)
+        # One shuffle of a list in a fixed order: the deal of a seed stays the same.
         rng.shuffle(roles)
         return DealRoles(tuple(roles))
 
@@ -231,6 +236,7 @@ class HiddenRolesState(State, ABC):
         if self.to_act != (CHANCE,):
             return super().parse(text)
         deal = DealRoles(tuple(text.removeprefix("deal ").split(", ")))
+        # Only the exact text of a deal counts, as in a replay.
         if str(deal) != text or not self._is_possible(deal):
             raise InvalidAction(f"'{text}' does not deal each role of the game to one seat")
         return deal
@@ -241,6 +247,7 @@ class HiddenRolesState(State, ABC):
     def _apply(self, player: int, action: Action) -> None:
         if isinstance(action, DealRoles):
             self.dealt = action.roles
+            # Each seat witnesses its own role only.
             for seat, role in enumerate(action.roles):
                 self.log.append(RoleDealt(seat, role))
             self._start()
@@ -268,6 +275,7 @@ class HiddenRolesState(State, ABC):
 
     def returns(self) -> tuple[float, ...]:
         """Return 1 for each member of the team that has won and 0 for the others."""
+        # A truncated game has no winner, so it pays nothing.
         if self.winner is None:
             return (0.0,) * self.game.num_players
         return tuple(float(team == self.winner) for team in self.teams())

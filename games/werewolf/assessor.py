@@ -41,8 +41,10 @@ class WerewolfAssessor(RoleAssessor):
         assert isinstance(state, WerewolfState)
         if state.phase != "vote" or state.teams()[knowledge.player] != VILLAGE:
             return None
+        # A vote for oneself is not legal, so the own seat is not among the best.
         wolf = knowledge.probabilities(PACK)
         best = max(wolf[seat] for seat in state.living if seat != knowledge.player)
+        # To abstain never hits a wolf, so it counts as 0 of the best.
         if not isinstance(action, DayVote):
             return JudgedChoice("vote", 0.0, best, {"wolf_votes": WeightedSum(0.0, best)})
         chosen = wolf[action.seat]

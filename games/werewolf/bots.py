@@ -159,6 +159,7 @@ class WerewolfDeducer:
         """Return the probability that each seat is a wolf, by exact knowledge, votes and claims."""
         sets, prior = notes.posterior.teams(PACK)
         weights = prior.copy()
+        # The wolves know each other: they seldom vote against each other.
         for event in notes.votes:
             for voter, vote in enumerate(event.votes):
                 if vote != NO_SEAT and voter != self.player:

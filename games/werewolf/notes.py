@@ -62,6 +62,7 @@ class WerewolfNotes(Notes):
                 self.inspected[seat] = is_wolf
             case DoctorProtected(_, seat):
                 self.protected = seat
+            # Statements are shown until the next day or night begins.
             case NightBegan(night):
                 self.night, self.is_day, self.statements = night, False, []
             case DayBegan():

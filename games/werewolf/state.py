@@ -138,6 +138,7 @@ class WerewolfState(HiddenRolesState):
         protected = None
         for seat, action in phase.items():
             if isinstance(action, Inspect):
+                # The seer learns the result even if killed in the same night.
                 self.log.append(SeerSaw(seat, action.seat, self.dealt[action.seat] == WOLF))
             elif isinstance(action, Protect):
                 protected = self.protected = action.seat
@@ -170,9 +171,11 @@ class WerewolfState(HiddenRolesState):
         return role if self.game.options.reveal or role == HUNTER else ""
 
     def _die(self, seat: int, then: str) -> None:
+        # The victim is dead before the hunter shoots, so that nobody dies twice.
         self.living = tuple(other for other in self.living if other != seat)
         if self.dealt[seat] == HUNTER:
             self.dying_hunter, self.after_hunter = seat, then
+            # The hunter's role is public now, so that acting alone gives nothing away.
             self._begin("hunt", (seat,))
         else:
             self._go_on(then)
@@ -192,6 +195,7 @@ class WerewolfState(HiddenRolesState):
         """End the game if a team has won, or begin the day or the night."""
         if not self.pack:
             self._end(VILLAGE)
+        # Parity: by day the wolves can no longer be outvoted.
         elif 2 * len(self.pack) >= len(self.living):
             self._end(WOLVES)
         elif then == "day":

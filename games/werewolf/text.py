@@ -53,6 +53,7 @@ def rules(game: Werewolf) -> str:
     if options.hunter:
         lines.append("The hunter who dies may shoot one living player, who dies too.")
     lines.append("The dead see what is public, but neither act nor speak.")
+    # One wolf alone has nobody to talk to.
     if game.pack_talks:
         lines.append(
             "Before the werewolves choose, each may make one statement, which only they hear."
@@ -111,6 +112,7 @@ def narrate(game: Werewolf, event: Event) -> str:  # noqa: PLR0911, PLR0912 - on
         case DayBegan(day, living):
             return f"Day {day} begins. Living: {game.names_of(living)}."
         case Spoken():
+            # The audience matters: a wolf must not take it for public.
             channel = "" if event.to is None else " (to the werewolves)"
             return f"{event.sentence(names)}{channel}"
         case DayVoted():
@@ -183,6 +185,7 @@ def _facts(game: Werewolf, notes: WerewolfNotes) -> list[str]:
     time = f"{'Day' if notes.is_day else 'Night'} {notes.night}."
     dead = "; ".join(f"{names[seat]} {how}" for seat, how in notes.dead.items())
     lines = [f"{own} {time}", f"Living: {game.names_of(notes.living)}. Dead: {dead or 'none'}."]
+    # Older votes are among the events.
     if notes.votes:
         last = notes.votes[-1]
         against = Counter(vote for vote in last.votes if vote != NO_SEAT)
@@ -197,6 +200,7 @@ def _deductions(game: Werewolf, notes: WerewolfNotes) -> list[str]:
         f"Possible assignments of the roles: {posterior.world_count():,}. Probability of being a "
         f"werewolf: {percentages(game, posterior.probabilities(PACK), notes.player)}."
     ]
+    # The wolves hunt the seer.
     if notes.role == WOLF:
         seer = percentages(game, posterior.probabilities((SEER,)), notes.player)
         lines.append(f"Probability of being the seer: {seer}.")

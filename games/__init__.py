@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from games import (
     avalon,
+    battleship,
     cluedo,
     codenames,
     goofspiel,
@@ -13,6 +14,7 @@ from games import (
     kuhn_poker,
     leduc_poker,
     liars_dice,
+    negotiation,
     tictactoe,
     werewolf,
 )
@@ -26,6 +28,8 @@ GAMES = (
     kuhn_poker,
     leduc_poker,
     goofspiel,
+    battleship,
+    negotiation,
     liars_dice,
     codenames,
     hanabi,

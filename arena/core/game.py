@@ -204,6 +204,8 @@ class Game(ObservedGame):
     """Measures of the `assessor`, beyond wins and returns."""
     team_names: ClassVar[tuple[str, ...]] = ()
     """Names of the teams by number, as in "the return as NAME"; () if they need none."""
+    has_winner: ClassVar[bool] = True
+    """False for a game of one team, which earns a score and is not won."""
     combined_move: ClassVar[CombinedMove | None] = None
     """A form of reply that decides a whole turn; None if the game has none."""
     options: GameOptions

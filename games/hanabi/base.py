@@ -55,6 +55,7 @@ class HanabiBase(Game, ABC):
     """
 
     name = "hanabi"
+    has_winner = False
     Options = HanabiOptions
     options: HanabiOptions
 

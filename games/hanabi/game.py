@@ -63,11 +63,6 @@ class Hanabi(HanabiBase):
         # One point for each kind, since each kind is played once at most.
         return ReturnScale("score", "points", 0.0, float(len(self.deck.kinds)))
 
-    @property
-    def par(self) -> float:
-        """0: all seats have the same return, so that none of them wins alone."""
-        return 0.0
-
     def initial_state(self) -> HanabiState:
         """Return the position before the deal."""
         return HanabiState(self)

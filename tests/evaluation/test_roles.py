@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from whispers import Whispers
 
+from arena.cli import run
 from arena.core.outcome import Outcome
 from arena.core.seeds import stream
 from arena.episodes.match import Match
@@ -14,6 +16,7 @@ from arena.episodes.record import Episode
 from arena.episodes.runner import act_out, outcome_of
 from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.records import Slot
+from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.scoring import measure_game
 
 
@@ -67,3 +70,18 @@ def test_named_teams_are_reported_too() -> None:
     result = measure_game(Slot(0, 0, tuple(match.specs), "player", 1), game, episode, False, 0.0)
     assert result.seats[1].measurements["as friends"].total == 1.0
     assert set(result.seats[1].measurements) == {"as guesser", "as friends", "team:number"}
+
+
+def test_whole_teams_are_compared_with_self_as_partner() -> None:
+    slots = list(evaluation_schedule(3, "bot:a", ["self"], "bot:b", 2, 1))
+    assert [set(slot.specs) for slot in slots] == [{"bot:a"}, {"bot:b"}] * 2
+    mixed = next(evaluation_schedule(3, "bot:a", ["self", "bot:c"], None, 1, 1))
+    assert sorted(mixed.specs) == ["bot:a", "bot:a", "bot:c"]
+
+
+def test_a_game_of_one_team_is_not_won(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = "eval hanabi --player bot:careful --baseline bot:random --against self --games 4"
+    options = "-o colours=2 -o ranks=2 -o hand_size=2 --seed 1 --out"
+    assert run([*words.split(), *options.split(), str(tmp_path / "results.sqlite")]) == 0
+    shown = capsys.readouterr().out
+    assert "mean score" in shown and "won" not in shown

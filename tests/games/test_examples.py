@@ -12,6 +12,8 @@ import pytest
     "module",
     [
         "games.avalon.game",
+        "games.battleship.board",
+        "games.battleship.game",
         "games.cluedo.analysis.assessor",
         "games.cluedo.game",
         "games.cluedo.inference.counting",
@@ -20,6 +22,7 @@ import pytest
         "games.goofspiel.game",
         "games.hanabi.game",
         "games.kuhn_poker.game",
+        "games.negotiation.game",
         "games.leduc_poker.game",
         "games.leduc_poker.knowledge",
         "games.liars_dice.game",

@@ -29,6 +29,13 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         [*["bot:associative"] * 5, "bot:random"],
     ),
     ("goofspiel", "goofspiel", {"players": 3, "cards": 4}, ["bot:random"] * 3),
+    (
+        "battleship",
+        "battleship",
+        {"width": 4, "height": 4, "ships": [3, 2], "placement": "players"},
+        ["bot:gunner", "bot:hunter"],
+    ),
+    ("negotiation", "negotiation", {}, ["bot:boulware", "bot:conceder"]),
     ("leduc_poker", "leduc_poker", {}, ["bot:equilibrium", "bot:equilibrium"]),
     (
         "liars_dice",

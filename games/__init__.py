@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from games import (
+    avalon,
     battleship,
     cluedo,
     codenames,
@@ -15,6 +16,7 @@ from games import (
     liars_dice,
     negotiation,
     tictactoe,
+    werewolf,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ GAMES = (
     liars_dice,
     codenames,
     hanabi,
+    avalon,
+    werewolf,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""
 

@@ -71,7 +71,7 @@ class Say(Speech):
     """Say a text to the audience that the game gives it."""
 
 
-SAMPLE_WORDS = ("yes", "no", "perhaps", "you", "never", "Player 1", "<b>hi</b>", "'", "[red]", "é")
+SAMPLE_WORDS = ("yes", "no", "perhaps", "you", "never", "Player 1", "<b>hi</b>", "it's", "[red]", "é")
 """Words of random speech, some of them with signs that a careless viewer would interpret."""
 
 

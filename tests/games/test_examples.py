@@ -11,6 +11,7 @@ import pytest
 @pytest.mark.parametrize(
     "module",
     [
+        "games.avalon.game",
         "games.battleship.board",
         "games.battleship.game",
         "games.cluedo.analysis.assessor",
@@ -27,6 +28,7 @@ import pytest
         "games.liars_dice.game",
         "games.liars_dice.knowledge",
         "games.tictactoe.game",
+        "games.werewolf.game",
     ],
 )
 def test_examples_in_docstrings(module: str) -> None:

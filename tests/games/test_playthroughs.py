@@ -56,6 +56,8 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         {"variant": "classic", "players": 4, "theme": "us"},
         ["bot:oracle", "bot:detective", "bot:novice", "bot:random"],
     ),
+    ("avalon", "avalon", {"players": 5}, ["bot:deducer"] * 5),
+    ("werewolf", "werewolf", {"players": 7, "hunter": True}, ["bot:deducer"] * 7),
 ]
 
 

@@ -44,6 +44,8 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("goofspiel", {"players": 3, "cards": 4, "prizes": "descending"}),
     ("liars_dice", {}),
     ("leduc_poker", {}),
+    ("avalon", {}),
+    ("werewolf", {}),
     ("hanabi", {"colours": 2, "ranks": 3, "hand_size": 2, "hint_tokens": 3, "lives": 2}),
     ("cluedo", {"players": 3}),
     ("cluedo", {"players": 4, "leftover_cards": "open", "theme": "us"}),

@@ -58,7 +58,8 @@ class Speech(Action):
     @classmethod
     def read(cls, text: str) -> Self:
         """Return the speech of a text that anybody may have written. Raises InvalidAction."""
-        return cls(one_line(text))
+        # Checked first, because to normalise a text takes time in proportion to its length.
+        return cls(text if len(text) > 100 * cls.max_length else one_line(text))
 
     @classmethod
     def notation(cls) -> str:
@@ -71,7 +72,18 @@ class Say(Speech):
     """Say a text to the audience that the game gives it."""
 
 
-SAMPLE_WORDS = ("yes", "no", "perhaps", "you", "never", "Player 1", "<b>hi</b>", "it's", "[red]", "é")
+SAMPLE_WORDS = (
+    "yes",
+    "no",
+    "perhaps",
+    "you",
+    "never",
+    "Player 1",
+    "<b>hi</b>",
+    "it's",
+    "[red]",
+    "é",
+)
 """Words of random speech, some of them with signs that a careless viewer would interpret."""
 
 

@@ -32,11 +32,13 @@ def one_line(text: str) -> str:
     """
     spaced = " ".join(unicodedata.normalize("NFC", text).split())
     line = " ".join("".join(c for c in spaced if unicodedata.category(c)[0] != "C").split())
-    if len(line) > 1 and line[0] in '"“' and line[-1] in '"”':
+    # Repeated, so that the result is its own form: there may be quotes within quotes.
+    while len(line) > 1 and line[0] in '"“' and line[-1] in '"”':
         line = line[1:-1].strip()
     line = line.replace('"', "'")
-    is_quoted = len(line) > 1 and line[0] == line[-1] == "'" and line.count("'") == 2
-    return line[1:-1].strip() if is_quoted else line
+    while len(line) > 1 and line[0] == line[-1] == "'" and line.count("'") == 2:
+        line = line[1:-1].strip()
+    return line
 
 
 def shorten(text: str, most: int = LONGEST_QUOTE) -> str:

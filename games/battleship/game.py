@@ -59,6 +59,7 @@ class Battleship(Game):
     Options = BattleshipOptions
     options: BattleshipOptions
     default_opponent: ClassVar[str | None] = "hunter"
+    default_bot: ClassVar[str | None] = "gunner"
     facts = FACTS
     measures = MEASURES
 

@@ -99,6 +99,7 @@ class Negotiation(Game):
     Options = NegotiationOptions
     options: NegotiationOptions
     default_opponent: ClassVar[str | None] = "conceder"
+    default_bot: ClassVar[str | None] = "boulware"
     return_scale = ReturnScale("return", "points", 0.0, float(TOTAL_VALUE))
     facts = FACTS
     measures = MEASURES

@@ -228,6 +228,8 @@ def test_what_is_marked_as_final_outweighs_other_marks(final: str) -> None:
     for reply in (f"{marked}\n\n{other}", f"{other}\n\n{marked}"):
         reading = read_reply(reply, observation)
         assert str(reading.action) == "suggest Mrs White, Rope, Hall", reply
+    unclosed = "\\boxed{suggest Mrs White, Rope, Hall"
+    assert str(read_reply(unclosed, observation).action) == "suggest Mrs White, Rope, Hall"
     equal = "Action: suggest Mrs White, Rope, Hall\n\nAction: end turn"
     assert read_reply(equal, observation).failure == "undecided"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena.core.errors import UsageError
+from arena.llm.backend import BackendTraits
 from arena.llm.price import Price
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings, config_table
@@ -74,12 +75,16 @@ def test_a_wrong_value_is_named_by_its_place_and_not_shown(text: str, place: str
     assert "sk-secret" not in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_the_price_of_a_model_is_the_stated_one_and_lines_for_people_go_to_stderr(
+def test_a_price_is_the_providers_or_the_stated_one_and_lines_for_people_go_to_stderr(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     llm = LLMService(price=Price(1.0, 2.0))
     llm.add("scripted", ScriptedBackend([]))
     assert llm.price("scripted") == Price(1.0, 2.0)
+    known = ScriptedBackend([])
+    known.traits = BackendTraits(price=Price(3.0, 4.0))  # type: ignore[attr-defined]
+    llm.add("known", known)
+    assert llm.price("known") == Price(3.0, 4.0)
     llm.hint("topic", "said to people")
     llm.hint("topic", "said to people again")
     shown = capsys.readouterr()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from games import cluedo, goofspiel, kuhn_poker, tictactoe
+from games import adapters, cluedo, goofspiel, kuhn_poker, tictactoe
 
 if TYPE_CHECKING:
     from arena import Catalog
@@ -14,6 +14,7 @@ GAMES = (
     tictactoe,
     kuhn_poker,
     goofspiel,
+    adapters,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""
 

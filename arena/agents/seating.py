@@ -24,7 +24,8 @@ def make_bot(rest: str, seat: Seat) -> Agent:
 
 def bot_names(game: str) -> list[str]:
     """Return the names of the bots that play a game, weakest first as its author lists them."""
-    pairs = [name.split("/", 1) for name in catalog().names("bot")]
+    # The last slash: the name of a family's game has one too.
+    pairs = [name.rsplit("/", 1) for name in catalog().names("bot")]
     own = [bot for owner, bot in pairs if owner == game]
     return own + [bot for owner, bot in pairs if owner == "*" and bot not in own]
 

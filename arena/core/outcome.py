@@ -15,6 +15,10 @@ class Outcome:
     """Ended by a rule, or stopped at a limit."""
     reason: str
     returns: tuple[float, ...]
+    roles: tuple[str, ...] = ()
+    """Role of each seat; () if the game deals none."""
+    teams: tuple[int, ...] = ()
+    """Team of each seat; () if each seat plays for itself."""
 
     @property
     def winner(self) -> int | None:

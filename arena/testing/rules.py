@@ -26,6 +26,9 @@ def check_codec(game: Game) -> None:
     for action in game.actions:
         assert game.actions.parse(str(action)) == action, f"'{action}' does not parse back"
     assert len(game.actions.index) == len(game.actions), "the table contains an action twice"
+    for kind in game.speech:
+        spoken = kind.read("yes 1")
+        assert game.actions.parse(str(spoken)) == spoken, f"'{spoken}' does not parse back"
 
 
 def check_random_play(game: Game, seed: int) -> None:

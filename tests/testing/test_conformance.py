@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from arena.core.action import CHANCE, Action, ActionSet
+from arena.core.action import CHANCE, Action
+from arena.core.action_set import ActionSet
 from arena.core.assessment import Measure, WeightedSum
 from arena.core.errors import ArenaError
 from arena.core.event import Event

@@ -182,7 +182,7 @@ def _decisions(replay: Replay, seat: int) -> Iterator[TranscriptLine]:
         elif current and ply.player != CHANCE and turn == current.turn:
             current.heard.extend(heard)
         # The position after this ply is the one before the seat's next decision.
-        forced = len(position.state.legal_actions(seat)) == 1
+        forced = position.state.legal_actions(seat).is_forced
     if current:
         yield current
 

@@ -8,11 +8,15 @@ if TYPE_CHECKING:
     from arena import Catalog
 
 
+FAMILIES = (
+    ("open_spiel", "games of OpenSpiel", "open_spiel.family:OPEN_SPIEL"),
+    ("pettingzoo", "PettingZoo's classic games", "pettingzoo.family:PETTINGZOO"),
+    ("textarena", "TextArena's games of text", "textarena.family:TEXTARENA"),
+)
+"""Name, summary, and the object in this package."""
+
+
 def register(catalog: Catalog) -> None:
     """Register the families. Their libraries are extras, imported with the first game."""
-    catalog.add(
-        "game_family",
-        "open_spiel",
-        "games.adapters.open_spiel.family:OPEN_SPIEL",
-        "games of OpenSpiel",
-    )
+    for name, title, target in FAMILIES:
+        catalog.add("game_family", name, f"games.adapters.{target}", title)

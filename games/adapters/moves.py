@@ -101,7 +101,7 @@ class LibraryObserved(Event):
         return fields
 
 
-def one_line(text: str) -> str:
+def one_line_label(text: str) -> str:
     """Return a label of the library on one line, without control characters."""
     return " ".join(printable(text).split())
 

@@ -14,7 +14,13 @@ from arena import Action, ReturnScale
 from arena.core.action import normalise
 from arena.core.errors import UsageError
 from games.adapters.library_game import LibraryGame
-from games.adapters.moves import NO_ARRAY, LibraryMove, LibraryObserved, clean_lines, one_line
+from games.adapters.moves import (
+    NO_ARRAY,
+    LibraryMove,
+    LibraryObserved,
+    clean_lines,
+    one_line_label,
+)
 from games.adapters.open_spiel import library
 
 MOST_NAMED = 30_000
@@ -115,7 +121,7 @@ class OpenSpielRules(LibraryGame):
 
     def label(self, spiel: Any, player: int, number: int) -> str:
         """Return OpenSpiel's text of a move or of a result of chance at a position."""
-        return one_line(spiel.action_to_string(player, number).translate(SUITS))
+        return one_line_label(spiel.action_to_string(player, number).translate(SUITS))
 
     @cached_property
     def moves(self) -> tuple[tuple[LibraryMove, ...], ...]:

@@ -20,3 +20,9 @@ def register(catalog: Catalog) -> None:
     """Register the families. Their libraries are extras, imported with the first game."""
     for name, title, target in FAMILIES:
         catalog.add("game_family", name, f"games.adapters.{target}", title)
+    catalog.add(
+        "bot",
+        "textarena/*/quoting",
+        "games.adapters.textarena.bots:Quoting",
+        "writes a bracketed text that it was shown",
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from arena import ArraySpec, Event, Game, Observation
+from arena import ArraySpec, Event, Game, Observation, Panel, Tabletop, TableView
 from arena.core.observation import TextLevel
 from arena.plugins.loader import make_game
 from games.adapters.moves import LibraryDrew, LibraryMoved, LibraryObserved
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arena.core.game import GameOptions
+
+
+MOST_LINES, WIDTH = 11, 78
+"""Lines and columns of a text in a view."""
+
+MOST_MOVES = 3
+"""Lines of moves beside a long text."""
 
 
 class LibraryGame(Game):
@@ -68,7 +75,7 @@ class LibraryGame(Game):
         return "\n".join(line for line in lines if line)
 
     def _choices(self, observation: Observation, latest: LibraryObserved | None) -> list[str]:
-        texts = [str(action) for action in observation.legal_actions]
+        texts = list(observation.legal_actions.notations())
         labels = latest.labels if latest else ()
         if len(labels) != len(texts):
             return texts
@@ -81,12 +88,8 @@ class LibraryGame(Game):
                 return event
         return self.openings[player]
 
-    def diagram(self, events: Sequence[Event]) -> str:
-        """Return the last text that the library has shown to the viewer."""
-        for event in reversed(events):
-            if isinstance(event, LibraryObserved):
-                return event.text
-        return ""
+    def new_view(self, seat: int | None) -> TableView:
+        return LibraryView(self)
 
     @property
     def array_specs(self) -> Mapping[str, ArraySpec]:
@@ -105,6 +108,40 @@ class LibraryGame(Game):
         if latest is None or not latest.array:
             return {"observation": np.zeros(self.array_size, np.float32)}
         return {"observation": np.frombuffer(latest.array, np.float32)}
+
+
+class LibraryView:
+    """What the library has last shown to the viewer, and the moves since then."""
+
+    def __init__(self, game: LibraryGame) -> None:
+        self._game = game
+        self._shown: tuple[str, ...] = ()
+        self._player = 0
+        self._moves: tuple[str, ...] = ()
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the viewer witnessed."""
+        if isinstance(event, LibraryObserved):
+            self._player, self._moves = event.player, ()
+            self._shown = tuple(event.text.splitlines())
+        else:
+            lines = self._game.narrate(event).splitlines()
+            self._moves = (*self._moves, *lines)[-MOST_LINES:]
+
+    def tabletop(self) -> Tabletop:
+        """Return the table now; long texts are cut at the top, where the past is."""
+        shown = self._shown[-MOST_LINES:]
+        moves = self._moves[-max(MOST_MOVES, MOST_LINES - len(shown)) :]
+        names = self._game.seat_names
+        panels = (
+            Panel(f"View of {names[self._player]}", lines=tuple(map(_cut, shown))),
+            Panel("Moves", lines=tuple(map(_cut, moves))),
+        )
+        return Tabletop(tuple(panel for panel in panels if panel.lines))
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 
 
 def _remade(name: str, options: dict[str, Any]) -> Game:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
+import multiprocessing
+import random
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from arena.core.game import Game
 from arena.episodes.match import Match
 from arena.episodes.replay import read_replay
 from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
+from arena.episodes.runner import act_out, play
 from arena.episodes.verify import verify
 from arena.plugins.families import FamilyGame
 from arena.plugins.loader import game_family, make_game
@@ -72,7 +73,9 @@ def survey(listed: FamilyGame, seed: int = 1) -> Surveyed:
 
 def _played(game: Game, seed: int, folder: Path) -> dict[str, Any]:
     writer = ReplayWriter(folder, "game")
-    match = Match(game, ("bot:random",) * game.num_players, seed)
+    # Where moves are free text, the random bot would only pass.
+    bot = "bot:quoting" if game.speech else "bot:random"
+    match = Match(game, (bot,) * game.num_players, seed)
 
     async def within_limit() -> Any:
         return await asyncio.wait_for(play(match, watchers=[writer]), SECONDS)
@@ -96,12 +99,8 @@ def _played(game: Game, seed: int, folder: Path) -> dict[str, Any]:
 
 def _has_texts(game: Game, seed: int) -> bool:
     """Return whether each seat has a text beside the list of its actions when the game is over."""
-    import random
-
-    from arena.episodes.runner import act_out
-
     state = game.initial_state()
-    act_out(state, random.Random(seed), plies=400)
+    act_out(state, random.Random(seed), plies=400)  # Far enough for each seat to see something.
     for player in range(game.num_players):
         lines = [game.narrate(event) for event in state.log.witnessed[player]]
         if not any(line.strip() for line in lines):
@@ -111,16 +110,28 @@ def _has_texts(game: Game, seed: int) -> bool:
 
 def survey_apart(listed: FamilyGame) -> Surveyed:
     """Survey a game in a process of its own, which a library may end or block."""
-    command = [sys.executable, __file__, "--one", json.dumps(asdict(listed))]
+    # Forked: the library is imported once, in the parent.
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(sender, listed))
+    process.start()
+    sender.close()
     try:
-        run = subprocess.run(
-            command, capture_output=True, text=True, timeout=2 * SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return _failed(listed, f"its process did not end in {2 * SECONDS:g} s")
-    if run.returncode:
-        return _failed(listed, f"its process ended with {run.returncode}: {run.stderr[-200:]}")
-    return Surveyed(**json.loads(run.stdout.splitlines()[-1]))
+        if not receiver.poll(2 * SECONDS):
+            return _failed(listed, f"its process did not end in {2 * SECONDS:g} s")
+        found = receiver.recv()
+        assert isinstance(found, Surveyed)
+        return found
+    except EOFError:
+        process.join()
+        return _failed(listed, f"its process ended with {process.exitcode}")
+    finally:
+        process.kill()
+        process.join()
+
+
+def _send(sender: Connection, listed: FamilyGame) -> None:
+    sender.send(survey(listed))
 
 
 def _failed(listed: FamilyGame, problem: str) -> Surveyed:
@@ -136,8 +147,10 @@ def _failed(listed: FamilyGame, problem: str) -> Surveyed:
 
 def main(family: str, out: str | None = None) -> None:
     """Survey all games of a family and print the counts."""
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(survey_apart, game_family(family).games()))
+    found = list[Surveyed]()
+    for listed in game_family(family).games():
+        found.append(survey_apart(listed))
+        print(found[-1].name, found[-1].problem, file=sys.stderr, flush=True)
     report(family, found)
     if out:
         games = [asdict(game) for game in found]
@@ -159,7 +172,4 @@ def report(family: str, found: list[Surveyed]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--one":
-        print(json.dumps(asdict(survey(FamilyGame(**json.loads(sys.argv[2]))))))
-    else:
-        main(*sys.argv[1:])
+    main(*sys.argv[1:])

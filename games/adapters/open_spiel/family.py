@@ -73,9 +73,8 @@ def _listed(name: str, kind: Any) -> FamilyGame:
         features.append("leak test (OpenSpiel's)" if name in NATIVE else "leak test")
     if kind.dynamics == types.Dynamics.SIMULTANEOUS:
         features.append("simultaneous")
-    fault = fault_of(kind)
-    if not fault and not kind.default_loadable:
-        fault = "it needs parameters"
+    # The type of a game that is made from another one says nothing before that one is named.
+    fault = fault_of(kind) if kind.default_loadable else "it needs parameters"
     return FamilyGame(
         name=f"{FAMILY}/{name}",
         summary=kind.long_name,

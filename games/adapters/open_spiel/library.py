@@ -35,6 +35,9 @@ WRAPPERS = frozenset(
 )
 """Games made from another game, whose texts are not known."""
 
+FAULTY = {"chat_game": "it offers moves beyond the number of moves that it declares"}
+"""Games that break OpenSpiel's own rules, and how."""
+
 SEED_PARAMETERS = ("rng_seed", "seed")
 """Parameters that seed the random generator of a game that draws by itself."""
 

@@ -144,15 +144,16 @@ class OpenSpielRules(LibraryGame):
             return None
         if self.is_sampled:
             return None
-        state, owners, rows = self.spiel.new_initial_state(), dict[str, int](), list[list[str]]()
+        state, rows = self.spiel.new_initial_state(), list[list[str]]()
+        owners = dict[str, tuple[int, str]]()
         with library.without_messages():
             for player in range(self.num_players):
                 rows.append([self._static_text(state, player, n) for n in range(count)])
         for row in rows:
             for number, text in enumerate(row):
                 key = normalise(text)
-                # As the parser compares: two moves must differ in more than punctuation.
-                if not key or owners.setdefault(key, number) != number:
+                # As the parser compares: two texts must differ in more than case and punctuation.
+                if not key or owners.setdefault(key, (number, text)) != (number, text):
                     return None
         return rows
 
@@ -201,6 +202,8 @@ class OpenSpielRules(LibraryGame):
 def fault_of(kind: Any) -> str:
     """Return why games of this `GameType` cannot be played here; empty if they can."""
     types = library.pyspiel().GameType
+    if kind.short_name in library.FAULTY:
+        return library.FAULTY[kind.short_name]
     if kind.dynamics == types.Dynamics.MEAN_FIELD:
         return "a mean-field game has a population instead of players; it cannot be seated"
     if kind.action_structs_only:

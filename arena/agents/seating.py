@@ -17,7 +17,9 @@ def make_bot(rest: str, seat: Seat) -> Agent:
         raise UsageError(f"{seat.game.name} has no bot '{rest}'; its bots are: {', '.join(names)}")
     # A game's own bot hides a general one of the same name.
     known = catalog().names("bot")
-    name = next(f"{owner}/{rest}" for owner in _owners(seat.game.name) if f"{owner}/{rest}" in known)
+    name = next(
+        f"{owner}/{rest}" for owner in _owners(seat.game.name) if f"{owner}/{rest}" in known
+    )
     agent: Agent = catalog().load("bot", name)(seat)
     return agent
 

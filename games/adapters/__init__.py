@@ -16,6 +16,13 @@ FAMILIES = (
 """Name, summary, and the object in this package."""
 
 
+CHECKS = (
+    ("open_spiel/kuhn_poker", "open_spiel_kuhn_poker"),
+    ("textarena/KuhnPoker-v0", "textarena_kuhn_poker"),
+)
+"""Games that are compared with a game of arena: name and function."""
+
+
 def register(catalog: Catalog) -> None:
     """Register the families. Their libraries are extras, imported with the first game."""
     for name, title, target in FAMILIES:
@@ -26,3 +33,5 @@ def register(catalog: Catalog) -> None:
         "games.adapters.textarena.bots:Quoting",
         "writes a bracketed text that it was shown",
     )
+    for name, function in CHECKS:
+        catalog.add("check", name, f"games.adapters.references:{function}")

@@ -108,4 +108,6 @@ def one_line_label(text: str) -> str:
 
 def clean_lines(text: str) -> str:
     """Return a text of the library without control characters; lines and tabs stay."""
-    return "\n".join(printable(line.expandtabs()).rstrip() for line in text.splitlines()).strip("\n")
+    return "\n".join(printable(line.expandtabs()).rstrip() for line in text.splitlines()).strip(
+        "\n"
+    )

@@ -8,7 +8,8 @@ from abc import abstractmethod
 from typing import Any, Self
 
 from arena import CHANCE, Action, State
-from arena.core.errors import InvalidAction
+from arena.core.errors import ArenaError, InvalidAction
+from arena.core.text import one_line, shorten
 from games.adapters.library_game import LibraryGame
 from games.adapters.moves import LibrarySeed
 
@@ -63,13 +64,17 @@ class SeededState(State):
         return action
 
     def _apply(self, player: int, action: Action) -> None:
-        if isinstance(action, LibrarySeed):
-            self.seed = action.seed
-            self.begin(action.seed)
-        else:
-            self.played += ((player, action),)
-            self.move(player, action)
-        self.show()
+        try:
+            if isinstance(action, LibrarySeed):
+                self.seed = action.seed
+                self.begin(action.seed)
+            else:
+                self.played += ((player, action),)
+                self.move(player, action)
+            self.show()
+        except Exception as error:  # The edge of a library, which may fail in any way.
+            fault = shorten(one_line(f"{type(error).__name__}: {error}"))
+            raise ArenaError(f"{self.game.name}: the library failed at '{action}': {fault}") from error
 
     def clone(self) -> Self:
         twin = super().clone()

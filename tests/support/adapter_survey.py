@@ -1,6 +1,6 @@
 """What works of a game of another library: one random game, replayed and verified.
 
-    python tests/support/adapter_survey.py FAMILY [OUT.json]
+python tests/support/adapter_survey.py FAMILY [OUT.json]
 """
 
 from __future__ import annotations

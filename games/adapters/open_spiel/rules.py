@@ -71,6 +71,11 @@ class OpenSpielRules(LibraryGame):
         ends = [end if math.isfinite(end) else None for end in (min(low, 0.0), max(high, 0.0))]
         return ReturnScale("return", "", *ends) if low < high else ReturnScale()
 
+    @property
+    def declared_sum(self) -> float | None:
+        utility = library.pyspiel().GameType.Utility
+        return 0.0 if self.spiel.get_type().utility == utility.ZERO_SUM else None
+
     def _choose_views(self, loaded: Any) -> None:
         """Choose the text and the tensor that seats get.
 

@@ -53,7 +53,9 @@ def _native_world(
     twin, steps = OpenSpielState(game), list[Step]()
     for number in world.history():
         actor = twin.to_act[0]
-        action: Action = twin.chance_action(number) if actor == CHANCE else game.moves[actor][number]
+        action: Action = (
+            twin.chance_action(number) if actor == CHANCE else game.moves[actor][number]
+        )
         twin.apply(actor, action)
         steps.append(Step(actor, action))
     return steps

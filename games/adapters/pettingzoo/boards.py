@@ -8,6 +8,7 @@ from typing import Any
 
 from games.adapters.moves import clean_lines
 
+
 @dataclass(frozen=True, slots=True)
 class BoardText:
     """How one environment is written as text."""

@@ -107,7 +107,9 @@ class PettingZooState(SeededState):
     def show(self) -> None:
         env = self.env.unwrapped
         names = self.env.possible_agents
-        over = [env.terminations.get(name, True) or env.truncations.get(name, True) for name in names]
+        over = [
+            env.terminations.get(name, True) or env.truncations.get(name, True) for name in names
+        ]
         self.to_act = () if all(over) else (names.index(env.agent_selection),)
         self.turn += bool(self.to_act)
         shown = list(self.shown)

@@ -33,7 +33,7 @@ class TextArenaOptions(GameOptions):
     """Options of an environment of TextArena."""
 
     players: int = Field(
-        0, ge=0, le=MOST_PLAYERS, description="Number of seats; 0: the fewest from 2 on."
+        0, ge=0, le=MOST_PLAYERS, description="Number of seats; 0: the fewest from 2 on, or else 1."
     )
 
 
@@ -96,14 +96,14 @@ class TextArenaGame(LibraryGame):
         """Return the number of seats. Raises UsageError if the environment refuses it."""
         wanted = self.options.players
         reason = ""
-        for players in [wanted] if wanted else range(2, MOST_PLAYERS + 1):
+        for players in [wanted] if wanted else [*range(2, MOST_PLAYERS + 1), 1]:
             try:
                 with library.isolated(seed=0):
                     self.new_env().reset(num_players=players, seed=0)
                 return players
             except Exception as error:  # The library checks with assertions, or fails later.
                 reason = reason or f"{type(error).__name__}: {error}"
-        seats = wanted or f"2 to {MOST_PLAYERS}"
+        seats = wanted or f"1 to {MOST_PLAYERS}"
         raise UsageError(f"{self.name} with {seats} players: {shorten(one_line(reason))}")
 
     def new_env(self) -> Any:

@@ -19,7 +19,7 @@ from arena.core.game import State
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-ROUNDS, SECONDS = 3, 0.7
+ROUNDS, SECONDS = 3, 0.5
 LEAST_RATIO = 0.5
 
 Loop = Callable[[random.Random], int]

@@ -103,11 +103,13 @@ class LibraryObserved(Event):
 
 def one_line_label(text: str) -> str:
     """Return a label of the library on one line, without control characters."""
-    return " ".join(printable(text).split())
+    # Nearly all labels are in this form already; the check is faster than the change.
+    return text if text.isprintable() else " ".join(printable(text).split())
 
 
 def clean_lines(text: str) -> str:
     """Return a text of the library without control characters; lines and tabs stay."""
-    return "\n".join(printable(line.expandtabs()).rstrip() for line in text.splitlines()).strip(
-        "\n"
-    )
+    if text.replace("\n", "").isprintable():
+        return text.strip("\n")
+    lines = (printable(line.expandtabs()).rstrip() for line in text.splitlines())
+    return "\n".join(lines).strip("\n")

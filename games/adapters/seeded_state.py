@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from abc import abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 from arena import CHANCE, Action, State
@@ -47,6 +48,10 @@ class SeededState(State):
     def show(self) -> None:
         """Set who must act, and log what the library has shown since the last call."""
 
+    def guarded(self) -> AbstractContextManager[None]:
+        """Return a context in which the library is called; by default it changes nothing."""
+        return nullcontext()
+
     def sample_chance(self, rng: random.Random) -> Action:
         return LibrarySeed(rng.randrange(MOST_SEEDS))
 
@@ -65,16 +70,19 @@ class SeededState(State):
 
     def _apply(self, player: int, action: Action) -> None:
         try:
-            if isinstance(action, LibrarySeed):
-                self.seed = action.seed
-                self.begin(action.seed)
-            else:
-                self.played += ((player, action),)
-                self.move(player, action)
-            self.show()
+            with self.guarded():
+                if isinstance(action, LibrarySeed):
+                    self.seed = action.seed
+                    self.begin(action.seed)
+                else:
+                    self.played += ((player, action),)
+                    self.move(player, action)
+                self.show()
         except Exception as error:  # The edge of a library, which may fail in any way.
             fault = shorten(one_line(f"{type(error).__name__}: {error}"))
-            raise ArenaError(f"{self.game.name}: the library failed at '{action}': {fault}") from error
+            raise ArenaError(
+                f"{self.game.name}: the library failed at '{action}': {fault}"
+            ) from error
 
     def clone(self) -> Self:
         twin = super().clone()

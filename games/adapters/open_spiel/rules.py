@@ -104,7 +104,7 @@ class OpenSpielRules(LibraryGame):
             return ""
         method = getattr(spiel, self._text_method)
         text = method() if self._text_method == "to_string" else method(player)
-        return clean_lines(text.translate(SUITS))
+        return clean_lines(_with_letters(text))
 
     def observed(self, spiel: Any, player: int, text: str, legal: Sequence[int]) -> LibraryObserved:
         """Return the event that shows a position to a seat."""
@@ -126,7 +126,7 @@ class OpenSpielRules(LibraryGame):
 
     def label(self, spiel: Any, player: int, number: int) -> str:
         """Return OpenSpiel's text of a move or of a result of chance at a position."""
-        return one_line_label(spiel.action_to_string(player, number).translate(SUITS))
+        return one_line_label(_with_letters(spiel.action_to_string(player, number)))
 
     @cached_property
     def moves(self) -> tuple[tuple[LibraryMove, ...], ...]:
@@ -202,6 +202,11 @@ class OpenSpielRules(LibraryGame):
             "Your action: one of those listed at your turn, written exactly like there. For "
             f"example: {example}"
         )
+
+
+def _with_letters(text: str) -> str:
+    """Return a text with letters for the signs of suits."""
+    return text if text.isascii() else text.translate(SUITS)
 
 
 def fault_of(kind: Any) -> str:

@@ -42,6 +42,8 @@ class OpenSpielState(State):
         self.shown: tuple[str, ...] = ("",) * game.num_players
         """The text that each seat has seen last."""
         self._legal: dict[int, ActionSet] = {}
+        self._outcomes: list[tuple[int, float]] | None = None
+        """Results of chance here and their probabilities; None before they are asked for."""
         self.spiel: Any = None
         if game.is_sampled:
             self.to_act = (CHANCE,)
@@ -51,7 +53,8 @@ class OpenSpielState(State):
 
     def _set_players(self) -> None:
         """Set who must act."""
-        spiel, self._legal = self.spiel, {}
+        # New values, because a copy may share the old ones.
+        spiel, self._legal, self._outcomes = self.spiel, {}, None
         player = spiel.current_player()
         if player >= 0:
             self.to_act = (player,)
@@ -77,7 +80,12 @@ class OpenSpielState(State):
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         if self.spiel is None:
             return super().chance_outcomes()  # Not listed: there are 2**31 seeds.
-        return [ChanceOutcome(self.chance_action(n), p) for n, p in self.spiel.chance_outcomes()]
+        return [ChanceOutcome(self.chance_action(n), p) for n, p in self._listed_outcomes()]
+
+    def _listed_outcomes(self) -> list[tuple[int, float]]:
+        if self._outcomes is None:
+            self._outcomes = self.spiel.chance_outcomes()
+        return self._outcomes
 
     def chance_action(self, number: int) -> LibraryChance:
         """Return a result of chance by its number in OpenSpiel."""
@@ -86,7 +94,7 @@ class OpenSpielState(State):
     def sample_chance(self, rng: random.Random) -> Action:
         if self.spiel is None:
             return LibrarySeed(rng.getrandbits(31))
-        numbers, weights = zip(*self.spiel.chance_outcomes(), strict=True)
+        numbers, weights = zip(*self._listed_outcomes(), strict=True)
         # Only the result gets a text; there may be thousands.
         return self.chance_action(rng.choices(numbers, weights)[0])
 
@@ -95,7 +103,7 @@ class OpenSpielState(State):
             return isinstance(action, LibrarySeed) and 0 <= action.seed < 2**31
         if not isinstance(action, LibraryChance):
             return False
-        possible = any(n == action.number and p > 0 for n, p in self.spiel.chance_outcomes())
+        possible = any(n == action.number and p > 0 for n, p in self._listed_outcomes())
         return possible and self.chance_action(action.number) == action
 
     def parse(self, text: str) -> Action:
@@ -107,7 +115,7 @@ class OpenSpielState(State):
             number = int(written[2])
             action: Action = LibrarySeed(number)
             if self.spiel is not None:
-                listed = any(n == number for n, _ in self.spiel.chance_outcomes())
+                listed = any(n == number for n, _ in self._listed_outcomes())
                 action = self.chance_action(number) if listed else action
             if str(action) == text and self._is_possible(action):
                 return action
@@ -199,7 +207,13 @@ class OpenSpielState(State):
     def __getstate__(self) -> dict[str, Any]:
         # The library's object is made again from the moves.
         started = self.spiel is not None
-        return {**super().__getstate__(), "spiel": None, "_legal": {}, "_started": started}
+        return {
+            **super().__getstate__(),
+            "spiel": None,
+            "_legal": {},
+            "_outcomes": None,
+            "_started": started,
+        }
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         started = fields.pop("_started")

@@ -47,7 +47,7 @@ def _chess(env: Any, seat: int) -> str:
 def _chess_label(env: Any, seat: int, number: int) -> str:
     from pettingzoo.classic.chess import chess_utils
 
-    return str(env.board.san(chess_utils.action_to_move(env.board, number, seat)))
+    return str(chess_utils.action_to_move(env.board, number, seat))
 
 
 def _go(env: Any, seat: int) -> str:

@@ -86,7 +86,8 @@ class PettingZooState(SeededState):
     def __init__(self, game: PettingZooGame) -> None:
         super().__init__(game)
         self.totals: tuple[float, ...] = (0.0,) * game.num_players
-        self.shown: tuple[str, ...] = ("",) * game.num_players
+        self._legal = game.no_actions
+        """Of the seat that acts."""
 
     def begin(self, seed: int) -> None:
         self.env = self.game.new_env()
@@ -112,11 +113,8 @@ class PettingZooState(SeededState):
         ]
         self.to_act = () if all(over) else (names.index(env.agent_selection),)
         self.turn += bool(self.to_act)
-        shown = list(self.shown)
         for seat in self.to_act or range(len(names)):
-            shown[seat] = self.game.board.show(env, seat)
-            self.log.append(self._observed(seat, shown[seat]))
-        self.shown = tuple(shown)
+            self.log.append(self._observed(seat, self.game.board.show(env, seat)))
 
     def _observed(self, seat: int, text: str) -> LibraryObserved:
         import numpy as np
@@ -124,25 +122,24 @@ class PettingZooState(SeededState):
         board, env = self.game.board, self.env.unwrapped
         labels: tuple[str, ...] = ()
         array = NO_ARRAY
-        if self.to_act:
-            values = _values(self.env.observe(self.env.possible_agents[seat]))
-            array = np.asarray(values, np.float32).tobytes()
-        if board.label and seat in self.to_act:
-            legal = self._legal_numbers(seat)
-            labels = tuple(one_line_label(board.label(env, seat, n)) for n in legal)
+        if seat in self.to_act:
+            observation = self.env.observe(self.env.possible_agents[seat])
+            array = np.asarray(_values(observation), np.float32).tobytes()
+            self._legal = self._legal_set(observation)
+            if board.label:
+                numbers = [move.number for move in self._legal.of(LibraryMove)]
+                labels = tuple(one_line_label(board.label(env, seat, n)) for n in numbers)
         return LibraryObserved(seat, text, labels, array, public=not self.game.hides)
 
-    def _legal_numbers(self, player: int) -> list[int]:
-        agent = self.env.possible_agents[player]
-        observation = self.env.observe(agent)
+    def _legal_set(self, observation: Any) -> ActionSet:
+        moves = self.game.moves
         mask = observation.get("action_mask") if isinstance(observation, dict) else None
         if mask is None:  # `rps_v2` has no mask: all moves are legal.
-            return list(range(len(self.game.moves)))
-        return [int(number) for number in mask.nonzero()[0]]
+            return self.game.actions.subset(moves)
+        return self.game.actions.subset([moves[int(number)] for number in mask.nonzero()[0]])
 
     def _legal_actions(self, player: int) -> ActionSet:
-        moves = self.game.moves
-        return self.game.actions.subset([moves[n] for n in self._legal_numbers(player)])
+        return self._legal
 
     def returns(self) -> tuple[float, ...]:
         """Return the sum of the rewards of each seat so far."""

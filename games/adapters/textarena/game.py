@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -147,17 +148,21 @@ class TextArenaState(SeededState):
         super().__init__(game)
         self.generators: library.Generators | None = None
 
-    def begin(self, seed: int) -> None:
-        with library.isolated(seed=seed):
-            self.env = self.game.new_env()
-            self.env.reset(num_players=self.game.num_players, seed=seed)
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Call the library with generators of its own, as its last call has left them."""
+        with library.isolated(self.generators, self.seed):
+            yield
             self.generators = library.current_generators()
+
+    def begin(self, seed: int) -> None:
+        library.seed_generators(seed)
+        self.env = self.game.new_env()
+        self.env.reset(num_players=self.game.num_players, seed=seed)
 
     def move(self, player: int, action: Action) -> None:
         text = action.text if isinstance(action, Speech | LibraryMove) else str(action)
-        with library.isolated(self.generators):
-            self.env.step(text)
-            self.generators = library.current_generators()
+        self.env.step(text)
 
     def show(self) -> None:
         state = self.env.state
@@ -169,18 +174,16 @@ class TextArenaState(SeededState):
     def _new_messages(self) -> list[list[tuple[int, str]]]:
         """Take what the environment has for each seat since the last call."""
         state, queues = self.env.state, list[list[tuple[int, str]]]()
-        with library.isolated(self.generators):
-            for seat in range(self.game.num_players):
-                # An environment may add to the messages of the seat that acts.
-                if self.to_act == (seat,):
-                    _, messages = self.env.get_observation()
-                else:
-                    messages = state.observations.get(seat, [])
-                    state.observations[seat] = []
-                if isinstance(messages, str):
-                    messages = [(-1, messages)]
-                queues.append([(int(m[0]), clean_lines(str(m[1]))) for m in messages or ()])
-            self.generators = library.current_generators()
+        for seat in range(self.game.num_players):
+            # An environment may add to the messages of the seat that acts.
+            if self.to_act == (seat,):
+                _, messages = self.env.get_observation()
+            else:
+                messages = state.observations.get(seat, [])
+                state.observations[seat] = []
+            if isinstance(messages, str):
+                messages = [(-1, messages)]
+            queues.append([(int(m[0]), clean_lines(str(m[1]))) for m in messages or ()])
         return queues
 
     def _legal_actions(self, player: int) -> ActionSet:

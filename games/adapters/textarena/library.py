@@ -57,19 +57,24 @@ def isolated(generators: Generators | None = None, seed: int | None = None) -> I
     TextArena draws from the global generator of `random`, which it also seeds. Give the states in
     which its last call left the generators, or a seed for a new game. Its prints are dropped.
     """
-    import numpy as np
-
     kept = current_generators()
     try:
         if generators is not None:
             _set_generators(generators)
         else:
-            random.seed(seed)
-            np.random.seed(seed)
+            seed_generators(seed)
         with contextlib.redirect_stdout(io.StringIO()):
             yield
     finally:
         _set_generators(kept)
+
+
+def seed_generators(seed: int | None) -> None:
+    """Seed the global generators."""
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed)
 
 
 def _set_generators(states: Generators) -> None:

@@ -1,8 +1,9 @@
 """Survey the games of other libraries, and tables of all games for the documentation.
 
-    python docs/tools/game_tables.py survey FAMILY   # needs the library; writes results/games-FAMILY.json
+    python docs/tools/game_tables.py survey FAMILY   # writes results/games-FAMILY.json
 
-`docs/tools/results.py render` writes the tables, from the stored surveys and from arena's own games.
+A survey needs the library. `docs/tools/results.py render` writes the tables, from the stored
+surveys and from arena's own games.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ def survey(family: str) -> Path:
     """Play each game of a family once and store what works."""
     sys.path += [str(ROOT / "tests" / "support"), str(ROOT / "docs" / "tools")]
     from adapter_survey import survey_apart
-    from results import RESULTS, _commit
 
     from arena.plugins.loader import game_family
+    from results import RESULTS, _commit
 
     found = [survey_apart(listed) for listed in game_family(family).games()]
     python = platform.python_version()

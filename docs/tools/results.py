@@ -27,7 +27,7 @@ from typing import Any
 
 # Also when a test loads this file by its path.
 sys.path.append(str(Path(__file__).parent))
-import game_tables  # noqa: E402
+import game_tables
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"

@@ -27,7 +27,7 @@ from arena.episodes.verify import verify
 from arena.plugins.families import FamilyGame
 from arena.plugins.loader import game_family, make_game
 
-SECONDS = 60.0
+SECONDS = 40.0
 """After which a game counts as endless."""
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -99,7 +99,7 @@ class TextArenaGame(LibraryGame):
         reason = ""
         for players in [wanted] if wanted else [*range(2, MOST_PLAYERS + 1), 1]:
             try:
-                with library.isolated(seed=0):
+                with library.isolated(random.Random(0)):
                     self.new_env().reset(num_players=players, seed=0)
                 return players
             except Exception as error:  # The library checks with assertions, or fails later.
@@ -140,23 +140,24 @@ class TextArenaGame(LibraryGame):
 
 
 class TextArenaState(SeededState):
-    """An environment, the generators as it left them, and the messages of each seat."""
+    """An environment and the generator that it draws from."""
 
     game: TextArenaGame
 
     def __init__(self, game: TextArenaGame) -> None:
         super().__init__(game)
-        self.generators: library.Generators | None = None
+        self.generator = random.Random()
+        """What the library draws from; `begin` seeds it."""
+        self._offered: ActionSet | None = None
+        """The legal actions of the seat that acts; None before they are asked for."""
 
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
-        """Call the library with generators of its own, as its last call has left them."""
-        with library.isolated(self.generators, self.seed):
-            yield
-            self.generators = library.current_generators()
+    def guarded(self) -> AbstractContextManager[None]:
+        """Call the library with the generator of this game."""
+        return library.isolated(self.generator)
 
     def begin(self, seed: int) -> None:
-        library.seed_generators(seed)
+        # Before the environment exists, which may draw when it is made.
+        self.generator.seed(seed)
         self.env = self.game.new_env()
         self.env.reset(num_players=self.game.num_players, seed=seed)
 
@@ -168,6 +169,7 @@ class TextArenaState(SeededState):
         state = self.env.state
         self.to_act = () if state.done else (int(state.current_player_id),)
         self.turn += bool(self.to_act)
+        self._offered = None
         for message in _merged(self._new_messages()):
             self.log.append(message)
 
@@ -187,6 +189,11 @@ class TextArenaState(SeededState):
         return queues
 
     def _legal_actions(self, player: int) -> ActionSet:
+        if self._offered is None:
+            self._offered = self._offer(player)
+        return self._offered
+
+    def _offer(self, player: int) -> ActionSet:
         texts = [
             event.text
             for event in self.log.witnessed[player][-6:]
@@ -210,6 +217,8 @@ class TextArenaState(SeededState):
 
 def _merged(queues: list[list[tuple[int, str]]]) -> list[TextArenaMessage]:
     """Return the messages in order; one that all seats get next becomes a public event."""
+    if all(queue == queues[0] for queue in queues):
+        return [TextArenaMessage(sender, text, to=None) for sender, text in queues[0]]
     messages = list[TextArenaMessage]()
     places = [0] * len(queues)
 

@@ -1,18 +1,40 @@
-"""The library itself: its environments, and the random generators that all of it shares."""
+"""The library itself: its environments, and generators of random numbers of their own."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import random
+import sys
+import threading
 from collections.abc import Iterator
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from arena.plugins.extras import require
 
-Generators = tuple[Any, Any]
-"""States of Python's and NumPy's global generators."""
+
+class TextArenaRandom(threading.local):
+    """Stands for the module `random` in the modules of TextArena.
+
+    TextArena draws from the global generator, and `reset` seeds it. With this object in its place
+    each game draws from a generator of its own, and the global one is not touched. Each thread has
+    its own current game.
+    """
+
+    def __init__(self) -> None:
+        self.current: random.Random | None = None
+        """The generator of the game that is being played; None outside of `isolated`."""
+
+    def __getattr__(self, name: str) -> Any:
+        # The functions of the module are the methods of a generator; its classes are not.
+        own = getattr(self.current, name, None)
+        return getattr(random, name) if own is None else own
+
+
+RANDOM = TextArenaRandom()
 
 
 @cache
@@ -40,45 +62,27 @@ def new_environment(name: str) -> Any:
     from textarena.envs.registration import ENV_REGISTRY
 
     raw = f"{name}-raw"
-    return textarena().make(raw if raw in ENV_REGISTRY else name)
+    name = raw if raw in ENV_REGISTRY else name
+    _environment_module(str(ENV_REGISTRY[name].entry_point).partition(":")[0])
+    return textarena().make(name)
 
 
-def current_generators() -> Generators:
-    """Return the states of the global generators."""
-    import numpy as np
-
-    return random.getstate(), np.random.get_state()
+@cache
+def _environment_module(name: str) -> ModuleType:
+    """Import the module of an environment, and let all of TextArena draw from `RANDOM`."""
+    module = importlib.import_module(name)
+    for known, each in list(sys.modules.items()):
+        if known.startswith("textarena") and vars(each).get("random") is random:
+            vars(each)["random"] = RANDOM
+    return module
 
 
 @contextlib.contextmanager
-def isolated(generators: Generators | None = None, seed: int | None = None) -> Iterator[None]:
-    """Run library code with global generators of its own; those of the caller are put back.
-
-    TextArena draws from the global generator of `random`, which it also seeds. Give the states in
-    which its last call left the generators, or a seed for a new game. Its prints are dropped.
-    """
-    kept = current_generators()
+def isolated(generator: random.Random) -> Iterator[None]:
+    """Run library code with a generator of its own; what it prints is dropped."""
+    before, RANDOM.current = RANDOM.current, generator
     try:
-        if generators is not None:
-            _set_generators(generators)
-        else:
-            seed_generators(seed)
         with contextlib.redirect_stdout(io.StringIO()):
             yield
     finally:
-        _set_generators(kept)
-
-
-def seed_generators(seed: int | None) -> None:
-    """Seed the global generators."""
-    import numpy as np
-
-    random.seed(seed)
-    np.random.seed(seed)
-
-
-def _set_generators(states: Generators) -> None:
-    import numpy as np
-
-    random.setstate(states[0])
-    np.random.set_state(states[1])
+        RANDOM.current = before

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from games import adapters, cluedo, goofspiel, kuhn_poker, tictactoe
+from games import (
+    adapters,
+    cluedo,
+    codenames,
+    goofspiel,
+    hanabi,
+    kuhn_poker,
+    leduc_poker,
+    liars_dice,
+    tictactoe,
+)
 
 if TYPE_CHECKING:
     from arena import Catalog
@@ -13,7 +23,11 @@ GAMES = (
     cluedo,
     tictactoe,
     kuhn_poker,
+    leduc_poker,
     goofspiel,
+    liars_dice,
+    codenames,
+    hanabi,
     adapters,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""

@@ -77,8 +77,10 @@ class ActionTable:
         if not self.speech:
             return None
         verb, _, rest = text.strip().partition(" ")
+        # Models write "**Say:** hello" too.
+        verb = verb.casefold().strip(":*_`")
         for kind in self.speech:
-            if verb.casefold().rstrip(":") == kind.verb:
+            if verb == kind.verb:
                 return kind.read(rest)
         return None
 

@@ -202,6 +202,8 @@ class Game(ObservedGame):
     """Descriptions of the facts of its assessments, by name."""
     measures: ClassVar[tuple[Measure, ...]] = ()
     """Measures of the `assessor`, beyond wins and returns."""
+    team_names: ClassVar[tuple[str, ...]] = ()
+    """Names of the teams by number, as in "the return as NAME"; () if they need none."""
     combined_move: ClassVar[CombinedMove | None] = None
     """A form of reply that decides a whole turn; None if the game has none."""
     options: GameOptions

@@ -148,8 +148,10 @@ def _result(replay: Replay, seat: int) -> str:
     outcome = replay.outcome
     if outcome is None:
         return "unfinished"
-    results = {seat: "won", None: "no winner"}
-    result = results.get(outcome.winner, f"lost to seat {outcome.winner}")
+    if outcome.outcome.is_winner(seat):
+        result = "won"
+    else:
+        result = "no winner" if outcome.winner is None else f"lost to seat {outcome.winner}"
     return f"{result} after {outcome.turns} turns: {outcome.reason}"
 
 

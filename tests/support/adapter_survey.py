@@ -62,6 +62,7 @@ def survey(listed: FamilyGame, seed: int = 1) -> Surveyed:
     try:
         game = make_game(listed.name)
         known["loaded"] = True
+        known["players"] = known["players"] or str(game.num_players)
         with tempfile.TemporaryDirectory() as folder:
             known |= _played(game, seed, Path(folder))
     except ArenaError as error:

@@ -10,13 +10,15 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check
 VLLM_PIP := $(VLLM)/bin/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-vllm test-atropos venv bench coverage mutants docs results style ladder strength theory playthroughs clean
+.PHONY: help demo test test-vllm test-atropos test-adapters venv bench coverage mutants docs results style ladder strength theory playthroughs clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
 	@echo "make test-atropos  test the trajectory API also with the stock server and trainer of atroposlib"
 	@echo "            0.4.0, in an environment of its own (1.4 GB; ten minutes at the first time)"
+	@echo "make test-adapters  test the games of OpenSpiel, PettingZoo and TextArena, in an environment of its"
+	@echo "            own, and print how many can be played (a quarter of an hour)"
 	@echo "make test-vllm  test the updates of vLLM's weights on its CPU build, in an environment of its"
 	@echo "            own (3.4 GB; half an hour at the first time)"
 	@echo "make venv   only make and fill $(VENV)"
@@ -66,6 +68,17 @@ build/venv-atropos/.ready: Makefile constraints.txt
 	  torch transformers "peft>=0.21,<0.22" wandb requests tenacity numpy \
 	  aiohttp openai pydantic-cli
 	$(ATROPOS_PIP) --no-deps atroposlib==0.4.0
+	@touch $@
+
+# The libraries of other games: PettingZoo's rlcard and pygame warn on import, which other tests do
+# not allow.
+test-adapters: build/venv-adapters/.ready
+	build/venv-adapters/bin/python -m pytest -s -m adapters tests/games/test_adapters.py
+
+build/venv-adapters/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv build/venv-adapters
+	build/venv-adapters/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --editable '.[open_spiel,pettingzoo-classic,textarena]' pytest pytest-benchmark
 	@touch $@
 
 test-vllm: $(VENV)/.test $(VLLM)/.filled

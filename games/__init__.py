@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from games import (
+    adapters,
     avalon,
     battleship,
     cluedo,
@@ -28,13 +29,14 @@ GAMES = (
     kuhn_poker,
     leduc_poker,
     goofspiel,
-    battleship,
-    negotiation,
     liars_dice,
-    codenames,
+    battleship,
     hanabi,
+    negotiation,
+    codenames,
     avalon,
     werewolf,
+    adapters,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""
 

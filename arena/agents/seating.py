@@ -15,18 +15,27 @@ def make_bot(rest: str, seat: Seat) -> Agent:
     names = bot_names(seat.game.name)
     if rest not in names:
         raise UsageError(f"{seat.game.name} has no bot '{rest}'; its bots are: {', '.join(names)}")
-    # A game's own bot hides a general one ("*/NAME") of the same name.
-    own = f"{seat.game.name}/{rest}"
-    name = own if own in catalog().names("bot") else f"*/{rest}"
+    # A game's own bot hides a general one of the same name.
+    known = catalog().names("bot")
+    name = next(
+        f"{owner}/{rest}" for owner in _owners(seat.game.name) if f"{owner}/{rest}" in known
+    )
     agent: Agent = catalog().load("bot", name)(seat)
     return agent
 
 
 def bot_names(game: str) -> list[str]:
     """Return the names of the bots that play a game, weakest first as its author lists them."""
-    pairs = [name.split("/", 1) for name in catalog().names("bot")]
-    own = [bot for owner, bot in pairs if owner == game]
-    return own + [bot for owner, bot in pairs if owner == "*" and bot not in own]
+    # The last slash: the name of a family's game has one too.
+    pairs = [name.rsplit("/", 1) for name in catalog().names("bot")]
+    found = (bot for owner in _owners(game) for other, bot in pairs if other == owner)
+    return list(dict.fromkeys(found))
+
+
+def _owners(game: str) -> tuple[str, ...]:
+    """Return the owners of the bots of a game: itself, its family (`FAMILY/*`), all games (`*`)."""
+    family, slash, _ = game.partition("/")
+    return (game, f"{family}/*", "*") if slash else (game, "*")
 
 
 def default_opponent(game: Game) -> str:

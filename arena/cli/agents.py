@@ -15,7 +15,7 @@ def agents_command(as_json: JsonFlag = False) -> None:
     models = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("backend")]
     bots = []
     for entry in catalog().entries("bot"):
-        game, _, bot = entry.name.partition("/")
+        game, _, bot = entry.name.rpartition("/")
         plays = "every game" if game == "*" else game
         bots.append({"spec": f"bot:{bot}", "game": plays, "summary": entry.summary})
     if as_json:

@@ -8,6 +8,9 @@ import re
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
+from typing import Annotated
+
+import typer
 
 from arena.cli.common.flags import JsonFlag
 from arena.core.version import __version__
@@ -27,10 +30,17 @@ class Package:
     install: str
 
 
-def doctor_command(as_json: JsonFlag = False) -> int:
-    """Print what is installed and what is missing. Exits with 1 if the core is incomplete."""
+def doctor_command(
+    game: Annotated[
+        str | None, typer.Argument(help="Check this game by random play instead.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Print what is installed and what is missing, or check a game. Exits with 1 for a fault."""
     from arena.plugins.loader import catalog
 
+    if game is not None:
+        return _examine_game(game, as_json)
     packages = examine()
     complete = all(p.version for p in packages if not p.extra)
     if as_json:
@@ -50,6 +60,23 @@ def doctor_command(as_json: JsonFlag = False) -> int:
     plugins = {entry.plugin for entries in kinds for entry in entries.values()}
     print("Plugins:", ", ".join(sorted(plugins)))
     return 0 if complete else 1
+
+
+def _examine_game(name: str, as_json: bool) -> int:
+    """Print the findings about a game; those of other libraries have faults that change results."""
+    from arena.plugins.game_checks import plugin_findings
+    from arena.plugins.loader import make_game
+    from arena.testing.game_findings import random_findings
+
+    game = make_game(name)
+    findings = [*random_findings(game), *plugin_findings(game)]
+    if as_json:
+        print(json.dumps({"game": game.name, "findings": [asdict(each) for each in findings]}))
+    else:
+        print(game.name)
+        for each in findings:
+            print(f"  {'ok   ' if each.passed else 'FAULT'} {each.check}: {each.detail}")
+    return 0 if all(each.passed for each in findings) else 1
 
 
 def examine() -> list[Package]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -13,12 +14,17 @@ from arena.core.errors import ArenaError
 
 
 def games_command(
-    name: Annotated[str | None, typer.Argument(help="Only this game, with its rules.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Only this game, with its rules, or this family of games.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List the games and their options. A game that cannot be loaded is a warning."""
     from arena.plugins.loader import catalog
 
+    if name in catalog().names("game_family"):
+        _list_family(name, as_json)
+        return
     games = []
     for each in [name] if name else catalog().names("game"):
         try:
@@ -27,26 +33,51 @@ def games_command(
             if name:
                 raise
             print(f"warning: {error}", file=sys.stderr)
+    families = [] if name else catalog().entries("game_family")
     if as_json:
-        print(json.dumps({"games": games}))
+        listed = [{"name": entry.name, "summary": entry.summary} for entry in families]
+        print(json.dumps({"games": games, "families": listed}))
         return
     for game in games:
-        print(f"{game['name']}: {game['summary']}")
-        if name:
-            print(f"\n{catalog().load('game', name)().rules()}\n")
-        print(f"  bots: {', '.join(game['bots'])}")
-        for option in game["options"]:
-            print(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
-            if name:
-                print(f"      {option['description']}")
+        _print_game(game, with_rules=name is not None)
+    for entry in families:
+        print(f"{entry.name}/GAME: {entry.summary}; 'arena games {entry.name}' lists them")
+
+
+def _print_game(game: dict[str, Any], with_rules: bool) -> None:
+    from arena.plugins.loader import make_game
+
+    print(f"{game['name']}: {game['summary']}")
+    if with_rules:
+        print(f"\n{make_game(game['name']).rules()}\n")
+    print(f"  bots: {', '.join(game['bots'])}")
+    for option in game["options"]:
+        print(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
+        if with_rules:
+            print(f"      {option['description']}")
+
+
+def _list_family(name: str, as_json: bool) -> None:
+    """Print the games of a family: players, kind of information, and what works."""
+    from arena.plugins.loader import game_family
+
+    games = game_family(name).games()
+    if as_json:
+        print(json.dumps({"family": name, "games": [asdict(game) for game in games]}))
+        return
+    width = max(len(game.name) for game in games)
+    for game in games:
+        players = f"{game.players or '?':>6} players"
+        works = f"not playable: {game.problem}" if game.problem else ", ".join(game.features)
+        print(f"{game.name:<{width}} {players}  {game.information:<9}  {works}")
 
 
 def describe(name: str) -> dict[str, Any]:
     """Return name, summary, bots and options of a game; options by their JSON schema."""
     from arena.agents.seating import bot_names
-    from arena.plugins.loader import catalog
+    from arena.plugins.loader import game_class
 
-    game = catalog().load("game", name)
+    game = game_class(name)
     options = [
         {
             "name": option,

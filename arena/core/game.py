@@ -242,6 +242,11 @@ class Game(ObservedGame):
         return ReturnScale()
 
     @property
+    def declared_sum(self) -> float | None:
+        """Sum of the returns of all seats at the end, if the rules fix it; None otherwise."""
+        return None
+
+    @property
     def par(self) -> float:
         """Win rate of equal players if no game is drawn; reports print it beside win rates.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import BaseModel, JsonValue, ValidationError
 
 LONGEST_QUOTE = 200
 """Characters of a quotation of external text in a message."""
@@ -65,6 +66,15 @@ def pluralize(number: int, noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{number} {noun[:-1]}ies"
     return f"{number} {noun}s"
+
+
+def read_value(text: str) -> JsonValue:
+    """Return the value of an option as a person writes it: JSON, or else a word without quotes."""
+    try:
+        value: JsonValue = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value
 
 
 def explain_options(name: str, options: type[BaseModel], error: ValidationError) -> str:

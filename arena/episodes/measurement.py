@@ -51,7 +51,7 @@ def custom_measures(game: Game) -> list[CustomMeasure]:
     known = {measure.name for measure in game.measures} | RESERVED
     found = list[CustomMeasure]()
     for entry in catalog().entries("measure"):
-        where, _, name = entry.name.partition("/")
+        where, _, name = entry.name.rpartition("/")
         if where not in (game.name, "*"):
             continue
         custom = catalog().load("measure", entry.name)

@@ -14,9 +14,11 @@ from importlib.metadata import entry_points
 
 from pydantic import JsonValue
 
-from arena.core.errors import PluginWarning
+from arena.core.errors import PluginWarning, UsageError
 from arena.core.game import Game
+from arena.core.text import read_value
 from arena.plugins.catalog import Catalog
+from arena.plugins.families import GameFamily
 
 BUNDLED = ("backends", "games", "trainers")
 
@@ -58,7 +60,39 @@ def catalog() -> Catalog:
     return fill(Catalog())
 
 
+def game_family(name: str) -> GameFamily:
+    """Return the family of this name. Raises UsageError if there is none."""
+    family: GameFamily = catalog().load("game_family", name)
+    return family
+
+
+def game_class(name: str) -> type[Game]:
+    """Return the class of a game by its name, `GAME` or `FAMILY/GAME`.
+
+    Raises UsageError for an unknown name, and MissingDependency for a library that is missing.
+    """
+    family, slash, rest = name.partition("/")
+    families = catalog().names("game_family")
+    if slash and family in families:
+        return game_family(family).game_class(rest)
+    if name in families:
+        raise UsageError(f"'{name}' is a family of games: 'arena games {name}' lists them")
+    found: type[Game] = catalog().load("game", name)
+    return found
+
+
 def make_game(name: str, /, **options: JsonValue) -> Game:
-    """Make a game by its name. Raises UsageError for an unknown name or a wrong option."""
-    game: Game = catalog().load("game", name)(**options)
-    return game
+    """Make a game by its name, to which options may be added: `open_spiel/go:board_size=9`.
+
+    Raises UsageError for an unknown name, a wrong option or an option that is given twice.
+    """
+    name, _, inline = name.partition(":")
+    # No value has a comma here; `options` can hold any value.
+    for item in inline.split(",") if inline else ():
+        option, equals, value = item.partition("=")
+        if not equals:
+            raise UsageError(f"{name}:{inline}: {item!r} is not NAME=VALUE")
+        if option in options:
+            raise UsageError(f"{name}:{inline}: the option '{option}' is given twice")
+        options[option] = read_value(value)
+    return game_class(name)(**options)

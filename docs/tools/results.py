@@ -25,6 +25,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+# Also when a test loads this file by its path.
+sys.path.append(str(Path(__file__).parent))
+import game_tables
+
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 MARKED = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- /results -->)", flags=re.S)
@@ -179,6 +183,27 @@ def _stored_table(name: str) -> Callable[[], str]:
     return render
 
 
+def own_games() -> str:
+    """Return the table of arena's own games."""
+    return _left_aligned(*game_tables.own_rows())
+
+
+def _family(name: str) -> Callable[[], str]:
+    """Return a renderer for the stored survey of a family of games."""
+
+    def render() -> str:
+        document = load(f"games-{name}")
+        table = _left_aligned(*game_tables.family_rows(document))
+        return game_tables.summary_line(document) + table + _origins([_measured(document)])
+
+    return render
+
+
+def _left_aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "clue-tiny": clue_tiny,
@@ -187,6 +212,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "coverage-cases": _stored_table("coverage-cases"),
     "speed": _stored_table("speed"),
     "kuhn-poker": _stored_table("kuhn-poker"),
+    "own-games": own_games,
+    "games-open_spiel": _family("open_spiel"),
+    "games-pettingzoo": _family("pettingzoo"),
+    "games-textarena": _family("textarena"),
 }
 
 

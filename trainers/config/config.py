@@ -230,7 +230,7 @@ class TrainConfig(BaseModel):
     @property
     def experiment(self) -> str:
         """Name of the run's folder."""
-        return self.experiment_name or f"{self.game}-{self.preset}"
+        return self.experiment_name or f"{self.game.replace('/', '-')}-{self.preset}"
 
     @property
     def art_name(self) -> str:

@@ -9,7 +9,8 @@ def complete_game(incomplete: str) -> list[str]:
     """Return the games whose names start like this."""
     from arena.plugins.loader import catalog
 
-    return _starting(catalog().names("game"), incomplete)
+    families = [f"{family}/" for family in catalog().names("game_family")]
+    return _starting([*catalog().names("game"), *families], incomplete)
 
 
 def complete_spec(incomplete: str) -> list[str]:
@@ -26,7 +27,7 @@ def complete_seat(incomplete: str) -> list[str]:
 def _specs() -> Iterator[str]:
     from arena.plugins.loader import catalog
 
-    bots = {name.partition("/")[2]: None for name in catalog().names("bot")}
+    bots = {name.rpartition("/")[2]: None for name in catalog().names("bot")}
     yield from (f"bot:{bot}" for bot in bots)
     yield from (name for name in catalog().names("agent") if name != "bot")
     yield "embedded:clue-tiny"

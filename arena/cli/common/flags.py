@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -14,6 +13,7 @@ import typer
 
 from arena.cli.common.completion import complete_game
 from arena.core.errors import UsageError
+from arena.core.text import read_value
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -49,10 +49,7 @@ class GameOptionFlags:
             name, equals, value = text.partition("=")
             if not equals:
                 raise UsageError(f"--option {text!r} is not NAME=VALUE")
-            try:
-                given[name] = json.loads(value)
-            except ValueError:  # A word need not be quoted as in JSON.
-                given[name] = value
+            given[name] = read_value(value)
         for name, word in (("variant", self.variant), ("players", self.players)):
             if word is not None and name in given:
                 both = f"--{name} {word} and --option {name}=…"

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def game_stem(game: Game, seed: int) -> str:
     """Return the name of a file about this game: `cluedo-cards-3p-seed7`."""
     variant = getattr(game.options, "variant", None)
-    parts = [game.name, variant, f"{game.num_players}p", f"seed{seed}"]
+    # The name of a family's game has a slash, which would be a folder.
+    parts = [game.name.replace("/", "-"), variant, f"{game.num_players}p", f"seed{seed}"]
     return "-".join(part for part in parts if part)
 
 

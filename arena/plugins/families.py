@@ -1,0 +1,45 @@
+"""Families of games: many games that one plugin takes from another library.
+
+A plugin registers a family with `catalog.add("game_family", NAME, "module:OBJECT", summary)`. Its
+games are called `NAME/GAME`, wherever a name of a game is expected; a replay stores that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from arena.core.game import Game
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyGame:
+    """One game of a family, as `arena games FAMILY` lists it."""
+
+    name: str
+    """With the family: `open_spiel/kuhn_poker`."""
+    summary: str
+    players: str
+    """Number of seats, for example `2` or `2-10`; empty if it is not known without loading."""
+    information: str
+    """`perfect`, `imperfect`, or empty if the library does not say."""
+    features: tuple[str, ...] = ()
+    """What works beyond play and replay, for example `arrays` or `leak test`."""
+    problem: str = ""
+    """Why the game cannot be played as it is; empty if it can."""
+
+
+class GameFamily(Protocol):
+    """What a plugin registers for a family."""
+
+    def game_class(self, name: str) -> type[Game]:
+        """Return the class of the game `name`, without the family; the same one at each call.
+
+        Raises:
+            UsageError: The family has no such game.
+            MissingDependency: The library is not installed; the message names the extra.
+        """
+
+    def games(self) -> Sequence[FamilyGame]:
+        """Return the games of the family, in alphabetical order."""

@@ -1,0 +1,229 @@
+"""Positions of OpenSpiel's games."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any, Self
+
+from arena import CHANCE, Action, ActionSet, ChanceOutcome, State
+from arena.core.errors import InvalidAction
+from games.adapters.moves import (
+    LibraryChance,
+    LibraryDrew,
+    LibraryMove,
+    LibraryMoved,
+    LibrarySeed,
+)
+from games.adapters.open_spiel import library
+from games.adapters.open_spiel.rules import OpenSpielRules
+
+_CHANCE_TEXT = re.compile(r"(seed|chance) (\d{1,18})(?:: .*)?")
+
+
+class OpenSpielState(State):
+    """A `pyspiel.State` and what each seat has seen of it.
+
+    A seat sees a position when it must act and at the end. Between its moves it sees nothing,
+    because the number of other moves may be hidden; only a game without information states shows
+    each change of a seat's observation.
+    """
+
+    game: OpenSpielRules
+
+    def __init__(self, game: OpenSpielRules) -> None:
+        super().__init__(game)
+        self.seed: int | None = None
+        self.applied: list[int | list[int]] = []
+        """What was applied to the library's state: a number, or one for each seat."""
+        self.pending: dict[int, int] = {}
+        """Sealed moves of the present simultaneous move, by seat."""
+        self.shown: tuple[str, ...] = ("",) * game.num_players
+        """The text that each seat has seen last."""
+        self._legal: dict[int, ActionSet] = {}
+        self._outcomes: list[tuple[int, float]] | None = None
+        """Results of chance here and their probabilities; None before they are asked for."""
+        self.spiel: Any = None
+        if game.is_sampled:
+            self.to_act = (CHANCE,)
+        else:
+            self.spiel = game.spiel.new_initial_state()
+            self._set_players()
+
+    def _set_players(self) -> None:
+        """Set who must act."""
+        # New values, because a copy may share the old ones.
+        spiel, self._legal, self._outcomes = self.spiel, {}, None
+        player = spiel.current_player()
+        if player >= 0:
+            self.to_act = (player,)
+            self.turn += 1
+        elif spiel.is_terminal():
+            self.to_act = ()
+        elif spiel.is_chance_node():
+            self.to_act = (CHANCE,)
+        else:
+            seats = range(self.game.num_players)
+            self.to_act = tuple(seat for seat in seats if spiel.legal_actions(seat))
+            self.turn += 1
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        legal = self._legal.get(player)
+        if legal is None:
+            row = self.game.moves[player]
+            numbers = self.spiel.legal_actions(player)
+            legal = self.game.actions.subset([row[number] for number in numbers])
+            self._legal[player] = legal
+        return legal
+
+    def chance_outcomes(self) -> Sequence[ChanceOutcome]:
+        if self.spiel is None:
+            return super().chance_outcomes()  # Not listed: there are 2**31 seeds.
+        return [ChanceOutcome(self.chance_action(n), p) for n, p in self._listed_outcomes()]
+
+    def _listed_outcomes(self) -> list[tuple[int, float]]:
+        if self._outcomes is None:
+            self._outcomes = self.spiel.chance_outcomes()
+        return self._outcomes
+
+    def chance_action(self, number: int) -> LibraryChance:
+        """Return a result of chance by its number in OpenSpiel."""
+        return LibraryChance(number, self.game.label(self.spiel, CHANCE, number))
+
+    def sample_chance(self, rng: random.Random) -> Action:
+        if self.spiel is None:
+            return LibrarySeed(rng.getrandbits(31))
+        numbers, weights = zip(*self._listed_outcomes(), strict=True)
+        # Only the result gets a text; there may be thousands.
+        return self.chance_action(rng.choices(numbers, weights)[0])
+
+    def _is_possible(self, action: Action) -> bool:
+        if self.spiel is None:
+            return isinstance(action, LibrarySeed) and 0 <= action.seed < 2**31
+        if not isinstance(action, LibraryChance):
+            return False
+        possible = any(n == action.number and p > 0 for n, p in self._listed_outcomes())
+        return possible and self.chance_action(action.number) == action
+
+    def parse(self, text: str) -> Action:
+        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
+        if self.to_act != (CHANCE,):
+            return super().parse(text)
+        written = _CHANCE_TEXT.fullmatch(text)
+        if written:
+            number = int(written[2])
+            action: Action = LibrarySeed(number)
+            if self.spiel is not None:
+                listed = any(n == number for n, _ in self._listed_outcomes())
+                action = self.chance_action(number) if listed else action
+            if str(action) == text and self._is_possible(action):
+                return action
+        raise InvalidAction(f"'{text}' is not a possible result of chance here")
+
+    def _apply(self, player: int, action: Action) -> None:
+        match action:
+            case LibrarySeed(seed):
+                self.seed, self.spiel = seed, self.game.seeded(seed)
+                # Not public: everything that is still hidden follows from the seed.
+                self.log.append(LibraryDrew(str(action), public=False))
+                self._set_players()
+            case LibraryChance(number, label):
+                self._advance(number)
+                self.log.append(LibraryDrew(label, public=not self.game.hides))
+            case LibraryMove(number) if self.spiel.is_simultaneous_node():
+                self.pending = {**self.pending, player: number}
+                self.to_act = tuple(seat for seat in self.to_act if seat != player)
+                # Sealed: no event before the last seat has committed.
+                if self.to_act:
+                    return
+                self._reveal()
+            case LibraryMove(number):
+                self._log_move(player, number)
+                self._advance(number)
+        self._show()
+
+    def _reveal(self) -> None:
+        pending, self.pending = self.pending, {}
+        for player, number in sorted(pending.items()):
+            self._log_move(player, number)
+        # Seats without a legal move take part with the number 0, which the library ignores.
+        self._advance([pending.get(seat, 0) for seat in range(self.game.num_players)])
+
+    def _log_move(self, player: int, number: int) -> None:
+        game = self.game
+        text = game.moves[player][number].text
+        if game.is_positional:
+            text = game.label(self.spiel, player, number)
+        self.log.append(LibraryMoved(player, text, public=not game.hides))
+
+    def _advance(self, applied: int | list[int]) -> None:
+        _apply_to(self.spiel, applied)
+        self.applied.append(applied)
+        self._set_players()
+
+    def _show(self) -> None:
+        """Let the seats see the position: those to act, or all of them at the end."""
+        if self.to_act == (CHANCE,):
+            return
+        game, shown = self.game, list(self.shown)
+        every = game.texts_add_up or not self.to_act
+        for seat in range(game.num_players) if every else self.to_act:
+            try:
+                text = game.text_of(self.spiel, seat)
+            except library.pyspiel().SpielError:  # Some games have no text at the end.
+                continue
+            acts = seat in self.to_act
+            if text != shown[seat] or (acts and (game.is_positional or not game.texts_add_up)):
+                legal = self.spiel.legal_actions(seat) if acts and game.is_positional else ()
+                self.log.append(game.observed(self.spiel, seat, text, legal))
+                shown[seat] = text
+        self.shown = tuple(shown)
+
+    def returns(self) -> tuple[float, ...]:
+        """Return OpenSpiel's returns; before the end only in games that pay on the way."""
+        if self.spiel is None or not (self.is_terminal or self.game.has_rewards):
+            return (0.0,) * self.game.num_players
+        return tuple(map(float, self.spiel.returns()))
+
+    def clone(self) -> Self:
+        twin = super().clone()
+        twin.applied = self.applied.copy()
+        if self.spiel is not None:
+            # A game that draws by itself keeps its generator in the library's game object, which
+            # clones would share.
+            twin.spiel = twin._played_again() if self.game.is_sampled else self.spiel.clone()
+        return twin
+
+    def _played_again(self) -> Any:
+        """Return the library's state after the same moves."""
+        spiel = self.game.spiel.new_initial_state() if self.seed is None else None
+        if self.seed is not None:
+            spiel = self.game.seeded(self.seed)
+        for applied in self.applied:
+            _apply_to(spiel, applied)
+        return spiel
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The library's object is made again from the moves.
+        started = self.spiel is not None
+        return {
+            **super().__getstate__(),
+            "spiel": None,
+            "_legal": {},
+            "_outcomes": None,
+            "_started": started,
+        }
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        started = fields.pop("_started")
+        self.__dict__.update(fields)
+        if started:
+            self.spiel = self._played_again()
+
+
+def _apply_to(spiel: Any, applied: int | list[int]) -> None:
+    if isinstance(applied, int):
+        spiel.apply_action(applied)
+    else:
+        spiel.apply_actions(applied)

@@ -1,0 +1,243 @@
+"""TextArena's environments as games of arena: every move is a text."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import Field, JsonValue
+
+from arena import Action, ActionSet, Event, Observation, Speech, SpeechOffer
+from arena.core.errors import UsageError
+from arena.core.game import GameOptions
+from arena.core.observation import TextLevel
+from arena.core.text import one_line, shorten
+from games.adapters.library_game import LibraryGame
+from games.adapters.moves import LibraryMove, clean_lines
+from games.adapters.seeded_state import SeededState
+from games.adapters.textarena import library
+
+MOST_PLAYERS = 15
+"""Seats that are tried when the option `players` is left open."""
+
+PASS = LibraryMove(0, "pass")
+"""The one move without free text; most environments refuse it as invalid."""
+
+BRACKETED = re.compile(r"\[[^\[\]\n]{1,40}\]")
+
+
+class TextArenaOptions(GameOptions):
+    """Options of an environment of TextArena."""
+
+    players: int = Field(
+        0, ge=0, le=MOST_PLAYERS, description="Number of seats; 0: the fewest from 2 on, or else 1."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TextArenaSpeech(Speech):
+    """A move as the environment reads it, most often in square brackets: `say [bet]`."""
+
+    max_length: ClassVar[int] = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class TextArenaOffer(SpeechOffer):
+    """The offer to write a move, with the bracketed texts that the seat was shown last."""
+
+    examples: tuple[str, ...] = ()
+
+    def sample(self, rng: random.Random) -> Speech:
+        """Return one of the examples, or a number in brackets."""
+        if self.examples and rng.random() < 0.8:
+            return self.kind(rng.choice(self.examples))
+        return self.kind(f"[{rng.randrange(9)}]")
+
+
+@dataclass(frozen=True, slots=True)
+class TextArenaMessage(Event):
+    """A message of the environment or of a player, to one seat or to all."""
+
+    sender: int
+    """A seat; -1 is the environment."""
+    text: str
+    to: int | None
+
+    @property
+    def audience(self) -> tuple[int, ...] | None:
+        return None if self.to is None else (self.to,)
+
+
+class TextArenaGame(LibraryGame):
+    """An environment of TextArena; texts and rules are its own."""
+
+    Options = TextArenaOptions
+    options: TextArenaOptions
+    default_bot = "quoting"
+    speech: ClassVar[tuple[type[Speech], ...]] = (TextArenaSpeech,)
+
+    def __init__(self, /, **options: JsonValue) -> None:
+        super().__init__(**options)
+        self._players = self._allowed_players()
+
+    @property
+    def env_id(self) -> str:
+        """Name of the environment in TextArena."""
+        return self.name.partition("/")[2]
+
+    @property
+    def num_players(self) -> int:
+        return self._players
+
+    def _allowed_players(self) -> int:
+        """Return the number of seats. Raises UsageError if the environment refuses it."""
+        wanted = self.options.players
+        reason = ""
+        for players in [wanted] if wanted else [*range(2, MOST_PLAYERS + 1), 1]:
+            try:
+                with library.isolated(random.Random(0)):
+                    self.new_env().reset(num_players=players, seed=0)
+                return players
+            except Exception as error:  # The library checks with assertions, or fails later.
+                reason = reason or f"{type(error).__name__}: {error}"
+        seats = wanted or f"1 to {MOST_PLAYERS}"
+        raise UsageError(f"{self.name} with {seats} players: {shorten(one_line(reason))}")
+
+    def new_env(self) -> Any:
+        """Return a new environment. Call it, and every method of it, within `isolated`."""
+        return library.new_environment(self.env_id)
+
+    def _all_actions(self) -> Iterable[Action]:
+        return (PASS,)
+
+    def initial_state(self) -> TextArenaState:
+        return TextArenaState(self)
+
+    def rules(self) -> str:
+        return (
+            f"{self.env_id} of TextArena, {self.num_players} players. The game explains its rules "
+            "in its first message. Where it asks for a move in square brackets, say it with them.\n"
+            f"Your action: {TextArenaSpeech.notation()}. For example: say [bet]"
+        )
+
+    def narrate(self, event: Event) -> str:
+        if not isinstance(event, TextArenaMessage):
+            return super().narrate(event)
+        if event.sender < 0:
+            return event.text
+        return f"{self.seat_names[event.sender]}: {event.text}"
+
+    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
+        lines = [] if since else [f"You are {self.seat_names[observation.player]}."]
+        lines += [self.narrate(event) for event in observation.events_since(since)]
+        if observation.legal_actions:
+            lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
+        return "\n".join(lines)
+
+
+class TextArenaState(SeededState):
+    """An environment and the generator that it draws from."""
+
+    game: TextArenaGame
+
+    def __init__(self, game: TextArenaGame) -> None:
+        super().__init__(game)
+        self.generator = random.Random()
+        """What the library draws from; `begin` seeds it."""
+        self._offered: ActionSet | None = None
+        """The legal actions of the seat that acts; None before they are asked for."""
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """Call the library with the generator of this game."""
+        return library.isolated(self.generator)
+
+    def begin(self, seed: int) -> None:
+        # Before the environment exists, which may draw when it is made.
+        self.generator.seed(seed)
+        self.env = self.game.new_env()
+        self.env.reset(num_players=self.game.num_players, seed=seed)
+
+    def move(self, player: int, action: Action) -> None:
+        text = action.text if isinstance(action, Speech | LibraryMove) else str(action)
+        self.env.step(text)
+
+    def show(self) -> None:
+        state = self.env.state
+        self.to_act = () if state.done else (int(state.current_player_id),)
+        self.turn += bool(self.to_act)
+        self._offered = None
+        for message in _merged(self._new_messages()):
+            self.log.append(message)
+
+    def _new_messages(self) -> list[list[tuple[int, str]]]:
+        """Take what the environment has for each seat since the last call."""
+        state, queues = self.env.state, list[list[tuple[int, str]]]()
+        for seat in range(self.game.num_players):
+            # An environment may add to the messages of the seat that acts.
+            if self.to_act == (seat,):
+                _, messages = self.env.get_observation()
+            else:
+                messages = state.observations.get(seat, [])
+                state.observations[seat] = []
+            if isinstance(messages, str):
+                messages = [(-1, messages)]
+            queues.append([(int(m[0]), clean_lines(str(m[1]))) for m in messages or ()])
+        return queues
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        if self._offered is None:
+            self._offered = self._offer(player)
+        return self._offered
+
+    def _offer(self, player: int) -> ActionSet:
+        texts = [
+            event.text
+            for event in self.log.witnessed[player][-6:]
+            if isinstance(event, TextArenaMessage)
+        ]
+        shown = dict.fromkeys(found for text in texts for found in BRACKETED.findall(text))
+        examples = tuple(text for text in map(one_line, shown) if text)
+        offer = TextArenaOffer(TextArenaSpeech, examples)
+        return self.game.actions.subset((PASS,), (offer,))
+
+    def returns(self) -> tuple[float, ...]:
+        """Return the environment's rewards, which it gives at the end."""
+        rewards = (self.env.state.rewards if self.env is not None else None) or {}
+        return tuple(float(rewards.get(p) or 0.0) for p in range(self.game.num_players))
+
+    def reason(self) -> str:
+        info = getattr(self.env.state, "game_info", None) or {}
+        reasons = [str(facts.get("reason")) for facts in info.values() if facts.get("reason")]
+        return shorten(one_line(reasons[0])) if reasons else super().reason()
+
+
+def _merged(queues: list[list[tuple[int, str]]]) -> list[TextArenaMessage]:
+    """Return the messages in order; one that all seats get next becomes a public event."""
+    if all(queue == queues[0] for queue in queues):
+        return [TextArenaMessage(sender, text, to=None) for sender, text in queues[0]]
+    messages = list[TextArenaMessage]()
+    places = [0] * len(queues)
+
+    def rest(seat: int) -> list[tuple[int, str]]:
+        return queues[seat][places[seat] :]
+
+    while any(rest(seat) for seat in range(len(queues))):
+        seat = next(seat for seat in range(len(queues)) if rest(seat))
+        heads = [rest(each)[:1] for each in range(len(queues))]
+        if all(head == heads[0] for head in heads):
+            messages.append(TextArenaMessage(*heads[0][0], to=None))
+            places = [place + 1 for place in places]
+            continue
+        # The private ones before the next public one, of the first seat that has any.
+        for each in range(len(queues)):
+            head = heads[each]
+            if head and not all(head[0] in rest(other) for other in range(len(queues))):
+                seat = each
+                break
+        messages.append(TextArenaMessage(*heads[seat][0], to=seat))
+        places[seat] += 1
+    return messages

@@ -1,0 +1,197 @@
+"""Games of OpenSpiel, PettingZoo and TextArena: `make test-adapters` installs the libraries.
+
+The first tests run the conformance kit on a sample; the last one plays every game once and prints
+the counts.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from adapter_survey import Surveyed, report, survey_apart
+
+from arena import CHANCE, make_game
+from arena.cli import run
+from arena.core.errors import UsageError
+from arena.plugins.loader import game_class, game_family
+from arena.testing import check_game
+from arena.testing.replays import check_replay
+from arena.testing.rules import check_clone, check_codec, check_hashing, check_pickle
+
+pytestmark = [
+    pytest.mark.adapters,
+    # The libraries' own warnings are not ours to mend.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+LEAST = {"open_spiel": 100, "pettingzoo": 9, "textarena": 30}
+"""Games of each family that must be finished and verified."""
+
+PACKAGES = {"open_spiel": "pyspiel", "pettingzoo": "rlcard", "textarena": "textarena"}
+
+
+@pytest.fixture(autouse=True)
+def libraries(request: pytest.FixtureRequest) -> None:
+    for family, package in PACKAGES.items():
+        if family in request.node.nodeid:
+            pytest.importorskip(package)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "open_spiel/kuhn_poker:players=3",
+        "open_spiel/leduc_poker",
+        "open_spiel/liars_dice",
+        "open_spiel/phantom_ttt",
+        "open_spiel/tic_tac_toe",
+        "open_spiel/goofspiel:num_cards=4",
+        "open_spiel/goofspiel:num_cards=4,imp_info=true",
+        "open_spiel/matrix_pd",
+        "open_spiel/misere:game=tic_tac_toe",
+        "open_spiel/oware",
+        "open_spiel/tiny_hanabi",
+        "pettingzoo/tictactoe_v3",
+    ],
+)
+def test_conformance(name: str) -> None:
+    """With the search for leaks; hidden information is drawn again by OpenSpiel or by search."""
+    check_game(make_game(name), seeds=range(2))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "open_spiel/negotiation",
+        "pettingzoo/leduc_holdem_v4",
+        "pettingzoo/rps_v2:max_cycles=3",
+        "textarena/KuhnPoker-v0-short",
+        "textarena/TicTacToe-v0",
+    ],
+)
+def test_games_that_draw_by_themselves_are_copied_and_replayed(name: str) -> None:
+    """These have no `resample`, so that the search for leaks does not apply."""
+    game = make_game(name)
+    check_hashing(game)
+    check_codec(game)
+    for seed in range(2):
+        check_clone(game, seed)
+        check_pickle(game, seed)
+        check_replay(game, seed)
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "hearts", "backgammon", "oh_hell", "snake"])
+def test_open_spiel_gives_the_same_returns_and_legal_moves(name: str) -> None:
+    """Random games, applied to the library itself at the same time."""
+    import pyspiel
+
+    game = make_game(f"open_spiel/{name}")
+    for seed in range(20):
+        rng = random.Random(seed)
+        state, other = game.initial_state(), pyspiel.load_game(name).new_initial_state()
+        while state.to_act:
+            if state.to_act == (CHANCE,):
+                action = state.sample_chance(rng)
+                other.apply_action(action.number)  # type: ignore[attr-defined]
+                state.apply(CHANCE, action)
+                continue
+            joint = []
+            for player in state.to_act:
+                legal = state.legal_actions(player)
+                numbers = [action.number for action in legal]  # type: ignore[attr-defined]
+                assert numbers == other.legal_actions(player)
+                joint.append((player, rng.choice(legal)))
+            for player, action in joint:
+                state.apply(player, action)
+            chosen = [action.number for _, action in joint]  # type: ignore[attr-defined]
+            if other.is_simultaneous_node():
+                other.apply_actions(chosen)
+            else:
+                other.apply_action(chosen[0])
+        assert other.is_terminal()
+        assert state.returns() == tuple(other.returns())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("open_spiel/kuhn_poker:playrs=3", "has no option 'playrs'; its options are: players"),
+        ("open_spiel/kuhn_poker:players=99", "cannot be loaded with {'players': 99}"),
+        ("open_spiel/kuhn_poker:players", "is not NAME=VALUE"),
+        ("open_spiel/kuhnpoker", "did you mean 'kuhn_poker'"),
+        ("open_spiel/misere:game=nothing", "Unknown game 'nothing'"),
+        ("open_spiel/mfg_garnet", "mean-field"),
+        ("open_spiel/crossword", "cannot be played"),
+        ("pettingzoo/ludo", "no classic environment 'ludo'"),
+        ("pettingzoo/go_v5:board_size=-3", "pettingzoo/go_v5"),
+        ("textarena/Kuhnpoker-v0", "did you mean 'KuhnPoker-v0'"),
+        ("textarena/TicTacToe-v0:players=7", "with 7 players: AssertionError"),
+    ],
+)
+def test_wrong_requests_are_one_clear_line(name: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_game(name)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_textarena_leaves_the_callers_generators_alone() -> None:
+    import numpy as np
+
+    game = make_game("textarena/KuhnPoker-v0")
+    random.seed(5)
+    np.random.seed(5)
+    before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]
+    state = game.initial_state()
+    state.apply(CHANCE, state.sample_chance(random.Random(1)))
+    state.apply(state.to_act[0], state.legal_actions(state.to_act[0]).speech[0].kind("[bet]"))
+    after = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]
+    assert before == after
+
+
+def test_textarena_is_verified_by_another_process(tmp_path: Path) -> None:
+    """With other hashes of strings, on which a careless game would depend."""
+    bots = [word for seat in range(2) for word in ("--seat", f"{seat}=bot:quoting")]
+    command = ["play", "textarena/Negotiation-v0", "--seed", "3", "--json", "--out", str(tmp_path)]
+    if not any(g.name == "textarena/Negotiation-v0" for g in game_family("textarena").games()):
+        command[1] = "textarena/KuhnPoker-v0"
+    assert run([*command, *bots]) == 0
+    [replay] = tmp_path.glob("*.jsonl")
+    verify = [sys.executable, "-m", "arena", "replay", str(replay), "--verify"]
+    done = subprocess.run(verify, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "finding"),
+    [
+        ("open_spiel/kuhn_poker", 0, "returns equal those of arena's kuhn_poker: 0 of 30"),
+        # Its pot never contains the bets.
+        ("textarena/KuhnPoker-v0", 1, "FAULT returns equal those of arena's kuhn_poker: 12 of 30"),
+    ],
+)
+def test_the_doctor_compares_with_our_game(
+    name: str, code: int, finding: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["doctor", name]) == code
+    assert finding in capsys.readouterr().out
+
+
+def test_open_spiel_a_class_of_games_is_made_once() -> None:
+    assert game_class("open_spiel/go") is game_class("open_spiel/go")
+    assert make_game("open_spiel/go", board_size=5) == make_game("open_spiel/go:board_size=5")
+
+
+@pytest.mark.parametrize("family", LEAST)
+def test_survey(family: str) -> None:
+    """Every game of the family is played, replayed and verified; the counts are printed."""
+    found: list[Surveyed] = [survey_apart(listed) for listed in game_family(family).games()]
+    report(family, found)
+    done = [game for game in found if game.finished and game.verified]
+    assert len(done) >= LEAST[family]
+    # Each seat can read a text, above all where information is hidden.
+    assert all(game.text_per_seat for game in done)

@@ -21,8 +21,7 @@ from arena import (
     Step,
     TextLevel,
 )
-from games.hanabi.base import HanabiBase
-from games.hanabi.measures import FACTS, MEASURES
+from games.hanabi.base import FACTS, MEASURES, HanabiBase
 from games.hanabi.moves import DiscardSlot, HintColour, HintRank
 from games.hanabi.state import HanabiState
 

@@ -7,48 +7,31 @@ Games", NeurIPS 2019, study the game without talk; Light et al., "AvalonBench" (
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import cached_property
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
 from arena import (
-    WIN_RATE,
     Action,
-    ActionSet,
     ArraySpec,
     Assessment,
     Comment,
     Event,
     Observation,
-    Say,
-    Speech,
     TextLevel,
 )
 from games.avalon import text
 from games.avalon.assessor import MEASURES, AvalonAssessor, comment
-from games.avalon.moves import APPROVE, FAIL, REJECT, SUCCESS, Assassinate, PlayCard, Propose
+from games.avalon.base import AvalonBase
+from games.avalon.moves import FAIL, SUCCESS, PlayCard
 from games.avalon.notes import AvalonNotes
 from games.avalon.options import (
-    EVIL,
-    EVIL_ROLES,
-    GOOD,
     MAX_PROPOSALS,
-    MERLIN,
-    MINION,
-    MORDRED,
-    MORGANA,
-    NUM_EVIL,
-    OBERON,
-    PERCIVAL,
-    SERVANT,
-    TEAM_SIZES,
-    AvalonOptions,
 )
 from games.avalon.posterior import AvalonPosterior
 from games.avalon.state import AvalonState
 from games.hidden_roles.assessor import ROLE_FACTS
-from games.hidden_roles.rules import PASS, SPEAK, HiddenRolesGame, HiddenRolesState
+from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +39,7 @@ if TYPE_CHECKING:
     from games.avalon.view import AvalonView
 
 
-class Avalon(HiddenRolesGame):
+class Avalon(AvalonBase, HiddenRolesGame):
     """Five to ten players: a good majority, and an evil minority that knows itself.
 
     Example:
@@ -70,105 +53,8 @@ class Avalon(HiddenRolesGame):
         10
     """
 
-    name = "avalon"
-    summary = "missions of loyal servants and hidden traitors; find Merlin"
-    Options = AvalonOptions
-    options: AvalonOptions
-    speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
-    return_scale = WIN_RATE
     facts = ROLE_FACTS
     measures = MEASURES
-    default_opponent = "deducer"
-    default_bot = "deducer"
-
-    @cached_property
-    def num_players(self) -> int:
-        """Number of seats."""
-        return self.options.players
-
-    @cached_property
-    def role_list(self) -> tuple[str, ...]:
-        """The roles of the game, one per seat: good ones first."""
-        special, evil = self.options.special_roles, NUM_EVIL[self.num_players]
-        good_special = [role for role in special if role not in EVIL_ROLES]
-        evil_special = [role for role in special if role in EVIL_ROLES]
-        servants = self.num_players - evil - len(good_special)
-        minions = evil - len(evil_special)
-        return (*good_special, *[SERVANT] * servants, *evil_special, *[MINION] * minions)
-
-    def team_of(self, role: str) -> int:
-        """Return the team of a role: 0 for good, 1 for evil."""
-        return EVIL if role in EVIL_ROLES else GOOD
-
-    def sight(self, role: str) -> tuple[Literal["evil", "merlin"] | None, frozenset[str]]:
-        """Return the kind of secret that a role sees, and the roles of the seats that it sees."""
-        evil = frozenset(EVIL_ROLES)
-        if role == MERLIN:
-            return "evil", evil - {MORDRED}
-        if role == PERCIVAL:
-            return "merlin", frozenset({MERLIN, MORGANA})
-        if role in evil and role != OBERON:
-            return "evil", evil - {OBERON}
-        return None, frozenset()
-
-    @property
-    def team_sizes(self) -> tuple[int, ...]:
-        """Members of the team of each mission."""
-        return TEAM_SIZES[self.num_players]
-
-    def fails_needed(self, mission: int) -> int:
-        """Return the `fail` cards that make a mission fail; missions count from 0."""
-        # The rule book: two for the fourth mission of seven or more players.
-        return 2 if mission == 3 and self.num_players >= 7 else 1
-
-    # Actions. The sets depend on public information only, see `Game`.
-
-    def _all_actions(self) -> Iterable[Action]:
-        for size in sorted(set(self.team_sizes)):
-            yield from map(Propose, combinations(range(self.num_players), size))
-        yield from (APPROVE, REJECT, SUCCESS, FAIL, PASS)
-        if MERLIN in self.role_list:
-            yield from map(Assassinate, range(self.num_players))
-
-    @cached_property
-    def _proposals(self) -> dict[int, ActionSet]:
-        return {
-            size: self.actions.subset(
-                map(Propose, combinations(range(self.num_players), size))
-            ).complete()
-            for size in set(self.team_sizes)
-        }
-
-    def proposals(self, mission: int) -> ActionSet:
-        """Return all teams of the size that a mission has; missions count from 0."""
-        return self._proposals[self.team_sizes[mission]]
-
-    @cached_property
-    def statements(self) -> ActionSet:
-        """Silence, or a statement."""
-        return self.actions.subset((PASS,), (SPEAK,)).complete()
-
-    @cached_property
-    def vote_actions(self) -> ActionSet:
-        """The two votes on a team."""
-        return self.actions.subset((APPROVE, REJECT)).complete()
-
-    @cached_property
-    def card_actions(self) -> tuple[ActionSet, ActionSet]:
-        """The mission cards of each team: good players have one."""
-        # Both at once: a set made on first use would show that an evil player is on a team.
-        return (
-            self.actions.subset((SUCCESS,)).complete(),
-            self.actions.subset((SUCCESS, FAIL)).complete(),
-        )
-
-    def guesses(self, seats: Sequence[int]) -> ActionSet:
-        """Return the guesses of the Assassin: one of these seats."""
-        return self.actions.subset(map(Assassinate, seats))
-
-    def is_irrevocable(self, action: Action) -> bool:
-        """Return whether the action is the guess of the Assassin, which ends the game."""
-        return isinstance(action, Assassinate)
 
     # Positions and knowledge
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from arena import Event, Notes
+from games.avalon.base import AvalonBase
 from games.avalon.moves import (
     EvilRevealed,
     MissionEnded,
@@ -14,10 +14,7 @@ from games.avalon.moves import (
     TeamVoted,
 )
 from games.avalon.posterior import AvalonPosterior
-from games.hidden_roles.rules import RoleDealt, RolesRevealed
-
-if TYPE_CHECKING:
-    from games.avalon.game import Avalon
+from games.hidden_roles.base import RoleDealt, RolesRevealed
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +35,9 @@ class Proposal:
 class AvalonNotes(Notes):
     """Proposals, votes, missions and secrets that one player has witnessed."""
 
-    game: Avalon
+    game: AvalonBase
 
-    def __init__(self, game: Avalon, player: int) -> None:
+    def __init__(self, game: AvalonBase, player: int) -> None:
         super().__init__(game, player)
         self.role = ""
         self.secret: SecretSeen | None = None

@@ -7,22 +7,18 @@ play it. Proposals, votes and talk prove nothing, because every role may do them
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from arena import Event
+from games.avalon.base import AvalonBase
 from games.avalon.moves import CardPlayed, EvilRevealed, MissionEnded, SecretSeen
 from games.avalon.options import ASSASSIN
+from games.hidden_roles.base import RoleDealt
 from games.hidden_roles.posterior import RolePosterior
-from games.hidden_roles.rules import RoleDealt
-
-if TYPE_CHECKING:
-    from games.avalon.game import Avalon
 
 
 class AvalonPosterior(RolePosterior):
     """Knowledge of one player about the roles."""
 
-    game: Avalon
+    game: AvalonBase
     role = ""
     own_fails = 0
     """`fail` cards of this player in the mission that ends now."""

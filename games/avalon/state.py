@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from arena import Action, ActionSet
+from games.avalon.base import AvalonBase
 from games.avalon.moves import (
     Assassinate,
     CardPlayed,
@@ -22,16 +22,13 @@ from games.avalon.moves import (
 from games.avalon.options import ASSASSIN, EVIL, GOOD, MAX_PROPOSALS, MERLIN
 from games.hidden_roles.rules import HiddenRolesState
 
-if TYPE_CHECKING:
-    from games.avalon.game import Avalon
-
 
 class AvalonState(HiddenRolesState):
     """A position: the results of the missions, the leader and the current proposal."""
 
-    game: Avalon
+    game: AvalonBase
 
-    def __init__(self, game: Avalon) -> None:
+    def __init__(self, game: AvalonBase) -> None:
         super().__init__(game)
         self.leader = 0
         self.results: tuple[bool, ...] = ()
@@ -152,7 +149,7 @@ class AvalonState(HiddenRolesState):
         return self.ending
 
 
-def secrets(game: Avalon, roles: tuple[str, ...]) -> list[SecretSeen]:
+def secrets(game: AvalonBase, roles: tuple[str, ...]) -> list[SecretSeen]:
     """Return what each role sees after the deal, in the order of the seats."""
     events = []
     for seat, role in enumerate(roles):

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from arena import Event, Observation, Spoken, TextLevel
+from games.avalon.base import AvalonBase
 from games.avalon.moves import (
     CardPlayed,
     EvilRevealed,
@@ -25,17 +26,16 @@ from games.avalon.options import (
     OBERON,
     PERCIVAL,
 )
-from games.hidden_roles.rules import RoleDealt, RolesRevealed
+from games.hidden_roles.base import RoleDealt, RolesRevealed
 from games.hidden_roles.text import percentages
 
 if TYPE_CHECKING:
-    from games.avalon.game import Avalon
     from games.avalon.notes import AvalonNotes
 
 TEAM_NAMES = ("good", "evil")
 
 
-def rules(game: Avalon) -> str:
+def rules(game: AvalonBase) -> str:
     """Return the rules for a player who does not know the game."""
     sizes = ", ".join(map(str, game.team_sizes))
     roles = Counter(game.role_list)
@@ -73,7 +73,7 @@ def rules(game: Avalon) -> str:
     return "\n".join(lines)
 
 
-def _knowledge(game: Avalon) -> list[str]:
+def _knowledge(game: AvalonBase) -> list[str]:
     """Return a sentence for each role that sees others."""
     roles = game.role_list
     lines = []
@@ -92,12 +92,12 @@ def _knowledge(game: Avalon) -> list[str]:
     return lines
 
 
-def _exception(game: Avalon) -> str:
+def _exception(game: AvalonBase) -> str:
     hard = [str(n + 1) for n in range(5) if game.fails_needed(n) == 2]
     return f", but mission {', '.join(hard)} needs two fails" if hard else ""
 
 
-def _ending(game: Avalon) -> str:
+def _ending(game: AvalonBase) -> str:
     if MERLIN not in game.role_list:
         return "Good wins with three missions that succeed."
     return (
@@ -107,14 +107,14 @@ def _ending(game: Avalon) -> str:
     )
 
 
-def _notation(game: Avalon) -> str:
+def _notation(game: AvalonBase) -> str:
     notation = "propose Player NUMBER, Player NUMBER, … | approve | reject | success | fail"
     if MERLIN in game.role_list:
         notation += " | assassinate Player NUMBER"
     return f"{notation} | say TEXT | pass" if game.options.talk else notation
 
 
-def narrate(game: Avalon, event: Event) -> str:  # noqa: PLR0911 - one case for each kind.
+def narrate(game: AvalonBase, event: Event) -> str:  # noqa: PLR0911 - one case for each kind.
     """Return one event as a sentence."""
     names = game.seat_names
     match event:
@@ -158,7 +158,7 @@ def narrate(game: Avalon, event: Event) -> str:  # noqa: PLR0911 - one case for 
             raise TypeError(f"{event!r} is not an event of Avalon")
 
 
-def _secret(game: Avalon, event: SecretSeen) -> str:
+def _secret(game: AvalonBase, event: SecretSeen) -> str:
     seen = game.names_of(event.seats)
     if event.kind == "evil":
         return f"who is evil: {seen}."
@@ -171,7 +171,7 @@ def _cards(fails: int) -> str:
     return "no fail" if not fails else f"{fails} fail{'s' * (fails > 1)}"
 
 
-def describe(game: Avalon, observation: Observation, level: TextLevel, since: int) -> str:
+def describe(game: AvalonBase, observation: Observation, level: TextLevel, since: int) -> str:
     """Return an observation as text; the notes follow the events."""
     lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
     lines += [game.narrate(event) for event in observation.events_since(since)]
@@ -179,7 +179,7 @@ def describe(game: Avalon, observation: Observation, level: TextLevel, since: in
     return "\n".join(lines)
 
 
-def situation(game: Avalon, observation: Observation, level: TextLevel) -> list[str]:
+def situation(game: AvalonBase, observation: Observation, level: TextLevel) -> list[str]:
     """Return the lines of the notes and of the legal actions, without the events."""
     notes: AvalonNotes = observation.notes  # type: ignore[assignment]
     lines = []
@@ -192,12 +192,12 @@ def situation(game: Avalon, observation: Observation, level: TextLevel) -> list[
     return lines
 
 
-def _own_role(game: Avalon, notes: AvalonNotes) -> str:
+def _own_role(game: AvalonBase, notes: AvalonNotes) -> str:
     text = f"Your role is {notes.role} ({TEAM_NAMES[game.team_of(notes.role)]})."
     return f"{text} You see {_secret(game, notes.secret)}" if notes.secret else text
 
 
-def _progress(game: Avalon, notes: AvalonNotes) -> str:
+def _progress(game: AvalonBase, notes: AvalonNotes) -> str:
     won = sum(mission.succeeded for mission in notes.missions)
     text = f"Missions: {won} succeeded, {len(notes.missions) - won} failed."
     # No mission follows.
@@ -215,7 +215,7 @@ def _progress(game: Avalon, notes: AvalonNotes) -> str:
     return text
 
 
-def _records(game: Avalon, notes: AvalonNotes) -> list[str]:
+def _records(game: AvalonBase, notes: AvalonNotes) -> list[str]:
     """Return one line per player: its missions, and its votes."""
     # The open proposal has no votes yet.
     voted = [proposal for proposal in notes.proposals if proposal.votes]
@@ -233,7 +233,7 @@ def _records(game: Avalon, notes: AvalonNotes) -> list[str]:
     return lines
 
 
-def _deductions(game: Avalon, notes: AvalonNotes) -> list[str]:
+def _deductions(game: AvalonBase, notes: AvalonNotes) -> list[str]:
     posterior = notes.posterior
     count = posterior.world_count()
     lines = [
@@ -247,7 +247,7 @@ def _deductions(game: Avalon, notes: AvalonNotes) -> list[str]:
     return lines
 
 
-def _actions(game: Avalon, observation: Observation) -> str:
+def _actions(game: AvalonBase, observation: Observation) -> str:
     legal = observation.legal_actions
     first = legal[0]
     if isinstance(first, Propose):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from arena import Event, Panel, Spoken, Tabletop, Tile, TileRow
+from games.avalon.base import AvalonBase
 from games.avalon.moves import EvilRevealed, MissionEnded, SecretSeen, TeamProposed
 from games.avalon.notes import AvalonNotes
 from games.avalon.options import EVIL, MAX_PROPOSALS
-from games.hidden_roles.rules import RoleDealt, RolesRevealed
+from games.hidden_roles.base import RoleDealt, RolesRevealed
 from games.hidden_roles.text import statement_note
-
-if TYPE_CHECKING:
-    from games.avalon.game import Avalon
 
 BLANK = Tile("-", "muted")
 
@@ -20,7 +16,7 @@ BLANK = Tile("-", "muted")
 class AvalonView:
     """The table as its viewer sees it, made from the events that the viewer has witnessed."""
 
-    def __init__(self, game: Avalon) -> None:
+    def __init__(self, game: AvalonBase) -> None:
         self.game = game
         # The tables of the notes only; their role and posterior are those of one player.
         self._notes = AvalonNotes(game, 0)

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from arena import CHANCE, Action, Assessment, Comment, Outcome, Ply, WeightedSum
+from games.battleship.base import BattleshipBase
 from games.battleship.events import FleetRevealed, Shoot, ShotFired
 from games.battleship.posterior import FleetKnowledge
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from games.battleship.game import Battleship
 
 NEGLIGIBLE = 1e-9
 """Fewer bits count as none."""
@@ -48,7 +48,7 @@ class BattleshipAssessor:
 
     def __init__(
         self,
-        game: Battleship,
+        game: BattleshipBase,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:

@@ -9,24 +9,21 @@ benchmarks", NeurIPS 2019: with `placement=players`, `returns_type=damage`, `sho
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from arena import (
-    Action,
     ArraySpec,
     Assessment,
     Comment,
     Event,
-    Game,
     Observation,
-    ReturnScale,
     Step,
     TextLevel,
 )
-from games.battleship.board import LONGEST_SHIP, Board, Fleet, board_of
-from games.battleship.events import BattleshipOptions, PlaceShip, Shoot
+from games.battleship.base import BattleshipBase
+from games.battleship.board import LONGEST_SHIP
 from games.battleship.measures import FACTS, MEASURES
 from games.battleship.state import BattleshipState
 
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
     from games.battleship.view import BattleshipView
 
 
-class Battleship(Game):
+class Battleship(BattleshipBase):
     """Two players; each hides a fleet and shoots at the other's in turn.
 
     Example:
@@ -53,46 +50,8 @@ class Battleship(Game):
         'hit'
     """
 
-    name = "battleship"
-    summary = "find and sink a hidden fleet"
-    num_players = 2
-    Options = BattleshipOptions
-    options: BattleshipOptions
-    default_opponent: ClassVar[str | None] = "hunter"
-    default_bot: ClassVar[str | None] = "gunner"
     facts = FACTS
     measures = MEASURES
-
-    @property
-    def board(self) -> Board:
-        """The squares and possible ships."""
-        # Not kept on the game: an observation would then hold thousands of objects.
-        options = self.options
-        return board_of(options.width, options.height, options.touching)
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        """Value of each ship."""
-        return self.options.values or (1.0,) * len(self.options.ships)
-
-    @property
-    def return_scale(self) -> ReturnScale:
-        if self.options.returns_type == "win_loss":
-            return ReturnScale("score", "", -1.0, 1.0)
-        total = sum(self.values)
-        low = -self.options.loss_multiplier * total
-        # A scale needs two different ends, also if all values are 0.
-        return ReturnScale("damage", "", low, max(total, low + 1.0))
-
-    def fleet(self, names: Iterable[str]) -> Fleet:
-        """Return the ships of these names. Raises KeyError for an unknown one."""
-        return tuple(map(self.board.ship, names))
-
-    def _all_actions(self) -> Iterable[Action]:
-        yield from map(Shoot, self.board.names)
-        if self.options.placement == "players":
-            for length in sorted(set(self.options.ships)):
-                yield from (PlaceShip(ship.name) for ship in self.board.ships[length])
 
     def initial_state(self) -> BattleshipState:
         return BattleshipState(self)

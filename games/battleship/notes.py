@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena import Event, Notes
+from games.battleship.base import BattleshipBase
 from games.battleship.board import Fleet, union
 from games.battleship.events import FleetRevealed, ShipsPlaced, ShotFired
 from games.battleship.posterior import FleetKnowledge
 from games.battleship.shot_record import ShotRecord
 
-if TYPE_CHECKING:
-    from games.battleship.game import Battleship
-
 
 class BattleshipNotes(Notes):
     """Facts that follow directly from a player's events."""
 
-    game: Battleship
+    game: BattleshipBase
 
-    def __init__(self, game: Battleship, player: int) -> None:
+    def __init__(self, game: BattleshipBase, player: int) -> None:
         super().__init__(game, player)
         board, options = game.board, game.options
         self.fleet: Fleet = ()

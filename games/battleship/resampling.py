@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from arena import Step
+from games.battleship.base import BattleshipBase
 from games.battleship.board import Fleet, Ship, has_room, union
 from games.battleship.events import PlaceFleet, PlaceShip, ShotFired
 from games.battleship.shot_record import ShotRecord
-
-if TYPE_CHECKING:
-    from games.battleship.game import Battleship
+from games.battleship.state import BattleshipState
 
 SWEEPS = 3
 """Times that each ship is drawn again."""
 
 
 def resample(
-    game: Battleship, history: Sequence[Step], player: int, rng: random.Random
+    game: BattleshipBase, history: Sequence[Step], player: int, rng: random.Random
 ) -> list[Step]:
     """Return a history with another fleet of the other player that fits all that `player` saw.
 
@@ -27,7 +25,7 @@ def resample(
     ships and the results of all shots. The even distribution over all fleets that fit is its
     stationary distribution.
     """
-    state = game.initial_state()
+    state = BattleshipState(game)
     for step in history:
         state.apply(step.player, step.action)
     if state.is_terminal:  # Both fleets are revealed.

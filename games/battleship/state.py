@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from arena import CHANCE, Action, ActionSet, InvalidAction, State
+from games.battleship.base import BattleshipBase
 from games.battleship.board import Fleet, Ship, has_room, is_fleet, random_fleet, union
 from games.battleship.events import (
     FleetRevealed,
@@ -17,16 +17,13 @@ from games.battleship.events import (
     ShotFired,
 )
 
-if TYPE_CHECKING:
-    from games.battleship.game import Battleship
-
 
 class BattleshipState(State):
     """A position. Values are replaced, never changed in place, so that copies may share them."""
 
-    game: Battleship
+    game: BattleshipBase
 
-    def __init__(self, game: Battleship) -> None:
+    def __init__(self, game: BattleshipBase) -> None:
         super().__init__(game)
         # The deal by chance comes before turn 1; placement by the players is made in turns.
         by_chance = game.options.placement == "random"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from arena import Event, Observation, TextLevel
+from games.battleship.base import BattleshipBase
 from games.battleship.board import union
 from games.battleship.density import empty_squares
 from games.battleship.events import FleetRevealed, PlaceShip, ShipsPlaced, ShotFired
@@ -13,7 +14,6 @@ from games.battleship.posterior import is_countable
 from games.battleship.shot_record import ShotRecord
 
 if TYPE_CHECKING:
-    from games.battleship.game import Battleship
     from games.battleship.notes import BattleshipNotes
 
 
@@ -24,7 +24,7 @@ def lengths_text(lengths: Sequence[int]) -> str:
     return f"{'length' if len(words) == 1 else 'lengths'} {listed}"
 
 
-def rules(game: Battleship) -> str:
+def rules(game: BattleshipBase) -> str:
     """Return the rules for a player who does not know the game."""
     options, board = game.options, game.board
     last = board.names[-1]
@@ -65,7 +65,7 @@ def rules(game: Battleship) -> str:
     return "\n".join(lines)
 
 
-def _ending(game: Battleship) -> str:
+def _ending(game: BattleshipBase) -> str:
     """Return the sentence on the end of the game and on the returns."""
     options = game.options
     limit = "" if options.shots is None else f" or each player has fired {options.shots} shots"
@@ -84,7 +84,7 @@ def _ending(game: Battleship) -> str:
     )
 
 
-def narrate(game: Battleship, event: Event) -> str:
+def narrate(game: BattleshipBase, event: Event) -> str:
     """Return one event as a sentence."""
     names = game.seat_names
     match event:
@@ -101,7 +101,9 @@ def narrate(game: Battleship, event: Event) -> str:
             raise TypeError(f"{event!r} is not an event of Battleship")
 
 
-def describe(game: Battleship, observation: Observation, level: TextLevel, since: int = 0) -> str:
+def describe(
+    game: BattleshipBase, observation: Observation, level: TextLevel, since: int = 0
+) -> str:
     """Return the situation of a player; with `since`, the news after that many events.
 
     The boards are always given in full: they are short, and differences are hard to read.
@@ -112,7 +114,7 @@ def describe(game: Battleship, observation: Observation, level: TextLevel, since
     return "\n".join(lines)
 
 
-def summarise(game: Battleship, observation: Observation, level: TextLevel, forget: int) -> str:
+def summarise(game: BattleshipBase, observation: Observation, level: TextLevel, forget: int) -> str:
     """Return the situation without the first `forget` events, whose results the boards show."""
     lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
     lines += [game.narrate(event) for event in observation.events_since(forget)]
@@ -121,7 +123,9 @@ def summarise(game: Battleship, observation: Observation, level: TextLevel, forg
     return "\n".join(lines)
 
 
-def _aids_and_action(game: Battleship, observation: Observation, level: TextLevel) -> Iterator[str]:
+def _aids_and_action(
+    game: BattleshipBase, observation: Observation, level: TextLevel
+) -> Iterator[str]:
     notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
     if level != "events" and notes.fleet:
         yield from _boards(game, notes)
@@ -140,7 +144,7 @@ def _aids_and_action(game: Battleship, observation: Observation, level: TextLeve
         yield "Your action: shoot SQUARE, one that you have not shot at."
 
 
-def grid(game: Battleship, cell: Callable[[int], str], width: int = 1) -> Iterator[str]:
+def grid(game: BattleshipBase, cell: Callable[[int], str], width: int = 1) -> Iterator[str]:
     """Yield the lines of a board; `cell` gives the text of each square."""
     board = game.board
     heads = (str(column + 1).rjust(width) for column in range(board.width))
@@ -160,7 +164,7 @@ def sign(square: int, record: ShotRecord, ships: int = 0) -> str:
     return "S" if ships >> square & 1 else "."
 
 
-def _boards(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
+def _boards(game: BattleshipBase, notes: BattleshipNotes) -> Iterator[str]:
     """Yield both boards and the ships that are left."""
     own, revealed = union(notes.fleet), union(notes.revealed)
     if notes.next_length is None:
@@ -174,7 +178,7 @@ def _boards(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
     yield from grid(game, lambda square: sign(square, notes.received, own))
 
 
-def _deductions(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
+def _deductions(game: BattleshipBase, notes: BattleshipNotes) -> Iterator[str]:
     """Yield the exact chance of a ship in each square; on large boards, squares without any."""
     record, board = notes.shots, game.board
     if is_countable(game):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from arena import Event
 from arena.core.views.tabletop import Panel, Tabletop, Tile, TileRow
+from games.battleship.base import BattleshipBase
 from games.battleship.board import union
 from games.battleship.events import FleetRevealed, ShipsPlaced, ShotFired
 from games.battleship.shot_record import ShotRecord
-
-if TYPE_CHECKING:
-    from games.battleship.game import Battleship
 
 WIDEST_PAIR = 9
 """Most columns of two boards that fit side by side in 80 columns of a terminal."""
@@ -20,7 +16,7 @@ WIDEST_PAIR = 9
 class BattleshipView:
     """Both boards as one viewer sees them."""
 
-    def __init__(self, game: Battleship, seat: int | None) -> None:
+    def __init__(self, game: BattleshipBase, seat: int | None) -> None:
         self.game = game
         options = game.options
         self._ships = [0, 0]

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from arena import Action, Assessment, Comment, Outcome, Ply, WeightedSum
 from arena.core.assessment import Fact
+from games.hidden_roles.base import RolesRevealed
 from games.hidden_roles.posterior import RolePosterior
-from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState, RolesRevealed
+from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
 
 ROLE_FACTS: Mapping[str, Fact] = {
     "probability": Fact("probability", "exact probability, in this seat's view, of what it chose"),

@@ -14,16 +14,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena import Event, Placement
-from games.hidden_roles.rules import RoleDealt, RolesRevealed
-
-if TYPE_CHECKING:
-    from games.hidden_roles.rules import HiddenRolesGame
+from games.hidden_roles.base import HiddenRolesBase, RoleDealt, RolesRevealed
 
 Worlds = NDArray[np.int8]
 """One row per seat, one column per assignment: the index of the role in `distinct_roles`."""
@@ -118,7 +114,7 @@ def members(roles: tuple[str, ...], wanted: Collection[str]) -> NDArray[np.bool_
 class RolePosterior:
     """Knowledge of one player about the roles; a game subclasses it to read its own events."""
 
-    def __init__(self, game: HiddenRolesGame, player: int) -> None:
+    def __init__(self, game: HiddenRolesBase, player: int) -> None:
         self.game = game
         self.player = player
         self.facts: Facts = ()

@@ -11,100 +11,14 @@ import random
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
 
-from arena import (
-    CHANCE,
-    Action,
-    Event,
-    Game,
-    InvalidAction,
-    Say,
-    Speech,
-    SpeechOffer,
-    Spoken,
-    State,
-    Step,
-)
-
-if TYPE_CHECKING:
-    from games.hidden_roles.posterior import RolePosterior
+from arena import CHANCE, Action, InvalidAction, Speech, Spoken, State, Step
+from games.hidden_roles.base import DealRoles, HiddenRolesBase, RoleDealt, RolesRevealed
+from games.hidden_roles.posterior import RolePosterior
 
 
-@dataclass(frozen=True, slots=True)
-class DealRoles(Action):
-    """Chance: deal one role to each seat."""
-
-    roles: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"deal {', '.join(self.roles)}"
-
-
-@dataclass(frozen=True, slots=True)
-class PassPhase(Action):
-    """Do nothing in a phase: make no statement, for example."""
-
-    def __str__(self) -> str:
-        return "pass"
-
-
-PASS = PassPhase()
-SPEAK = SpeechOffer(Say)
-
-
-@dataclass(frozen=True, slots=True)
-class RoleDealt(Event):
-    """Private: the role of one player."""
-
-    player: int
-    role: str
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
-
-
-@dataclass(frozen=True, slots=True)
-class RolesRevealed(Event):
-    """Public: the role of each seat, at the end of the game."""
-
-    roles: tuple[str, ...]
-
-
-class HiddenRolesGame(Game, ABC):
-    """Game in which each seat has a secret role, and each role belongs to a team."""
-
-    @property
-    @abstractmethod
-    def role_list(self) -> tuple[str, ...]:
-        """The roles of the game, one per seat, in a fixed order."""
-
-    @abstractmethod
-    def team_of(self, role: str) -> int:
-        """Return the team of a role: 0 for the uninformed majority, 1 for the secret minority."""
-
-    @property
-    def par(self) -> float:
-        """Half: one of two teams wins, and roles are dealt at random."""
-        return 0.5
-
-    @cached_property
-    def distinct_roles(self) -> tuple[str, ...]:
-        """The roles of the game without repetitions."""
-        return tuple(dict.fromkeys(self.role_list))
-
-    @cached_property
-    def minority_roles(self) -> frozenset[str]:
-        """The roles of team 1."""
-        return frozenset(role for role in self.role_list if self.team_of(role) == 1)
-
-    def names_of(self, seats: Sequence[int]) -> str:
-        """Return the names of seats, parted by commas; `nobody` for none."""
-        names = self.seat_names
-        return ", ".join([names[seat] for seat in seats]) or "nobody"
+class HiddenRolesGame(HiddenRolesBase, ABC):
+    """Game in which each seat has a secret role; its other worlds are drawn from the posterior."""
 
     @abstractmethod
     def initial_state(self) -> HiddenRolesState:
@@ -189,9 +103,9 @@ def _redraw_sealed(
 class HiddenRolesState(State, ABC):
     """A position. Values are replaced, never changed in place, so that copies may share them."""
 
-    game: HiddenRolesGame
+    game: HiddenRolesBase
 
-    def __init__(self, game: HiddenRolesGame) -> None:
+    def __init__(self, game: HiddenRolesBase) -> None:
         super().__init__(game)
         self.to_act = (CHANCE,)
         self.phase = "deal"

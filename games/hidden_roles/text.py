@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from games.hidden_roles.rules import HiddenRolesGame
+from games.hidden_roles.base import HiddenRolesBase
 
 
 def percentages(
-    game: HiddenRolesGame, probabilities: Sequence[float], player: int | None = None
+    game: HiddenRolesBase, probabilities: Sequence[float], player: int | None = None
 ) -> str:
     """Return a probability per seat, the seat `player` omitted: `Player 1 40 %, Player 2 0 %`."""
     return ", ".join(

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from arena import Assessment, Comment, Event, Outcome, Placement, Ply, WeightedSum
 from games.negotiation.bargaining import bargaining_reference
+from games.negotiation.base import NegotiationBase
 from games.negotiation.deals import (
     ITEMS,
     SINGULAR,
@@ -25,16 +25,13 @@ from games.negotiation.deals import (
     value_vectors,
 )
 from games.negotiation.events import ItemsDealt, ValuesDealt
-
-if TYPE_CHECKING:
-    from games.negotiation.game import Negotiation
-    from games.negotiation.state import NegotiationState
+from games.negotiation.state import NegotiationState
 
 
 class ValueKnowledge:
     """Knowledge of one player about the values of the others; all possible ones equally likely."""
 
-    def __init__(self, game: Negotiation, player: int) -> None:
+    def __init__(self, game: NegotiationBase, player: int) -> None:
         self.game, self.player = game, player
         self.counts: Triple = ()
         self.own: Triple = ()
@@ -110,11 +107,11 @@ class NegotiationAssessor:
 
     def __init__(
         self,
-        game: Negotiation,
+        game: NegotiationBase,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
-        self._state: NegotiationState = game.initial_state()
+        self._state = NegotiationState(game)
         self._kinds = kinds
         self._assessed = range(game.num_players) if players is None else sorted(players)
         self._knowledge = {player: ValueKnowledge(game, player) for player in self._assessed}

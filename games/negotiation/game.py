@@ -9,10 +9,9 @@ others have to accept it in turn.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
-from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from arena import (
     CHANCE,
@@ -21,28 +20,21 @@ from arena import (
     Assessment,
     Comment,
     Event,
-    Game,
     Observation,
-    ReturnScale,
-    Say,
-    Speech,
     Step,
     TextLevel,
 )
+from games.negotiation.base import NegotiationBase
 from games.negotiation.deals import (
     ITEMS,
-    MOST,
     MOST_OF_A_TYPE,
     TOTAL_VALUE,
-    Triple,
-    divisions,
     other_values,
 )
 from games.negotiation.events import (
     ACCEPT,
     REJECT,
     DealItems,
-    NegotiationOptions,
     ProposeDivision,
 )
 from games.negotiation.measures import FACTS, MEASURES
@@ -56,32 +48,7 @@ if TYPE_CHECKING:
     from games.negotiation.view import NegotiationView
 
 
-@lru_cache(maxsize=64)
-def proposals(counts: Triple, players: int) -> tuple[ProposeDivision, ...]:
-    """Return all offers of a division of these items, in a fixed order."""
-    return tuple(
-        ProposeDivision(shares[0], shares[1] if players == 3 else None)
-        for shares in divisions(counts, players)
-    )
-
-
-@lru_cache
-def all_proposals(players: int) -> tuple[ProposeDivision, ...]:
-    """Return the offers of all deals: 108 for two players, 1,587 for three."""
-    amounts = range(MOST_OF_A_TYPE + 1)
-    if players == 2:
-        kept = product(amounts, repeat=len(ITEMS))
-        return tuple(ProposeDivision(each) for each in kept if sum(each) <= MOST)
-    # For each type a pair of the numbers that are kept and given.
-    pairs = [pair for pair in product(amounts, repeat=2) if sum(pair) <= MOST_OF_A_TYPE]
-    return tuple(
-        ProposeDivision(tuple(kept for kept, _ in types), tuple(given for _, given in types))
-        for types in product(pairs, repeat=len(ITEMS))
-        if sum(map(sum, types)) <= MOST
-    )
-
-
-class Negotiation(Game):
+class Negotiation(NegotiationBase):
     """Two or three players divide books, hats and balls; only the own values are known.
 
     Example:
@@ -94,27 +61,8 @@ class Negotiation(Game):
         (10.0, 8.0)
     """
 
-    name = "negotiation"
-    summary = "divide items of private value, by offers and talk"
-    Options = NegotiationOptions
-    options: NegotiationOptions
-    default_opponent: ClassVar[str | None] = "conceder"
-    default_bot: ClassVar[str | None] = "boulware"
-    return_scale = ReturnScale("return", "points", 0.0, float(TOTAL_VALUE))
     facts = FACTS
     measures = MEASURES
-    speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
-
-    @property
-    def num_players(self) -> int:
-        return self.options.players
-
-    def _all_actions(self) -> Iterable[Action]:
-        return (ACCEPT, REJECT, *all_proposals(self.num_players))
-
-    def proposals(self, counts: Triple) -> Sequence[Action]:
-        """Return all offers of a division of these items."""
-        return proposals(counts, self.num_players)
 
     def initial_state(self) -> NegotiationState:
         return NegotiationState(self)

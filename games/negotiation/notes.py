@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena import Event, Notes
 from games.negotiation.assessor import ValueKnowledge
+from games.negotiation.base import NegotiationBase
 from games.negotiation.deals import Triple, worth
 from games.negotiation.events import (
     DivisionProposed,
@@ -18,16 +19,13 @@ from games.negotiation.events import (
     ValuesDealt,
 )
 
-if TYPE_CHECKING:
-    from games.negotiation.game import Negotiation
-
 
 class NegotiationNotes(Notes):
     """Facts that follow directly from a player's events."""
 
-    game: Negotiation
+    game: NegotiationBase
 
-    def __init__(self, game: Negotiation, player: int) -> None:
+    def __init__(self, game: NegotiationBase, player: int) -> None:
         super().__init__(game, player)
         self.knowledge = ValueKnowledge(game, player)
         self.offer: tuple[Triple, ...] = ()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 from arena import CHANCE, Action, ActionSet, InvalidAction, Say, SpeechOffer, Spoken, State
+from games.negotiation.base import NegotiationBase
 from games.negotiation.deals import (
     Triple,
     Values,
@@ -29,16 +29,13 @@ from games.negotiation.events import (
     ValuesDealt,
 )
 
-if TYPE_CHECKING:
-    from games.negotiation.game import Negotiation
-
 
 class NegotiationState(State):
     """A position. Values are replaced, never changed in place, so that copies may share them."""
 
-    game: Negotiation
+    game: NegotiationBase
 
-    def __init__(self, game: Negotiation) -> None:
+    def __init__(self, game: NegotiationBase) -> None:
         super().__init__(game)
         self.to_act = (CHANCE,)
         self.counts: Triple = ()

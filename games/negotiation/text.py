@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from arena import Event, Observation, Say, Spoken, TextLevel
 from arena.core.text import pluralize
+from games.negotiation.base import NegotiationBase
 from games.negotiation.deals import ITEMS, SINGULAR, TOTAL_VALUE, Triple, worth
 from games.negotiation.events import (
     DivisionProposed,
@@ -18,7 +19,6 @@ from games.negotiation.events import (
 )
 
 if TYPE_CHECKING:
-    from games.negotiation.game import Negotiation
     from games.negotiation.notes import NegotiationNotes
 
 
@@ -33,7 +33,7 @@ def values_text(values: Sequence[float]) -> str:
     return ", ".join(f"{noun} {value:.3g}" for noun, value in zip(SINGULAR, values, strict=True))
 
 
-def rules(game: Negotiation) -> str:
+def rules(game: NegotiationBase) -> str:
     """Return the rules for a player who does not know the game."""
     options, players = game.options, game.num_players
     if players == 2:
@@ -72,7 +72,7 @@ def rules(game: Negotiation) -> str:
     return "\n".join(lines)
 
 
-def _notation(game: Negotiation) -> str:
+def _notation(game: NegotiationBase) -> str:
     """Return the notation of actions with an example."""
     talk = f"; before it, if you like: {Say.notation()}" if game.options.talk else ""
     if game.num_players == 2:
@@ -87,7 +87,7 @@ def _notation(game: Negotiation) -> str:
     )
 
 
-def narrate(game: Negotiation, event: Event) -> str:
+def narrate(game: NegotiationBase, event: Event) -> str:
     """Return one event as a sentence."""
     names = game.seat_names
     match event:
@@ -108,7 +108,9 @@ def narrate(game: Negotiation, event: Event) -> str:
             raise TypeError(f"{event!r} is not an event of the negotiation")
 
 
-def describe(game: Negotiation, observation: Observation, level: TextLevel, since: int = 0) -> str:
+def describe(
+    game: NegotiationBase, observation: Observation, level: TextLevel, since: int = 0
+) -> str:
     """Return the situation of a player; with `since`, the news after that many events."""
     lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
     lines += [game.narrate(event) for event in observation.events_since(since)]
@@ -116,7 +118,9 @@ def describe(game: Negotiation, observation: Observation, level: TextLevel, sinc
     return "\n".join(lines)
 
 
-def summarise(game: Negotiation, observation: Observation, level: TextLevel, forget: int) -> str:
+def summarise(
+    game: NegotiationBase, observation: Observation, level: TextLevel, forget: int
+) -> str:
     """Return the situation without the first `forget` events; items, values and offer stay."""
     lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
     lines += [
@@ -131,7 +135,7 @@ def summarise(game: Negotiation, observation: Observation, level: TextLevel, for
 
 
 def _aids_and_action(
-    game: Negotiation, observation: Observation, level: TextLevel
+    game: NegotiationBase, observation: Observation, level: TextLevel
 ) -> Iterator[str]:
     notes: NegotiationNotes = observation.notes  # type: ignore[assignment]
     if level != "events" and notes.own:
@@ -151,7 +155,7 @@ def _aids_and_action(
     yield f"Your action: {' | '.join(forms)}.{talk}"
 
 
-def _situation(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
+def _situation(game: NegotiationBase, notes: NegotiationNotes) -> Iterator[str]:
     """Yield items, own values, the offer and the turn."""
     yield (
         f"Turn {notes.turn} of {game.options.turns}. On the table: {items_text(notes.counts)}. "
@@ -179,7 +183,7 @@ def mean_values(vectors: Mapping[Triple, int]) -> list[float]:
     ]
 
 
-def _deductions(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
+def _deductions(game: NegotiationBase, notes: NegotiationNotes) -> Iterator[str]:
     """Yield what the rule of the deal says about the values of the others."""
     yield (
         f"What follows from the rules ({pluralize(notes.knowledge.world_count(), 'possibility')}, "

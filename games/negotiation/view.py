@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from arena import Event, Spoken
 from arena.core.views.tabletop import Panel, Tabletop, Tile, TileRow, Tone
+from games.negotiation.base import NegotiationBase
 from games.negotiation.deals import ITEMS, Triple, worth
 from games.negotiation.events import (
     DivisionProposed,
@@ -14,9 +13,6 @@ from games.negotiation.events import (
     OfferRejected,
     ValuesDealt,
 )
-
-if TYPE_CHECKING:
-    from games.negotiation.game import Negotiation
 
 TALK = 3
 """Latest messages that are shown."""
@@ -28,7 +24,7 @@ SEAT_TONES: tuple[Tone, ...] = ("seat0", "seat1", "seat2")
 class NegotiationView:
     """The table as one viewer sees it."""
 
-    def __init__(self, game: Negotiation, seat: int | None) -> None:
+    def __init__(self, game: NegotiationBase, seat: int | None) -> None:
         self.game = game
         self._counts: Triple = ()
         self._values: dict[int, Triple] = {}

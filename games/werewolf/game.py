@@ -7,29 +7,27 @@ partial information environment", Annals of Applied Probability 18 (2008), study
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from arena import (
-    WIN_RATE,
     Action,
     ArraySpec,
     Assessment,
     Comment,
     Event,
     Observation,
-    Say,
-    Speech,
     TextLevel,
 )
 from games.hidden_roles.assessor import ROLE_FACTS
-from games.hidden_roles.rules import PASS, HiddenRolesGame, HiddenRolesState
+from games.hidden_roles.base import PASS
+from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
 from games.werewolf import text
 from games.werewolf.assessor import MEASURES, WerewolfAssessor, comment
-from games.werewolf.moves import NO_SEAT, DayVote, Inspect, NightKill, Protect, Shoot
+from games.werewolf.base import WerewolfBase
+from games.werewolf.moves import NO_SEAT
 from games.werewolf.notes import WerewolfNotes
-from games.werewolf.options import PACK, VILLAGE, WOLVES, WerewolfOptions
 from games.werewolf.posterior import WerewolfPosterior
 from games.werewolf.resampling import redraw
 from games.werewolf.state import WerewolfState
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from games.werewolf.view import WerewolfView
 
 
-class Werewolf(HiddenRolesGame):
+class Werewolf(WerewolfBase, HiddenRolesGame):
     """Five to twelve players: a village, and werewolves among them.
 
     Example:
@@ -54,47 +52,8 @@ class Werewolf(HiddenRolesGame):
         ['kill Player 0', 'kill Player 1']
     """
 
-    name = "werewolf"
-    summary = "a village votes out whom it takes for werewolves, who kill at night"
-    Options = WerewolfOptions
-    options: WerewolfOptions
-    speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
-    return_scale = WIN_RATE
     facts = ROLE_FACTS
     measures = MEASURES
-    default_opponent = "deducer"
-    default_bot = "deducer"
-    # Ties and saved victims can go on for long.
-    default_max_turns: ClassVar[int | None] = 50
-
-    @cached_property
-    def num_players(self) -> int:
-        """Number of seats."""
-        return self.options.players
-
-    @cached_property
-    def role_list(self) -> tuple[str, ...]:
-        """The roles of the game, one per seat: werewolves first."""
-        return self.options.roles
-
-    def team_of(self, role: str) -> int:
-        """Return the team of a role: 0 for the village, 1 for the werewolves."""
-        return WOLVES if role in PACK else VILLAGE
-
-    @cached_property
-    def pack_talks(self) -> bool:
-        """Whether the wolves talk at night."""
-        return self.options.talk > 0 and self.options.num_wolves > 1
-
-    def _all_actions(self) -> Iterable[Action]:
-        yield PASS
-        kinds = (DayVote, NightKill, Inspect, Protect, *([Shoot] if self.options.hunter else []))
-        for kind in kinds:
-            yield from map(kind, range(self.num_players))
-
-    def is_irrevocable(self, action: Action) -> bool:
-        """Return whether the action is the shot of the hunter."""
-        return isinstance(action, Shoot)
 
     # Positions and knowledge
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from arena import Event, Notes, Spoken
-from games.hidden_roles.rules import RoleDealt, RolesRevealed
+from games.hidden_roles.base import RoleDealt, RolesRevealed
+from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
     DayBegan,
     DayVoted,
@@ -18,16 +17,13 @@ from games.werewolf.moves import (
 )
 from games.werewolf.posterior import WerewolfPosterior
 
-if TYPE_CHECKING:
-    from games.werewolf.game import Werewolf
-
 
 class WerewolfNotes(Notes):
     """Deaths, votes, statements and secrets that one player has witnessed."""
 
-    game: Werewolf
+    game: WerewolfBase
 
-    def __init__(self, game: Werewolf, player: int) -> None:
+    def __init__(self, game: WerewolfBase, player: int) -> None:
         super().__init__(game, player)
         self.role = ""
         self.pack: tuple[int, ...] = ()

@@ -8,10 +8,9 @@ prove nothing, because every role may do them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from arena import Event
 from games.hidden_roles.posterior import RolePosterior
+from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
     DayBegan,
     DayVoted,
@@ -24,16 +23,13 @@ from games.werewolf.moves import (
 )
 from games.werewolf.options import DOCTOR, HUNTER, PACK
 
-if TYPE_CHECKING:
-    from games.werewolf.game import Werewolf
-
 
 class WerewolfPosterior(RolePosterior):
     """Knowledge of one player about the roles."""
 
-    game: Werewolf
+    game: WerewolfBase
 
-    def __init__(self, game: Werewolf, player: int) -> None:
+    def __init__(self, game: WerewolfBase, player: int) -> None:
         super().__init__(game, player)
         self.living: tuple[int, ...] = tuple(range(game.num_players))
         self.protected: int | None = None

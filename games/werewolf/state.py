@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from arena import Action, ActionSet
-from games.hidden_roles.rules import PASS, SPEAK, HiddenRolesState
+from games.hidden_roles.base import PASS, SPEAK
+from games.hidden_roles.rules import HiddenRolesState
+from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
     NO_SEAT,
     DayBegan,
@@ -27,9 +28,6 @@ from games.werewolf.moves import (
 )
 from games.werewolf.options import DOCTOR, HUNTER, SEER, VILLAGE, WOLF, WOLVES
 
-if TYPE_CHECKING:
-    from games.werewolf.game import Werewolf
-
 
 class WerewolfState(HiddenRolesState):
     """A position: who lives, and what the doctor did last.
@@ -37,9 +35,9 @@ class WerewolfState(HiddenRolesState):
     At night every living player acts, villagers by passing, so that nothing shows who is who.
     """
 
-    game: Werewolf
+    game: WerewolfBase
 
-    def __init__(self, game: Werewolf) -> None:
+    def __init__(self, game: WerewolfBase) -> None:
         super().__init__(game)
         self.living: tuple[int, ...] = tuple(range(game.num_players))
         self.day = 0

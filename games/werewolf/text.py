@@ -6,8 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from arena import Event, Observation, Spoken, TextLevel
-from games.hidden_roles.rules import RoleDealt, RolesRevealed
+from games.hidden_roles.base import RoleDealt, RolesRevealed
 from games.hidden_roles.text import percentages
+from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
     NO_SEAT,
     DayBegan,
@@ -23,11 +24,10 @@ from games.werewolf.moves import (
 from games.werewolf.options import PACK, SEER, WOLF
 
 if TYPE_CHECKING:
-    from games.werewolf.game import Werewolf
     from games.werewolf.notes import WerewolfNotes
 
 
-def rules(game: Werewolf) -> str:
+def rules(game: WerewolfBase) -> str:
     """Return the rules for a player who does not know the game."""
     roles = Counter(game.role_list)
     listed = ", ".join(f"{count} {_plural(role, count)}" for role, count in roles.items())
@@ -78,7 +78,7 @@ def _talk(rounds: int) -> str:
     )
 
 
-def _notation(game: Werewolf) -> str:
+def _notation(game: WerewolfBase) -> str:
     notation = "vote Player NUMBER | pass | kill Player NUMBER | inspect Player NUMBER"
     notation += " | protect Player NUMBER"
     if game.options.hunter:
@@ -86,7 +86,7 @@ def _notation(game: Werewolf) -> str:
     return f"{notation} | say TEXT" if game.options.talk else notation
 
 
-def narrate(game: Werewolf, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case for a kind.
+def narrate(game: WerewolfBase, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case for a kind.
     """Return one event as a sentence."""
     names = game.seat_names
     match event:
@@ -131,7 +131,7 @@ def _role(role: str) -> str:
     return f" ({role})" if role else ""
 
 
-def _narrate_votes(game: Werewolf, event: DayVoted) -> str:
+def _narrate_votes(game: WerewolfBase, event: DayVoted) -> str:
     names = game.seat_names
     votes = ", ".join(
         f"{name} for {names[vote]}"
@@ -144,7 +144,7 @@ def _narrate_votes(game: Werewolf, event: DayVoted) -> str:
     return f"Votes: {votes or 'none'}. Result: {result}."
 
 
-def describe(game: Werewolf, observation: Observation, level: TextLevel, since: int) -> str:
+def describe(game: WerewolfBase, observation: Observation, level: TextLevel, since: int) -> str:
     """Return an observation as text; the notes follow the events."""
     lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
     lines += [game.narrate(event) for event in observation.events_since(since)]
@@ -152,7 +152,7 @@ def describe(game: Werewolf, observation: Observation, level: TextLevel, since: 
     return "\n".join(lines)
 
 
-def situation(game: Werewolf, observation: Observation, level: TextLevel) -> list[str]:
+def situation(game: WerewolfBase, observation: Observation, level: TextLevel) -> list[str]:
     """Return the lines of the notes and of the legal actions, without the events."""
     notes: WerewolfNotes = observation.notes  # type: ignore[assignment]
     lines = []
@@ -167,7 +167,7 @@ def situation(game: Werewolf, observation: Observation, level: TextLevel) -> lis
     return lines
 
 
-def _facts(game: Werewolf, notes: WerewolfNotes) -> list[str]:
+def _facts(game: WerewolfBase, notes: WerewolfNotes) -> list[str]:
     names = game.seat_names
     own = f"Your role is {notes.role}."
     if notes.player in notes.dead:
@@ -194,7 +194,7 @@ def _facts(game: Werewolf, notes: WerewolfNotes) -> list[str]:
     return lines
 
 
-def _deductions(game: Werewolf, notes: WerewolfNotes) -> list[str]:
+def _deductions(game: WerewolfBase, notes: WerewolfNotes) -> list[str]:
     posterior = notes.posterior
     lines = [
         f"Possible assignments of the roles: {posterior.world_count():,}. Probability of being a "

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from arena import Event, Panel, Tabletop, Tile, TileRow
-from games.hidden_roles.rules import RoleDealt, RolesRevealed
+from games.hidden_roles.base import RoleDealt, RolesRevealed
 from games.hidden_roles.text import statement_note
+from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import NO_SEAT, PackSeen, SeerSaw
 from games.werewolf.notes import WerewolfNotes
 from games.werewolf.options import WOLF
-
-if TYPE_CHECKING:
-    from games.werewolf.game import Werewolf
 
 
 class WerewolfView:
     """The table as its viewer sees it, made from the events that the viewer has witnessed."""
 
-    def __init__(self, game: Werewolf) -> None:
+    def __init__(self, game: WerewolfBase) -> None:
         self.game = game
         # The public tables of the notes only; the rest of them is about one player.
         self._notes = WerewolfNotes(game, 0)

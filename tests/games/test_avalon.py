@@ -33,7 +33,7 @@ from games.avalon.moves import (
 from games.avalon.options import TEAM_SIZES
 from games.avalon.posterior import AvalonPosterior
 from games.avalon.state import AvalonState
-from games.hidden_roles.rules import PASS, DealRoles
+from games.hidden_roles.base import PASS, DealRoles
 
 FIVE = ("Merlin", "Percival", "Loyal Servant", "Assassin", "Morgana")
 
@@ -55,6 +55,7 @@ def run_mission(state: AvalonState, seats: tuple[int, ...], fails: tuple[int, ..
 
 
 def posterior(state: AvalonState, player: int) -> AvalonPosterior:
+    assert isinstance(state.game, Avalon)
     known = state.game.knowledge(player)
     for event in state.log.witnessed[player]:
         known.update(event)
@@ -296,6 +297,7 @@ def test_own_fail_card_proves_nothing_about_others() -> None:
 
 def dealt_like(state: AvalonState) -> AvalonState:
     """The position after the same deal."""
+    assert isinstance(state.game, Avalon)
     fresh = state.game.initial_state()
     fresh.apply(CHANCE, DealRoles(state.roles()))
     return fresh
@@ -339,6 +341,7 @@ def phase_ends(game: Avalon, history: list[Step]) -> list[int]:
 def test_truth_is_always_possible(players: int, seed: int) -> None:
     state, _ = played(Avalon(players=players), seed)
     truth = tuple(state.game.distinct_roles.index(role) for role in state.roles())
+    assert isinstance(state.game, Avalon)
     for player in range(players):
         known = state.game.knowledge(player)
         for event in state.log.witnessed[player][:-1]:

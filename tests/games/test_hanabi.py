@@ -175,7 +175,7 @@ def test_all_seats_are_one_team() -> None:
     game = Hanabi(players=4)
     assert game.hand_size == 4
     assert game.initial_state().teams() == (0, 0, 0, 0)
-    assert game.par == 0
+    assert not game.has_winner
     assert game.return_scale.bounds == (0, 25)
 
 

@@ -17,7 +17,7 @@ from arena.core.errors import ActionError, IllegalAction, UsageError
 from arena.core.event import Spoken
 from arena.core.seeds import stream
 from arena.testing import check_game
-from games.hidden_roles.rules import PASS, DealRoles
+from games.hidden_roles.base import PASS, DealRoles
 from games.werewolf.bots import WerewolfDeducer
 from games.werewolf.game import Werewolf
 from games.werewolf.moves import (

@@ -10,7 +10,8 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import permutations, product
 
 from arena.core.action import CHANCE, Action, Step
-from games.hidden_roles.rules import DealRoles, HiddenRolesGame, HiddenRolesState
+from games.hidden_roles.base import DealRoles
+from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
 
 Key = Callable[[HiddenRolesState], Hashable]
 """Whatever of the hidden part of a state matters later: equal keys are searched once."""

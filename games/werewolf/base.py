@@ -1,0 +1,69 @@
+"""Options, roles and actions of Werewolf, which its rules, knowledge and texts share."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from arena import (
+    WIN_RATE,
+    Action,
+    Say,
+    Speech,
+)
+from games.hidden_roles.base import PASS, HiddenRolesBase
+from games.werewolf.moves import DayVote, Inspect, NightKill, Protect, Shoot
+from games.werewolf.options import PACK, VILLAGE, WOLVES, WerewolfOptions
+
+if TYPE_CHECKING:
+    pass
+
+
+class WerewolfBase(HiddenRolesBase, ABC):
+    """Options, roles and actions; `Werewolf` adds the rest of the game.
+
+    It is separate from `Werewolf`, so that rules and texts can import it without the modules that
+    `Werewolf` uses.
+    """
+
+    name = "werewolf"
+    summary = "a village votes out whom it takes for werewolves, who kill at night"
+    Options = WerewolfOptions
+    options: WerewolfOptions
+    speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
+    return_scale = WIN_RATE
+    default_opponent = "deducer"
+    default_bot = "deducer"
+    # Ties and saved victims can go on for long.
+    default_max_turns: ClassVar[int | None] = 50
+
+    @cached_property
+    def num_players(self) -> int:
+        """Number of seats."""
+        return self.options.players
+
+    @cached_property
+    def role_list(self) -> tuple[str, ...]:
+        """The roles of the game, one per seat: werewolves first."""
+        return self.options.roles
+
+    def team_of(self, role: str) -> int:
+        """Return the team of a role: 0 for the village, 1 for the werewolves."""
+        return WOLVES if role in PACK else VILLAGE
+
+    @cached_property
+    def pack_talks(self) -> bool:
+        """Whether the wolves talk at night."""
+        return self.options.talk > 0 and self.options.num_wolves > 1
+
+    def _all_actions(self) -> Iterable[Action]:
+        yield PASS
+        kinds = (DayVote, NightKill, Inspect, Protect, *([Shoot] if self.options.hunter else []))
+        for kind in kinds:
+            yield from map(kind, range(self.num_players))
+
+    def is_irrevocable(self, action: Action) -> bool:
+        """Return whether the action is the shot of the hunter."""
+        return isinstance(action, Shoot)

@@ -39,7 +39,8 @@ class CluedoBase(Game, ABC):
     def deck(self) -> Deck:
         """The cards of this game."""
         options = self.options
-        return Deck.of(options.theme, options.suspects, options.weapons, options.rooms)
+        sizes = (options.suspects, options.weapons, options.rooms)
+        return Deck.of(options.theme, *sizes, options.names_seed)
 
     @cached_property
     def hand_sizes(self) -> tuple[int, ...]:

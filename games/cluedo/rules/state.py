@@ -2,7 +2,8 @@
 
 A turn has up to three steps: move (`classic` only), suggest, accuse. After a suggestion the other
 seats are asked in turn order from the suggester's left. The first seat that holds one of the three
-cards shows one, privately, and chooses which if it holds several. The rules alone decide who can
+cards shows one, privately, and chooses which if it holds several; with the option `refuters="all"`
+every such seat shows one, in turn order. The rules alone decide who can
 refute, so that no mistake of a player can look like "cannot refute". Showing is an action even if
 there is only one card to show. Otherwise the course of the game would tell whether the refuter had
 a choice.
@@ -19,6 +20,7 @@ import random
 import re
 from collections.abc import Callable
 from enum import Enum, auto
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from arena import CHANCE, Action, ActionSet, InvalidAction, State
@@ -89,6 +91,8 @@ class CluedoState(State):
         self.winner: int | None = None
         self.choices: tuple[str, ...] = ()
         self.refutations = game.no_actions
+        self.refuting: tuple[tuple[int, tuple[str, ...]], ...] = ()
+        """The seats that still have to show a card, each with the cards that it may show."""
         self.places: dict[str, Place] = {}
         self.weapons: dict[str, str] = {}
         """The room of each weapon that was moved; the others lie beside the board."""
@@ -205,27 +209,43 @@ class CluedoState(State):
         )
         if self.game.has_board:
             self._summon(suggestion)
-        named = (suggestion.suspect, suggestion.weapon, suggestion.room)
-        unable: list[int] = []
-        # Seats in turn order from the suggester's left. The first with a named card ends the
-        # search, so later seats reveal nothing.
+        self.refuting = self.refutations_of(suggestion.triple)
+        able = {seat for seat, _ in self.refuting}
+        # With "in_turn", the seats after the first refuter are not asked.
+        ends_at = self.refuting[0][0] if able and self.game.options.refuters == "in_turn" else None
+        asked = takewhile(lambda seat: seat != ends_at, self.game.refuters(self.player))
+        if unable := tuple([seat for seat in asked if seat not in able]):
+            self.log.append(Unable(unable))
+        for refuter, _ in self.refuting:
+            self.log.append(Refuted(refuter, self.player))
+        self._next_refutation()
+
+    def refutations_of(self, triple: Triple) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """Return the seats that have to refute the player in turn, with the cards they may show."""
+        found = []
+        # Seats in turn order from the suggester's left.
         for refuter in self.game.refuters(self.player):
             hand = self.hands[refuter]
-            cards = tuple([card for card in named if card in hand])
-            if cards:
-                break
-            unable.append(refuter)
-        if unable:
-            self.log.append(Unable(tuple(unable)))
-        if cards:
-            self.log.append(Refuted(refuter, self.player))
-            self.phase = TurnPhase.REFUTE
-            self.choices = cards
-            # Private to the refuter, so never kept on the game, which all players can read.
-            self.refutations = self.game.actions.subset([self.game.shows[card] for card in cards])
-            self.to_act = (refuter,)
-        else:
+            if cards := tuple([card for card in triple if card in hand]):
+                found.append((refuter, cards))
+                # The first with a named card ends the search, so later seats reveal nothing.
+                if self.game.options.refuters == "in_turn":
+                    break
+        return tuple(found)
+
+    def _next_refutation(self) -> None:
+        """Let the next seat show a card; after the last one, the suggester may accuse."""
+        if not self.refuting:
             self.phase = TurnPhase.ACCUSE
+            self.to_act = (self.player,)
+            return
+        (refuter, self.choices), *rest = self.refuting
+        self.refuting = tuple(rest)
+        self.phase = TurnPhase.REFUTE
+        # Private to the refuter, so never kept on the game, which all players can read.
+        shows = [self.game.shows[card] for card in self.choices]
+        self.refutations = self.game.actions.subset(shows)
+        self.to_act = (refuter,)
 
     def _summon(self, suggestion: Suggest) -> None:
         """Move the suggested pawn and weapon to the room.
@@ -246,8 +266,7 @@ class CluedoState(State):
 
     def _show(self, show: Show) -> None:
         self.log.append(CardShown(self.to_act[0], self.player, show.card))
-        self.phase = TurnPhase.ACCUSE
-        self.to_act = (self.player,)
+        self._next_refutation()
 
     def _accuse(self, accusation: Accuse) -> None:
         triple = accusation.triple

@@ -54,6 +54,15 @@ WAYS: dict[PawnMovement, str] = {
 }
 
 
+_SUGGESTION = {
+    "in_turn": "Suggestion: the others are asked in turn order from your left. The first who holds "
+    "one of the three cards must show you one of them, secretly; everybody sees who showed, not "
+    "what. Whoever is passed over holds none of the three.",
+    "all": "Suggestion: all others are asked. Each who holds one of the three cards must show you "
+    "one of them, secretly; everybody sees who showed, not what. Whoever shows nothing holds none "
+    "of the three.",
+}
+
 RULE_DETAILS = (
     "To refute a suggestion means to show one of its cards; a player who cannot refute it holds "
     "none of the three. The last player left must still accuse correctly to win."
@@ -71,9 +80,7 @@ def rules(game: CluedoBase) -> str:
         f"Suspects: {', '.join(deck.suspects)}.",
         f"Weapons: {', '.join(deck.weapons)}.",
         f"Rooms: {', '.join(deck.rooms)}.",
-        "Suggestion: the others are asked in turn order from your left. The first who holds one "
-        "of the three cards must show you one of them, secretly; everybody sees who showed, not "
-        "what. Whoever is passed over holds none of the three.",
+        _SUGGESTION[game.options.refuters],
         "Accusation: ends your turn. If it is right you win. If it is false you make no more "
         "moves and only show cards.",
     ]

@@ -24,6 +24,14 @@ from games.cluedo.rules.events import (
 from games.cluedo.views.marks import Marks
 
 
+class RefutationJson(TypedDict):
+    """A seat that shows a card to the suggester, or will show one."""
+
+    player: int
+    card: str | None
+    """The card, after it was shown, if the viewer sees it."""
+
+
 class SuggestionJson(TypedDict):
     """The suggestion of this turn and its answers so far."""
 
@@ -36,6 +44,8 @@ class SuggestionJson(TypedDict):
     """The seat that shows a card, or will show one next."""
     shown: str | None
     """The card, after it was shown, if the viewer sees it."""
+    refutations: NotRequired[list[RefutationJson]]
+    """Present only if every seat that can refute does; in the order asked."""
 
 
 class AccusationJson(TypedDict):
@@ -129,15 +139,30 @@ class CluedoScene:
             self.suggestion = SuggestionJson(
                 player=event.player, cards=[*event.triple], unable=[], refuter=None, shown=None
             )
+            if self.game.options.refuters == "all":
+                self.suggestion["refutations"] = []
             return
         assert self.suggestion is not None
         match event:
             case Unable(players):
                 self.suggestion["unable"] = [*players]
+            case Refuted(player) | CardShown(player) if "refutations" in self.suggestion:
+                self._refute(player, event.card if isinstance(event, CardShown) else None)
             case Refuted(player):
                 self.suggestion["refuter"] = player
             case CardShown(card=card):
                 self.suggestion["shown"] = card
+
+    def _refute(self, player: int, card: str | None) -> None:
+        """Add a seat that shows a card, or its card, to the refutations."""
+        assert self.suggestion is not None
+        # A new list, because `to_json` gives lists away.
+        others = [each for each in self.suggestion["refutations"] if each["player"] != player]
+        added = RefutationJson(player=player, card=card)
+        order = list(self.game.refuters(self.suggestion["player"]))
+        self.suggestion["refutations"] = sorted(
+            [*others, added], key=lambda each: order.index(each["player"])
+        )
 
     def to_json(self) -> CluedoSceneJson:
         """Return the current table."""

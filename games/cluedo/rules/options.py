@@ -15,7 +15,7 @@ from pydantic import (
 from arena import GameOptions
 from games.cluedo.rules.cards import ThemeName
 
-LATER = ("names_seed", "refuters")
+LATER = ("names_seed", "refuters", "movement", "choose_suspects", "first_player")
 """Options that the first files of games do not have."""
 
 
@@ -71,6 +71,30 @@ class CluedoOptions(GameOptions):
         description="'in_turn': the first seat from the suggester's left that can refute shows a "
         "card (printed rules); 'all': every seat that can refute shows one card.",
     )
+
+    movement: Literal["toward", "squares"] = Field(
+        "toward",
+        description="Moves on the board. 'toward': name a room; the pawn enters it, or goes "
+        "towards it as far as the throw allows. 'squares' (printed rules): enter a room within "
+        "reach, or use the whole throw and end on any square that it leads to, which may block a "
+        "door.",
+    )
+    choose_suspects: bool = Field(
+        False,
+        description="On the board, each player chooses a suspect before the first turn, seat 0 "
+        "first; otherwise seat 0 plays Scarlett, seat 1 Mustard, and so on.",
+    )
+    first_player: Literal["scarlett", "random"] = Field(
+        "scarlett",
+        description="'scarlett': the player of Miss Scarlett begins, or of the next suspect in "
+        "card order if no seat plays her; without a board seat 0. 'random': a seat that is drawn.",
+    )
+
+    @model_validator(mode="after")
+    def _check_board(self) -> Self:
+        if self.variant == "cards" and (self.movement != "toward" or self.choose_suspects):
+            raise ValueError("movement and choose_suspects need the board: variant 'classic'")
+        return self
 
     @model_validator(mode="after")
     def _check_deck(self) -> Self:

@@ -26,6 +26,7 @@ from games.cluedo.rules.events import (
     Place,
     Refuted,
     Suggested,
+    SuspectChosen,
     TurnBegan,
     Unable,
     WeaponMoved,
@@ -57,7 +58,8 @@ def array_specs(game: CluedoBase) -> Mapping[str, ArraySpec]:
     - `turn` (seats,): 1 for the player in turn.
     - With a board: `pawns` (6, 3), suspects in card order: room (from 1; 0 in a corridor), row and
       column in the corridor. `weapons` (6,): the room that each was moved to (from 1; 0 for none).
-      `dice` (2,): the throw of this turn, 0 before it.
+      `dice` (2,): the throw of this turn, 0 before it. `suspects` (seats,), if they are chosen: the
+      suspect of each player (from 1; 0 before its choice).
     """
     cards, seats = len(game.deck.cards), game.num_players
     specs = {
@@ -71,6 +73,8 @@ def array_specs(game: CluedoBase) -> Mapping[str, ArraySpec]:
         specs["pawns"] = ArraySpec((6, 3), 0, max(board.ROWS, board.COLUMNS))
         specs["weapons"] = ArraySpec((6,), 0, len(game.deck.rooms))
         specs["dice"] = ArraySpec((2,), 0, 6)
+    if game.options.choose_suspects:
+        specs["suspects"] = ArraySpec((seats,), 0, len(game.deck.suspects))
     return specs
 
 
@@ -102,6 +106,10 @@ class Notebook(Notes):
         """Cards that other players showed to this one -> the seat that showed each."""
         self.shown_to: dict[int, set[str]] = {}
         """Other players -> own cards that were shown to each."""
+        self.pawn = ""
+        """The suspect that this player plays; empty without a board, or before its choice."""
+        if game.has_board and not game.options.choose_suspects:
+            self.pawn = game.deck.suspects[player]
         self.places: dict[str, Place] = {}
         self.suggestion: Triple | None = None
         self.out: set[int] = set()
@@ -123,11 +131,10 @@ class Notebook(Notes):
     @property
     def other_squares(self) -> int:
         """Set of the corridor squares that other pawns occupy, one bit per square."""
-        pawn = self.game.deck.suspects[self.player]
         return board.bits(
             place
             for suspect, place in self.places.items()
-            if suspect != pawn and isinstance(place, int)
+            if suspect != self.pawn and isinstance(place, int)
         )
 
     @property
@@ -169,6 +176,12 @@ class Notebook(Notes):
         # Own cards are nowhere else; the next line sets the own column back to 1.
         self._book[rows] = -1
         self._book[rows, 0] = 1
+
+    def _suspect_chosen(self, event: SuspectChosen) -> None:
+        suspect = self.game.deck.suspects.index(event.suspect)
+        self._arrays["suspects"][self._column(event.player)] = suspect + 1
+        if event.player == self.player:
+            self.pawn = event.suspect
 
     def _turn_began(self, event: TurnBegan) -> None:
         self.in_turn = event.player
@@ -273,6 +286,7 @@ class Notebook(Notes):
 _RECORDERS: dict[type[Event], Callable[[Notebook, Any], None]] = {
     Dealt: Notebook._dealt,
     HandDealt: Notebook._hand_dealt,
+    SuspectChosen: Notebook._suspect_chosen,
     TurnBegan: Notebook._turn_began,
     DiceThrown: Notebook._dice_thrown,
     PawnMoved: Notebook._pawn_moved,

@@ -422,7 +422,7 @@ function pawns(context, scene) {
   const suspects = scene.deck[0];
   return pawnSpots(scene.pawns).map(({ x, y }, suspect) => {
     const named = scene.suggestion?.cards.includes(suspects[suspect]);
-    const marked = named || suspect === scene.player;
+    const marked = named || suspect === suspectOf(scene, scene.player);
     return s("g", { transform: `translate(${x} ${y})` },
       s("title", {}, suspects[suspect]),
       ...(marked ? [s("ellipse", {
@@ -528,12 +528,17 @@ function unseen(context, scene, holder, seen) {
   return [context.h("li", { class: "cluedo-backs" }, backs(context, count), words)];
 }
 
+// The number of the suspect that a seat plays; null before its choice.
+function suspectOf(scene, seat) {
+  return scene.suspects ? scene.suspects[seat] ?? null : seat;
+}
+
 function seatPanel(context, scene, holder) {
   const { h, seats, specs } = context;
   const has = cardsWith(scene, holder, "X");
   const turn = scene.player === holder ? " cluedo-turn" : "";
   const out = scene.out.includes(holder) ? " cluedo-out" : "";
-  const suspect = scene.pawns ? scene.deck[0][holder] : null;
+  const suspect = scene.pawns ? scene.deck[0][suspectOf(scene, holder)] : null;
   return h("li", { class: `cluedo-seat${turn}${out}` },
     h("div", { class: "cluedo-name" },
       ...(suspect ? [sign(context, scene, suspect, 22)] : []),

@@ -17,6 +17,7 @@ from games.cluedo.rules.events import (
     Place,
     Refuted,
     Suggested,
+    SuspectChosen,
     TurnBegan,
     Unable,
     WeaponMoved,
@@ -76,6 +77,8 @@ class CluedoSceneJson(TypedDict):
     accusation: AccusationJson | None
     dice: NotRequired[list[int] | None]
     """Present only with a board, like the following two."""
+    suspects: NotRequired[list[int | None]]
+    """By seat, the number of its suspect; present if suspects are chosen, None before that."""
     pawns: NotRequired[list[Place]]
     """The place of each suspect's pawn."""
     weapons: NotRequired[dict[str, str]]
@@ -98,6 +101,7 @@ class CluedoScene:
         self.accusation: AccusationJson | None = None
         self.pawns: dict[str, Place] = {}
         self.weapons: dict[str, str] = {}
+        self.suspects: dict[int, int] = {}
         if game.has_board:
             self.pawns = dict(zip(game.deck.suspects, board.STARTS, strict=True))
 
@@ -109,6 +113,8 @@ class CluedoScene:
                 self.sizes = sizes
             case TurnBegan(player, turn):
                 self._start_turn(player, turn)
+            case SuspectChosen(player, suspect):
+                self.suspects[player] = self.game.deck.suspects.index(suspect)
             case DiceThrown(_, first, second):
                 self.dice = (first, second)
                 self.accusation = None
@@ -185,4 +191,6 @@ class CluedoScene:
             scene["dice"] = list(self.dice) if self.dice else None
             scene["pawns"] = [self.pawns[suspect] for suspect in game.deck.suspects]
             scene["weapons"] = dict(self.weapons)
+        if game.options.choose_suspects:
+            scene["suspects"] = [self.suspects.get(seat) for seat in range(game.num_players)]
         return scene

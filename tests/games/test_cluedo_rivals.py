@@ -92,6 +92,6 @@ def test_waiting_is_a_race() -> None:
         value += reached * own
         reached *= 1 - own
     assert waiting_value(entropy, chances) == pytest.approx(value)
-    assert waiting_value(3.0, [0.0, 0.0]) == 1.0, "without danger there is no hurry"
+    assert waiting_value(3.0, [0.0, 0.0]) == pytest.approx(1), "no danger, no hurry"
     assert waiting_value(0.0, [0.25]) == pytest.approx(0.75)
     assert waiting_value(1.0, [1.0]) == 0.0

@@ -30,6 +30,26 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         {"variant": "classic", "players": 4, "theme": "us"},
         ["bot:oracle", "bot:detective", "bot:novice", "bot:random"],
     ),
+    (
+        "cluedo-generated",
+        "cluedo",
+        {
+            "players": 3,
+            "theme": "generated",
+            "suspects": 4,
+            "weapons": 4,
+            "rooms": 5,
+            "refuters": "all",
+            "first_player": "random",
+        },
+        ["bot:oracle", "bot:detective", "bot:novice"],
+    ),
+    (
+        "cluedo-squares",
+        "cluedo",
+        {"variant": "classic", "players": 3, "movement": "squares", "choose_suspects": True},
+        ["bot:oracle", "bot:detective", "bot:novice"],
+    ),
 ]
 
 

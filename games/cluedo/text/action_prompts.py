@@ -99,12 +99,12 @@ def _destination_prompt(
     for move in legal.of(MoveToSquare):
         row, column = divmod(move.square, board.COLUMNS)
         by_row.setdefault(row + 1, []).append(str(column + 1))
-    squares = "; ".join(f"row {row}: column {', '.join(all_)}" for row, all_ in by_row.items())
+    squares = "; ".join(f"row {row}, column {', '.join(all_)}" for row, all_ in by_row.items())
     others = (room for room in game.deck.rooms if room != place)
     steps = sorted((board.steps_to(place, room), room) for room in others)
     yield (
         f"You are in {describe_place(place)}. With {notes.throw} you reach "
-        f"{', '.join(rooms) or 'no room'}, or these squares: {squares or 'none'}. Steps: "
+        f"{', '.join(rooms) or 'no room'}; or end on a square: {squares or 'none'}. Steps: "
         f"{', '.join(f'{room} {count}' for count, room in steps)}."
     )
     forms = (["move ROOM"] if rooms else []) + (["move row R, column C"] if by_row else [])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from games.cluedo.rules import board
 
 if TYPE_CHECKING:
     from games.cluedo.base import CluedoBase
@@ -65,6 +68,8 @@ def rules(game: CluedoBase) -> str:
         )
         if game.options.summoned_may_suggest:
             lines[-1] += " A player whose pawn was brought to a room may suggest without moving."
+        if game.options.movement == "squares":
+            lines += _map()
         order = "roll or take a passage, suggest, then accuse or end your turn"
     else:
         order = "suggest any three cards, then accuse or end your turn"
@@ -77,6 +82,21 @@ def rules(game: CluedoBase) -> str:
         )
     lines.append(f"Your turn: {order}. Answer with one action, in the words you are given.")
     return "\n".join(lines)
+
+
+def _map() -> Iterator[str]:
+    """Yield the map of the board and its doors; rows and columns count from 1."""
+    letters = ", ".join(f"{letter} {room}" for room, letter in board.LETTERS.items())
+    yield (
+        "Map, row 1 at the top, column 1 at the left (. corridor, 1 to 6 the starts of the "
+        f"suspects in the order above, # no square, {letters}):"
+    )
+    yield from board.MAP
+    doors = "; ".join(
+        f"{room} {' and '.join(f'row {row + 1} column {column + 1}' for row, column in squares)}"
+        for room, squares in board.DOORS.items()
+    )
+    yield f"Squares outside the doors: {doors}."
 
 
 def _pawns(game: CluedoBase) -> str:

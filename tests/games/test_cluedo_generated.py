@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
+from collections import Counter, defaultdict
 from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_cluedo_knowledge import all_deals, likelihood, random_game
 
 from arena import UsageError
 from arena.core.action import CHANCE, normalise
@@ -16,7 +19,9 @@ from arena.episodes.match import Match
 from arena.episodes.runner import play
 from arena.testing import check_game
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.cards import ROOMS, SUSPECTS, WEAPONS
+from games.cluedo.inference.joint_answers import JointAnswers
+from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.rules.cards import ROOMS, SUSPECTS, WEAPONS, Triple
 from games.cluedo.rules.events import CardShown, DealCards, Refuted, Show, Suggest, Unable
 from games.cluedo.rules.names import CONSONANTS, LENGTH, MIN_DIFFERENCE, VOWELS, invented_names
 from games.cluedo.views.scene import CluedoScene
@@ -132,3 +137,39 @@ def test_a_large_deck_is_played_to_its_end_with_exact_knowledge() -> None:
         knowledge.update(event)
     # Column sums are the sizes of the hands and of the envelope.
     assert knowledge.marginals().sum(axis=0) == pytest.approx([8, 8, 8, 3])
+
+
+def test_what_a_card_gives_away_equals_brute_force() -> None:
+    """The bits before and after each card that a refuter may show, all others unknown."""
+    game = Cluedo(players=3, suspects=3, weapons=3, rooms=3, refuters="all")
+    compared = 0
+    for seed in range(12):
+        state = random_game(game, random.Random(seed), moves=seed)
+        player, triple = seed % 3, game.deck.triples[seed]
+        events = state.log.witnessed[player]
+        knowledge = CluedoKnowledge.after(game, player, events)
+        weights = {
+            (envelope, hands): likelihood(player, events, envelope, hands, "uniform")
+            for envelope, hands in all_deals(game, ())
+        }
+        refuter = next(game.refuters(player))
+        # Entropies of the envelope, given that the seat can refute, and given the card.
+        spread: dict[str | None, Counter[Triple]] = defaultdict(Counter)
+        for (envelope, hands), weight in weights.items():
+            held = [card for card in triple if card in hands[refuter]]
+            for card in held:
+                spread[card][envelope] += weight / len(held)
+                spread[None][envelope] += weight / len(held)
+        found = JointAnswers(knowledge, triple)
+        if sum(spread[None].values()):
+            entropies = found.refutation(refuter)
+            assert entropies.before_card == pytest.approx(bits(spread.pop(None)), abs=1e-9)
+            after = {card: bits(each) for card, each in spread.items() if sum(each.values())}
+            assert entropies.after_card == pytest.approx(after, abs=1e-9)
+            compared += len(after)
+    assert compared >= 8
+
+
+def bits(weights: Counter[Triple]) -> float:
+    total = sum(weights.values())
+    return -sum(w / total * math.log2(w / total) for w in weights.values() if w)

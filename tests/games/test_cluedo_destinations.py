@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena import UsageError
+from arena import InvalidAction, UsageError
 from arena.agents.agent import Seat, act_now
-from arena.core.action import CHANCE, InvalidAction
+from arena.core.action import CHANCE
 from arena.core.seeds import stream
 from arena.testing import check_game
 from games.cluedo.bots import CluedoBot, Detective, Novice, Oracle
@@ -35,8 +35,9 @@ def paths(origin: int | str, steps: int, blocked: set[int]) -> set[tuple[int, ..
     """All ways of this many steps without a square twice, breadth first."""
     free = SQUARES - blocked
     if isinstance(origin, str):
-        ways = {(board.square(*door),) for door in board.DOORS[origin]}
-        ways, steps = {way for way in ways if way[0] in free}, steps - 1
+        doors = {board.square(*door) for door in board.DOORS[origin]} & free
+        ways: set[tuple[int, ...]] = {(door,) for door in doors}
+        steps -= 1
     else:
         ways = {(origin,)}
     for _ in range(steps):

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from arena import Step
 from arena.agents.agent import Seat, act_now
 from arena.core.action import CHANCE
-from arena.core.game import Step
 from arena.core.seeds import stream
 from games.cluedo.bots import CluedoBot, Detective, Novice, Random
 from games.cluedo.game import Cluedo

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from arena import Step
@@ -42,7 +43,7 @@ def position(
 
 @pytest.mark.parametrize(("kind", "bot"), list(enumerate((Detective, Novice, Random))))
 def test_kinds_of_players_are_told_apart(kind: int, bot: type[CluedoBot] | type[Random]) -> None:
-    weights = [0.0, 0.0, 0.0]
+    weights = np.zeros(3)
     for seed in range(6):
         state, _ = position(bot, seed, 12)
         events = state.log.witnessed[0]
@@ -51,10 +52,9 @@ def test_kinds_of_players_are_told_apart(kind: int, bot: type[CluedoBot] | type[
         for rival in RIVALS:
             deals = [knowledge.sample(rng) for _ in range(3)]
             views = [RivalView(knowledge, rival, deal, events, rng) for deal in deals]
-            total = sum(sum(view.weights) for view in views)
-            for number in range(3):
-                weights[number] += sum(view.weights[number] for view in views) / total
-    assert max(weights) == weights[kind], weights
+            each = np.exp([view.log_weights for view in views]).sum(axis=0)
+            weights += each / each.sum()
+    assert weights.argmax() == kind, weights
 
 
 def test_rivals_that_know_more_are_more_dangerous() -> None:

@@ -5,7 +5,7 @@ It does not see their hands, nor most of the cards that they were shown. So a fe
 from its exact posterior. In each of them, the view of a rival is complete except for cards that
 other seats showed it, which are drawn evenly from those that they could show.
 
-The rival is taken for one of three kinds of players, equally likely before the first event:
+The rival is taken for one of three kinds of players:
 
 - `reasons`: it excludes what follows by unit conclusions (`propagate`) from all that it witnessed;
 - `takes notes`: it excludes the cards that it has seen, and solves by its own unrefuted questions;
@@ -13,14 +13,17 @@ The rival is taken for one of three kinds of players, equally likely before the 
 
 The kinds and the drawn deals are weighted by Bayes' rule: a player names cards that it has not
 excluded, each such question being equally likely, and accuses when one envelope is left. A player
-of the first two kinds departs from that in a share `SLIP` of its decisions.
+of the first two kinds departs from that in a share `SLIP` of its decisions. Rivals at one table
+tend to be alike, so the prior of a kind is its share among them, estimated with equal priors first.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from math import prod
+from collections.abc import Sequence
+from math import log, prod
+
+import numpy as np
 
 from arena import Event
 from games.cluedo.base import CluedoBase
@@ -41,10 +44,11 @@ from games.cluedo.rules.events import (
 NUM_DEALS = 6
 """Deals that are drawn from the posterior."""
 
-SHARPNESS = 0.5
+RIVAL_SHARPNESS, OWN_SHARPNESS = 0.75, 0.5
 """A player that reasons and has n equally likely envelopes left solves the case in its next turn
 with probability n^-SHARPNESS. That is more than 1/n, because it learns from its own question and
-from those of the others until then. Chosen among 0.5, 0.6, 0.75 and 1 in games of four players."""
+from those of the others until then; most of all the oracle, which asks the best questions. Chosen
+among 0.5, 0.6, 0.75 and 1 in games of four and six players."""
 
 SLIP = 0.05
 """Share of decisions in which a player departs from the description of its kind."""
@@ -54,12 +58,12 @@ def waiting_value(entropy: float, chances: Sequence[float]) -> float:
     """Return the probability to win without accusing now, of a player whose turn ends.
 
     A race: in each round the rivals solve the case with probabilities `chances`, then the player
-    does with probability q = 2^(-SHARPNESS * entropy), entropy in bits. With S the probability that
-    no rival solves it in a round, the sum over rounds is
+    does with probability q = 2^(-OWN_SHARPNESS * entropy), entropy in bits. With S the probability
+    that no rival solves it in a round, the sum over rounds is
 
         S q + S (1 - q) S q + … = S q / (1 - S (1 - q)).
     """
-    own = 2 ** (-SHARPNESS * entropy)
+    own = 2 ** (-OWN_SHARPNESS * entropy)
     undecided = prod(1 - chance for chance in chances)
     return undecided * own / (1 - undecided * (1 - own))
 
@@ -78,21 +82,31 @@ def solving_chances(
     # stays as it was.
     rng = random.Random(len(events))
     deals = [knowledge.sample(rng) for _ in range(NUM_DEALS)]
-    chances = []
-    for rival in rivals:
-        views = [RivalView(knowledge, rival, deal, events, rng) for deal in deals]
-        total = sum(sum(view.weights) for view in views)
-        solved = sum(weight * chance for view in views for weight, chance in view.outlook())
-        chances.append(solved / total)
-    return chances
+    tables = [
+        # Shape (deals, 2, kinds): the weight of the rival's decisions as a logarithm; its chance.
+        [(view.log_weights, view.chances()) for view in views]
+        for rival in rivals
+        for views in [[RivalView(knowledge, rival, deal, events, rng) for deal in deals]]
+    ]
+    logarithms, chances = np.array(tables, dtype=np.float64).transpose(2, 0, 1, 3)
+    # Only ratios count: the greatest weight of each rival becomes 1, so that none vanishes.
+    weights = np.exp(logarithms - logarithms.max(axis=(1, 2), keepdims=True))
+    # P(kind | decisions of the rival), shape (rivals, kinds), with equal priors.
+    kinds = weights.sum(axis=1) / weights.sum(axis=(1, 2))[:, None]
+    # Shares of the kinds at this table, with one rival of each kind added (Laplace's rule).
+    prior = (kinds.sum(axis=0) + 1) / (len(kinds) + kinds.shape[1])
+    weights = weights * prior
+    result: list[float] = ((weights * chances).sum((1, 2)) / weights.sum((1, 2))).tolist()
+    return result
 
 
 class RivalView:
     """View of one rival under one deal, and the weight of each kind of player.
 
     Attributes:
-        weights: Probability of the rival's decisions: it reasons, it takes notes, it guesses. The
-            weights of several deals and kinds together are proportional to their posterior.
+        log_weights: Logarithms of the probability of the rival's decisions: it reasons, it takes
+            notes, it guesses. The weights of several deals and kinds together are proportional to
+            their posterior.
     """
 
     def __init__(
@@ -111,17 +125,15 @@ class RivalView:
         self._seen = self._hand.union(deal.open_cards)
         self._solved: set[str] = set()
         self._in_turn, self._named = -1, Triple("", "", "")
-        self.weights = [1.0, 1.0, 1.0]
+        self.log_weights = [0.0, 0.0, 0.0]
         for event in events:
             self._update(event)
 
-    def outlook(self) -> Iterator[tuple[float, float]]:
-        """Yield, per kind of player, its weight and its chance to solve the case in one turn."""
+    def chances(self) -> list[float]:
+        """Return, per kind of player, its chance to solve the case in its next turn."""
         reasoned, noted = (prod(map(len, left)) for left in self._candidates())
-        yield self.weights[0], reasoned**-SHARPNESS
         # A note-taker learns from its own question only, and mostly when no seat can refute it.
-        yield self.weights[1], 1 / noted
-        yield self.weights[2], 0.0
+        return [reasoned**-RIVAL_SHARPNESS, 1 / noted, 0.0]
 
     def _candidates(self) -> tuple[list[list[str]], list[list[str]]]:
         """Return the cards, per category, that a reasoner and a note-taker have not excluded."""
@@ -168,7 +180,7 @@ class RivalView:
         return isinstance(event, CardShown) and event.suggester == self.rival
 
     def _weigh_question(self) -> None:
-        """Multiply the weights by the probability of the rival's question."""
+        """Weigh the probability of the rival's question."""
         # On the board the pawn's place decides about the room.
         count = 2 if self.game.has_board else 3
         everything = prod(map(len, self.game.deck.categories[:count]))
@@ -182,11 +194,11 @@ class RivalView:
             ][:count]
             fits = all(card in cards for card, cards in zip(self._named, targets, strict=False))
             likely = (1 - SLIP) / prod(map(len, targets)) if fits else 0.0
-            self.weights[kind] *= likely + SLIP / everything
-        self.weights[-1] /= everything
+            self.log_weights[kind] += log(likely + SLIP / everything)
+        self.log_weights[-1] -= log(everything)
 
     def _weigh_silence(self) -> None:
-        """Multiply the weights by the probability of a turn that ends without an accusation."""
+        """Weigh the probability of a turn that ends without an accusation."""
         for kind, left in enumerate(self._candidates()):
             if all(len(cards) == 1 for cards in left):
-                self.weights[kind] *= SLIP
+                self.log_weights[kind] += log(SLIP)

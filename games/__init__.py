@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from games import cluedo, goofspiel, kuhn_poker, tictactoe
+from games import (
+    avalon,
+    battleship,
+    cluedo,
+    codenames,
+    goofspiel,
+    hanabi,
+    kuhn_poker,
+    leduc_poker,
+    liars_dice,
+    negotiation,
+    tictactoe,
+    werewolf,
+)
 
 if TYPE_CHECKING:
     from arena import Catalog
@@ -13,7 +26,15 @@ GAMES = (
     cluedo,
     tictactoe,
     kuhn_poker,
+    leduc_poker,
     goofspiel,
+    battleship,
+    negotiation,
+    liars_dice,
+    codenames,
+    hanabi,
+    avalon,
+    werewolf,
 )
 """One package per game; importing it is cheap, because its code is loaded on first use."""
 

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from other_libraries import CONTESTANTS, Contestant
 
-from arena.core.action import CHANCE, Action, ActionSet
+from arena.core.action import CHANCE, Action
+from arena.core.action_set import ActionSet
 from arena.core.observation import Observation
 from arena.envs.multi_agent import MultiAgentEnv
 from games.cluedo.game import Cluedo

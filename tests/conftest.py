@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
+from functools import _lru_cache_wrapper
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +14,21 @@ if TYPE_CHECKING:
     from arena_server import Server
     from playwright.sync_api import Browser
     from served_games import Served
+
+
+@pytest.fixture(autouse=True)
+def _no_results_of_other_code() -> None:
+    """Empty the caches of our functions under mutmut (`make mutants`).
+
+    It changes the code in a fork of the process that has run all tests. What the code has cached
+    there would hide the change, and a call that was answered from a cache would not count as one.
+    """
+    if "mutmut" in sys.modules:
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in ("arena", "backends", "games", "replays", "trainers"):
+                for value in list(vars(module).values()):
+                    if isinstance(value, _lru_cache_wrapper):
+                        value.cache_clear()
 
 
 @pytest.fixture

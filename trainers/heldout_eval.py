@@ -193,7 +193,7 @@ class HeldOutGame:
         seats = range(len(episode.header.players))
         tested = list(decision_statuses(episode, seat))
         return cls(
-            SeatEnd(episode.outcome.winner == seat, episode.outcome.returns[seat]),
+            SeatEnd(episode.outcome.is_winner(seat), episode.outcome.returns[seat]),
             # Of any seat: an opponent that does not answer changes the result as well.
             any(status.unanswered for each in seats for status in decision_statuses(episode, each)),
             len(tested),

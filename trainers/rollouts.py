@@ -204,7 +204,7 @@ class Rollouts:
         trajectory = trajectory_of(episode, seat)
         trajectory.reward = breakdown.reward
         trajectory.metrics = dict(breakdown.terms)
-        won = episode.outcome.winner == seat
+        won = episode.outcome.is_winner(seat)
         trajectory.metadata = {"seed": deal, "seat": seat, "step": step, "won": won}
         if self._setting.fixed_weights:
             trajectory.initial_policy_version = trajectory.final_policy_version = self._version

@@ -82,7 +82,7 @@ class RolloutCounts:
         )
         self.sampled += sum(len(attempt.tokens) for attempt in attempts)
         self.prompt += sum(attempt.prompt_tokens for attempt in attempts)
-        self.results.append(RolloutResult(deal, breakdown.reward, episode.outcome.winner == seat))
+        self.results.append(RolloutResult(deal, breakdown.reward, episode.outcome.is_winner(seat)))
         for name, value in breakdown.terms.items():
             self.terms.setdefault(name, []).append(value)
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pydantic import JsonValue
 
 from arena.agents.reply.phrasebook import field_names
-from arena.core.action import Action
+from arena.core.action import Action, Speech
 from arena.core.game import Game
 from arena.llm.backend import Tool
 
@@ -31,14 +31,20 @@ def action_tools(game: Game) -> tuple[Tool, ...]:
         for field in field_names(actions[0])
     }
     is_small = sum(map(len, values.values())) <= MAX_VALUES
-    return tuple(
+    tools = [
         Tool(
             kind,
             f"Take this action, for example: {actions[0]}",
             _schema({f: values[kind, f] for f in field_names(actions[0])}, is_small),
         )
         for kind, actions in kinds.items()
-    )
+    ]
+    return (*tools, *map(_speech_tool, game.actions.speech))
+
+
+def _speech_tool(kind: type[Speech]) -> Tool:
+    schema = _schema({"text": []}, with_values=False)
+    return Tool(kind.__name__, f"Take this action: {kind.notation()}", schema)
 
 
 def _schema(fields: dict[str, list[str]], with_values: bool) -> dict[str, JsonValue]:

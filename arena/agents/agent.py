@@ -57,7 +57,7 @@ class Seat:
 
 async def ask(agent: Agent, observation: Observation) -> Decision:
     """Return the agent's decision. A forced move is played without asking: no call, no draw."""
-    if len(observation.legal_actions) == 1:
+    if observation.legal_actions.is_forced:
         return Decision(observation.legal_actions[0])
     return await agent.act(observation)
 

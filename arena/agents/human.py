@@ -19,7 +19,7 @@ from arena.core.errors import ActionError, UsageError
 from arena.core.game import State
 from arena.core.observation import Observation
 from arena.core.ply import Decision
-from arena.plugins.loader import catalog
+from arena.plugins.views import draw_picture
 
 HELP = (
     "Type an action; Tab completes it. Also: 'table' draws the table, 'all' repeats everything so "
@@ -76,12 +76,11 @@ class HumanAgent:
         return True
 
     def _draw_table(self, observation: Observation) -> None:
-        game, events = observation.game, observation.events
-        if game.name in catalog().names("picture"):
-            picture = catalog().load("picture", game.name)(game, events, observation.player)
-            self._console.print(picture.renderable)
+        picture = draw_picture(self._seat.game, observation.events, observation.player)
+        if picture is None:
+            self._say("This game has no table to draw; try 'all'.")
         else:
-            self._say(game.diagram(events) or "This game has no table to draw; try 'all'.")
+            self._console.print(picture.renderable)
 
     async def _ask(self, observation: Observation) -> str:
         prompt = f"{observation.game.seat_names[observation.player]}> "
@@ -104,6 +103,10 @@ def parse(answer: str, observation: Observation) -> Action:
 
     Raises an ActionError, which names the nearest legal action if one is near.
     """
+    speech = observation.game.actions.parse_speech(answer)
+    if speech is not None:
+        observation.legal_actions.check(speech)
+        return speech
     wanted = normalise(answer)
     legal = {normalise(str(action)): action for action in observation.legal_actions}
     fitting = [action for text, action in legal.items() if text.startswith(wanted)]
@@ -121,8 +124,8 @@ def parse(answer: str, observation: Observation) -> Action:
 class ActionCompleter(Completer):
     """Completes an action piece by piece: the verb, then each name."""
 
-    def __init__(self, actions: Iterable[Action]) -> None:
-        self._texts = [*map(str, actions), "table", "all", "help"]
+    def __init__(self, actions: Iterable[str]) -> None:
+        self._texts = [*actions, "table", "all", "help"]
 
     def pieces(self, typed: str) -> Iterator[str]:
         """Yield the prefixes of actions that extend `typed` by one piece, each once."""
@@ -147,7 +150,8 @@ class ActionCompleter(Completer):
 
 
 async def _prompt(prompt: str, observation: Observation) -> str:
-    completer = ActionCompleter(observation.legal_actions)
+    legal = observation.legal_actions
+    completer = ActionCompleter([*map(str, legal), *(f"{o.kind.verb} " for o in legal.speech)])
     session: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=True)
     try:
         answer: str = await session.prompt_async(prompt)

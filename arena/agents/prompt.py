@@ -37,7 +37,8 @@ class ChatOptions:
     chat: ChatMode = "append"
     answers: AnswerForm = "text"
     guided: bool = False
-    """Let the backend allow legal actions only, where it can; no thinking is possible then."""
+    """Let the backend allow legal actions only, where it can; no thinking is possible then, and no
+    speech."""
     max_attempts: int = 3
     fallback: Fallback = "random"
     beliefs: bool = False

@@ -28,7 +28,8 @@ AgainstFlag = Annotated[
     list[str],
     Flag(
         help="SPEC[,SPEC…] of the other seats. Fewer SPECs take several seats each; of more, "
-        "each deal draws some. Default: the game's default opponent."
+        "each deal draws some; 'self' is the player under test. Default: the game's default "
+        "opponent."
     ),
 ]
 UntilFlag = Annotated[
@@ -64,7 +65,7 @@ def eval_command(
     """Measure a player: returns, wins, exact deduction metrics, the difference to a baseline."""
     from arena.core.spec import redacted
     from arena.evaluation.aggregation import EvaluationAggregator
-    from arena.evaluation.schedule import evaluation_schedule
+    from arena.evaluation.schedule import SELF, evaluation_schedule
 
     the_game, tested = game_flags.make(game), _single(player)
     opponents = _opponents(the_game, against)
@@ -72,7 +73,8 @@ def eval_command(
         raise UsageError(f"--baseline {redacted(baseline)}: it is the player itself")
     opponent_names = [redacted(spec) for spec in opponents]
     name, baseline_name = redacted(tested), baseline and redacted(baseline)
-    specs = [tested, *opponents, *([baseline] if baseline else [])]
+    others = [spec for spec in opponents if spec != SELF]
+    specs = [tested, *others, *([baseline] if baseline else [])]
     settings: dict[str, JsonValue] = {
         "player": name,
         "baseline": baseline_name,

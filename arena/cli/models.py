@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.common.flags import JsonFlag, flag_groups
+from arena.cli.common.help import ArenaCommand
 from arena.cli.runs import RunsFlags
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _table(found: Sequence[LocalModel]) -> Grid:
     return Grid("Models on this machine, and the most memory that they need", headings, rows)
 
 
-@app.command("fetch")
+@app.command("fetch", cls=ArenaCommand)
 def fetch_command(
     name: Annotated[str, typer.Argument(help="smollm2: SmolLM2-135M-Instruct, a chat model.")],
     as_json: JsonFlag = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.common.flags import Flag, JsonFlag, MarkdownFlag, flag_groups
+from arena.cli.common.help import ArenaCommand
 from arena.cli.common.terminal import print_grids
 from arena.core.errors import UsageError
 
@@ -68,7 +69,7 @@ class RunsFlags:
         return 0
 
 
-@app.command("list")
+@app.command("list", cls=ArenaCommand)
 @flag_groups
 def list_command(flags: RunsFlags) -> int:
     """List the training runs with their progress and results."""
@@ -85,7 +86,7 @@ def list_command(flags: RunsFlags) -> int:
     )
 
 
-@app.command("show")
+@app.command("show", cls=ArenaCommand)
 @flag_groups
 def show_command(
     name: Annotated[str, typer.Argument(help="Name or folder of the run.")],
@@ -101,7 +102,7 @@ def show_command(
     return flags.show(run.to_json(), pages(run, every))
 
 
-@app.command("compare")
+@app.command("compare", cls=ArenaCommand)
 @flag_groups
 def compare_command(
     names: Annotated[list[str], typer.Argument(help="Names or folders of at least two runs.")],

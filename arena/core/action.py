@@ -1,29 +1,105 @@
-"""Actions, their text codec, and the sets of actions that are legal."""
+"""Actions, and actions with free text (speech)."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, overload
+import random
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Self, TypeVar
 
-from arena.core.errors import AmbiguousAction, InvalidAction
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from arena.core.errors import InvalidAction
+from arena.core.text import one_line
 
 CHANCE = -1
 """The player number of chance, which deals cards and rolls dice."""
-
-FEW = 4
-"""Actions of a set that is searched one by one."""
 
 
 class Action:
     """A move: a frozen value whose `str()` is the text that `State.parse` reads back."""
 
     __slots__ = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Speech(Action):
+    """An action with free text: a verb, then the text. A game has a subclass for each kind.
+
+    The text is always in the form of `one_line` and at most `max_length` characters long.
+
+    Raises:
+        InvalidAction: The text is empty, too long or in another form; `read` puts it into this one.
+    """
+
+    text: str
+    verb: ClassVar[str] = "say"
+    max_length: ClassVar[int] = 280
+    form: ClassVar[str] = "TEXT"
+    """The text in the notation of actions: `say TEXT`."""
+
+    def __post_init__(self) -> None:
+        fault = self.fault(self.text)
+        if fault:
+            raise InvalidAction(fault)
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.text}"
+
+    @classmethod
+    def fault(cls, text: str) -> str | None:
+        """Return why a text cannot be spoken, in one line; None if it can."""
+        if not text:
+            return f"'{cls.verb}' needs a text: {cls.notation()}"
+        if len(text) > cls.max_length:
+            return f"'{cls.verb}' takes at most {cls.max_length} characters, not {len(text):,}"
+        if text != one_line(text):
+            return f"'{cls.verb}' takes one line of visible characters without double quotes"
+        return None
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return the speech of a text that anybody may have written. Raises InvalidAction."""
+        # Checked first, because to normalise a text takes time in proportion to its length.
+        return cls(text if len(text) > 100 * cls.max_length else one_line(text))
+
+    @classmethod
+    def notation(cls) -> str:
+        """Return how a player writes it: `say TEXT (up to 280 characters)`."""
+        return f"{cls.verb} {cls.form} (up to {cls.max_length} characters)"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Say(Speech):
+    """Say a text to the audience that the game gives it."""
+
+
+SAMPLE_WORDS = (
+    "yes",
+    "no",
+    "perhaps",
+    "you",
+    "never",
+    "Player 1",
+    "<b>hi</b>",
+    "it's",
+    "[red]",
+    "é",
+)
+"""Words of random speech, some of them with signs that a careless viewer would interpret."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SpeechOffer:
+    """A kind of speech that is legal now. A subclass adds a rule of its game to `fault`."""
+
+    kind: type[Speech]
+
+    def fault(self, speech: Speech) -> str | None:
+        """Return why this speech is not legal now, in one line; None if it is legal."""
+        return None
+
+    def sample(self, rng: random.Random) -> Speech:
+        """Return random legal speech, for tests."""
+        return self.kind(" ".join(rng.choices(SAMPLE_WORDS, k=rng.randint(1, 6))))
 
 
 A = TypeVar("A", bound=Action)
@@ -43,147 +119,3 @@ def normalise(text: str) -> str:
     """Return text as the action codec compares it: case, punctuation and spacing are ignored."""
     # Case-folded, so that letters such as "ß" compare equal in both cases.
     return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
-
-
-class ActionTable:
-    """All actions that a game may offer to its players, in a fixed order.
-
-    The position in the table is the number of the action in `action_space` and `action_mask`.
-    """
-
-    def __init__(self, actions: Iterable[Action]) -> None:
-        self.actions = tuple(actions)
-        self.index = {action: number for number, action in enumerate(self.actions)}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ActionTable, (self.actions,)  # Without caches: the bytes depend on the value only.
-
-    def __len__(self) -> int:
-        return len(self.actions)
-
-    def __iter__(self) -> Iterator[Action]:
-        return iter(self.actions)
-
-    def __getitem__(self, number: int) -> Action:
-        return self.actions[number]
-
-    @cached_property
-    def _by_text(self) -> dict[str, Action]:
-        return {normalise(str(action)): action for action in self.actions}
-
-    def parse(self, text: str) -> Action:
-        """Return the action that `text` names; a prefix is enough if it fits one action only.
-
-        Raises:
-            InvalidAction: No action fits.
-            AmbiguousAction: Several actions fit.
-        """
-        key = normalise(text)
-        # A whole text outweighs a prefix: "mark 1" is not ambiguous beside "mark 12".
-        if key in self._by_text:
-            return self._by_text[key]
-        # An empty key would be a prefix of every action.
-        matches = [a for known, a in self._by_text.items() if key and known.startswith(key)]
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            examples = "', '".join(str(action) for action in matches[:3])
-            raise AmbiguousAction(f"'{text}' fits {len(matches)} actions, e.g. '{examples}'")
-        raise InvalidAction(f"'{text}' is not an action of this game")
-
-    def subset(self, actions: Iterable[Action]) -> ActionSet:
-        """Return a set of legal actions, in the given order."""
-        return ActionSet(self, tuple(actions))
-
-
-class ActionSet(Sequence[Action]):
-    """The legal actions of one decision, in a fixed order.
-
-    Immutable, so one object can serve many decisions. Members, kinds and mask are computed on
-    first use. A set that several players share should be `complete`, or its caches show how the
-    others have used it.
-    """
-
-    table: ActionTable
-    actions: tuple[Action, ...]
-
-    def __init__(self, table: ActionTable, actions: tuple[Action, ...]) -> None:
-        fields = self.__dict__  # Assignment is blocked, see `__setattr__`.
-        fields["table"] = table
-        fields["actions"] = actions
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"an ActionSet is immutable: cannot set '{name}'")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"an ActionSet is immutable: cannot delete '{name}'")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ActionSet, (self.table, self.actions)  # Without caches, as above.
-
-    def complete(self) -> Self:
-        """Compute all caches now, and return the set itself."""
-        for name in ("_members", "_by_type", "mask"):
-            getattr(self, name)
-        return self
-
-    def __len__(self) -> int:
-        return len(self.actions)
-
-    @overload
-    def __getitem__(self, number: int) -> Action: ...
-    @overload
-    def __getitem__(self, number: slice) -> tuple[Action, ...]: ...
-    def __getitem__(self, number: int | slice) -> Action | tuple[Action, ...]:
-        return self.actions[number]
-
-    def __iter__(self) -> Iterator[Action]:
-        return iter(self.actions)
-
-    @cached_property
-    def _members(self) -> frozenset[Action]:
-        return frozenset(self.actions)
-
-    @cached_property
-    def _by_type(self) -> dict[type[Action], tuple[Action, ...]]:
-        groups: dict[type[Action], list[Action]] = {}
-        for action in self.actions:
-            # The order of the set is kept within each kind.
-            groups.setdefault(type(action), []).append(action)
-        return {kind: tuple(group) for kind, group in groups.items()}
-
-    def __contains__(self, action: object) -> bool:
-        if len(self.actions) <= FEW:  # Faster than to build the set of members first.
-            return action in self.actions
-        return action in self._members
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ActionSet) and self.actions == other.actions
-
-    def __hash__(self) -> int:
-        return hash(self.actions)
-
-    def __repr__(self) -> str:
-        return f"ActionSet({', '.join(map(str, self.actions))})"
-
-    def of(self, kind: type[A]) -> tuple[A, ...]:
-        """Return the actions of one class, e.g. `legal.of(Suggest)`, in the same order."""
-        if not kind.__subclasses__():  # Nearly all classes of actions: one look-up is enough.
-            return self._by_type.get(kind, ())  # type: ignore[return-value]
-        # `kind` may be a base class of several kinds; then the order of the set is kept by a scan.
-        types = [found for found in self._by_type if issubclass(found, kind)]
-        if len(types) == 1:
-            return self._by_type[types[0]]  # type: ignore[return-value]
-        return tuple(action for action in self.actions if isinstance(action, kind)) if types else ()
-
-    @cached_property
-    def mask(self) -> NDArray[np.int8]:
-        """Legality by action number: shape (number of actions,), 1 is legal. Read-only."""
-        import numpy as np
-
-        index = self.table.index
-        # Bytes are filled faster than elements of an array.
-        mask = bytearray(len(index))
-        for action in self.actions:
-            mask[index[action]] = 1
-        return np.frombuffer(bytes(mask), dtype=np.int8)  # Read-only, because bytes are.

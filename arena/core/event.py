@@ -33,6 +33,24 @@ class Event:
         return {"event": type(self).__name__, "audience": audience, **fields}
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Spoken(Event):
+    """A player has said something, to everybody or to some seats."""
+
+    player: int
+    text: str
+    to: tuple[int, ...] | None = None
+    """Seats that hear it beside the speaker; None is all of them."""
+
+    @property
+    def audience(self) -> tuple[int, ...] | None:
+        return None if self.to is None else tuple(sorted({self.player, *self.to}))
+
+    def sentence(self, names: tuple[str, ...]) -> str:
+        """Return it as a sentence: the text cannot contain a double quote, so it ends there."""
+        return f'{names[self.player]}: "{self.text}"'
+
+
 class EventLog:
     """All events of a game so far, and the part of them that each player has witnessed."""
 

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from arena.core.action import CHANCE, Action, ActionSet, ActionValues, Step
+from arena.core.action import CHANCE, Action, ActionValues, Step
+from arena.core.action_set import ActionSet
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.event import Event, EventLog
 from arena.core.knowledge import Knowledge
@@ -34,6 +35,7 @@ from arena.core.observation import NotesCache, Observation, ObservedGame
 from arena.core.outcome import ReturnScale
 from arena.core.prompting import CombinedMove, PromptExample
 from arena.core.text import explain_options
+from arena.core.views.tabletop import TableView, draw_tabletop
 
 if TYPE_CHECKING:
     from arena.core.assessment import Assessment, Assessor, Comment, Fact, Measure
@@ -81,6 +83,17 @@ class State(ABC):
         """Return the reason why the game is over, as text."""
         return "the game is over"
 
+    def roles(self) -> tuple[str, ...]:
+        """Return the role of each seat, where the game deals roles and has dealt them; else ()."""
+        return ()
+
+    def teams(self) -> tuple[int, ...]:
+        """Return the team of each seat, numbered from 0; () if each seat plays for itself.
+
+        As with the roles, a team may be dealt and hidden; members of a team have equal returns.
+        """
+        return ()
+
     @property
     def is_terminal(self) -> bool:
         return not self.to_act
@@ -97,11 +110,9 @@ class State(ABC):
         if player not in self.to_act:
             raise IllegalAction(f"player {player} is not to act; {list(self.to_act)} are")
         # All checks come before `_apply`, so that a refused action leaves no partial change.
-        if player == CHANCE:
-            possible = self._is_possible(action)
-        else:
-            possible = action in self.legal_actions(player)
-        if not possible:
+        if player != CHANCE:
+            self.legal_actions(player).check(action)
+        elif not self._is_possible(action):
             raise IllegalAction(f"'{action}' is not allowed now")
         self._apply(player, action)
 
@@ -191,6 +202,10 @@ class Game(ObservedGame):
     """Descriptions of the facts of its assessments, by name."""
     measures: ClassVar[tuple[Measure, ...]] = ()
     """Measures of the `assessor`, beyond wins and returns."""
+    team_names: ClassVar[tuple[str, ...]] = ()
+    """Names of the teams by number, as in "the return as NAME"; () if they need none."""
+    has_winner: ClassVar[bool] = True
+    """False for a game of one team, which earns a score and is not won."""
     combined_move: ClassVar[CombinedMove | None] = None
     """A form of reply that decides a whole turn; None if the game has none."""
     options: GameOptions
@@ -292,6 +307,20 @@ class Game(ObservedGame):
         deal and at its last decision.
         """
         return None
+
+    def new_view(self, seat: int | None) -> TableView | None:
+        """Return a new view of the table for a seat, None for one that sees everything.
+
+        From it come the diagram, the picture in a terminal and the scene in a browser. The default,
+        None, leaves the viewers with the events.
+        """
+        return None
+
+    def diagram(self, events: Sequence[Event]) -> str:
+        """Return the table as plain text, from the events that its viewer has witnessed."""
+        # For the text it makes no difference which seat looks: the view knows these events only.
+        table = draw_tabletop(self, events, None)
+        return table.text() if table else ""
 
     def comment(self, assessment: Assessment) -> Comment | None:
         """Return an assessment as text for a viewer; None if there is nothing to report.

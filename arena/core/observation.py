@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import JsonValue
 
-from arena.core.action import Action, ActionSet, ActionTable
-from arena.core.errors import IllegalAction
+from arena.core.action import Action, Speech, SpeechOffer
+from arena.core.action_set import ActionSet, ActionTable
 from arena.core.event import Event
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ class ObservedGame(ABC):
     name: ClassVar[str]
     omission_notice: ClassVar[str] = "What was said before is left out."
     """Text for a reader whose earlier messages had to be removed."""
+    speech: ClassVar[tuple[type[Speech], ...]] = ()
+    """Kinds of speech of the game. Whoever cannot speak, such as a network, has the other actions.
+    No action of the table begins with the verb of a kind of speech."""
 
     @property
     @abstractmethod
@@ -56,7 +59,7 @@ class ObservedGame(ABC):
     @cached_property
     def actions(self) -> ActionTable:
         """All actions of the game, numbered."""
-        return ActionTable(self._all_actions())
+        return ActionTable(self._all_actions(), self.speech)
 
     @property
     def seat_names(self) -> tuple[str, ...]:
@@ -80,7 +83,7 @@ class ObservedGame(ABC):
         lines = [] if since else [f"You are {self.seat_names[observation.player]}."]
         lines += [self.narrate(event) for event in observation.events_since(since)]
         if observation.legal_actions:
-            lines.append("Your actions: " + " | ".join(map(str, observation.legal_actions)))
+            lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
         return "\n".join(lines)
 
     def belief_question(self, observation: Observation) -> str | None:
@@ -234,8 +237,7 @@ class Observation:
             ActionError: The text names no action, several, or one that is not legal now.
         """
         action = self.game.actions.parse(text)
-        if action not in self.legal_actions:
-            raise IllegalAction(f"'{action}' is not allowed now")
+        self.legal_actions.check(action)
         return action
 
     def __eq__(self, other: object) -> bool:
@@ -256,13 +258,18 @@ class Observation:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without notes and the table of actions: both are made again from the game.
-        return _unpickle, (self.game, self.player, self.events, self.legal_actions.actions)
+        legal = self.legal_actions
+        return _unpickle, (self.game, self.player, self.events, legal.actions, legal.speech)
 
 
 def _unpickle(
-    game: ObservedGame, player: int, events: tuple[Event, ...], actions: tuple[Action, ...]
+    game: ObservedGame,
+    player: int,
+    events: tuple[Event, ...],
+    actions: tuple[Action, ...],
+    speech: tuple[SpeechOffer, ...] = (),
 ) -> Observation:
-    return Observation(game, player, events, game.actions.subset(actions))
+    return Observation(game, player, events, game.actions.subset(actions, speech))
 
 
 @cache

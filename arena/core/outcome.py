@@ -15,6 +15,10 @@ class Outcome:
     """Ended by a rule, or stopped at a limit."""
     reason: str
     returns: tuple[float, ...]
+    roles: tuple[str, ...] = ()
+    """Role of each seat; () if the game deals none."""
+    teams: tuple[int, ...] = ()
+    """Team of each seat; () if each seat plays for itself."""
 
     @property
     def winner(self) -> int | None:
@@ -22,6 +26,19 @@ class Outcome:
         best = max(self.returns)
         # Equal highest returns are a draw, which has no winner.
         return self.returns.index(best) if self.returns.count(best) == 1 else None
+
+    def is_winner(self, seat: int) -> bool:
+        """Return whether the seat, or its team, alone has the highest return.
+
+        A team that includes all players has no rivals, so it wins by no comparison.
+        """
+        if not self.teams:
+            return self.winner == seat
+        best = max(self.returns)
+        best_teams = {
+            team for team, value in zip(self.teams, self.returns, strict=True) if value == best
+        }
+        return best_teams == {self.teams[seat]} and len(set(self.teams)) > 1
 
 
 @dataclass(frozen=True, slots=True)

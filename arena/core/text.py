@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,24 @@ def printable(text: str) -> str:
     """Make text safe for a file or a terminal: no lone surrogates, no control characters."""
     # Escape sequences could move the cursor or change the title of a terminal.
     return "".join(c if c.isprintable() else " " for c in encodable(text))
+
+
+def one_line(text: str) -> str:
+    """Return free text as players may exchange it: one line, without invisible characters.
+
+    Control and format characters (Unicode categories C*) could move a cursor, reverse the direction
+    of writing or hide words. Double quotes become single ones, so that a quotation of the text
+    between double quotes ends where it seems to end. Quotes around the whole text are left out.
+    """
+    spaced = " ".join(unicodedata.normalize("NFC", text).split())
+    line = " ".join("".join(c for c in spaced if unicodedata.category(c)[0] != "C").split())
+    # Repeated, so that the result is its own form: there may be quotes within quotes.
+    while len(line) > 1 and line[0] in '"“' and line[-1] in '"”':
+        line = line[1:-1].strip()
+    line = line.replace('"', "'")
+    while len(line) > 1 and line[0] == line[-1] == "'" and line.count("'") == 2:
+        line = line[1:-1].strip()
+    return line
 
 
 def shorten(text: str, most: int = LONGEST_QUOTE) -> str:

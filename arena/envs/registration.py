@@ -19,10 +19,21 @@ from importlib.util import find_spec
 from types import ModuleType
 
 IDS = {
-    "arena/Cluedo-v0": {"game": "cluedo"},
-    "arena/TicTacToe-v0": {"game": "tictactoe"},
-    "arena/KuhnPoker-v0": {"game": "kuhn_poker"},
-    "arena/Goofspiel-v0": {"game": "goofspiel"},
+    f"arena/{class_name}-v0": {"game": name}
+    for class_name, name in (
+        ("Cluedo", "cluedo"),
+        ("TicTacToe", "tictactoe"),
+        ("KuhnPoker", "kuhn_poker"),
+        ("LeducPoker", "leduc_poker"),
+        ("Goofspiel", "goofspiel"),
+        ("LiarsDice", "liars_dice"),
+        ("Battleship", "battleship"),
+        ("Negotiation", "negotiation"),
+        ("Hanabi", "hanabi"),
+        ("Codenames", "codenames"),
+        ("Avalon", "avalon"),
+        ("Werewolf", "werewolf"),
+    )
 }
 """Gymnasium's ids of the bundled games, and the arguments of `SingleAgentEnv` for each."""
 

@@ -80,7 +80,7 @@ class PolicyAgreement:
             if walked.observation is None or walked.ply.player not in self.seats:
                 continue
             # A forced move shows no agreement: every policy would play it.
-            if len(walked.observation.legal_actions) == 1:
+            if walked.observation.legal_actions.is_forced:
                 self.forced_moves += 1
             else:
                 number, played = walked.ply.number, walked.ply.decision

@@ -164,6 +164,12 @@ class OutcomeLine(_Strict):
     winner: int | None
     turns: int
     decisions: int
+    roles: tuple[Printable, ...] = Field(
+        default=(), description="Role of each seat, if the game has any."
+    )
+    teams: tuple[int, ...] = Field(
+        default=(), description="Team of each seat, if the game has any."
+    )
 
     @classmethod
     def of(cls, outcome: Outcome, turns: int, decisions: int) -> OutcomeLine:
@@ -175,7 +181,19 @@ class OutcomeLine(_Strict):
             winner=outcome.winner,
             turns=turns,
             decisions=decisions,
+            roles=outcome.roles,
+            teams=outcome.teams,
         )
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome that the line records."""
+        return Outcome(self.status, self.reason, self.returns, self.roles, self.teams)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the fields; roles and teams only if the game has them."""
+        absent = {name for name in ("roles", "teams") if not getattr(self, name)}
+        return self.model_dump(mode="json", exclude=absent)
 
 
 ReplayLine = Annotated[

@@ -51,7 +51,7 @@ class ReplayWriter:
 
     def end(self, outcome: Outcome) -> None:
         line = OutcomeLine.of(outcome, self._turns, self._decisions)
-        self._write([line.model_dump(mode="json")])
+        self._write([line.to_json()])
         self.close()
         try:
             self.path = self.path.rename(self._final)

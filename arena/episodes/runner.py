@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from arena.agents.agent import Agent, ask
-from arena.core.action import CHANCE, ActionSet
+from arena.core.action import CHANCE
+from arena.core.action_set import ActionSet
 from arena.core.errors import IllegalAction, StopPlaying
 from arena.core.game import State
 from arena.core.observation import Observation
@@ -145,9 +146,10 @@ def act_out(state: State, rng: random.Random, plies: int | None = None) -> None:
 
 def outcome_of(state: State, max_turns: int | None) -> Outcome:
     """Return the outcome of a game that ends here, by its rules or by the limit."""
+    sides = state.roles(), state.teams()
     if state.is_terminal:
-        return Outcome("terminated", state.reason(), state.returns())
-    return Outcome("truncated", f"stopped after {max_turns} turns", state.returns())
+        return Outcome("terminated", state.reason(), state.returns(), *sides)
+    return Outcome("truncated", f"stopped after {max_turns} turns", state.returns(), *sides)
 
 
 @dataclass(frozen=True, slots=True)

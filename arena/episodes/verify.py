@@ -102,6 +102,8 @@ def _verify_outcome(replay: Replay, state: State | None) -> str | None:
         ("reason", line.reason, outcome.reason),
         ("returns", line.returns, outcome.returns),
         ("winner", line.winner, outcome.winner),
+        ("roles", line.roles, outcome.roles),
+        ("teams", line.teams, outcome.teams),
         ("turns", line.turns, turns_played(state, limit)),
         ("decisions", line.decisions, sum(isinstance(m, DecisionLine) for m in replay.moves)),
     ]

@@ -15,7 +15,7 @@ from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.evaluation.paired import compare
-from arena.evaluation.records import LUCK, GameResult
+from arena.evaluation.records import LUCK, TEAM, GameResult
 from arena.evaluation.report import (
     LuckAdjusted,
     PairedComparison,
@@ -209,8 +209,11 @@ class TournamentAggregator:
     def add(self, result: GameResult) -> None:
         keys = [seat.player for seat in result.seats]
         add_seats(self._samples, keys, result, self.game.return_scale)
-        # Ratings need no measurements: without them a long tournament fits into memory.
-        seats = tuple(replace(seat, measurements={}) for seat in result.seats)
+        # Ratings need only the teams: without measurements a long tournament fits into memory.
+        seats = tuple(
+            replace(seat, measurements={n: v for n, v in seat.measurements.items() if n == TEAM})
+            for seat in result.seats
+        )
         # `players` are SPECs without secrets; the slot may have them.
         slot = replace(result.slot, specs=tuple(seat.player for seat in result.seats))
         self._results.append(replace(result, slot=slot, seats=seats))

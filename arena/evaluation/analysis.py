@@ -14,7 +14,6 @@ from pathlib import Path
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.outcome import Outcome
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
 from arena.evaluation.evaluator import Workers, cached_game, in_order, sha256
@@ -118,8 +117,7 @@ def episode_of(replay: Replay) -> Episode:
     assert line is not None, "the replay is finished"
     # Walking checks each action by the rules.
     plies = tuple(walked.ply for walked in replay.walk())
-    outcome = Outcome(line.status, line.reason, line.returns)
-    return Episode(replay.header, plies, outcome, line.turns)
+    return Episode(replay.header, plies, line.outcome, line.turns)
 
 
 def score(result: GameResult, folder: Path) -> GameResult | None:

@@ -23,6 +23,8 @@ Ending = Literal["won", "drawn", "lost", "truncated"]
 LEGAL_RATE = "legal_rate"
 LUCK = ("luck:own", "luck:others")
 """Names of the luck of the seat under test (`arena.evaluation.luck`), which is in no table."""
+TEAM = "team:number"
+"""Name of the measure that keeps the number of a seat's team; it is in no table either."""
 FORMER_MEASURES = {"legal": LEGAL_RATE}
 """Names of measures in files of earlier versions, with their present names."""
 
@@ -56,7 +58,7 @@ class SeatResult:
     """Its SPEC without secrets."""
     returns: float
     won: bool
-    """Whether it alone has the highest return."""
+    """Whether it, or its team, alone has the highest return."""
     fallbacks: int = 0
     """Moves that were played for it because its agent gave no legal action."""
     measurements: Mapping[str, WeightedSum] = field(default_factory=dict)
@@ -100,8 +102,14 @@ class GameResult:
 
     @property
     def has_winner(self) -> bool:
-        """True if one seat alone has the highest return."""
+        """True if one seat or team alone has the highest return."""
         return any(seat.won for seat in self.seats)
+
+    @property
+    def teams(self) -> tuple[int, ...]:
+        """Team of each seat; () if each seat plays for itself."""
+        numbers = [seat.measurements.get(TEAM) for seat in self.seats]
+        return tuple(int(number.total) for number in numbers if number)
 
     @property
     def no_fallback(self) -> bool:

@@ -140,6 +140,8 @@ class Report(ReportPart):
     scale: ReturnScale = WIN_RATE
     """Scale of the returns: differences and rankings are by their mean. Reports of earlier versions
     compared win rates only."""
+    has_winner: bool = True
+    """False for a game of one team, which earns a score and is not won."""
     par: Number = None
     """Win rate of equal players, to compare win rates with. Reports of earlier versions have none.
     """

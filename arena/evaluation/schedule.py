@@ -17,6 +17,8 @@ from arena.core.errors import UsageError
 from arena.core.seeds import stream
 from arena.evaluation.records import Slot
 
+SELF = "self"
+"""Opponent that stands for the SPEC under test."""
 DealRule = Literal["hashed", "consecutive"]
 """How the deals of a run follow from its seed. Runs of earlier versions, which store no rule, and
 held-out deals of training have consecutive ones: deal k has the seed `seed + k`."""
@@ -61,7 +63,7 @@ def evaluation_schedule(
     Each deal (`deal_seed`) draws the seat under test and the order of the opponents from its own
     generator. Deals are therefore independent and identically distributed, and estimates are valid
     wherever the schedule is cut off. Fewer opponents than seats are repeated in turn; of more, each
-    deal draws some.
+    deal draws some. The opponent `self` is the SPEC under test, so that whole teams are compared.
 
     Raises UsageError if there is no opponent.
     """
@@ -75,12 +77,18 @@ def evaluation_schedule(
         rng = stream(own_seed, "seat")
         seat = rng.randrange(num_players)
         others = _draw_opponents(against, num_players - 1, rng)
-        specs = (*others[:seat], player, *others[seat:])
+        specs = _seated(player, seat, others)
         yield Slot(games_per_deal * deal, own_seed, specs, "player", seat)
         # Adjacent numbers: a schedule that is cut off has at most one incomplete pair.
         if baseline is not None:
-            specs = (*others[:seat], baseline, *others[seat:])
+            specs = _seated(baseline, seat, others)
             yield Slot(games_per_deal * deal + 1, own_seed, specs, "baseline", seat)
+
+
+def _seated(tested: str, seat: int, others: Sequence[str]) -> tuple[str, ...]:
+    """Return the SPECs of all seats, with the one under test in its seat and for each `self`."""
+    partners = [tested if other == SELF else other for other in others]
+    return (*partners[:seat], tested, *partners[seat:])
 
 
 def _draw_opponents(against: Sequence[str], seats: int, rng: random.Random) -> list[str]:

@@ -7,7 +7,7 @@ plugins add more (`arena.episodes.measurement`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue, ValidationError
 
@@ -16,10 +16,11 @@ from arena.core.action import CHANCE
 from arena.core.assessment import Measure, Measurements, WeightedSum, sum_measurements
 from arena.core.errors import ArenaError
 from arena.core.game import Game
+from arena.core.outcome import Outcome
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.luck import luck_of
-from arena.evaluation.records import LEGAL_RATE, LUCK, GameResult, SeatResult, Slot
+from arena.evaluation.records import LEGAL_RATE, LUCK, TEAM, GameResult, SeatResult, Slot
 
 MODEL_MEASURES = (
     Measure(LEGAL_RATE, "legal replies", "share", "higher", "Replies with a legal action."),
@@ -39,7 +40,8 @@ def measure_game(
     players, outcome = episode.header.players, episode.outcome
     check_returns(game, outcome.returns, f"the game with seed {slot.seed}")
     measurements: list[list[Measurements]] = [
-        [measured] for measured in measure_seats(game, episode, scored)
+        [measured, _by_role(game, outcome, seat)]
+        for seat, measured in enumerate(measure_seats(game, episode, scored))
     ]
     if slot.seat is not None:
         parts = zip(LUCK, luck_of(game, episode, slot.seat), strict=True)
@@ -59,7 +61,7 @@ def measure_game(
                 player=player,
                 returns=outcome.returns[seat],
                 # A draw has no winner, so all its seats count as not won.
-                won=outcome.winner == seat,
+                won=outcome.is_winner(seat),
                 fallbacks=sum(
                     ply.player == seat and ply.decision.failure is not None for ply in episode.plies
                 ),
@@ -70,6 +72,29 @@ def measure_game(
         # No players and no kinds: this only asks whether the game has an assessor.
         scored=scored and game.assessor((), ()) is not None,
     )
+
+
+AS_ROLE = "as "
+"""Beginning of the measures of a player's returns in one role or team: `as Merlin`, `as good`."""
+
+
+def _by_role(game: Game, outcome: Outcome, seat: int) -> dict[str, WeightedSum]:
+    """Return the return of a seat under its role, and its team, by name if teams have names."""
+    sides = [outcome.roles[seat]] if outcome.roles else []
+    if outcome.teams and game.team_names:
+        sides.append(game.team_names[outcome.teams[seat]])
+    returns = {f"{AS_ROLE}{side}": WeightedSum(outcome.returns[seat]) for side in sides}
+    return returns | ({TEAM: WeightedSum(outcome.teams[seat])} if outcome.teams else {})
+
+
+def _measures_by_role(game: Game, names: Iterable[str]) -> Iterator[Measure]:
+    scale = game.return_scale
+    low, high = scale.bounds
+    for name in sorted(names):
+        if name.startswith(AS_ROLE):
+            title = f"{scale.name} {name}"
+            about = f"Mean {title}, over the seats with this role."
+            yield Measure(name, title, scale.unit or scale.name, "higher", about, low, high)
 
 
 def check_returns(game: Game, returns: Iterable[float], place: str) -> None:
@@ -150,4 +175,5 @@ def measures_of(game: Game, names: Iterable[str]) -> list[Measure]:
     """Return the measures with these names, in the order of tables."""
     wanted, added = set(names), (custom.definition for custom in custom_measures(game))
     compared = (measure for measure in game.measures if measure.comparable)
-    return [m for m in (*compared, *added, *MODEL_MEASURES) if m.name in wanted]
+    by_role = _measures_by_role(game, wanted)
+    return [m for m in (*by_role, *compared, *added, *MODEL_MEASURES) if m.name in wanted]

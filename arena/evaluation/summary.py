@@ -54,16 +54,17 @@ def make_report(
         games=games,
         scored=scored,
         scale=game.return_scale,
+        has_winner=game.has_winner,
         par=round(game.par, 6),
         series_games="all",
         measures=measures_of(game, names),
-        notes=[note for sample in samples for note in _notes(sample)],
+        notes=[note for sample in samples for note in _notes(sample, game)],
         players=[player_report(sample, game, names) for sample in samples],
         **parts,
     )
 
 
-def _notes(sample: Sample) -> Iterator[str]:
+def _notes(sample: Sample, game: Game) -> Iterator[str]:
     with_fallback = len(sample) - sum(sample.no_fallback)
     if with_fallback:
         yield (
@@ -71,7 +72,7 @@ def _notes(sample: Sample) -> Iterator[str]:
             f"fallback move ({sample.fallbacks} its own). What would have come of these games is "
             "unknown, so the bounds count them as lost, and as won."
         )
-    if sample.without_winner:
+    if sample.without_winner and game.has_winner:
         yield (
             f"{sample.player}: {sample.without_winner} of {len(sample)} seats were in finished "
             "games that no player won; they count as lost."

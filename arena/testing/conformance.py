@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from arena.core.game import Game
-from arena.plugins.loader import catalog
+from arena.plugins.views import scene_factory, scene_name
 from arena.testing.measures import check_action_values, check_measures
 from arena.testing.non_interference import check_non_interference, check_reachable
 from arena.testing.observations import check_observations
@@ -52,7 +52,7 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
         check_replay(game, seed)
         check_measures(game, seed)
         check_action_values(game, seed)
-    if game.name in catalog().names("scene"):
-        make = catalog().load("scene", game.name)
+    scene = scene_name(game)
+    if scene is not None:
         for seed in seeds:
-            check_scene(game, make, seed)
+            check_scene(game, scene_factory(scene), seed)

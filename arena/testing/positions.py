@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from arena.agents.agent import Seat, act_now
 from arena.agents.random_bot import RandomBot
 from arena.agents.seating import bot_names, make_agent
-from arena.core.action import CHANCE, Step
+from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game, State
 from arena.core.seeds import stream
 
@@ -43,11 +44,18 @@ def random_positions(game: Game, seed: int) -> Iterator[SampledPosition]:
         if player == CHANCE:
             action = state.sample_chance(rng)
         else:
-            action = act_now(agents[player], state.observe(player)).action
+            spoken = _speech(state, player, rng)
+            action = spoken or act_now(agents[player], state.observe(player)).action
         state.apply(player, action)
         history.append(Step(player, action))
         assert len(history) < LONGEST, f"seed {seed}: random play does not end"
         yield SampledPosition(state, tuple(history))
+
+
+def _speech(state: State, player: int, rng: random.Random) -> Action | None:
+    """Return random speech at every second chance to speak; None otherwise."""
+    offers = state.legal_actions(player).speech
+    return rng.choice(offers).sample(rng) if offers and rng.random() < 0.5 else None
 
 
 def sampled_positions(game: Game, seed: int, samples: int = 10) -> list[SampledPosition]:

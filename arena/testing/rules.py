@@ -26,6 +26,9 @@ def check_codec(game: Game) -> None:
     for action in game.actions:
         assert game.actions.parse(str(action)) == action, f"'{action}' does not parse back"
     assert len(game.actions.index) == len(game.actions), "the table contains an action twice"
+    for kind in game.speech:
+        spoken = kind.read("yes 1")
+        assert game.actions.parse(str(spoken)) == spoken, f"'{spoken}' does not parse back"
 
 
 def check_random_play(game: Game, seed: int) -> None:
@@ -53,6 +56,10 @@ def _check_returns(state: State, seed: int) -> None:
     returns = state.returns()
     assert len(returns) == state.game.num_players, "returns need one entry per player"
     assert all(map(math.isfinite, returns)), f"seed {seed}: returns are not finite: {returns}"
+    teams = state.teams()
+    for team in set(teams):
+        shared = {value for value, of in zip(returns, teams, strict=True) if of == team}
+        assert len(shared) == 1, f"seed {seed}: members of team {team} have returns {shared}"
     par = state.game.par
     assert 0 <= par <= 1, f"`par` is a rate of wins, from 0 to 1, not {par}"
     low, high = state.game.return_scale.bounds

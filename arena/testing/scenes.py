@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any, Protocol
 
 from arena.core.event import Event
 from arena.core.game import Game, State
 from arena.core.seeds import stream
-from arena.core.view import Scene
+from arena.core.views.scene import Scene
+from arena.plugins.views import SceneFactory
 from arena.testing.positions import random_positions, replay_history, sampled_positions
-
-
-class SceneFactory(Protocol):
-    """The class that a game registers as its scene."""
-
-    @property
-    def module(self) -> Path: ...
-
-    def __call__(self, game: Any, seat: int | None) -> Scene: ...
 
 
 def check_scene(game: Game, make: SceneFactory, seed: int, samples: int = 4) -> None:

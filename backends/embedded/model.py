@@ -64,7 +64,7 @@ class AttentionPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class RowTile:
     """The rows of some chunks, padded to a fixed number of rows.
 
     The last layer computes its output only for the rows that need logits. For the other rows it
@@ -120,7 +120,7 @@ class InferenceModel:
         start, to = source * self.context, target * self.context
         self.kv_cache[:, :, :, to : to + length] = self.kv_cache[:, :, :, start : start + length]
 
-    def make_tiles(self, chunks: Sequence[Chunk]) -> Iterator[Tile]:
+    def make_tiles(self, chunks: Sequence[Chunk]) -> Iterator[RowTile]:
         """Pack chunks, decoding ones first, into tiles in their order."""
         packed: list[Chunk] = []
         rows = 0
@@ -137,7 +137,7 @@ class InferenceModel:
     def _tile_size(self, rows: int) -> int:
         return next(size for size in self._tile_sizes if size >= rows)
 
-    def _make_tile(self, chunks: Sequence[Chunk]) -> Tile:
+    def _make_tile(self, chunks: Sequence[Chunk]) -> RowTile:
         tokens, positions, slots = list[int](), list[int](), list[int]()
         first_rows = []  # The row of the first token of each chunk.
         for chunk in chunks:
@@ -153,7 +153,7 @@ class InferenceModel:
         selected = [number for number, chunk in enumerate(chunks) if chunk.logit_count]
         logit_rows = [row for n in selected for row in chunks[n].logit_places(first_rows[n])]
         rows = self._tile_size(len(tokens))
-        return Tile(
+        return RowTile(
             tokens=self._index_tensor(tokens, rows),
             positions=self._index_tensor(positions, rows),
             cache_slots=self._index_tensor(slots, rows, self._padding_slot),
@@ -200,7 +200,7 @@ class InferenceModel:
         return torch.from_numpy(np.array(padded, dtype=np.int64)).to(self.device)
 
     @torch.inference_mode()
-    def forward(self, weights: ModelWeights, tile: Tile) -> Tensor:
+    def forward(self, weights: ModelWeights, tile: RowTile) -> Tensor:
         """Compute a tile: write its keys and values, return logits [logit_count, vocabulary]."""
         x = weights.embedding.index_select(0, tile.tokens)  # [rows, width]: residual stream
         rope = self._rope.index_select(0, tile.positions)  # [rows, 1, head_dim / 2]
@@ -218,7 +218,7 @@ class InferenceModel:
         return logits[: tile.logit_count]
 
     def _project_qkv(
-        self, x: Tensor, layer: LayerWeights, cache: Tensor, tile: Tile, rope: Tensor
+        self, x: Tensor, layer: LayerWeights, cache: Tensor, tile: RowTile, rope: Tensor
     ) -> Tensor:
         """Write the keys and values of the rows; return the queries [rows, heads, head_dim]."""
         architecture, head_dim = self.architecture, self.architecture.head_dim

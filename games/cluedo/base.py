@@ -6,7 +6,8 @@ from abc import ABC
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
-from arena.core.action import Action, ActionSet
+from arena.core.action import Action
+from arena.core.action_set import ActionSet
 from arena.core.game import Game
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Deck

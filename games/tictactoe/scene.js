@@ -1,4 +1,4 @@
-// The board of tic-tac-toe. Copy this file to draw a game of your own. `Scene` in arena/core/view.py
+// The board of tic-tac-toe. Copy this file to draw a game of your own. `Scene` in arena/core/views/scene.py
 // describes the interface.
 
 const CELL = 100;

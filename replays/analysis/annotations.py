@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
 
-from arena import Assessment, Comment, Game, Outcome, WeightedSum
+from arena import Assessment, Comment, Game, WeightedSum
 from arena.core.assessment import sum_measurements
 from replays.analysis.documents import CommentJson, MeasureJson, SeatSummaryJson
 from replays.analysis.numbers import to_json_value
@@ -115,7 +115,7 @@ def _assess(timeline: Timeline) -> Iterator[Annotation]:
             yield Annotation(assessment, game.comment(assessment), entry.ply.number + 1)
     # Assessments of the end ("never accused") would be premature while the game is running.
     if outcome is not None:
-        for assessment in assessor.end(Outcome(outcome.status, outcome.reason, outcome.returns)):
+        for assessment in assessor.end(outcome.outcome):
             yield Annotation(assessment, game.comment(assessment), timeline.last_position)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from arena import CHANCE, Decision, Event, Game, PlacedKnowledge, Scene, catalog
+from arena import CHANCE, Decision, Event, Game, PlacedKnowledge
+from arena.plugins.views import scene_factory, scene_name
 from replays.analysis.documents import (
     BranchJson,
     EventJson,
@@ -60,7 +61,7 @@ def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
         "text_level": header.text_level,
         "created": header.created.isoformat(),
         "branches": _branches_json(timeline, seat),
-        "scene": game.name if _has_scene(game) else None,
+        "scene": scene_name(game),
         "has_posterior": knowledge is not None,
         "has_grid": isinstance(knowledge, PlacedKnowledge),
     }
@@ -175,8 +176,9 @@ def _drawing_of(
     game: Game, seat: int | None, num_events: int
 ) -> Callable[[Sequence[Event]], SceneJson]:
     """Return a function that takes the next events and draws the position after them."""
-    if _has_scene(game):
-        scene: Scene = catalog().load("scene", game.name)(game, seat)
+    name = scene_name(game)
+    if name:
+        scene = scene_factory(name)(game, seat)
 
         def draw_scene(events: Sequence[Event]) -> SceneJson:
             for event in events:
@@ -195,10 +197,6 @@ def _drawing_of(
         return game.diagram(seen) or None
 
     return draw_diagram
-
-
-def _has_scene(game: Game) -> bool:
-    return game.name in catalog().names("scene")
 
 
 def _scenes_from(scenes: Sequence[SceneJson], first: int) -> list[SceneJson]:

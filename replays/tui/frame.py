@@ -16,7 +16,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from arena import Event, Game, Header, Picture, Replay, State, catalog
+from arena import Event, Game, Header, Picture, Replay, State
+from arena.plugins.views import draw_picture
 
 MIN_PICTURE_WIDTH = 80
 """Columns that a picture needs."""
@@ -176,7 +177,7 @@ def draw_frame(
     """
     game = snapshot.game
     events = [event for event in snapshot.events if is_visible(event, seat)]
-    picture = draw_picture(game, events, seat)
+    picture = draw_picture(game, events, seat) or Picture(Text(""), 1)
     if size.width < MIN_PICTURE_WIDTH:
         hint = f"(the table needs {MIN_PICTURE_WIDTH} columns; this terminal has {size.width})"
         picture, caption = Picture(Text(hint, style="dim"), 1, picture.seat_notes), ""
@@ -189,15 +190,6 @@ def draw_frame(
         Rule(Text(caption, style="dim"), style="dim", align="right"),
         _draw_events(game, events, max(2, size.height - used)),
     )
-
-
-def draw_picture(game: Game, events: Sequence[Event], seat: int | None) -> Picture:
-    """Return the game's picture of its table, or its diagram."""
-    if game.name in catalog().names("picture"):
-        picture: Picture = catalog().load("picture", game.name)(game, events, seat)
-        return picture
-    diagram = game.diagram(events)
-    return Picture(Text(diagram), diagram.count("\n") + 1)
 
 
 def _draw_seats(

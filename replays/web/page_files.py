@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arena.core.errors import UsageError
-from arena.plugins.loader import catalog
+from arena.plugins.views import scene_factory
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
@@ -22,12 +21,6 @@ def page_files() -> dict[str, Path]:
     return {path.name: path for path in FOLDER.iterdir() if path.suffix in CONTENT_TYPES}
 
 
-def scene_file(game: str) -> Path:
-    """Return the ES module that draws a game's table.
-
-    Raises:
-        UsageError: The game has no such module.
-    """
-    if game not in catalog().names("scene"):
-        raise UsageError(f"game '{game}' has no module that draws its table")
-    return Path(catalog().load("scene", game).module)
+def scene_file(name: str) -> Path:
+    """Return the ES module of a scene. Raises UsageError for an unknown name."""
+    return Path(scene_factory(name).module)

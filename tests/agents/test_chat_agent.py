@@ -146,7 +146,9 @@ def test_stop_ends_the_run_and_says_why(tmp_path: Path) -> None:
 
 
 def test_a_provider_that_fails_is_a_fallback_with_its_cause() -> None:
-    episode, _ = game_of(lambda _: ScriptedReply("no such model", error="bad_request"))
+    episode, backend = game_of(lambda _: ScriptedReply("no such model", error="bad_request"))
+    # The service has retried what is worth it, so a decision costs one call.
+    assert len(backend.requests) == len(attempts_of(episode)) == len(decisions_of(episode)) > 1
     first = attempts_of(episode)[0]
     assert (first.failure, first.cause) == ("provider_error", "bad_request")
     assert episode.failures[0].text.startswith("provider_error") and episode.outcome
@@ -300,6 +302,19 @@ def test_beliefs_are_asked_off_the_move_path() -> None:
     stated = [d.details["beliefs"] for d in decisions_of(asked) if "beliefs" in d.details]
     assert len(stated) >= 3 and all("log_score" in json.dumps(one) for one in stated)
     assert not any("probabilit" in m.content for r in backend.requests for m in r.messages[:-1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [ChatOptions(guided=True), ChatOptions(answers="json"), ChatOptions(answers="tools")],
+    ids=["choices", "schema", "tools"],
+)
+def test_a_question_about_beliefs_is_not_guided_to_an_action(options: ChatOptions) -> None:
+    _, backend = game_of(fallback_of, replace(options, beliefs=True))
+    about_beliefs = ["probabilit" in r.messages[-1].content for r in backend.requests]
+    assert about_beliefs.count(True) >= 2 and about_beliefs.count(False) >= 2
+    guided = [bool(r.guided_choice or r.guided_json or r.tools) for r in backend.requests]
+    assert guided == [not about for about in about_beliefs]
 
 
 def test_a_model_needs_a_service() -> None:

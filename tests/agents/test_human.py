@@ -16,7 +16,7 @@ SEEN = STATE.observe(0)
 
 
 def test_completion_goes_piece_by_piece() -> None:
-    completer = ActionCompleter(SEEN.legal_actions)
+    completer = ActionCompleter(map(str, SEEN.legal_actions))
     assert list(completer.pieces("")) == ["suggest ", "accuse ", "end turn", "table", "all", "help"]
     assert list(completer.pieces("suggest mi")) == ["suggest Miss Scarlett, "]
     assert len(list(completer.pieces("suggest "))) == 6

@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 from random_games import walk
 
 from arena.agents.reply.correction import correction
-from arena.agents.reply.phrasebook import field_names
+from arena.agents.reply.mentions import find_mentions
+from arena.agents.reply.phrasebook import Phrasebook, field_names, is_other_name
 from arena.agents.reply.reader import read_reply
 from arena.core.action import Action
+from arena.core.action_set import ActionTable
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.plugins.loader import make_game
@@ -98,6 +100,7 @@ DISGUISES: dict[str, Callable[[Action, Action], str]] = {
         f"Let me think. I could {other}, but no. Perhaps {other}? No.\nMy answer: {action}."
     ),
     "behind a think block": lambda action, other: f"<think>{other}</think>\n\n{action}",
+    "before a think block": lambda action, other: f"{action}\n<think>or {other}?</think>",
     "opened in the prompt": lambda action, other: f"Maybe {other}.</think>{action}",
     "before an unclosed think block": lambda action, other: f"{action}\n<THINK>or {other}?",
     "and not another": lambda action, other: f"{action}, instead of {other}",
@@ -196,6 +199,89 @@ def test_only_the_arguments_will_do_where_they_fit_one_action() -> None:
     move = decision("move", variant="classic", players=4, theme="us")
     assert str(read_reply("the kitchen", move).action) == "move Kitchen"
     assert str(read_reply("I'll head for the dining room", move).action) == "move Dining Room"
+
+
+def test_what_stands_beside_a_part_of_an_action_does_not_belong_to_it() -> None:
+    show = decision("show", players=3)
+    for action in show.legal_actions:
+        card = str(action).removeprefix("show ")
+        for reply in (
+            f"<answer>{card}</answer> since nobody has asked for it yet",
+            f'{card} {{"confidence": 0.9}}',
+            f"They asked well.\n\n{card}\n\nThe others have not seen it yet.",
+            f"They asked well.\n\n**{card}**, which it costs least to show.\n\nSo much for that.",
+        ):
+            assert read_reply(reply, show).action == action, reply
+
+
+@pytest.mark.parametrize(
+    "final",
+    [
+        *("Final answer: {}", "My corrected action: {}", "<final_answer>{}</final_answer>"),
+        "\\boxed{{{}}}",
+    ],
+)
+def test_what_is_marked_as_final_outweighs_other_marks(final: str) -> None:
+    """Wherever it stands; two marks of equal weight contradict each other."""
+    observation = decision("suggest", players=3)
+    marked, other = final.format("suggest Mrs White, Rope, Hall"), "Action: end turn"
+    for reply in (f"{marked}\n\n{other}", f"{other}\n\n{marked}"):
+        reading = read_reply(reply, observation)
+        assert str(reading.action) == "suggest Mrs White, Rope, Hall", reply
+    unclosed = "\\boxed{suggest Mrs White, Rope, Hall"
+    assert str(read_reply(unclosed, observation).action) == "suggest Mrs White, Rope, Hall"
+    equal = "Action: suggest Mrs White, Rope, Hall\n\nAction: end turn"
+    assert read_reply(equal, observation).failure == "undecided"
+
+
+def test_two_objects_with_different_answers_are_undecided() -> None:
+    observation = decision("suggest", players=3)
+    answers = ["suggest Mrs White, Rope, Hall", "end turn"]
+    for pair in (answers, answers[::-1]):
+        reply = "\n".join(json.dumps({"action": answer}) for answer in pair)
+        assert read_reply(reply, observation).failure == "undecided"
+    reply = "\n".join(json.dumps({"action": answers[0]}) for _ in range(2))
+    assert str(read_reply(reply, observation).action) == answers[0]
+
+
+def test_an_object_that_does_not_look_like_an_answer_is_read_as_prose() -> None:
+    observation = decision("suggest", players=3)
+    reply = json.dumps({"my guess now": "suggest Mrs White, Rope, Hall"})
+    assert str(read_reply(reply, observation).action) == "suggest Mrs White, Rope, Hall"
+
+
+def test_an_action_may_be_the_beginning_of_another() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Draw(Action):
+        words: str
+
+        def __str__(self) -> str:
+            return self.words
+
+    class Cards(TicTacToe):
+        actions = ActionTable([Draw("draw"), Draw("draw 2"), Draw("keep")])
+
+    book = Phrasebook(Cards())
+    for text in ("draw", "draw 2"):
+        assert [str(found.actions[0]) for found in find_mentions(book, f"i {text}, yes")] == [text]
+
+
+def test_only_the_first_word_of_a_mention_tells_its_form() -> None:
+    book = Phrasebook(Goofspiel())
+    assert book.is_inflected("bidding 3") and book.is_inflected("bids 3")
+    for words in ("bid 3", "bid bidding 3", "3 bidding"):
+        assert not book.is_inflected(words), words
+
+
+def test_a_name_that_the_game_does_not_have_is_nobodys() -> None:
+    observation = decision("suggest", players=3)
+    for words in ("suggest Chef White, Rope, Hall", "So guess Chef White, Rope, Hall"):
+        assert read_reply(words, observation).action is None, words
+    # The shortest text before a name: "I", which a capital at the start would say nothing about.
+    known = {"white"}
+    assert is_other_name("I Chef White", 7, known)
+    assert not is_other_name("Chef White", 5, known)
+    assert not is_other_name("No. Chef White", 9, known)
 
 
 def test_what_the_board_fixes_may_be_left_out() -> None:

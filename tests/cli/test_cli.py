@@ -29,6 +29,7 @@ def test_one_game_as_json(tmp_path: Path) -> None:
         "seed",
         "players",
         "winner",
+        "winners",
         "returns",
         "turns",
         "decisions",

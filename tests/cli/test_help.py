@@ -20,12 +20,12 @@ from trainers.config.config import TrainConfig
 def test_help_is_short_and_the_complete_help_is_one_flag_away(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([command, "--help"]) == 0
+    assert run([*command.split(), "--help"]) == 0
     short = capsys.readouterr().out
     flags = [line for line in short.splitlines() if line.startswith("  -")]
     assert len(flags) == len(BASICS[command].flags.split()) <= 12
     assert short.count(f"\n  arena {command} ") == 2 and f"arena {command} --help-all" in short
-    assert run([command, "--help-all"]) == 0
+    assert run([*command.split(), "--help-all"]) == 0
     complete = capsys.readouterr().out
     for text in (short, complete):
         assert all(len(line) <= 80 for line in text.splitlines())
@@ -34,10 +34,27 @@ def test_help_is_short_and_the_complete_help_is_one_flag_away(
     assert all(flag.rstrip(",") in complete for flag in spelled)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("models fetch", "runs list", "runs show", "runs compare"),
+        *("atropos api", "atropos process", "atropos evaluate"),
+    ],
+)
+def test_help_of_a_command_below_a_command_is_plain(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command.split(), "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "<" not in text and "[required]" not in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
 def test_every_command_is_listed_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     listed = capsys.readouterr().out.partition("Commands:")[2].strip().splitlines()
-    assert {line.split()[0] for line in listed} >= {*BASICS, "games", "agents", "doctor", "init"}
+    basics = {command.split()[0] for command in BASICS}
+    assert {line.split()[0] for line in listed} >= {*basics, "games", "agents", "doctor", "init"}
     assert not any("..." in line for line in listed)
 
 

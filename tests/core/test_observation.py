@@ -9,7 +9,8 @@ import random
 import numpy as np
 import pytest
 
-from arena.core.action import CHANCE, ActionSet
+from arena.core.action import CHANCE
+from arena.core.action_set import ActionSet
 from arena.core.game import State
 from arena.core.observation import Observation
 from arena.plugins.loader import make_game

@@ -282,6 +282,15 @@ def test_what_is_no_replay(tmp_path: Path, text: str, message: str) -> None:
         read_replay(path)
 
 
+@pytest.mark.parametrize("number", [2, 7])
+def test_a_damaged_line_is_named_by_its_number(recorded: Path, tmp_path: Path, number: int) -> None:
+    lines = recorded.read_text(encoding="utf-8").splitlines(keepends=True)
+    path = tmp_path / "damaged.jsonl"
+    path.write_text("".join([*lines[: number - 1], "{}\n", *lines[number:]]), encoding="utf-8")
+    with pytest.raises(ReplayError, match=f"damaged.jsonl: line {number}: "):
+        read_replay(path)
+
+
 def test_other_faults(recorded: Path, tmp_path: Path) -> None:
     with pytest.raises(ReplayError, match="No such file"):
         read_replay(tmp_path / "missing.jsonl")

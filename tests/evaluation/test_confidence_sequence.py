@@ -36,7 +36,7 @@ def added(sequence: ConfidenceSequence, values: Iterable[float]) -> Floats:
 
 def test_a_confidence_sequence_at_its_beginning_and_at_its_bounds() -> None:
     sequence = ConfidenceSequence(-1, 1)
-    assert math.isnan(sequence.interval().value)
+    assert math.isnan(sequence.interval().value) and sequence.interval().n == 0
     assert ends(sequence.interval())[::2] == [-1, 1]
     lower, upper = added(sequence, [-1] * 30)
     assert set(lower) == {-1}
@@ -78,6 +78,16 @@ def test_the_ends_are_where_the_capital_reaches_20() -> None:
         assert log_capital(sample, end, 0, 1)[-1] == pytest.approx(math.log(20), abs=1e-3)
     inside = (lower <= 0.3) & (upper >= 0.3)
     assert (inside == (log_capital(sample, 0.3, 0, 1) < math.log(20))).all()
+
+
+def test_the_capital_after_a_value_does_not_depend_on_later_values_or_other_runs() -> None:
+    """Also where they are as far apart as e^2000, more than a float holds."""
+    runs = np.array([[1.0] * 600, [0.0] * 600])
+    together = log_capital(runs, 0.01, 0, 1)
+    assert together[0, -1] - together[1, -1] > 2000
+    for run, found in zip(runs, together, strict=True):
+        for n in (1, 10, 600):
+            assert log_capital(run[:n], 0.01, 0, 1)[-1] == pytest.approx(found[n - 1])
 
 
 def test_values_off_the_grid_only_widen_the_interval() -> None:

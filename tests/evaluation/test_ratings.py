@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import choix
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import GameResult, SeatResult, Slot
@@ -347,3 +348,55 @@ def test_no_games_give_no_news() -> None:
 def test_strangers_are_refused() -> None:
     with pytest.raises(UsageError, match="game 3: 'b' is not among"):
         rate([game(3, [("a", 1), ("b", 0)])], ["a", "c"])
+
+
+def team_posterior(outcomes: Outcomes, num_players: int, x: Floats) -> float:
+    """The log posterior of games between two teams, written out game by game."""
+    strengths, effects = x[:num_players], x[num_players:]
+    prior = Prior()
+    total = -float((effects**2).sum()) / (2 * prior.seat**2)
+    for strength in strengths:
+        ahead = 1 / (1 + math.exp(-strength))
+        total += prior.games * (math.log(ahead) + math.log(1 - ahead))
+    assert outcomes.teams is not None
+    for who, returns, teams in zip(outcomes.players, outcomes.returns, outcomes.teams, strict=True):
+        utility = {}
+        for team in set(teams.tolist()):
+            seats = np.flatnonzero(teams == team)
+            utility[team] = float((strengths[who[seats]] + effects[seats]).mean())
+        best = {int(teams[seat]) for seat in np.flatnonzero(returns == returns.max())}
+        whole = math.log(sum(math.exp(u) for u in utility.values()))
+        total += sum(utility[team] - whole for team in best) / len(best)
+    return total
+
+
+def test_teams_are_rated_by_the_mean_of_their_players() -> None:
+    rng = np.random.default_rng(5)
+    players = np.array([rng.permutation(6)[:5] for _ in range(40)])
+    teams = np.array([rng.permutation([0, 0, 0, 1, 1]) for _ in range(40)])
+    won = rng.random(40) < 0.5
+    returns = np.where(teams == won[:, None], 1.0, 0.0)
+    returns[:4] = 0.5  # Draws of both teams.
+    first = np.array([[row.tolist().index(team) for team in row] for row in teams])
+    outcomes = Outcomes(players, returns, first)
+    model = PlackettLuce(choices(outcomes), 6)
+    found = model.fit(model.weights(np.ones(40)))
+
+    def loss(x: Floats) -> float:
+        return -team_posterior(outcomes, 6, x)
+
+    best = minimize(loss, np.zeros(11)).x
+    np.testing.assert_allclose(found, best, atol=1e-3)
+
+
+def test_players_who_carry_their_teams_are_rated_higher() -> None:
+    rng = np.random.default_rng(1)
+    strengths = np.linspace(-2, 2, 8)
+    players = np.array([rng.permutation(8)[:5] for _ in range(2000)])
+    teams = np.tile([0, 0, 2, 2, 2], (2000, 1))
+    u = np.stack([strengths[players[:, :2]].mean(1), strengths[players[:, 2:]].mean(1)], axis=1)
+    first_wins = rng.random(2000) < 1 / (1 + np.exp(u[:, 1] - u[:, 0]))
+    returns = np.where((teams == 0) == first_wins[:, None], 1.0, 0.0)
+    model = PlackettLuce(choices(Outcomes(players, returns, teams)), 8)
+    found = model.fit(model.weights(np.ones(2000)))[:8]
+    np.testing.assert_allclose(found - found.mean(), strengths, atol=0.6)

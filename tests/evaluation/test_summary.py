@@ -331,8 +331,8 @@ def test_a_report_is_read_as_it_was_written(number: int) -> None:
 
 
 COMMON = {
-    *("kind", "game", "options", "games", "scored", "scale", "par", "series_games", "measures"),
-    *("notes", "players"),
+    *("kind", "game", "options", "games", "scored", "scale", "has_winner", "par", "measures"),
+    *("series_games", "notes", "players"),
 }
 PLAYER = {
     *("player", "games", "seats", "wins", "win_rate", "mean_return", "outcomes", "no_fallback"),

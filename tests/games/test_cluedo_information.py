@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -165,6 +167,43 @@ def test_the_estimate_is_close_before_anything_is_known() -> None:
     information, estimated = QuestionValues(knowledge), estimated_information(knowledge)
     for triple in state.game.deck.triples[::25]:
         assert estimated[triple] == pytest.approx(information.bits(triple), abs=0.15)
+
+
+def change(after: float, before: float) -> float:
+    """Return the relative entropy of (after, 1 - after) to (before, 1 - before) in bits."""
+    pairs = ((after, before), (1 - after, 1 - before))
+    return sum(a * math.log2(a / b) for a, b in pairs if a > 0 and b > 0)
+
+
+def estimated_plainly(knowledge: CluedoKnowledge, triple: Triple) -> float:
+    """Return the estimate of one question from all 8 cases that a seat's cards may be."""
+    deck, marginals = knowledge.game.deck, knowledge.marginals()
+    rows = [marginals[deck.index[card]] for card in triple]
+    envelope, left = [row[knowledge.envelope] for row in rows], [1.0] * 3
+    asked, expected = 1.0, 0.0
+    for seat in knowledge.game.refuters(knowledge.player):
+        known = [min(e / n, 1.0) if n > 1e-12 else 0.0 for e, n in zip(envelope, left, strict=True)]
+        has = [min(r[seat] / n, 1.0) if n > 1e-12 else 0.0 for r, n in zip(rows, left, strict=True)]
+        for held in product((False, True), repeat=3):
+            chance = math.prod(p if h else 1 - p for p, h in zip(has, held, strict=True))
+            for shown in (number for number in range(3) if held[number]):
+                after = [0.0 if number == shown else known[number] for number in range(3)]
+                gain = sum(map(change, after, envelope))
+                expected += asked * chance / sum(held) * gain
+        asked *= math.prod(1 - p for p in has)
+        left = [n - row[seat] for n, row in zip(left, rows, strict=True)]
+    known = [min(e / n, 1.0) if n > 1e-12 else 0.0 for e, n in zip(envelope, left, strict=True)]
+    return expected + asked * sum(map(change, known, envelope))
+
+
+@pytest.mark.parametrize("players", [3, 5])
+def test_the_estimate_is_the_expected_gain_if_cards_were_independent(players: int) -> None:
+    for seed in range(2):
+        knowledge = full_position(players, seed)
+        estimates = estimated_information(knowledge)
+        for triple in random.Random(seed).sample(sorted(estimates), 40):
+            plain = estimated_plainly(knowledge, Triple(*triple))
+            assert estimates[triple] == pytest.approx(plain, abs=1e-9)
 
 
 def test_a_solved_case_has_nothing_to_ask() -> None:

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from known_deal import ENVELOPE, HANDS
 from plain_count import plain_marginals
 
-from arena.core.action import CHANCE, Action
+from arena.core.action import CHANCE, Action, Step
 from arena.core.event import Event
 from games.cluedo.base import CluedoBase
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.constraints import Constraints, Holder
+from games.cluedo.inference.constraints import Constraints, Contradiction, Holder, propagate
 from games.cluedo.inference.counting import DealCount
+from games.cluedo.inference.determinization import resample
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge, RefuterModel
 from games.cluedo.rules.cards import Triple
@@ -302,6 +303,30 @@ def test_contradiction_has_no_deals() -> None:
     assert DealCount(Constraints(3, (0b001, 0b010, 0b100), holders)).total == 0.0
 
 
+TWO_OF_EACH = (0b000011, 0b001100, 0b110000)
+
+
+@pytest.mark.parametrize(
+    ("holder", "facts"),
+    [
+        (0, Holder(2, 0b111110, must=0b000001)),  # A card that it cannot have,
+        (1, Holder(1, 0b111110, must=0b000001)),  # also where it would fill the hand.
+        (1, Holder(1, 0b111111, must=0b000101)),  # More cards than places.
+        (0, Holder(2, 0b000001)),  # Fewer cards than places.
+        (0, Holder(2, 0b001111, clauses=(0b110000,))),  # None of the cards of a clause.
+        (2, Holder(3, 0b111111, must=0b000011)),  # Two cards of a category in the envelope.
+        (2, Holder(3, 0b111100)),  # None of a category.
+    ],
+)
+def test_facts_that_fit_no_deal_are_a_contradiction(holder: int, facts: Holder) -> None:
+    holders = [Holder(2, 0b111111), Holder(1, 0b111111), Holder(3, 0b111111)]
+    constraints = Constraints(6, TWO_OF_EACH, holders)
+    propagate(constraints.copy())  # Without the facts there are deals.
+    holders[holder] = facts
+    with pytest.raises(Contradiction):
+        propagate(constraints)
+
+
 @pytest.mark.parametrize("bound", [2**20, 2**40, 2**80])
 def test_event_by_event_equals_the_plain_count(bound: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In 32 bits, 64 bits and Python's integers, with results asked for at random times."""
@@ -364,3 +389,60 @@ def test_an_event_that_says_nothing_new_costs_no_count() -> None:
     knowledge.update(Suggested(1, own[0], "Revolver", shown))
     knowledge.update(Unable((2,)))
     assert knowledge.count is not count
+
+
+def test_a_card_seen_again_costs_no_count_and_counts_again_by_the_model_of_refuters() -> None:
+    state = Cluedo(players=3).initial_state()
+    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
+    shown = next(card for card in HANDS[1] if card in state.game.deck.rooms)
+    asked = Suggested(0, "Miss Scarlett", "Revolver", shown)
+    refuters: list[RefuterModel] = ["logic", "uniform"]
+    for refuter in refuters:
+        knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0], refuter)
+        counts = []
+        for _ in range(2):
+            for event in (asked, Refuted(1, 0), CardShown(1, 0, shown)):
+                knowledge.update(event)
+            counts.append(knowledge.count)
+        assert (counts[0] is counts[1]) == (refuter == "logic")
+
+
+def test_the_table_of_places_has_a_heading_for_each_card_and_a_name_for_each_holder() -> None:
+    state = Cluedo(players=3).initial_state()
+    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
+    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
+    table, deck = knowledge.placement(), state.game.deck
+    headings = dict(zip(table.things, table.kinds, strict=True))
+    assert [headings[category[0]] for category in deck.categories] == [
+        *("Suspects", "Weapons", "Rooms")
+    ]
+    assert all(len({headings[card] for card in category}) == 1 for category in deck.categories)
+    assert len(table.places) == 4 and table.places[-1] == "Envelope"
+    np.testing.assert_allclose(np.sum(table.probabilities, axis=1), 1.0)
+    rows = dict(zip(table.things, table.probabilities, strict=True))
+    assert all(rows[card] == (1.0, 0.0, 0.0, 0.0) for card in HANDS[0])
+
+
+def test_another_world_looks_the_same_to_the_player_and_its_deals_differ() -> None:
+    rng = random.Random(4)
+    for seed in range(3):
+        game = Cluedo(players=3, suspects=3, weapons=3, rooms=4)
+        history, state = list[Step](), game.initial_state()
+        for _ in range(24):
+            if not state.to_act:
+                break
+            player = state.to_act[0]
+            chance = player == CHANCE
+            action = state.sample_chance(rng) if chance else rng.choice(state.legal_actions(player))
+            history.append(Step(player, action))
+            state.apply(player, action)
+        assert resample(game, [], 0, rng) == []
+        for player in range(3):
+            worlds = [resample(game, history, player, random.Random(n)) for n in range(8)]
+            for world in worlds:
+                twin = game.initial_state()
+                for step in world:
+                    twin.apply(step.player, step.action)
+                assert twin.log.witnessed[player] == state.log.witnessed[player], seed
+            count = CluedoKnowledge.after(game, player, state.log.witnessed[player], "logic").count
+            assert count.total < 8 or len({str(world[0].action) for world in worlds}) > 1

@@ -14,7 +14,8 @@ import pytest
 from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat
-from arena.core.action import Action, ActionSet
+from arena.core.action import Action
+from arena.core.action_set import ActionSet
 from arena.core.assessment import Assessment, WeightedSum, sum_measurements
 from arena.core.seeds import stream
 from arena.episodes.match import Match

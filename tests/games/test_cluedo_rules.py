@@ -381,3 +381,25 @@ def test_actions_are_read_forgivingly() -> None:
     assert parse("SUGGEST  mrs white ,rope,hall") == Suggest("Mrs White", "Rope", "Hall")
     assert parse("accuse Mrs. White, Rope, Hall.") == Accuse("Mrs White", "Rope", "Hall")
     assert parse("end") == EndTurn()
+
+
+def test_what_happens_to_a_copy_does_not_happen_to_the_original() -> None:
+    state = dealt(variant="classic")
+    state.apply(0, next(action for action in state.legal_actions(0) if isinstance(action, Roll)))
+    places, events = dict(state.places), list(state.log.events)
+    rng, changed = random.Random(0), set[str]()
+    for _ in range(8):
+        twin = state.clone()
+        for _ in range(30):
+            if not twin.to_act:
+                break
+            player = twin.to_act[0]
+            if player == CHANCE:
+                twin.apply(player, twin.sample_chance(rng))
+                continue
+            legal = twin.legal_actions(player)
+            twin.apply(player, rng.choice([a for a in legal if not isinstance(a, Accuse)]))
+        changed |= {"places"} if twin.places != places else set()
+        changed |= {"weapons"} if twin.weapons else set()
+        assert (state.places, state.weapons, state.log.events) == (places, {}, events)
+    assert changed == {"places", "weapons"}

@@ -11,13 +11,24 @@ import pytest
 @pytest.mark.parametrize(
     "module",
     [
+        "games.avalon.game",
+        "games.battleship.board",
+        "games.battleship.game",
         "games.cluedo.analysis.assessor",
         "games.cluedo.game",
         "games.cluedo.inference.counting",
         "games.cluedo.inference.knowledge",
+        "games.codenames.game",
         "games.goofspiel.game",
+        "games.hanabi.game",
         "games.kuhn_poker.game",
+        "games.negotiation.game",
+        "games.leduc_poker.game",
+        "games.leduc_poker.knowledge",
+        "games.liars_dice.game",
+        "games.liars_dice.knowledge",
         "games.tictactoe.game",
+        "games.werewolf.game",
     ],
 )
 def test_examples_in_docstrings(module: str) -> None:

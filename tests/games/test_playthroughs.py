@@ -22,7 +22,33 @@ FOLDER = Path(__file__).parents[1] / "playthroughs"
 GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     ("tictactoe", "tictactoe", {}, ["bot:random"] * 2),
     ("kuhn_poker", "kuhn_poker", {}, ["bot:random"] * 2),
+    (
+        "codenames",
+        "codenames",
+        {"players": 6, "rows": 3, "columns": 4},
+        [*["bot:associative"] * 5, "bot:random"],
+    ),
     ("goofspiel", "goofspiel", {"players": 3, "cards": 4}, ["bot:random"] * 3),
+    (
+        "battleship",
+        "battleship",
+        {"width": 4, "height": 4, "ships": [3, 2], "placement": "players"},
+        ["bot:gunner", "bot:hunter"],
+    ),
+    ("negotiation", "negotiation", {}, ["bot:boulware", "bot:conceder"]),
+    ("leduc_poker", "leduc_poker", {}, ["bot:equilibrium", "bot:equilibrium"]),
+    (
+        "liars_dice",
+        "liars_dice",
+        {"players": 3, "rounds": "last_standing"},
+        ["bot:counter", "bot:reader", "bot:reader"],
+    ),
+    (
+        "hanabi",
+        "hanabi",
+        {"players": 3, "colours": 3, "ranks": 4, "hint_tokens": 5},
+        ["bot:conventions", "bot:conventions", "bot:careful"],
+    ),
     ("cluedo-cards", "cluedo", {"players": 3}, ["bot:oracle", "bot:detective", "bot:novice"]),
     (
         "cluedo-classic",
@@ -50,6 +76,8 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         {"variant": "classic", "players": 3, "movement": "squares", "choose_suspects": True},
         ["bot:oracle", "bot:detective", "bot:novice"],
     ),
+    ("avalon", "avalon", {"players": 5}, ["bot:deducer"] * 5),
+    ("werewolf", "werewolf", {"players": 7, "hunter": True}, ["bot:deducer"] * 7),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scripted_table import GONE, SPEC, Busy, check_sums, count_errors, quick, settle, table
 
-from arena.core.errors import FailureCause, StopPlaying
+from arena.core.errors import BackendError, FailureCause, StopPlaying
 from arena.llm.backend import Completion, Request
 from arena.llm.circuit_breaker import ANSWERED
 from arena.llm.service import LLMService
@@ -198,6 +198,19 @@ def test_a_wrong_key_ends_the_run_at_once() -> None:
     assert len(play.backend.requests) == 1
     assert play.tally.untried == 2
     check_sums(play.tally)
+
+
+@pytest.mark.parametrize("cause", ["authentication", "configuration", "bad_response"])
+def test_a_backend_that_has_answered_may_fail_for_a_moment_but_not_refuse_the_key(
+    cause: FailureCause,
+) -> None:
+    play = table(["yes", ScriptedReply(error=cause), "yes"], max_retries=0)
+    first, second, third = (asyncio.run(play.ask_many(1))[0] for _ in range(3))
+    assert first == "yes"
+    if cause == "authentication":
+        assert isinstance(second, StopPlaying) and isinstance(third, StopPlaying)
+    else:
+        assert isinstance(second, BackendError) and third == "yes"
 
 
 def test_a_cancelled_probe_lets_another_one_through() -> None:

@@ -137,6 +137,15 @@ def test_numbers_of_the_ledger_stay_whole_in_a_narrow_terminal() -> None:
     assert "…" not in shown
 
 
+def test_the_ledger_names_the_percentiles_of_the_seconds() -> None:
+    tally = Ledger().tally("a:model")
+    tally.seconds = [float(second) for second in range(1, 101)]
+    tally.seconds_to_first_token = [second / 100 for second in range(1, 101)]
+    shown = tally.to_json()
+    assert (shown["latency_p50"], shown["latency_p95"]) == (50.0, 95.0)
+    assert shown["first_token_p50"] == 0.5
+
+
 def test_percentiles_are_values_that_occurred() -> None:
     values = [float(n) for n in range(100, 0, -1)]
     assert [percentile(values, p) for p in (0, 50, 95, 100)] == [1, 50, 95, 100]

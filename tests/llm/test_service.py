@@ -16,7 +16,7 @@ from misbehaving import Misbehaving
 from scripted_table import ASK, SPEC, Busy, check_sums, quick, table
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, StopPlaying, UsageError
-from arena.llm.backend import Message, Request, Sampling
+from arena.llm.backend import BackendTraits, Message, Request, Sampling
 from arena.llm.ledger import Tally
 from arena.llm.rate_limit import estimate_tokens
 from arena.llm.retry import backoff as seconds_of_backoff
@@ -221,6 +221,60 @@ def test_a_server_that_is_started_again_is_found_again() -> None:
     asyncio.run(run())
     assert f"cannot connect to http://127.0.0.1:{port}/v1" in said[0]
     assert said[1].endswith("is back after 0 s")
+
+
+# The check before many games
+
+
+class Remote(ScriptedBackend):
+    traits = BackendTraits(is_remote=True)
+
+
+def test_one_short_question_checks_a_provider_and_is_counted() -> None:
+    with Misbehaving() as server:
+        spec = f"{server.openai_url}#m"
+
+        async def run() -> Tally:
+            async with LLMService(quick()) as llm:
+                await llm.probe(spec)
+                return llm.ledger.tallies[spec]
+
+        tally, counted = asyncio.run(run()), server.ledger
+    assert (tally.calls, tally.answered, counted.requests) == (1, 1, 1)
+    assert tally.prompt_tokens == counted.prompt_tokens
+    assert tally.completion_tokens <= 20
+
+
+def test_a_question_that_checks_a_model_leaves_room_for_its_thoughts() -> None:
+    plain, thinker = Remote(["ok"]), Remote(["ok"])
+    thinker.traits = BackendTraits(is_remote=True, always_thinks=True)
+    for backend in (plain, thinker):
+        llm = LLMService(quick())
+        llm.add(SPEC, backend)
+        asyncio.run(llm.probe(SPEC))
+        (request,) = backend.requests
+        assert [message.role for message in request.messages] == ["user"]
+        assert request.messages[0].content
+    assert plain.requests[0].sampling.max_tokens <= 100
+    assert thinker.requests[0].sampling.max_tokens >= 200
+
+
+def test_who_needs_no_provider_is_not_checked(tmp_path: Path) -> None:
+    """A model in this process, and a run whose answers may all be in its cache."""
+    here, cached = ScriptedBackend([]), Remote([])
+    for backend, cache in ((here, None), (cached, tmp_path / "cache")):
+        llm = LLMService(quick(), cache=cache)
+        llm.add(SPEC, backend)
+        asyncio.run(llm.probe(SPEC))
+        assert not backend.requests
+        asyncio.run(llm.close())
+
+
+def test_a_failed_check_ends_the_run_with_the_reason_and_the_way_without_it() -> None:
+    llm = LLMService(quick())
+    llm.add(SPEC, Remote([ScriptedReply(error="bad_request", text="no such parameter")]))
+    with pytest.raises(StopPlaying, match="^scripted: .*no such parameter.*--no-probe"):
+        asyncio.run(llm.probe(SPEC))
 
 
 # Routing

@@ -15,7 +15,7 @@ from arena.core.action import CHANCE, Action
 from arena.core.event import Event
 from arena.core.game import Game, State
 from arena.core.seeds import stream
-from arena.core.view import Scene
+from arena.core.views.scene import Scene
 from arena.plugins.loader import catalog, make_game
 from arena.testing.positions import random_positions
 from arena.testing.scenes import check_scene

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from arena.core.action import CHANCE, Action, ActionSet
+from arena.core.action import CHANCE, Action
+from arena.core.action_set import ActionSet
 from arena.core.assessment import Measure, WeightedSum
 from arena.core.errors import ArenaError
 from arena.core.event import Event
@@ -41,6 +42,14 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("kuhn_poker", {}),
     ("goofspiel", {}),
     ("goofspiel", {"players": 3, "cards": 4, "prizes": "descending"}),
+    ("liars_dice", {}),
+    ("leduc_poker", {}),
+    ("battleship", {"width": 4, "height": 4, "ships": [2, 1]}),
+    ("negotiation", {}),
+    ("codenames", {}),
+    ("avalon", {}),
+    ("werewolf", {}),
+    ("hanabi", {"colours": 2, "ranks": 3, "hand_size": 2, "hint_tokens": 3, "lives": 2}),
     ("cluedo", {"players": 3}),
     ("cluedo", {"players": 4, "leftover_cards": "open", "theme": "us"}),
     ("cluedo", {"players": 2, "suspects": 3, "weapons": 2, "rooms": 4}),

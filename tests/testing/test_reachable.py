@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from arena.core.action import ActionSet
+from arena.core.action_set import ActionSet
 from arena.core.event import Event
 from arena.core.game import State
 from arena.core.observation import Notes

@@ -99,7 +99,7 @@ class SeatReplies:
             "players": list(header.players),
             "seat": self.seat,
             "spec": header.players[self.seat],
-            "won": outcome.winner == self.seat,
+            "won": outcome.is_winner(self.seat),
             "return": float(outcome.returns[self.seat]),
             "reward": self.breakdown.reward,
             "terms": {name: self.breakdown.terms.get(name) for name in terms},

@@ -196,3 +196,21 @@ def asks_reader(text: str) -> bool:
 def _after_last(pattern: re.Pattern[str], text: str) -> str:
     ends = [match.end() for match in pattern.finditer(text)]
     return text[ends[-1] :] if ends else text
+
+
+_REFUSAL = re.compile(
+    r"\W*(?:(?:i['’]?m |i am )?(?:very |so |truly )?sorry\b|i apologi[sz]e"
+    r"|unfortunately|as an ai\b)?"
+    r"[^\n]{0,60}?"
+    r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|(?:am|['’]m) (?:unable|not able) to)"
+    r" (?:\w+ )?(?:help|assist|comply|do (?:that|this)|continue|participate|take part|engage|play"
+    r"|provide|fulfil|support|answer|discuss|complete|respond|generate|create)"
+    r"|\bi(?: am|['’]m) (?:unable|not able|not comfortable|not willing)\b"
+    r"|\bi (?:must|have to|need to|respectfully|will have to) (?:\w+ )?(?:decline|refuse)"
+    r"|\bi (?:decline|refuse) to)",
+)
+
+
+def is_refusal(folded: str) -> bool:
+    """Return whether a casefolded reply begins by declining to play."""
+    return _REFUSAL.match(folded) is not None

@@ -34,6 +34,8 @@ def correction(reading: Reading, observation: Observation, thinking_tokens: int 
             fault = f"{quote} names several actions. Write the one that you choose on a last line."
         case "illegal":
             fault = f"{quote} is not allowed now. Choose another action."
+        case "invalid_speech":
+            fault = f"{reading.excerpt}."
         case "ambiguous":
             fault = f"{quote} {_missing(reading.excerpt, observation)}"
         case _:

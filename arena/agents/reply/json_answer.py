@@ -81,6 +81,10 @@ def _answer(values: dict[str, str], book: Phrasebook) -> JsonAnswer | None:
     # No key looks like an action, so it may be a note.
     if not heads and book.fields.isdisjoint(values):
         return None
+    for head in heads:
+        for kind in book.speech:
+            if head.casefold() in (kind.verb, kind.__name__.casefold()):
+                return JsonAnswer(None, (f"{kind.verb} {values.get('text', '')}",))
     # First try: the head is a verb, and the other fields are the fields of its action.
     for head in heads:
         action = book.by_fields(head, values)

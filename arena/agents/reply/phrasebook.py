@@ -57,6 +57,7 @@ class Phrasebook:
 
     def __init__(self, game: ObservedGame) -> None:
         self.by_text = {str(action): action for action in game.actions}
+        self.speech = game.actions.speech
         self.parts = {action: split(str(action)) for action in game.actions}
         used = {word for text in self.by_text for word in words_in(text)}
         self.fields = frozenset(field for action in game.actions for field in field_names(action))

@@ -24,6 +24,8 @@ In all of them:
   Neither does the order of names that commas part: "suggest Kitchen, Rope, Green".
 - A game's synonyms count as its own words (`Game.synonyms`): in Cluedo the names of both editions,
   "Mustard" alone, "reveal" for "show".
+- Speech, such as `say TEXT`, is read where an action may stand: in JSON, behind a mark or as the
+  last or first line. It is never taken from prose.
 - A short text may leave out what is obvious: "Candlestick" where a card must be shown, or a
   beginning that fits one legal action only.
 
@@ -45,13 +47,14 @@ from arena.agents.reply.context import (
     is_committed,
     is_first_person,
     is_joined_by_or,
+    is_refusal,
     is_revised,
     is_sequel,
 )
 from arena.agents.reply.json_answer import split_json
 from arena.agents.reply.marks import ReplyLine, ReplyPart, chosen_option, labelled, lines
 from arena.agents.reply.mentions import Mention, find_mentions
-from arena.agents.reply.phrasebook import Phrasebook, phrasebook
+from arena.agents.reply.phrasebook import phrasebook
 from arena.agents.reply.reading import (
     EXCERPT_LENGTH,
     Claim,
@@ -61,25 +64,13 @@ from arena.agents.reply.reading import (
     settle,
     shorten,
 )
-from arena.agents.reply.visible import visible
-from arena.core.action import normalise
+from arena.agents.reply.visible import visible, without_cut_number
+from arena.core.action import Speech, normalise
 from arena.core.observation import Observation
 from arena.llm.backend import FinishReason
 
 MAX_MENTIONS = 400
 """Only so many of the last mentions in prose are read."""
-
-_REFUSAL = re.compile(
-    r"\W*(?:(?:i['’]?m |i am )?(?:very |so |truly )?sorry\b|i apologi[sz]e"
-    r"|unfortunately|as an ai\b)?"
-    r"[^\n]{0,60}?"
-    r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|(?:am|['’]m) (?:unable|not able) to)"
-    r" (?:\w+ )?(?:help|assist|comply|do (?:that|this)|continue|participate|take part|engage|play"
-    r"|provide|fulfil|support|answer|discuss|complete|respond|generate|create)"
-    r"|\bi(?: am|['’]m) (?:unable|not able|not comfortable|not willing)\b"
-    r"|\bi (?:must|have to|need to|respectfully|will have to) (?:\w+ )?(?:decline|refuse)"
-    r"|\bi (?:decline|refuse) to)",
-)
 
 
 def read_reply(
@@ -94,7 +85,7 @@ def read_reply(
         return failed("refused", refusal or text)
     book, cut = phrasebook(observation.game), finish_reason == "length"
     # A cut-off "bid 1" may have been "bid 12", so an incomplete number does not count.
-    shown = _without_cut_number(visible(text), book) if cut else visible(text)
+    shown = without_cut_number(visible(text), book) if cut else visible(text)
     # Fast path for a reply that is exactly one legal action. It also decides for actions whose
     # texts have the same words.
     exact = book.by_text.get(shown.strip())
@@ -144,8 +135,12 @@ class _Reply:
 
     def _from_marks(self) -> Reading | None:
         """Read labels, tags and boxes, and the choice of a numbered option."""
-        claims, options = [], self._options
+        claims, options = list[Claim](), self._options
+        speech_end = 0
         for mark in labelled(self._text):
+            # What looks like a label within speech is a part of it.
+            if mark.start < speech_end:
+                continue
             # Digits are also arguments of actions, so an option is tried second.
             option = options.get(normalise(mark.text).removeprefix("option ").strip())
             reading = self._reader.marked(mark.text)
@@ -153,6 +148,8 @@ class _Reply:
                 reading = self._reader.marked(option.text)
             if reading is not None:
                 claims.append(Claim(reading, mark.start, mark.end, mark.is_final))
+                if isinstance(reading.action, Speech):
+                    speech_end = mark.end
         chosen = None if claims else chosen_option(self._folded, options)
         return self._reader.marked(chosen.text) if chosen else settle(claims, self._folded)
 
@@ -169,6 +166,11 @@ class _Reply:
 
     def _from_lines(self) -> Reading | None:
         """Read the whole reply, or lines that consist of an action."""
+        # Of speech the last line counts, or the first, which explanations may follow.
+        for line in (self._lines[-1:], self._lines[:1]):
+            spoken = self._reader.spoken(line[0].part.text) if line else None
+            if spoken is not None:
+                return spoken
         whole = self._reader.brief(self._text)
         if whole is not None:
             return whole
@@ -280,7 +282,7 @@ class _Reply:
         if self._cut:
             return failed("truncated", self._text[-EXCERPT_LENGTH:])
         # Only the beginning is read: later "I cannot ..." is usually reasoning about the rules.
-        if _REFUSAL.match(self._folded[:400]):
+        if is_refusal(self._folded[:400]):
             return failed("refused", self._text)
         brief = next((r for m in self._ends() if (r := self._reader.brief(m.text))), None)
         return brief or self._named_failure() or failed("unparsable", self._text)
@@ -307,9 +309,3 @@ class _Reply:
 
     def _excerpt(self, mention: Mention) -> str:
         return shorten(self._text[mention.start : mention.end])
-
-
-def _without_cut_number(text: str, book: Phrasebook) -> str:
-    """Return the text without a number at its end, if a longer one may have been cut off there."""
-    found = re.search(r"[0-9]{1,9}\Z", text)
-    return text[: found.start()] if found and book.has_longer(found[0]) else text

@@ -11,6 +11,7 @@ from arena.agents.reply.context import counts, is_alternative, is_revised
 from arena.agents.reply.mentions import Mention, find_mentions
 from arena.agents.reply.phrasebook import Parts, phrasebook
 from arena.core.action import Action
+from arena.core.errors import InvalidAction
 from arena.core.observation import Observation
 
 ReplyFailure = Literal[
@@ -21,6 +22,7 @@ ReplyFailure = Literal[
     "undecided",  # several actions, without a word which of them is the answer
     "illegal",  # an action of this game, not allowed now
     "refused",  # by the provider's filter, or by the model in words
+    "invalid_speech",  # free text that is too long, or not allowed now
 ]
 
 EXCERPT_LENGTH = 120
@@ -91,6 +93,7 @@ class TextReader:
     def __init__(self, observation: Observation) -> None:
         self.book = phrasebook(observation.game)
         self.legal = observation.legal_actions
+        self._table = observation.game.actions
 
     def choose(self, actions: Iterable[Action], words: str) -> Reading:
         """Return the one legal action among `actions`, or the failure."""
@@ -110,9 +113,27 @@ class TextReader:
         """Read a part of an action, which may fit only one legal action."""
         return self.choose(self.book.fitting(mention.parts, self.legal), words)
 
+    def spoken(self, text: str) -> Reading | None:
+        """Read a text that begins with a verb of speech, `say …`; None if it does not."""
+        plain = text.strip(" \n\t*_`>")
+        # The whole action between quotes: "say hello".
+        if len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "\"'":
+            plain = plain[1:-1]
+        try:
+            speech = self._table.parse_speech(plain)
+        except InvalidAction as error:
+            return Reading(None, "invalid_speech", str(error))
+        if speech is None:
+            return None
+        fault = self.legal.speech_fault(speech)
+        if fault:
+            return Reading(None, "invalid_speech", fault)
+        return Reading(speech, None, shorten(str(speech)))
+
     def marked(self, text: str) -> Reading | None:
         """Read a marked answer, of which the first action counts; None if it names nothing."""
-        reading = self.brief(text)
+        # Speech first: "say I would vote for Player 2" is no vote.
+        reading = self.spoken(text) or self.brief(text)
         if reading is not None:
             return reading
         text = self.book.spell(text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from arena.agents.reply.phrasebook import Phrasebook
+
 _THINK = re.compile(r"[<\[](/?)(?:think|thinking|thought|reasoning)[>\]]", re.IGNORECASE)
 _ASIDE = re.compile(
     r"<(?P<name>analysis|plan|planning|scratchpad|reflection|notes?|rationale|explanation|thoughts"
@@ -43,3 +45,9 @@ def _without_asides(text: str) -> str:
     """Return the text without asides, unless nothing else is left."""
     outside = _ASIDE.sub("\n", text)
     return outside if re.search(r"\w", outside) else text
+
+
+def without_cut_number(text: str, book: Phrasebook) -> str:
+    """Return the text without a number at its end, if a longer one may have been cut off there."""
+    found = re.search(r"[0-9]{1,9}\Z", text)
+    return text[: found.start()] if found and book.has_longer(found[0]) else text

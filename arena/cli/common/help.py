@@ -72,8 +72,24 @@ BASICS = {
             "arena train kuhn_poker --steps 50 --dry-run",
         ),
     ),
+    "atropos train": Basics(
+        "model_name url batch_size accumulation weight_sync server steps learning_rate lora_rank "
+        "device log_dir resume",
+        (
+            "arena atropos train --model-name smollm2 --training-steps 20",
+            "arena atropos train --model clue-tiny --server vllm --weight-sync lora_only",
+        ),
+    ),
+    "atropos serve": Basics(
+        "players option text_level rollout_server_url group_size total_steps seats opponents "
+        "reward max_tokens seed base_url",
+        (
+            "arena atropos serve cluedo --openai.base_url http://127.0.0.1:5001/v1",
+            "arena atropos serve kuhn_poker --env.group_size 8 --env.total_steps 100",
+        ),
+    ),
 }
-"""By command; a command that is not listed shows all its flags."""
+"""By command, without `arena`; a command that is not listed shows all its flags."""
 
 HELP_ALL = "--help-all"
 RENAMED = {
@@ -104,15 +120,15 @@ class ArenaCommand(TyperCommand):
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write usage, summary, examples and flags."""
-        basics = BASICS.get(self.name or "")
+        command = _path(ctx)
+        shown = basics = BASICS.get(command)
         if ctx.obj and ctx.obj.get(HELP_ALL):
             basics = None
         formatter.width = min(formatter.width, 80)
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
-        if self.name in BASICS:
-            examples = BASICS[self.name].examples
-            formatter.write("\nExamples:\n" + "".join(f"  {each}\n" for each in examples))
+        if shown:
+            formatter.write("\nExamples:\n" + "".join(f"  {each}\n" for each in shown.examples))
         params = [each for each in self.get_params(ctx) if not getattr(each, "hidden", False)]
         options = {p.name or "": p for p in params if isinstance(p, TyperOption)}
         sections: dict[str, list[TyperArgument | TyperOption]] = {
@@ -128,7 +144,16 @@ class ArenaCommand(TyperCommand):
                 with formatter.section(title):
                     formatter.write_dl([(_spelling(p), _help(p)) for p in members], col_max=28)
         if basics:
-            formatter.write(f"\nAll flags: arena {self.name} {HELP_ALL}\n")
+            formatter.write(f"\nAll flags: arena {command} {HELP_ALL}\n")
+
+
+def _path(ctx: Context) -> str:
+    """Return the words of the command behind `arena`: `play`, `atropos train`."""
+    words = [ctx.info_name or ""]
+    while ctx.parent is not None and ctx.parent.parent is not None:
+        ctx = ctx.parent
+        words.insert(0, ctx.info_name or "")
+    return " ".join(words)
 
 
 def _spelling(param: TyperArgument | TyperOption) -> str:

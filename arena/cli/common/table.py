@@ -37,6 +37,8 @@ class PlayedGame(BaseModel):
     seed: int
     players: tuple[str, ...]
     winner: int | None
+    winners: tuple[int, ...] = ()
+    """The winner, or the seats of the team that has won."""
     returns: tuple[float, ...]
     turns: int
     decisions: int
@@ -46,12 +48,14 @@ class PlayedGame(BaseModel):
     @classmethod
     def of(cls, match: Match, seed: int, line: OutcomeLine, replay: Path) -> PlayedGame:
         """Return the result of the game whose replay is this file and ends with this line."""
+        seats = range(len(line.returns))
         return cls(
             game=match.game.name,
             variant=getattr(match.game.options, "variant", None),
             seed=seed,
             players=tuple(match.specs),
             winner=line.winner,
+            winners=tuple(filter(line.outcome.is_winner, seats)),
             returns=line.returns,
             turns=line.turns,
             decisions=line.decisions,
@@ -100,8 +104,13 @@ class Table:
         """Print the result for people."""
         if len(self.seeds) > 1:
             self.count_games(interrupted)
+            scale = self.match.game.return_scale
             for seat, spec in enumerate(self.match.specs):
-                print(f"  seat {seat}  {spec:<24} won {self.wins(seat)}", file=sys.stderr)
+                won = f"won {self.wins(seat)}"
+                if not scale.is_win_rate:
+                    mean = sum(game.returns[seat] for game in self.results) / len(self.results)
+                    won += f", mean {scale.name} {mean:.2f}"
+                print(f"  seat {seat}  {spec:<24} {won}", file=sys.stderr)
         elif interrupted:
             kept = "".join(f"; the unfinished game is kept: {path}" for path in self.unfinished)
             print(f"interrupted{kept}", file=sys.stderr)
@@ -122,8 +131,8 @@ class Table:
             print(f"{kept} {verb} kept as *.part there", file=sys.stderr)
 
     def wins(self, seat: int) -> int:
-        """Return the number of games that this seat has won alone."""
-        return sum(game.winner == seat for game in self.results)
+        """Return the number of games that this seat, or its team, has won alone."""
+        return sum(seat in game.winners for game in self.results)
 
 
 def check(table: Table) -> None:

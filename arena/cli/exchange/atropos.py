@@ -12,6 +12,7 @@ import typer
 from arena.cli.common import models
 from arena.cli.common.experiment import ExperimentFlags
 from arena.cli.common.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
+from arena.cli.common.help import ArenaCommand
 from arena.cli.common.report import ReportFlags
 from arena.cli.evaluate import AgainstFlag, eval_command
 from arena.cli.exchange.atropos_flags import (
@@ -28,10 +29,10 @@ app = typer.Typer(
     help="Exchange training games with Atropos (atroposlib 0.4.0).", no_args_is_help=True
 )
 
-app.command("train")(train_command)
+app.command("train", cls=ArenaCommand)(train_command)
 
 
-@app.command("api")
+@app.command("api", cls=ArenaCommand)
 @flag_groups
 def api_command(
     host: Annotated[
@@ -57,7 +58,7 @@ def api_command(
     return serve_trajectories(TrajectoryServerOptions(host, port, data, max_groups, max_body_bytes))
 
 
-@app.command("serve")
+@app.command("serve", cls=ArenaCommand)
 @flag_groups
 def serve_command(
     game: GameName,
@@ -109,7 +110,7 @@ def serve_command(
     return 0
 
 
-@app.command("process")
+@app.command("process", cls=ArenaCommand)
 @flag_groups
 def process_command(
     game: GameName,
@@ -168,7 +169,7 @@ def process_command(
     return 0
 
 
-@app.command("evaluate")
+@app.command("evaluate", cls=ArenaCommand)
 @flag_groups
 def evaluate_command(
     game: GameName,

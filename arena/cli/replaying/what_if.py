@@ -184,7 +184,7 @@ class Branches(Table):
             win_rate=Interval.of(rate(self.wins(seat), played)),
             mean_return=sum(earned) / played if played else None,
             return_before=outcome.returns[seat] if outcome else None,
-            won_before=outcome.winner == seat if outcome else None,
+            won_before=outcome.outcome.is_winner(seat) if outcome else None,
         )
 
     def report(self, interrupted: bool, as_json: bool) -> None:

@@ -32,7 +32,7 @@ def grids(report: Report, beside: int = 5) -> Iterator[Grid]:
     `beside` is the number of players beside each other in a table of measures.
     """
     yield leaderboard(report)
-    if any(player.outcomes.won is not None for player in report.players):
+    if report.has_winner and any(player.outcomes.won is not None for player in report.players):
         yield outcomes(report)
     if report.comparison:
         yield comparison(report)
@@ -66,10 +66,12 @@ def leaderboard(report: Report) -> Grid:
     # In a game that pays 1 to the winner and 0 to the others, the mean return is the win rate.
     if not report.scale.is_win_rate:
         add(f"mean {report.scale.name}", lambda player: amount(player.mean_return, report.scale))
-    add(won, lambda player: percent(player.win_rate))
+    if report.has_winner:
+        add(won, lambda player: percent(player.win_rate))
     if any(player.has_fallbacks for player in players):
         add("without fallback", lambda player: str(player.no_fallback.seats))
-        add("bounds of won", lambda player: percent_range(player.no_fallback.bounds))
+        if report.has_winner:
+            add("bounds of won", lambda player: percent_range(player.no_fallback.bounds))
     opponents = f" against {', '.join(report.against)}" if report.against else ""
     games = pluralize(report.games or 0, "game")
     title = f"{game_name(report)}: {games}{opponents}; 95 % intervals"
@@ -117,10 +119,10 @@ def comparison(report: Report) -> Grid:
     if not scale.is_win_rate:
         ends = f" ({scale.range_text} per game)" if scale.is_bounded else ""
         won = percent(paired.won_difference, signed=True)
-        rows = [
-            (f"primary: mean {scale.name}{ends}", primary, ""),
-            ("games won", won, p_text(paired.adjusted_p.get("won_difference"))),
-        ]
+        rows = [(f"primary: mean {scale.name}{ends}", primary, "")]
+        if report.has_winner:
+            p = p_text(paired.adjusted_p.get("won_difference"))
+            rows.append(("games won", won, p))
     if any(player.has_fallbacks for player in report.players):
         bounds = amount_range(paired.fallback_bounds, scale, signed=True)
         rows.insert(1, ("… bounds without fallback moves", bounds, ""))

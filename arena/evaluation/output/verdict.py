@@ -116,9 +116,9 @@ def _result(report: Report, player: PlayerReport) -> Sentence:
     if report.scale.is_win_rate:
         return Sentence(f"{{}} won {won} of {games}{par}.", (player.player,))
     mean = amount(player.mean_return, report.scale)
+    won = f"; it won {won}{par}" if report.has_winner else ""
     return Sentence(
-        f"{{}} has a mean {report.scale.name} of {mean} in {games}; it won {won}{par}.",
-        (player.player,),
+        f"{{}} has a mean {report.scale.name} of {mean} in {games}{won}.", (player.player,)
     )
 
 
@@ -169,7 +169,7 @@ def _compared(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
         names,
     )
     yield from _truncated_pairs(paired, difference, scale)
-    if not scale.is_win_rate:
+    if not scale.is_win_rate and report.has_winner:
         won = percent(paired.won_difference, signed=True)
         yield Sentence(f"The difference in games won is {won}.")
     if paired.games_needed is not None:

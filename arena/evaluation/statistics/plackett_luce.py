@@ -12,8 +12,12 @@ for k = 2 the half win that is usual with Bradley-Terry (Turner and Firth 2012, 
 Statistical Software 48(9)). If all remaining seats are tied, there is no further information,
 except in a game in which all seats are tied from the start: that is a draw of all.
 
-choix and openskill do not support weights, ties and seat effects together, hence this solver;
-without ties and seat effects it agrees with choix.
+In a game of teams, the teams are chosen, and the utility of a team is the mean of its seats'
+(Huang, Lin and Weng 2008, IEEE Transactions on Knowledge and Data Engineering 20(5), use the sum;
+with the mean, a team is not better because it is larger).
+
+choix and openskill do not support weights, ties, teams and seat effects together, hence this
+solver; without ties, teams and seat effects it agrees with choix.
 """
 
 from __future__ import annotations
@@ -61,6 +65,9 @@ class Outcomes:
     players: Ints
     """Index of the player in each seat; -1 for seats that a game does not have."""
     returns: Floats
+    """Equal within a team."""
+    teams: Ints | None = None
+    """Index of the first seat of each seat's team; None if each seat plays for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +76,10 @@ class Choices:
 
     players: Ints
     """Index of the player in each remaining seat; -1 elsewhere."""
+    teams: Ints
+    """Index of the first seat of each seat's team."""
     targets: Floats
-    """Part of the choice that fell on each seat. Rows add up to 1."""
+    """Part of the choice that fell on each seat's team. Over teams, rows add up to 1."""
     kind: Ints
     """Row of the choice at each (game, stage): equal choices share a row."""
     game: Ints
@@ -84,6 +93,9 @@ class Choices:
 def choices(outcomes: Outcomes) -> Choices:
     """Return the choices of all stages of all games; ties as in the module's docstring."""
     here = outcomes.players >= 0  # (games, seats) seats that are not placed yet
+    alone = np.arange(here.shape[1])
+    teams = np.broadcast_to(alone if outcomes.teams is None else outcomes.teams, here.shape)
+    is_first = teams == alone  # One seat of each team, by which teams are counted.
     informative = here.any(axis=1)  # (games,) games whose present stage is a choice
     rows: list[Floats] = []
     games: list[Ints] = []
@@ -92,10 +104,12 @@ def choices(outcomes: Outcomes) -> Choices:
     while informative.any() or not rows:
         # (games, seats): seats that share the best return of those not placed yet.
         best = here & (outcomes.returns == _highest(outcomes.returns, here))
-        # k tied seats have 1/k each; shape (informative games, seats).
-        targets = best[informative] / best[informative].sum(axis=1, keepdims=True)
-        # A row describes a choice completely: players of the remaining seats, then the targets.
-        rows.append(np.hstack([np.where(here, outcomes.players, -1)[informative], targets]))
+        # k tied teams have 1/k each; shape (informative games, seats).
+        tied = (best & is_first)[informative].sum(axis=1, keepdims=True)
+        targets = best[informative] / tied
+        # A row describes a choice completely: players of the remaining seats, teams and targets.
+        players = np.where(here, outcomes.players, -1)
+        rows.append(np.hstack([players[informative], teams[informative], targets]))
         games.append(np.flatnonzero(informative))
         # Tied seats leave together, since their order is unknown.
         here = here & ~best
@@ -103,9 +117,10 @@ def choices(outcomes: Outcomes) -> Choices:
         informative = (here & (outcomes.returns < _highest(outcomes.returns, here))).any(axis=1)
     # Games with few distinct line-ups have few distinct choices: a fit costs one row for each.
     kinds, kind = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
-    # Player numbers went through floats with the targets; small integers are exact there.
-    players, targets = np.hsplit(kinds, 2)
-    return Choices(players.astype(np.int64), targets, kind.ravel(), np.concatenate(games))
+    # The indices went through floats with the targets; small integers are exact there.
+    seated, by_team, targets = np.hsplit(kinds, 3)
+    indices = seated.astype(np.int64), by_team.astype(np.int64)
+    return Choices(*indices, targets, kind.ravel(), np.concatenate(games))
 
 
 def _highest(returns: Floats, here: NDArray[np.bool_]) -> Floats:
@@ -129,13 +144,23 @@ class PlackettLuce:
         self._here = choices.players >= 0
         # Absent seats point to player 0, a valid index; as p = y = 0 there, they add 0 to sums.
         self._player = np.where(self._here, choices.players, 0)
-        # Flat indices for sums by `_sums`: `_place` of (player, seat); `_cells` of (choice,
-        # parameter), once for the player's strength and once for the seat's effect.
-        seat = np.arange(self._seats)
-        self._place = self._player * self._seats + seat
-        # Start of each choice in a flat array of shape (choices, parameters).
-        row = np.arange(count)[:, None] * (num_players + self._seats)
-        self._cells = np.stack([row + self._player, row + num_players + seat])
+        parameters, seat = num_players + self._seats, np.arange(self._seats)
+        row = np.arange(count)[:, None]
+        # The weight of a seat in the utility of its team: 1 / number of seats, 0 for absent seats.
+        self._team = row * self._seats + choices.teams
+        size = _sums(self._team, self._here, count * self._seats)
+        self._share = self._here / np.maximum(size, 1)[self._team]
+        # `_cells`: flat indices of (choice, parameter), for the strength and the effect of a seat.
+        of_seat = np.stack([self._player, np.broadcast_to(num_players + seat, self._here.shape)])
+        self._cells = row * parameters + of_seat
+        # Pairs of seats of one team, a seat with itself included, and the flat indices of the
+        # elements of the Hessian that they contribute to: (2, 2, pairs).
+        same = choices.teams[:, :, None] == choices.teams[:, None, :]
+        same &= self._here[:, :, None] & self._here[:, None, :]
+        self._pairs = np.nonzero(same)
+        choice, one, other = self._pairs
+        rows, columns = of_seat[:, choice, one], of_seat[:, choice, other]
+        self._elements = rows[:, None] * parameters + columns[None]
 
     def weights(self, games: Floats) -> FitWeights:
         """Return the weights of a fit to these games with the prior itself."""
@@ -177,24 +202,27 @@ class PlackettLuce:
         return x
 
     def _chances(self, x: Floats) -> Floats:
-        """Return the probability of each choice, (choices, seats); 0 for absent seats."""
-        # exp(strength + effect) is a product; `_here` makes it 0 for absent seats.
-        strengths, effects = np.split(np.exp(x), [self._num_players])
-        worth = self._here * strengths[self._player] * effects
-        chances: Floats = worth / worth.sum(axis=1, keepdims=True)
-        return chances
+        """Return the probability of the team of each seat, (choices, seats); 0 for absent seats."""
+        strengths, effects = np.split(x, [self._num_players])
+        utility = (strengths[self._player] + effects) * self._share
+        # By the first seat of each team; the other seats' entries are 0 and must not count.
+        by_team = _sums(self._team, utility, utility.size)
+        is_team = _sums(self._team, self._here, utility.size) > 0
+        worth = (np.exp(by_team) * is_team).reshape(utility.shape)
+        chances: Floats = (worth / worth.sum(axis=1, keepdims=True)).ravel()[self._team]
+        return chances * self._here
 
     def _newton_step(self, x: Floats, weights: FitWeights) -> Floats:
         """Return -H^-1 g for gradient g and Hessian H of the negative log posterior.
 
-        For one choice with probabilities p, targets y and weight w, by utility:
-        g = w (p - y),  H = w (diag(p) - p p').
+        For one choice with probabilities p, targets y and weight w, by utility of a team:
+        g = w (p - y),  H = w (diag(p) - p p'). The utility of a team is the sum of strengths and
+        effects of its seats with the weights `_share`.
         """
         n = self._num_players
         p = self._chances(x)
-        # (choices, seats): w p, then the gradient by utility w (p - y).
-        weighted = weights.choices[:, None] * p
-        slope = weighted - weights.choices[:, None] * self._choices.targets
+        # (choices, seats): the gradient w (p - y), by utility of a seat.
+        slope = weights.choices[:, None] * (p - self._choices.targets) * self._share
         # A game of the prior is won with probability 1 / (1 + exp(-strength)).
         ahead = 1 / (1 + np.exp(-x[:n]))
         # The prior's -wins log(a) - losses log(1 - a) with a = ahead has the gradient
@@ -204,29 +232,32 @@ class PlackettLuce:
         # utilities. The seats' Gaussian prior adds (effect - centre) / sd^2.
         by_strength += _sums(self._player, slope, n)
         by_effect = slope.sum(axis=0) + (x[n:] - weights.centre) / self._prior.seat**2
-        # A utility is the sum of two parameters, so each term of H occurs in four blocks. First
-        # sum w diag(p): by (player, seat), for the off-diagonal blocks and, summed, the diagonals.
-        places = _sums(self._place, weighted, n * self._seats).reshape(n, self._seats)
-        # Then - sum w p p' = -A'A, where A (choices, parameters) holds sqrt(w) p by parameter.
-        rooted = np.sqrt(weights.choices)[:, None] * p
-        by_parameter = _sums(self._cells, np.stack([rooted, rooted]), len(p) * len(x))
-        by_parameter = by_parameter.reshape(len(p), len(x))
-        # (parameters, parameters): players first, then seats.
-        hessian = -(by_parameter.T @ by_parameter)
-        # sum w diag(p) between player and seat: how often, by weight, this player was in this seat.
-        hessian[:n, n:] += places
-        hessian[n:, :n] += places.T
-        # Its diagonal blocks are diagonal, because a utility has one player and one seat.
-        diagonal = np.concatenate([places.sum(axis=1), places.sum(axis=0)])
+        hessian = self._hessian(p, weights)
         # The prior: a logistic game for each player, a Gaussian for each seat.
-        diagonal[:n] += (weights.wins + weights.losses) * ahead * (1 - ahead)
-        diagonal[n:] += self._prior.seat**-2
+        curvature = (weights.wins + weights.losses) * ahead * (1 - ahead)
+        diagonal = np.concatenate([curvature, np.full(self._seats, self._prior.seat**-2)])
         hessian[np.diag_indices_from(hessian)] += diagonal
         # The prior makes H positive definite, also for players and seats without games.
         return -np.linalg.solve(hessian, np.concatenate([by_strength, by_effect]))
 
+    def _hessian(self, p: Floats, weights: FitWeights) -> Floats:
+        """Return the Hessian of the choices, (parameters, parameters): players, then seats."""
+        size = self._num_players + self._seats
+        choice, one, other = self._pairs
+        # sum w diag(p): for each pair of seats of a team w p share share', in four elements.
+        shared = weights.choices[choice] * p[choice, one]
+        shared *= self._share[choice, one] * self._share[choice, other]
+        elements = np.broadcast_to(shared, self._elements.shape)
+        within = _sums(self._elements, elements, size * size).reshape(size, size)
+        # Then - sum w p p' = -A'A, where A (choices, parameters) holds sqrt(w) p by parameter.
+        rooted = np.sqrt(weights.choices)[:, None] * p * self._share
+        by_parameter = _sums(self._cells, np.stack([rooted, rooted]), len(p) * size)
+        by_parameter = by_parameter.reshape(len(p), size)
+        hessian: Floats = within - by_parameter.T @ by_parameter
+        return hessian
 
-def _sums(index: Ints, values: Floats, size: int) -> Floats:
+
+def _sums(index: Ints, values: NDArray[np.float64 | np.bool_], size: int) -> Floats:
     """Return the sum of the values at each index below `size`, (size,)."""
     # Third argument: the least length, so indices without values get 0. Without any values bincount
     # returns integers, hence the conversion.

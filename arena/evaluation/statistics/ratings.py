@@ -120,6 +120,7 @@ def _outcomes(games: Sequence[GameResult], players: Sequence[str]) -> Outcomes:
     shape = (len(games), max((len(game.seats) for game in games), default=0))
     # The return 0 of an absent seat is never read: player -1 marks the seat.
     who, returns = np.full(shape, -1, np.int64), np.zeros(shape)
+    teams = np.tile(np.arange(shape[1]), (len(games), 1))
     for row, game in enumerate(games):
         for seat, result in enumerate(game.seats):
             if result.player not in index:
@@ -129,7 +130,10 @@ def _outcomes(games: Sequence[GameResult], players: Sequence[str]) -> Outcomes:
                 )
             who[row, seat] = index[result.player]
             returns[row, seat] = result.returns
-    return Outcomes(who, returns)
+        # The first seat of a team stands for it.
+        if game.teams:
+            teams[row, : len(game.seats)] = [game.teams.index(team) for team in game.teams]
+    return Outcomes(who, returns, teams)
 
 
 def _in_elo(parameters: Floats, centre: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:

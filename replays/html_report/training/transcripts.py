@@ -148,8 +148,10 @@ def _result(replay: Replay, seat: int) -> str:
     outcome = replay.outcome
     if outcome is None:
         return "unfinished"
-    results = {seat: "won", None: "no winner"}
-    result = results.get(outcome.winner, f"lost to seat {outcome.winner}")
+    if outcome.outcome.is_winner(seat):
+        result = "won"
+    else:
+        result = "no winner" if outcome.winner is None else f"lost to seat {outcome.winner}"
     return f"{result} after {outcome.turns} turns: {outcome.reason}"
 
 
@@ -182,7 +184,7 @@ def _decisions(replay: Replay, seat: int) -> Iterator[TranscriptLine]:
         elif current and ply.player != CHANCE and turn == current.turn:
             current.heard.extend(heard)
         # The position after this ply is the one before the seat's next decision.
-        forced = len(position.state.legal_actions(seat)) == 1
+        forced = position.state.legal_actions(seat).is_forced
     if current:
         yield current
 

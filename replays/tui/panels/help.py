@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from replays.tui.frame import draw_picture
+from arena.plugins.views import draw_picture
 from replays.tui.panels.base import PanelContext, heading
 
 KEYS = {
@@ -36,7 +36,8 @@ MARKS = {
 
 def help_panel(context: PanelContext) -> RenderableType:
     """Return the keys, then the marks: those of the game's own picture first."""
-    marks = {**draw_picture(context.replay.make_game(), (), context.seat).legend, **MARKS}
+    picture = draw_picture(context.replay.make_game(), (), context.seat)
+    marks = {**(picture.legend if picture else {}), **MARKS}
     return Group(heading("Keys"), _table(KEYS), heading("Marks"), _table(marks))
 
 

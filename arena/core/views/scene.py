@@ -1,9 +1,9 @@
-"""Views of a game for people: scenes for a web page, pictures for a terminal.
+"""Scenes for a web page and pictures for a terminal, for games that deserve drawings of their own.
 
-A game registers its scene with `catalog.add("scene", GAME, "module:Class")`. The class is called
-with the game and the viewer's seat (None: the viewer sees everything) and is a `Scene`. It is made
-only from the events that the seat has witnessed, so it cannot show hidden information. Games
-without a scene are shown by their `diagram` and their events.
+Most games need neither: a `TableView` (see `tabletop`) is drawn everywhere. For a drawing of its
+own, a game registers its scene with `catalog.add("scene", GAME, "module:Class")`. The class is
+called with the game and the viewer's seat (None: the viewer sees everything) and is a `Scene`. It
+is made only from the events that the seat has witnessed, so it cannot show hidden information.
 
 The ES module of a scene has one function:
 

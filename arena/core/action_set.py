@@ -1,0 +1,225 @@
+"""The actions of a game with their text codec, and the sets of actions that are legal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
+
+from arena.core.action import A, Action, Speech, SpeechOffer, normalise
+from arena.core.errors import AmbiguousAction, IllegalAction, InvalidAction
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FEW = 4
+"""Actions of a set that is searched one by one."""
+
+
+class ActionTable:
+    """All actions that a game may offer to its players, in a fixed order, and its kinds of speech.
+
+    The position in the table is the number of the action in `action_space` and `action_mask`, which
+    speech does not have.
+    """
+
+    def __init__(self, actions: Iterable[Action], speech: Iterable[type[Speech]] = ()) -> None:
+        self.actions = tuple(actions)
+        self.speech = tuple(speech)
+        self.index = {action: number for number, action in enumerate(self.actions)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without caches: the bytes depend on the value only.
+        return ActionTable, (self.actions, self.speech)
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def __iter__(self) -> Iterator[Action]:
+        return iter(self.actions)
+
+    def __getitem__(self, number: int) -> Action:
+        return self.actions[number]
+
+    @cached_property
+    def _by_text(self) -> dict[str, Action]:
+        return {normalise(str(action)): action for action in self.actions}
+
+    def parse(self, text: str) -> Action:
+        """Return the action that `text` names; a prefix is enough if it fits one action only.
+
+        Raises:
+            InvalidAction: No action fits.
+            AmbiguousAction: Several actions fit.
+        """
+        speech = self.parse_speech(text)
+        if speech is not None:
+            return speech
+        key = normalise(text)
+        # A whole text outweighs a prefix: "mark 1" is not ambiguous beside "mark 12".
+        if key in self._by_text:
+            return self._by_text[key]
+        # An empty key would be a prefix of every action.
+        matches = [a for known, a in self._by_text.items() if key and known.startswith(key)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            examples = "', '".join(str(action) for action in matches[:3])
+            raise AmbiguousAction(f"'{text}' fits {len(matches)} actions, e.g. '{examples}'")
+        raise InvalidAction(f"'{text}' is not an action of this game")
+
+    def parse_speech(self, text: str) -> Speech | None:
+        """Return the speech that `text` writes out; None if it begins with no verb of speech.
+
+        Raises InvalidAction.
+        """
+        if not self.speech:
+            return None
+        verb, _, rest = text.strip().partition(" ")
+        # Models write "**Say:** hello" too.
+        verb = verb.casefold().strip(":*_`")
+        for kind in self.speech:
+            if verb == kind.verb:
+                return kind.read(rest)
+        return None
+
+    def subset(self, actions: Iterable[Action], speech: Iterable[SpeechOffer] = ()) -> ActionSet:
+        """Return a set of legal actions, in the given order, and of speech that is legal too."""
+        return ActionSet(self, tuple(actions), tuple(speech))
+
+
+class ActionSet(Sequence[Action]):
+    """The legal actions of one decision, in a fixed order.
+
+    As a sequence it holds the actions of the table, of which there is always one; `in` is also
+    true for speech that is offered beside them.
+
+    Immutable, so one object can serve many decisions. Members, kinds and mask are computed on
+    first use. A set that several players share should be `complete`, or its caches show how the
+    others have used it.
+    """
+
+    table: ActionTable
+    actions: tuple[Action, ...]
+    speech: tuple[SpeechOffer, ...]
+
+    def __init__(
+        self,
+        table: ActionTable,
+        actions: tuple[Action, ...],
+        speech: tuple[SpeechOffer, ...] = (),
+    ) -> None:
+        fields = self.__dict__  # Assignment is blocked, see `__setattr__`.
+        fields["table"] = table
+        fields["actions"] = actions
+        fields["speech"] = speech
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"an ActionSet is immutable: cannot set '{name}'")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"an ActionSet is immutable: cannot delete '{name}'")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ActionSet, (self.table, self.actions, self.speech)  # Without caches, as above.
+
+    def complete(self) -> Self:
+        """Compute all caches now, and return the set itself."""
+        for name in ("_members", "_by_type", "mask"):
+            getattr(self, name)
+        return self
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    @overload
+    def __getitem__(self, number: int) -> Action: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Action, ...]: ...
+    def __getitem__(self, number: int | slice) -> Action | tuple[Action, ...]:
+        return self.actions[number]
+
+    def __iter__(self) -> Iterator[Action]:
+        return iter(self.actions)
+
+    @cached_property
+    def _members(self) -> frozenset[Action]:
+        return frozenset(self.actions)
+
+    @cached_property
+    def _by_type(self) -> dict[type[Action], tuple[Action, ...]]:
+        groups: dict[type[Action], list[Action]] = {}
+        for action in self.actions:
+            # The order of the set is kept within each kind.
+            groups.setdefault(type(action), []).append(action)
+        return {kind: tuple(group) for kind, group in groups.items()}
+
+    def __contains__(self, action: object) -> bool:
+        if isinstance(action, Speech):
+            return self.speech_fault(action) is None
+        if len(self.actions) <= FEW:  # Faster than to build the set of members first.
+            return action in self.actions
+        return action in self._members
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ActionSet)
+            and self.actions == other.actions
+            and self.speech == other.speech
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.actions)
+
+    def __repr__(self) -> str:
+        return f"ActionSet({', '.join(self.notations())})"
+
+    @property
+    def is_forced(self) -> bool:
+        """True if there is only one legal action and nothing to say."""
+        return len(self.actions) == 1 and not self.speech
+
+    def check(self, action: Action) -> None:
+        """Raise IllegalAction, with the reason, unless the action is legal."""
+        if isinstance(action, Speech):
+            fault = self.speech_fault(action)
+        else:
+            fault = None if action in self else f"'{action}' is not allowed now"
+        if fault:
+            raise IllegalAction(fault)
+
+    def speech_fault(self, speech: Speech) -> str | None:
+        """Return why speech is not legal now, in one line; None if it is legal."""
+        for offer in self.speech:
+            if type(speech) is offer.kind:
+                return offer.fault(speech)
+        return f"'{speech.verb}' is not allowed now"
+
+    def notations(self) -> Iterator[str]:
+        """Yield the text of each action, then the notation of each kind of speech."""
+        yield from map(str, self.actions)
+        for offer in self.speech:
+            yield offer.kind.notation()
+
+    def of(self, kind: type[A]) -> tuple[A, ...]:
+        """Return the actions of one class, e.g. `legal.of(Suggest)`, in the same order."""
+        if not kind.__subclasses__():  # Nearly all classes of actions: one look-up is enough.
+            return self._by_type.get(kind, ())  # type: ignore[return-value]
+        # `kind` may be a base class of several kinds; then the order of the set is kept by a scan.
+        types = [found for found in self._by_type if issubclass(found, kind)]
+        if len(types) == 1:
+            return self._by_type[types[0]]  # type: ignore[return-value]
+        return tuple(action for action in self.actions if isinstance(action, kind)) if types else ()
+
+    @cached_property
+    def mask(self) -> NDArray[np.int8]:
+        """Legality by action number: shape (number of actions,), 1 is legal. Read-only."""
+        import numpy as np
+
+        index = self.table.index
+        # Bytes are filled faster than elements of an array.
+        mask = bytearray(len(index))
+        for action in self.actions:
+            mask[index[action]] = 1
+        return np.frombuffer(bytes(mask), dtype=np.int8)  # Read-only, because bytes are.

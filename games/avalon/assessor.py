@@ -1,0 +1,84 @@
+"""Assessment of Avalon: proposals and votes of good players against their exact knowledge."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from arena import Action, Assessment, Comment, Measure, WeightedSum
+from games.avalon.moves import Propose, VoteOnTeam
+from games.avalon.options import GOOD, MAX_PROPOSALS, MERLIN
+from games.avalon.state import AvalonState
+from games.hidden_roles.assessor import JudgedChoice, RoleAssessor, comment_knowledge
+from games.hidden_roles.posterior import RolePosterior
+from games.hidden_roles.rules import HiddenRolesState
+
+MEASURES = (
+    Measure(
+        "clean_proposals",
+        "proposals without evil",
+        "share",
+        "higher",
+        "Exact probability, in the view of a good leader, that no member of the proposed team is "
+        "evil, over that of the best team; only what is logically known counts, not votes or talk. "
+        "Merlin, who may hide, is left out.",
+    ),
+    Measure(
+        "approved_evil",
+        "approved teams that are provably evil",
+        "share",
+        "lower",
+        "Teams that a good player (not Merlin) approved although one member was provably evil, "
+        "over the teams on which it could know that; the last proposal of a mission is left out.",
+    ),
+)
+
+
+class AvalonAssessor(RoleAssessor):
+    """Assessor of one game of Avalon. Evil players are not judged: they know who is evil."""
+
+    def judge(
+        self, state: HiddenRolesState, knowledge: RolePosterior, action: Action
+    ) -> JudgedChoice | None:
+        """Judge the proposal or the vote of a good player."""
+        assert isinstance(state, AvalonState)
+        role = state.roles()[knowledge.player]
+        # Merlin knows, and may act against it to hide.
+        if role == MERLIN or state.game.team_of(role) != GOOD:
+            return None
+        match action:
+            case Propose(seats):
+                legal = state.legal_actions(knowledge.player).of(Propose)
+                best = max(clean(knowledge, team.seats) for team in legal)
+                chosen = clean(knowledge, seats)
+                value = WeightedSum(min(chosen, best), best)
+                return JudgedChoice("proposal", chosen, best, {"clean_proposals": value})
+            case VoteOnTeam(approves):
+                chosen = clean(knowledge, state.team)
+                # A rejection of the last proposal loses the game at once.
+                if chosen > 0 or state.rejected == MAX_PROPOSALS - 1:
+                    return None
+                value = WeightedSum(float(approves))
+                return JudgedChoice("vote", chosen, chosen, {"approved_evil": value})
+        return None
+
+
+def clean(knowledge: RolePosterior, seats: tuple[int, ...]) -> float:
+    """Return the exact probability that none of the seats is evil."""
+    sets, probabilities = knowledge.teams(knowledge.game.minority_roles)
+    return float(probabilities @ ~np.any(sets[:, list(seats)], axis=1))
+
+
+def comment(assessment: Assessment) -> Comment:
+    """Return an assessment as text."""
+    if assessment.kind == "knowledge":
+        return comment_knowledge(assessment)
+    if assessment.kind == "vote":
+        approves = bool(assessment.measurements["approved_evil"].total)
+        verb = "Approves" if approves else "Rejects"
+        return Comment(f"{verb} a team with a member who is provably evil.", approves)
+    chosen, best = assessment.facts["probability"], assessment.facts["best"]
+    return Comment(
+        f"Exact probability that the team has no evil member: {chosen:.0%}; of the best team "
+        f"{best:.0%}.",
+        mistake=chosen == 0 and best != 0,
+    )

@@ -1,0 +1,210 @@
+"""Bot of Avalon: the exact posterior of the roles, weighted by how evil players behave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import Action, ActionSet, Decision, Observation, Seat
+from games.avalon.game import Avalon
+from games.avalon.moves import (
+    APPROVE,
+    FAIL,
+    REJECT,
+    SUCCESS,
+    Assassinate,
+    PlayCard,
+    Propose,
+    VoteOnTeam,
+)
+from games.avalon.notes import AvalonNotes
+from games.avalon.options import EVIL, MAX_PROPOSALS, MERLIN
+
+FAIL_RATE = 0.7
+"""Assumed probability that an evil member of a team plays `fail`."""
+APPROVAL = {(True, True): 0.75, (True, False): 0.4, (False, True): 0.5, (False, False): 0.6}
+"""Assumed probability of approval, by (voter is evil, team has an evil member)."""
+TOLERANCE = 0.6
+"""Share of the best team's probability of being free of evil below which a team is rejected."""
+BLUFF = 0.4
+"""Probability with which an evil player approves a team without evil members."""
+
+Suspicion = tuple[NDArray[np.bool_], NDArray[np.float64]]
+"""Possible sets of evil seats, shape (sets, seats), and the probability of each, shape (sets,)."""
+
+
+def weighted(sets: NDArray[np.bool_], prior: NDArray[np.float64], notes: AvalonNotes) -> Suspicion:
+    """Weight sets of evil seats by the likelihood of missions and votes.
+
+    Of k evil members f play `fail` with probability C(k, f) q^f (1 - q)^(k - f); the binomial
+    coefficient is the number of ways, and 0 for k < f.
+    """
+    # Sums of logarithms: products of many rates would underflow.
+    logs = np.log(prior)
+    for mission in notes.missions:
+        evil = sets[:, list(mission.seats)].sum(axis=1)
+        ways = np.array([math.comb(k, mission.fails) for k in range(len(mission.seats) + 1)])
+        fails = mission.fails
+        likelihood = ways[evil] * FAIL_RATE**fails * (1 - FAIL_RATE) ** (evil - fails)
+        logs += np.log(np.maximum(likelihood, 1e-12))
+    for proposal in notes.proposals:
+        # In the last proposal good players approve anything, because a rejection loses.
+        if not proposal.votes or proposal.attempt == MAX_PROPOSALS:
+            continue
+        dirty = sets[:, list(proposal.seats)].any(axis=1)
+        votes = np.array(proposal.votes)
+        for is_evil in (True, False):
+            for is_dirty in (True, False):
+                rate = APPROVAL[is_evil, is_dirty]
+                each = np.log(np.where(votes, rate, 1 - rate))
+                logs += (dirty == is_dirty) * ((sets == is_evil) @ each)
+    weights = np.exp(logs - logs.max())
+    return sets, weights / weights.sum()
+
+
+class AvalonDeducer:
+    """Bot that reasons about the sets of evil seats; it makes no statements.
+
+    Good: propose the team that is most probably free of evil, and approve a team that is at least
+    as probably so as the best team without oneself, and not much less so than the best of all.
+    Evil: enter teams, and let one known member play `fail`. The Assassin names the good player
+    whose votes and proposals fit the truth best. As Serrino et al. (2019), it weights exact sets of
+    roles by a model of the players.
+    """
+
+    def __init__(self, seat: Seat) -> None:
+        assert isinstance(seat.game, Avalon)
+        self.game = seat.game
+        self.player = seat.player
+        self._rng = seat.rng
+        self._notes = AvalonNotes(seat.game, seat.player)
+        self._read = 0
+
+    async def act(self, observation: Observation) -> Decision:
+        """Process the new events and choose an action."""
+        for event in observation.events_since(self._read):
+            self._notes.update(event)
+        self._read = observation.num_events
+        return Decision(self._choose(observation.legal_actions))
+
+    @property
+    def _is_evil(self) -> bool:
+        return self.game.team_of(self._notes.role) == EVIL
+
+    @property
+    def _allies(self) -> set[int]:
+        """The evil seats that an evil player knows, its own included."""
+        secret = self._notes.secret
+        return {self.player, *(secret.seats if secret else ())}
+
+    def _choose(self, legal: ActionSet) -> Action:
+        first = legal[0]
+        match first:
+            case Propose():
+                return self._propose(legal.of(Propose))
+            case VoteOnTeam():
+                return self._vote()
+            case PlayCard():
+                return self._play()
+            case Assassinate():
+                return self._guess(legal.of(Assassinate))
+            case _:
+                return first  # A statement is never needed.
+
+    def _suspicion(self) -> Suspicion:
+        """Return the possible sets of evil seats for this player.
+
+        Merlin plays as an uninformed servant until good has lost a mission, to hide.
+        """
+        losses = sum(not mission.succeeded for mission in self._notes.missions)
+        if self._notes.role == MERLIN and losses < 1:
+            sets, prior = self._public_suspicion()
+            possible = ~sets[:, self.player]
+            return sets[possible], prior[possible] / prior[possible].sum()
+        return weighted(*self._notes.posterior.teams(self.game.minority_roles), self._notes)
+
+    def _public_suspicion(self) -> Suspicion:
+        """Return the possible sets of evil seats for a spectator, who knows no role."""
+        players = self.game.num_players
+        size = sum(map(self.game.team_of, self.game.role_list))
+        chosen = np.array(list(combinations(range(players), size)))
+        sets = np.zeros((len(chosen), players), np.bool_)
+        np.put_along_axis(sets, chosen, True, axis=1)
+        return weighted(sets, np.full(len(sets), 1 / len(sets)), self._notes)
+
+    def _propose(self, teams: Sequence[Propose]) -> Action:
+        if self._is_evil:
+            needed = self.game.fails_needed(self._notes.mission)
+            # Evil chooses members that the table trusts.
+            suspicion = self._public_suspicion()
+            teams = [
+                team
+                for team in teams
+                if self.player in team.seats
+                and len(self._allies.intersection(team.seats)) == min(needed, len(self._allies))
+            ]
+        else:
+            suspicion = self._suspicion()
+        clean = clean_probabilities([team.seats for team in teams], suspicion)
+        best = clean.max() - 1e-9
+        good = [team for team, value in zip(teams, clean, strict=True) if value >= best]
+        # One's own seat is safe, and a place on the team gives information.
+        own = [team for team in good if self.player in team.seats]
+        return self._rng.choice(own or good)
+
+    def _vote(self) -> Action:
+        proposal = self._notes.proposals[-1]
+        if proposal.attempt == MAX_PROPOSALS:
+            return APPROVE
+        if self._is_evil:
+            dirty = bool(self._allies.intersection(proposal.seats))
+            return APPROVE if dirty or self._rng.random() < BLUFF else REJECT
+        teams = list(combinations(range(self.game.num_players), len(proposal.seats)))
+        clean = clean_probabilities(teams, self._suspicion())
+        # The leader's view is another one: a team without oneself may be the best that it knows.
+        best_without = max(
+            value for team, value in zip(teams, clean, strict=True) if self.player not in team
+        )
+        wanted = max(best_without, TOLERANCE * clean.max()) - 1e-9
+        return APPROVE if clean[teams.index(proposal.seats)] >= wanted else REJECT
+
+    def _play(self) -> Action:
+        if not self._is_evil:
+            return SUCCESS
+        needed = self.game.fails_needed(self._notes.mission)
+        members = sorted(self._allies.intersection(self._notes.proposals[-1].seats))
+        # Too few fails only give away that evil is on the team; too many give away who is.
+        return FAIL if len(members) >= needed and self.player in members[:needed] else SUCCESS
+
+    def _guess(self, guesses: Sequence[Assassinate]) -> Action:
+        assert self._notes.revealed is not None
+        evil = set(self._notes.revealed.seats)
+        scores = dict.fromkeys((guess.seat for guess in guesses), 0.0)
+        for proposal in self._notes.proposals:
+            clean = not evil.intersection(proposal.seats)
+            for seat in scores:
+                # Votes on the last proposal are forced.
+                if proposal.attempt < MAX_PROPOSALS:
+                    scores[seat] += 1 if proposal.votes[seat] == clean else -1
+            if proposal.leader in scores:
+                scores[proposal.leader] += 1 if clean else -1
+        merlin = self._notes.posterior.probabilities((MERLIN,))
+        best = max(scores[guess.seat] for guess in guesses if merlin[guess.seat])
+        return self._rng.choice(
+            [guess for guess in guesses if scores[guess.seat] == best and merlin[guess.seat]]
+        )
+
+
+def clean_probabilities(
+    teams: Sequence[Sequence[int]], suspicion: Suspicion
+) -> NDArray[np.float64]:
+    """Return for each team the probability that it has no evil member: shape (teams,)."""
+    sets, weights = suspicion
+    # A team is free of evil if it has no seat in common with the evil set.
+    members = np.zeros((len(teams), sets.shape[1]), np.int64)
+    np.put_along_axis(members, np.array(teams), 1, axis=1)
+    return np.asarray(((members @ sets.T) == 0) @ weights)

@@ -1,0 +1,256 @@
+"""Texts of Avalon: rules, narration, and the situation of a player at three levels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from arena import Event, Observation, Spoken, TextLevel
+from games.avalon.moves import (
+    CardPlayed,
+    EvilRevealed,
+    MerlinGuessed,
+    MissionEnded,
+    Propose,
+    SecretSeen,
+    TeamProposed,
+    TeamVoted,
+)
+from games.avalon.options import (
+    EVIL,
+    MAX_PROPOSALS,
+    MERLIN,
+    MORDRED,
+    MORGANA,
+    OBERON,
+    PERCIVAL,
+)
+from games.hidden_roles.rules import RoleDealt, RolesRevealed
+from games.hidden_roles.text import percentages
+
+if TYPE_CHECKING:
+    from games.avalon.game import Avalon
+    from games.avalon.notes import AvalonNotes
+
+TEAM_NAMES = ("good", "evil")
+
+
+def rules(game: Avalon) -> str:
+    """Return the rules for a player who does not know the game."""
+    sizes = ", ".join(map(str, game.team_sizes))
+    roles = Counter(game.role_list)
+    lists = [
+        ", ".join(
+            f"{count} {role}{'s' * (count > 1)}"
+            for role, count in roles.items()
+            if game.team_of(role) == team
+        )
+        for team in (0, 1)
+    ]
+    lines = [
+        f"Avalon (The Resistance), {game.num_players} players (Player 0 to Player "
+        f"{game.num_players - 1}). Each has a secret role. Good: {lists[0]}. Evil: {lists[1]}.",
+        *_knowledge(game),
+        f"There are up to five missions, for teams of {sizes} players. Player 0 is the first "
+        "leader; the next player leads after each proposal. The leader proposes a team, which may "
+        "include the leader.",
+    ]
+    if game.options.talk:
+        times = "once" if game.options.talk == 1 else f"{game.options.talk} times"
+        lines.append(
+            f"Then each player makes a statement to all, or passes, {times}; the statements of one "
+            "round are made at the same time. A statement may be false."
+        )
+    lines += [
+        "Then all vote at the same time, and the votes are published. A majority approves; a tie "
+        f"rejects. After {MAX_PROPOSALS} rejected proposals in a row evil wins.",
+        "Each member of an approved team secretly plays a card: good players play success, evil "
+        "ones success or fail. Only the number of fails is published. One fail makes the mission "
+        f"fail{_exception(game)}. Evil wins with three failed missions.",
+        _ending(game),
+        f"Your action: {_notation(game)}. For example: propose Player 1, Player 3",
+    ]
+    return "\n".join(lines)
+
+
+def _knowledge(game: Avalon) -> list[str]:
+    """Return a sentence for each role that sees others."""
+    roles = game.role_list
+    lines = []
+    evil = "The evil players know each other"
+    if OBERON in roles:
+        evil += ", but Oberon knows none of them and they do not know Oberon"
+    lines.append(f"{evil}.")
+    # Mordred's only power.
+    if MERLIN in roles:
+        hidden = f" except {MORDRED}" if MORDRED in roles else ""
+        lines.append(f"Merlin knows all evil players{hidden}.")
+    if PERCIVAL in roles and MORGANA in roles:
+        lines.append("Percival sees two players, Merlin and Morgana, but not which is which.")
+    elif PERCIVAL in roles:
+        lines.append("Percival knows Merlin.")
+    return lines
+
+
+def _exception(game: Avalon) -> str:
+    hard = [str(n + 1) for n in range(5) if game.fails_needed(n) == 2]
+    return f", but mission {', '.join(hard)} needs two fails" if hard else ""
+
+
+def _ending(game: Avalon) -> str:
+    if MERLIN not in game.role_list:
+        return "Good wins with three missions that succeed."
+    return (
+        "After three missions that succeed the evil players reveal themselves, and the Assassin "
+        "names one player: evil wins if this is Merlin, else good wins. So Merlin must guide the "
+        "good players without being noticed."
+    )
+
+
+def _notation(game: Avalon) -> str:
+    notation = "propose Player NUMBER, Player NUMBER, … | approve | reject | success | fail"
+    if MERLIN in game.role_list:
+        notation += " | assassinate Player NUMBER"
+    return f"{notation} | say TEXT | pass" if game.options.talk else notation
+
+
+def narrate(game: Avalon, event: Event) -> str:  # noqa: PLR0911 - one case for each kind.
+    """Return one event as a sentence."""
+    names = game.seat_names
+    match event:
+        case RoleDealt(player, role):
+            return f"{names[player]} is dealt the role {role} ({TEAM_NAMES[game.team_of(role)]})."
+        case SecretSeen():
+            return f"{names[event.player]} sees {_secret(game, event)}"
+        case TeamProposed(leader, mission, attempt, seats):
+            return (
+                f"Mission {mission}, proposal {attempt}: {names[leader]} proposes "
+                f"{game.names_of(seats)}."
+            )
+        case TeamVoted(votes, approved):
+            sides = [[seat for seat, vote in enumerate(votes) if vote == side] for side in (1, 0)]
+            verdict = "approved" if approved else "rejected"
+            return (
+                f"The team is {verdict}. Approve: {game.names_of(sides[0])}. "
+                f"Reject: {game.names_of(sides[1])}."
+            )
+        case CardPlayed(player, fails):
+            return f"{names[player]} played {'fail' if fails else 'success'}."
+        case MissionEnded(mission, seats, fails, succeeded):
+            result = "succeeds" if succeeded else "fails"
+            return f"Mission {mission} of {game.names_of(seats)} {result}: {_cards(fails)}."
+        case EvilRevealed(seats, assassin):
+            return (
+                "Three missions have succeeded. The evil players reveal themselves: "
+                f"{game.names_of(seats)}. {names[assassin]} is the Assassin and names Merlin."
+            )
+        case MerlinGuessed(assassin, target, correct):
+            return (
+                f"{names[assassin]} names {names[target]}, who is "
+                f"{'Merlin' if correct else 'not Merlin'}."
+            )
+        case Spoken():
+            return event.sentence(names)
+        case RolesRevealed(roles):
+            listed = ", ".join(f"{name} {role}" for name, role in zip(names, roles, strict=True))
+            return f"The roles were: {listed}."
+        case _:
+            raise TypeError(f"{event!r} is not an event of Avalon")
+
+
+def _secret(game: Avalon, event: SecretSeen) -> str:
+    seen = game.names_of(event.seats)
+    if event.kind == "evil":
+        return f"who is evil: {seen}."
+    if len(event.seats) == 1:
+        return f"Merlin: {seen}."
+    return f"{seen}: one is Merlin, the other is Morgana."
+
+
+def _cards(fails: int) -> str:
+    return "no fail" if not fails else f"{fails} fail{'s' * (fails > 1)}"
+
+
+def describe(game: Avalon, observation: Observation, level: TextLevel, since: int) -> str:
+    """Return an observation as text; the notes follow the events."""
+    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
+    lines += [game.narrate(event) for event in observation.events_since(since)]
+    lines += situation(game, observation, level)
+    return "\n".join(lines)
+
+
+def situation(game: Avalon, observation: Observation, level: TextLevel) -> list[str]:
+    """Return the lines of the notes and of the legal actions, without the events."""
+    notes: AvalonNotes = observation.notes  # type: ignore[assignment]
+    lines = []
+    if level != "events" and notes.role and not notes.is_over:
+        lines += [_own_role(game, notes), _progress(game, notes), *_records(game, notes)]
+        if level == "deductions":
+            lines += _deductions(game, notes)
+    if observation.legal_actions:
+        lines.append(f"Your actions: {_actions(game, observation)}")
+    return lines
+
+
+def _own_role(game: Avalon, notes: AvalonNotes) -> str:
+    text = f"Your role is {notes.role} ({TEAM_NAMES[game.team_of(notes.role)]})."
+    return f"{text} You see {_secret(game, notes.secret)}" if notes.secret else text
+
+
+def _progress(game: Avalon, notes: AvalonNotes) -> str:
+    won = sum(mission.succeeded for mission in notes.missions)
+    text = f"Missions: {won} succeeded, {len(notes.missions) - won} failed."
+    # No mission follows.
+    if notes.revealed:
+        return text
+    number, needed = notes.mission, game.fails_needed(notes.mission)
+    text += (
+        f" Mission {number + 1}: {game.team_sizes[number]} players, fails with {needed} fail "
+        f"card{'s' * (needed > 1)}. Rejected proposals: {notes.rejected} of {MAX_PROPOSALS}."
+    )
+    last = notes.proposals[-1] if notes.proposals else None
+    # An approved team plays its cards; a rejected one is over.
+    if last and last.mission == number + 1 and (last.approved or not last.votes):
+        text += f" Team of {game.seat_names[last.leader]}: {game.names_of(last.seats)}."
+    return text
+
+
+def _records(game: Avalon, notes: AvalonNotes) -> list[str]:
+    """Return one line per player: its missions, and its votes."""
+    # The open proposal has no votes yet.
+    voted = [proposal for proposal in notes.proposals if proposal.votes]
+    if not voted:
+        return []
+    lines = []
+    for seat, name in enumerate(game.seat_names):
+        missions = ", ".join(
+            f"{mission.mission} ({'success' if mission.succeeded else _cards(mission.fails)})"
+            for mission in notes.missions
+            if seat in mission.seats
+        )
+        approvals = sum(proposal.votes[seat] for proposal in voted)
+        lines.append(f"{name}: missions {missions or 'none'}; approved {approvals} of {len(voted)}")
+    return lines
+
+
+def _deductions(game: Avalon, notes: AvalonNotes) -> list[str]:
+    posterior = notes.posterior
+    count = posterior.world_count()
+    lines = [
+        f"Possible assignments of the roles: {count:,}. Probability of being evil: "
+        f"{percentages(game, posterior.probabilities(game.minority_roles), notes.player)}."
+    ]
+    # Only evil hunts Merlin.
+    if MERLIN in game.role_list and game.team_of(notes.role) == EVIL:
+        merlin = percentages(game, posterior.probabilities((MERLIN,)), notes.player)
+        lines.append(f"Probability of being Merlin: {merlin}.")
+    return lines
+
+
+def _actions(game: Avalon, observation: Observation) -> str:
+    legal = observation.legal_actions
+    first = legal[0]
+    if isinstance(first, Propose):
+        # There may be hundreds of teams.
+        return f"propose and the names of {len(first.seats)} players, for example: {first}"
+    return " | ".join(legal.notations())

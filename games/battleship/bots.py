@@ -1,0 +1,90 @@
+"""Bots of Battleship. Both place their ships at random.
+
+- `Hunter`: shoots at random squares, and beside its hits.
+- `Gunner`: shoots at the square that most probably holds a ship.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import Action, Decision, Observation, Seat
+from games.battleship.board import union
+from games.battleship.density import density
+from games.battleship.events import PlaceShip, Shoot
+from games.battleship.game import Battleship
+from games.battleship.notes import BattleshipNotes
+from games.battleship.posterior import FleetKnowledge, is_countable
+from games.battleship.shot_record import ShotRecord
+
+
+class BattleshipBot(ABC):
+    """Bot that draws evenly from the shots that it considers best."""
+
+    def __init__(self, seat: Seat) -> None:
+        assert isinstance(seat.game, Battleship)
+        self.game, self.player, self._rng = seat.game, seat.player, seat.rng
+
+    async def act(self, observation: Observation) -> Decision:
+        """Choose an action."""
+        return Decision(self._rng.choice(self._best(observation)))
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        """Return the probabilities of `act`."""
+        best = self._best(observation)
+        return dict.fromkeys(best, 1 / len(best))
+
+    def _best(self, observation: Observation) -> Sequence[Action]:
+        legal = observation.legal_actions
+        if isinstance(legal[0], PlaceShip):
+            return legal
+        notes = observation.notes
+        assert isinstance(notes, BattleshipNotes)
+        return [Shoot(self.game.board.names[square]) for square in self.targets(notes.knowledge)]
+
+    @abstractmethod
+    def targets(self, knowledge: FleetKnowledge) -> Sequence[int]:
+        """Return the best squares, of those not shot at yet."""
+
+
+class Hunter(BattleshipBot):
+    """Bot that hunts and then targets, as beginners do.
+
+    It shoots at a random square next to a hit that may belong to a ship afloat. Without such a
+    square it shoots at random.
+    """
+
+    def targets(self, knowledge: FleetKnowledge) -> Sequence[int]:
+        record, board = knowledge.record, self.game.board
+        unshot = board.all & ~record.shots
+        # Hits of a ship that is surely sunk lead nowhere.
+        beside = 0
+        for square in board.squares(record.hits & ~union(record.known_sunk())):
+            beside |= board.neighbours[square]
+        return board.squares(beside & unshot or unshot)
+
+
+class Gunner(BattleshipBot):
+    """Bot that shoots at a square with the highest probability of a ship.
+
+    The probability is exact (`FleetKnowledge`, fleets taken as equally likely) on boards whose
+    fleets can be counted. On larger ones `density` replaces it.
+    """
+
+    def targets(self, knowledge: FleetKnowledge) -> Sequence[int]:
+        record = knowledge.record
+        values = self._values(knowledge, record)
+        # Squares that were shot at must not be chosen, whatever the value of the others.
+        values[self.game.board.squares(record.shots)] = -1.0
+        # All equally good squares, so that the bot cannot be predicted.
+        return [int(square) for square in np.flatnonzero(values == values.max())]
+
+    def _values(self, knowledge: FleetKnowledge, record: ShotRecord) -> NDArray[np.float64]:
+        if is_countable(self.game):
+            # A copy: the odds are kept for the texts of the same position.
+            return knowledge.odds().probabilities.copy()
+        return density(record)

@@ -1,0 +1,150 @@
+"""Options, actions and events of Battleship. Squares and ships are given by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from arena import Action, Event, GameOptions
+from games.battleship.board import LONGEST_SHIP, board_of, has_room
+
+DENSEST = {True: 0.4, False: 0.2}
+"""Largest share of squares with ships, by the option `touching`: a random fleet is then found
+within milliseconds by rejection."""
+
+ShotResult = Literal["miss", "hit", "sunk"]
+
+
+class BattleshipOptions(GameOptions):
+    """Options of `battleship`."""
+
+    width: int = Field(6, ge=3, le=10, description="Number of columns.")
+    height: int = Field(6, ge=3, le=10, description="Number of rows.")
+    ships: tuple[Annotated[int, Field(ge=1, le=LONGEST_SHIP)], ...] = Field(
+        (3, 2, 2),
+        min_length=1,
+        max_length=10,
+        description="Length of each ship, such as 3,2,2; the usual board of 10 by 10 has "
+        "5,4,3,3,2.",
+    )
+    touching: bool = Field(True, description="Whether ships may touch each other.")
+    placement: Literal["random", "players"] = Field(
+        "random", description="Who places the ships: 'random' (chance) or 'players'."
+    )
+    announce_sunk: bool = Field(
+        True, description="Whether a sunk ship and its length are announced."
+    )
+    shots: int | None = Field(
+        None, ge=1, description="Most shots of each player; none: until a fleet is sunk."
+    )
+    returns_type: Literal["win_loss", "damage"] = Field(
+        "win_loss",
+        description="'win_loss' (1, 0 or -1) or 'damage': values of the ships sunk minus those "
+        "lost.",
+    )
+    values: tuple[Annotated[float, Field(ge=0, le=1000)], ...] | None = Field(
+        None, description="Value of each ship for returns_type=damage; none: 1 each."
+    )
+    loss_multiplier: float = Field(
+        1.0, ge=0, le=1000, description="Weight of own ships lost for returns_type=damage."
+    )
+
+    @field_validator("ships", "values", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """Accept `3,2,2` too, and one number for one ship, as on a command line."""
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(",")]
+        values = [value] if isinstance(value, int | float) else value
+        # In Python True is a number, but `true` in JSON is none.
+        if isinstance(values, list | tuple) and any(isinstance(each, bool) for each in values):
+            raise ValueError("true and false are not numbers: write 3,2,2")
+        return values
+
+    @model_validator(mode="after")
+    def _check_fleet(self) -> Self:
+        # The share first: the search for room is short only on boards that are not too full.
+        squares, share = self.width * self.height, DENSEST[self.touching]
+        if sum(self.ships) > share * squares:
+            raise ValueError(
+                f"ships={','.join(map(str, self.ships))} need {sum(self.ships)} of {squares} "
+                f"squares; at most {share:.0%} may hold ships with touching={self.touching}: use "
+                "fewer or shorter ships or a larger board"
+            )
+        if not has_room(board_of(self.width, self.height, self.touching), self.ships):
+            raise ValueError(
+                f"ships={','.join(map(str, self.ships))} do not fit on a board of "
+                f"{self.width} by {self.height}: use shorter ships or a larger board"
+            )
+        # A value too few or too many would be assigned to the wrong ships without notice.
+        if self.values is not None and len(self.values) != len(self.ships):
+            raise ValueError(
+                f"values={','.join(map(str, self.values))}: give one value for each of the "
+                f"{len(self.ships)} ships"
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFleet(Action):
+    """Chance: place all ships of one player."""
+
+    player: int
+    ships: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"fleet of player {self.player}: {', '.join(self.ships)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceShip(Action):
+    """Place the next own ship; the other player does not see it."""
+
+    ship: str
+    """First and last square, `b2-b4`."""
+
+    def __str__(self) -> str:
+        return f"place {self.ship}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shoot(Action):
+    """Shoot at a square of the other player's board."""
+
+    square: str
+
+    def __str__(self) -> str:
+        return f"shoot {self.square}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShipsPlaced(Event):
+    """Private: ships of one player are placed; all of them by chance, or its next one."""
+
+    player: int
+    ships: tuple[str, ...]
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (self.player,)
+
+
+@dataclass(frozen=True, slots=True)
+class ShotFired(Event):
+    """Public: a shot and its result."""
+
+    player: int
+    square: str
+    result: ShotResult
+    length: int | None = None
+    """Length of the ship that was sunk; None if none was, or if it is not announced."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRevealed(Event):
+    """Public: all ships of one player, at the end of the game."""
+
+    player: int
+    ships: tuple[str, ...]

@@ -1,0 +1,75 @@
+"""Notes of one player: its fleet, and the shots of both players."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import Event, Notes
+from games.battleship.board import Fleet, union
+from games.battleship.events import FleetRevealed, ShipsPlaced, ShotFired
+from games.battleship.posterior import FleetKnowledge
+from games.battleship.shot_record import ShotRecord
+
+if TYPE_CHECKING:
+    from games.battleship.game import Battleship
+
+
+class BattleshipNotes(Notes):
+    """Facts that follow directly from a player's events."""
+
+    game: Battleship
+
+    def __init__(self, game: Battleship, player: int) -> None:
+        super().__init__(game, player)
+        board, options = game.board, game.options
+        self.fleet: Fleet = ()
+        """Own ships that are placed so far."""
+        self.revealed: Fleet = ()
+        """Ships of the other player, after the end of the game."""
+        # The knowledge holds the record of the own shots too; its fleets are listed on demand.
+        self.knowledge = FleetKnowledge(game, player)
+        self.received = ShotRecord(board, options.ships, options.announce_sunk)
+
+    @property
+    def shots(self) -> ShotRecord:
+        """Shots of this player."""
+        return self.knowledge.record
+
+    @property
+    def next_length(self) -> int | None:
+        """Length of the own ship that this player places next; None if there is none."""
+        placed, options = len(self.fleet), self.game.options
+        by_player = options.placement == "players" and placed < len(options.ships)
+        return options.ships[placed] if by_player else None
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the player witnessed."""
+        match event:
+            case ShipsPlaced(ships=names):
+                # All ships by chance, or the next one.
+                self.fleet += self.game.fleet(names)
+            case ShotFired(player) if player != self.player:
+                self.received.add(event)
+            case FleetRevealed(player, names) if player != self.player:
+                self.revealed = self.game.fleet(names)
+        self.knowledge.update(event)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of `Battleship.array_specs`."""
+        arrays = {
+            name: np.zeros(spec.shape, spec.dtype) for name, spec in self.game.array_specs.items()
+        }
+        board = self.game.board
+        arrays["fleet"].flat[board.squares(union(self.fleet))] = 1
+        for name, record in (("shots", self.shots), ("received", self.received)):
+            arrays[name].flat[board.squares(record.shots)] = -1
+            arrays[name].flat[board.squares(record.hits)] = 1
+        # Counted by length; ships of equal length look alike.
+        for length in self.shots.afloat:
+            arrays["afloat"][length - 1] += 1
+        if self.next_length is not None:
+            arrays["to_place"][self.next_length - 1] = 1
+        return arrays

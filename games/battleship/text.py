@@ -1,0 +1,206 @@
+"""Texts of Battleship: rules, narration of events, situation of a player."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from arena import Event, Observation, TextLevel
+from games.battleship.board import union
+from games.battleship.density import empty_squares
+from games.battleship.events import FleetRevealed, PlaceShip, ShipsPlaced, ShotFired
+from games.battleship.posterior import is_countable
+from games.battleship.shot_record import ShotRecord
+
+if TYPE_CHECKING:
+    from games.battleship.game import Battleship
+    from games.battleship.notes import BattleshipNotes
+
+
+def lengths_text(lengths: Sequence[int]) -> str:
+    """Return lengths of ships in words: `lengths 3, 2 and 2`."""
+    words = [str(length) for length in lengths]
+    listed = " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return f"{'length' if len(words) == 1 else 'lengths'} {listed}"
+
+
+def rules(game: Battleship) -> str:
+    """Return the rules for a player who does not know the game."""
+    options, board = game.options, game.board
+    last = board.names[-1]
+    ships = f"{len(options.ships)} ships of {lengths_text(options.ships)}"
+    if len(options.ships) == 1:
+        ships = f"one ship of length {options.ships[0]}"
+    contact = "may touch but must not overlap"
+    if not options.touching:
+        contact = "must not overlap and must not touch, not even at a corner"
+    lines = [
+        f"Battleship, two players. Each has a board of {options.height} rows, a to {last[0]} from "
+        f"the top, and {options.width} columns, 1 to {last[1:]} from the left; square b3 is row b, "
+        f"column 3. On it lie {ships}, hidden from the other player. A ship covers that many "
+        f"squares in a row or in a column. Ships {contact}. "
+        + (
+            "All ships are placed at random."
+            if options.placement == "random"
+            else "First the players place their ships, one after the other in the order of these "
+            "lengths, both at the same time."
+        ),
+        "Then the players shoot in turn, Player 0 first, at one square of the other's board. The "
+        "result is announced: miss or hit"
+        + (
+            ", or sunk with the length of the ship if all its squares are hit."
+            if options.announce_sunk
+            else "; it is not announced when a ship is sunk, that is, hit in all its squares."
+        )
+        + " You cannot shoot at a square twice.",
+        _ending(game),
+    ]
+    if options.placement == "players":
+        lines.append("Your action while ships are placed: place FIRST-LAST, for example: place ")
+        example = board.ships[options.ships[0]][0].name
+        lines[-1] += f"{example}. Name the upper or left end first."
+        lines.append("Your action later: shoot SQUARE. For example: shoot b3")
+    else:
+        lines.append("Your action: shoot SQUARE. For example: shoot b3")
+    return "\n".join(lines)
+
+
+def _ending(game: Battleship) -> str:
+    """Return the sentence on the end of the game and on the returns."""
+    options = game.options
+    limit = "" if options.shots is None else f" or each player has fired {options.shots} shots"
+    end = f"The game ends when all ships of a player are sunk{limit}. "
+    if options.returns_type == "win_loss":
+        if options.shots is None:
+            return end + "The other player wins."
+        return end + "The player who has sunk more ships wins; with equally many it is a draw."
+    # Ships of equal length may have different values, so all are listed.
+    pairs = zip(options.ships, game.values, strict=True)
+    values = ", ".join(f"{value:g} for length {length}" for length, value in pairs)
+    return end + (
+        f"Ships have values, in the order of the fleet: {values}. You score the values of the "
+        f"ships that you have sunk minus {options.loss_multiplier:g} times the values of your own "
+        "ships that are sunk."
+    )
+
+
+def narrate(game: Battleship, event: Event) -> str:
+    """Return one event as a sentence."""
+    names = game.seat_names
+    match event:
+        case ShipsPlaced(player, ships):
+            verb = "has ships at" if len(ships) > 1 else "has a ship at"
+            return f"{names[player]} {verb} {', '.join(ships)}."
+        case ShotFired(player, square, "sunk", length):
+            return f"{names[player]} shoots at {square}: hit, a ship of length {length} is sunk."
+        case ShotFired(player, square, result):
+            return f"{names[player]} shoots at {square}: {result}."
+        case FleetRevealed(player, ships):
+            return f"The ships of {names[player]} were at {', '.join(ships)}."
+        case _:
+            raise TypeError(f"{event!r} is not an event of Battleship")
+
+
+def describe(game: Battleship, observation: Observation, level: TextLevel, since: int = 0) -> str:
+    """Return the situation of a player; with `since`, the news after that many events.
+
+    The boards are always given in full: they are short, and differences are hard to read.
+    """
+    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
+    lines += [game.narrate(event) for event in observation.events_since(since)]
+    lines += _aids_and_action(game, observation, level)
+    return "\n".join(lines)
+
+
+def summarise(game: Battleship, observation: Observation, level: TextLevel, forget: int) -> str:
+    """Return the situation without the first `forget` events, whose results the boards show."""
+    lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
+    lines += [game.narrate(event) for event in observation.events_since(forget)]
+    # The boards replace the omitted events, so the level without them is not possible.
+    lines += _aids_and_action(game, observation, "notes" if level == "events" else level)
+    return "\n".join(lines)
+
+
+def _aids_and_action(game: Battleship, observation: Observation, level: TextLevel) -> Iterator[str]:
+    notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
+    if level != "events" and notes.fleet:
+        yield from _boards(game, notes)
+        if level == "deductions" and observation.legal_actions and notes.next_length is None:
+            yield from _deductions(game, notes)
+    if not observation.legal_actions:
+        return
+    # Actions of one decision are of one kind; a grammar replaces a list of up to 180.
+    first = observation.legal_actions[0]
+    if isinstance(first, PlaceShip):
+        yield (
+            f"Your action: place FIRST-LAST, your ship of length {notes.next_length}. For example: "
+            f"{first}"
+        )
+    else:
+        yield "Your action: shoot SQUARE, one that you have not shot at."
+
+
+def grid(game: Battleship, cell: Callable[[int], str], width: int = 1) -> Iterator[str]:
+    """Yield the lines of a board; `cell` gives the text of each square."""
+    board = game.board
+    heads = (str(column + 1).rjust(width) for column in range(board.width))
+    yield f"  {' '.join(heads)}"
+    for row in range(board.height):
+        squares = range(row * board.width, (row + 1) * board.width)
+        yield f"{board.names[squares[0]][0]} {' '.join(cell(s).rjust(width) for s in squares)}"
+
+
+def sign(square: int, record: ShotRecord, ships: int = 0) -> str:
+    """Return the sign of a square: `x` hit, `o` miss, `S` a ship that is not hit there, or `.`.
+
+    `ships` is the set of squares of the known ships.
+    """
+    if record.shots >> square & 1:
+        return "x" if record.hits >> square & 1 else "o"
+    return "S" if ships >> square & 1 else "."
+
+
+def _boards(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
+    """Yield both boards and the ships that are left."""
+    own, revealed = union(notes.fleet), union(notes.revealed)
+    if notes.next_length is None:
+        yield "Your shots (x hit, o miss, . not shot at):"
+        yield from grid(game, lambda square: sign(square, notes.shots, revealed))
+    if game.options.announce_sunk and notes.next_length is None:
+        other = game.seat_names[1 - notes.player]
+        left = notes.shots.afloat
+        yield f"Ships of {other} afloat: {lengths_text(left) if left else 'none'}."
+    yield "Your board (S ship, x ship hit, o miss, . water):"
+    yield from grid(game, lambda square: sign(square, notes.received, own))
+
+
+def _deductions(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
+    """Yield the exact chance of a ship in each square; on large boards, squares without any."""
+    record, board = notes.shots, game.board
+    if is_countable(game):
+        odds = notes.knowledge.odds()
+        number = odds.total
+        yield (
+            f"Chance of a ship in each square in per cent, over the {number} "
+            f"{'fleet' if number == 1 else 'fleets'} that fit your shots (x hit, o miss):"
+        )
+
+        def cell(square: int) -> str:
+            if record.shots >> square & 1:
+                return sign(square, record)
+            return percent(int(odds.hits[square]), number)
+
+        yield from grid(game, cell, width=3)
+    else:
+        # On large boards the chances are not exact, but single squares may still be excluded.
+        empty = board.squares(empty_squares(record))
+        yield f"Certainly without a ship: {', '.join(board.names[s] for s in empty) or 'none'}."
+
+
+def percent(part: int, total: int) -> str:
+    """Return a share in per cent; only certainty is written as 0 or 100."""
+    # 0 and 100 would read as certain.
+    value = round(100 * part / total)
+    if 0 < part < total:
+        value = min(max(value, 1), 99)
+    return str(value)

@@ -1,0 +1,110 @@
+"""Measures of clues and guesses. They count what happened; there is no exact knowledge of words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from arena import Assessment, Measure, Outcome, Ply, WeightedSum
+from arena.core.assessment import Fact
+from games.codenames.base import CodenamesBase
+from games.codenames.moves import ASSASSIN, TEAMS, ClueGiven, WordRevealed
+from games.codenames.table import CodenamesTable
+
+FACTS = {
+    "number": Fact("words", "The number of the clue."),
+    "found": Fact("words", "Words of the own team that the clue has brought."),
+    "owner": Fact("", "The owner of the guessed word."),
+}
+MEASURES = (
+    Measure(
+        "words_per_clue",
+        "words per clue",
+        "words",
+        "higher",
+        "Words of the own team found in the turn of a clue, per clue of this clue giver.",
+    ),
+    Measure(
+        "right_guesses",
+        "right guesses",
+        "share",
+        "higher",
+        "Guesses of this guesser that name a word of the own team, per guess.",
+    ),
+    Measure(
+        "assassin",
+        "assassin",
+        "share",
+        "lower",
+        "Games in which the own team has revealed the assassin, per game.",
+    ),
+)
+
+
+class CodenamesAssessor:
+    """Assessor of one game, ply by ply.
+
+    Args:
+        game: The game that is played.
+        players: The seats to assess; None means all.
+        kinds: Of `clue`, `guess` and `game`, the kinds to assess; None means all.
+    """
+
+    def __init__(
+        self,
+        game: CodenamesBase,
+        players: Collection[int] | None = None,
+        kinds: Collection[str] | None = None,
+    ) -> None:
+        self._players = range(game.num_players) if players is None else sorted(players)
+        self._kinds = kinds
+        # It takes in all events, those of other seats too.
+        self._table = CodenamesTable(game, 0)
+        self._clue: Ply | None = None
+        """The ply of the clue whose words are being guessed."""
+        self._latest_ply = 0
+
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Process the next ply; return the assessment of a guess, and of a clue that is used up."""
+        self._latest_ply = ply.number
+        assessments = list[Assessment]()
+        for event in ply.events:
+            self._table.update(event)
+            match event:
+                # A pass is no clue and does not count.
+                case ClueGiven(word=str()):
+                    self._clue = ply
+                case WordRevealed(player, _, owner):
+                    right = WeightedSum(float(owner == TEAMS[player % 2]))
+                    facts, sums = {"owner": owner}, {"right_guesses": right}
+                    assessments.append(Assessment(ply.number, player, "guess", facts, sums))
+        # The last guess, a wrong one, or a stop: what the clue has brought is final.
+        if not self._table.guesses_left:
+            assessments += self._judge_clue()
+            self._clue = None
+        return list(self._wanted(assessments))
+
+    def end(self, outcome: Outcome) -> list[Assessment]:
+        """Return the assessment of a clue that ended the game, and of the game for each seat."""
+        # In a game that is cut off, the latest clue may still bring words.
+        assessments = self._judge_clue() if outcome.status == "terminated" else []
+        revealed = ASSASSIN in self._table.revealed.values()
+        for player in self._players:
+            # The guess of the assassin ends the game, so the latest clue was that of the loser.
+            guilty = revealed and self._table.clues[-1].team == player % 2
+            sums = {"assassin": WeightedSum(float(guilty))}
+            assessments.append(Assessment(self._latest_ply, player, "game", {}, sums))
+        return list(self._wanted(assessments))
+
+    def _judge_clue(self) -> list[Assessment]:
+        if self._clue is None:
+            return []
+        clue = self._table.clues[-1]
+        facts = {"number": clue.number, "found": clue.found}
+        sums = {"words_per_clue": WeightedSum(float(clue.found))}
+        return [Assessment(self._clue.number, self._clue.player, "clue", facts, sums)]
+
+    def _wanted(self, assessments: list[Assessment]) -> Iterator[Assessment]:
+        for assessment in assessments:
+            wanted = self._kinds is None or assessment.kind in self._kinds
+            if wanted and assessment.player in self._players:
+                yield assessment

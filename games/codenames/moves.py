@@ -1,0 +1,180 @@
+"""Actions and events of codenames, and the rule for a clue."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from arena import Action, Event, Speech, SpeechOffer
+from games.codenames.associations import WORDS
+
+TEAMS = ("blue", "orange")
+"""Names of the teams, by number. A word of a team has the team's name as its owner."""
+NEUTRAL, ASSASSIN = "neutral", "assassin"
+OWNERS = (*TEAMS, NEUTRAL, ASSASSIN)
+
+# Ordinary letters only: look-alikes of other alphabets would be a way around the rules.
+_CLUE = re.compile(r"[a-z]+(-[a-z]+)* [0-9]")
+_PUNCTUATION = str.maketrans(dict.fromkeys("'`´‘’“”\",.:;!()[]{}*_", " "))
+
+
+class Clue(Speech):
+    """The clue giver's word, and the number of own words that it is about: `clue animal 2`."""
+
+    __slots__ = ()
+    verb: ClassVar[str] = "clue"
+    max_length: ClassVar[int] = 32
+    form: ClassVar[str] = "WORD NUMBER"
+
+    @classmethod
+    def fault(cls, text: str) -> str | None:
+        """Return why a text is no clue, in one line; None if it is one."""
+        # Length and invisible characters come first, so that the message quotes short text only.
+        fault = super().fault(text)
+        if fault is None and not _CLUE.fullmatch(text):
+            fault = (
+                f"'{text}' is not a clue; give one word of letters and hyphens, then a number from "
+                "0 to 9, for example: clue animal 2"
+            )
+        return fault
+
+    @classmethod
+    def read(cls, text: str) -> Clue:
+        """Return the clue in a text; case and punctuation are ignored. Raises InvalidAction."""
+        # "Animal: 2", "'animal', 2" and "ANIMAL (2)" all occur in replies of models.
+        return cls(" ".join(text.casefold().translate(_PUNCTUATION).split()))
+
+    @classmethod
+    def notation(cls) -> str:
+        """Return how a player writes it."""
+        return f"{cls.verb} {cls.form}"
+
+    @property
+    def word(self) -> str:
+        return self.text[:-2]
+
+    @property
+    def number(self) -> int:
+        return int(self.text[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class ClueOffer(SpeechOffer):
+    """The offer of a clue that must not name the hidden words of the table."""
+
+    hidden: tuple[str, ...]
+
+    def fault(self, speech: Speech) -> str | None:
+        """Return the rule that a clue breaks, in one line; None if it is legal."""
+        assert isinstance(speech, Clue)
+        # Without hyphens: "ap-ple" would be a way around the rule.
+        clue = speech.word.replace("-", "")
+        # Revealed words are covered in the board game and may be named.
+        for word in self.hidden:
+            if clue in word or word in clue:
+                return (
+                    f"the clue '{speech.word}' must not contain, or be contained in, the word "
+                    f"'{word}' on the table; choose another word"
+                )
+        return None
+
+    def sample(self, rng: random.Random) -> Clue:
+        """Return a legal clue: a word of the list that is not on the table."""
+        # A generator: the first legal one is enough, and 25 of 400 words cannot exclude all others.
+        clues = (Clue(f"{word} {rng.randint(0, 9)}") for word in rng.sample(WORDS, len(WORDS)))
+        return next(clue for clue in clues if self.fault(clue) is None)
+
+
+@dataclass(frozen=True, slots=True)
+class DealWords(Action):
+    """Chance: the words of the table, row by row."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"words {' '.join(self.words)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DealKey(Action):
+    """Chance: the owner of each word, in the order of the words."""
+
+    owners: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"key {' '.join(self.owners)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PassClue(Action):
+    """Give no clue; the team guesses once."""
+
+    def __str__(self) -> str:
+        return "pass"
+
+
+@dataclass(frozen=True, slots=True)
+class GuessWord(Action):
+    """Guess that a word belongs to the own team."""
+
+    word: str
+
+    def __str__(self) -> str:
+        return f"guess {self.word}"
+
+
+@dataclass(frozen=True, slots=True)
+class StopGuessing(Action):
+    """End the guesses of this turn."""
+
+    def __str__(self) -> str:
+        return "stop"
+
+
+PASS, STOP = PassClue(), StopGuessing()
+
+
+@dataclass(frozen=True, slots=True)
+class WordsDealt(Event):
+    """Public: the words of the table, row by row."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDealt(Event):
+    """Private, for both clue givers: the owner of each word."""
+
+    words: tuple[str, ...]
+    owners: tuple[str, ...]
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ClueGiven(Event):
+    """Public: a clue; None and 0 if the clue giver passes."""
+
+    player: int
+    word: str | None
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordRevealed(Event):
+    """Public: a guess, and the owner of the word."""
+
+    player: int
+    word: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuessesEnded(Event):
+    """Public: a guesser stops before the last guess."""
+
+    player: int

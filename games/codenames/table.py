@@ -1,0 +1,88 @@
+"""The table as one viewer knows it, built from the events that it has witnessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from arena import Event, Notes
+from games.codenames.base import CodenamesBase
+from games.codenames.moves import (
+    TEAMS,
+    ClueGiven,
+    GuessesEnded,
+    KeyDealt,
+    WordRevealed,
+    WordsDealt,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClueRecord:
+    """A clue, and the number of words of the own team that it has brought so far."""
+
+    team: int
+    word: str | None
+    number: int
+    found: int = 0
+
+    def __str__(self) -> str:
+        clue = "no clue" if self.word is None else f"{self.word} {self.number}"
+        return f"{clue} ({self.found} found)"
+
+
+class CodenamesTable(Notes):
+    """Words, known owners and clues. For `Observation.notes`, the views, bots and texts."""
+
+    def __init__(self, game: CodenamesBase, player: int) -> None:
+        super().__init__(game, player)
+        self._counts = game.owner_counts
+        self.words: tuple[str, ...] = ()
+        self.key: dict[str, str] = {}
+        """Owner of each word; empty for a guesser."""
+        self.revealed: dict[str, str] = {}
+        """Owner of each revealed word, in the order of the guesses."""
+        self.clues: list[ClueRecord] = []
+        self.guesses_left = 0
+        """Guesses that are left in this turn; 0 before its clue."""
+
+    def update(self, event: Event) -> None:
+        match event:
+            case WordsDealt(words):
+                self.words = words
+            case KeyDealt(words, owners):
+                self.key = dict(zip(words, owners, strict=True))
+            case ClueGiven(player, word, number):
+                # Seats of one team are all even or all odd.
+                self.clues.append(ClueRecord(player % 2, word, number))
+                self.guesses_left = number + 1
+            case WordRevealed(word=word, owner=owner):
+                self._reveal(word, owner)
+            case GuessesEnded():
+                self.guesses_left = 0
+
+    def _reveal(self, word: str, owner: str) -> None:
+        # A dict keeps the order of the guesses.
+        self.revealed[word] = owner
+        clue = self.clues[-1]
+        if owner == TEAMS[clue.team]:
+            self.clues[-1] = replace(clue, found=clue.found + 1)
+            self.guesses_left -= 1
+        else:
+            self.guesses_left = 0  # A word that is not the team's own ends its turn.
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Words that are not revealed, in the order of the table."""
+        return tuple(word for word in self.words if word not in self.revealed)
+
+    def num_hidden(self, owner: str) -> int:
+        """Return the number of hidden words of an owner, which all players know."""
+        return self._counts[owner] - list(self.revealed.values()).count(owner)
+
+    def hidden_of(self, owner: str) -> tuple[str, ...]:
+        """Return the hidden words that are known to have this owner; () for a guesser."""
+        return tuple(word for word in self.hidden if self.key.get(word) == owner)
+
+    def owner(self, word: str) -> str | None:
+        """Return the owner of a word, if the viewer knows it."""
+        return self.revealed.get(word) or self.key.get(word)

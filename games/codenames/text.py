@@ -1,0 +1,183 @@
+"""Texts of codenames: rules, narration of events, situation of a player."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from arena import Event, Observation, TextLevel
+from games.codenames.base import CodenamesBase
+from games.codenames.moves import (
+    ASSASSIN,
+    NEUTRAL,
+    PASS,
+    STOP,
+    TEAMS,
+    Clue,
+    ClueGiven,
+    GuessesEnded,
+    GuessWord,
+    KeyDealt,
+    WordRevealed,
+    WordsDealt,
+)
+from games.codenames.table import CodenamesTable
+
+
+def rules(game: CodenamesBase) -> str:
+    """Return the rules and the notation of actions."""
+    players, counts = game.num_players, game.owner_counts
+    blue, orange = (_seats(range(2 + team, players, 2)) for team in (0, 1))
+    # The rule about several guessers is left out where it does not matter.
+    several = (
+        " The guessers of a team take turns: one of them makes all guesses of a turn."
+        if players > 4
+        else ""
+    )
+    neutral = "1 is" if counts[NEUTRAL] == 1 else f"{counts[NEUTRAL]} are"
+    return (
+        f"Codenames, {players} players in two teams. Blue: Player 0 gives the clues, {blue}. "
+        f"Orange: Player 1 gives the clues, {orange}. On the table are {game.num_words} words. A "
+        f"key, which only the two clue givers see, gives each word an owner: {counts[TEAMS[0]]} "
+        f"words belong to blue, {counts[TEAMS[1]]} to orange, {neutral} neutral, 1 is the "
+        "assassin. A team wins as soon as all its words are revealed, whoever reveals the last "
+        "one. A team that reveals the assassin loses at once.\n"
+        "The teams take turns; blue begins. First the clue giver gives a clue for words of the own "
+        "team: one English word and a number from 0 to 9, which tells how many words the clue is "
+        "about. The clue consists of letters and hyphens. It must not contain, or be contained in, "
+        "a word on the table that is still hidden. Then the guesser guesses hidden words, one by "
+        "one. After each guess all players see the owner of the word. A word of the own team "
+        "allows another guess, up to number + 1 guesses in a turn; any other word ends the turn. "
+        "The first guess is an obligation; after it the guesser may stop. A clue giver may pass "
+        f"instead of giving a clue; then the guesser guesses exactly once.{several} Players say "
+        "nothing but clues.\n"
+        "Your action as a clue giver: clue WORD NUMBER | pass. For example: clue animal 2\n"
+        "Your action as a guesser: guess WORD | stop. For example: guess horse"
+    )
+
+
+def _seats(seats: Sequence[int]) -> str:
+    """Return the guessers of a team: `Player 2 guesses`, `Players 2 and 4 guess`."""
+    if len(seats) == 1:
+        return f"Player {seats[0]} guesses"
+    *first, last = map(str, seats)
+    return f"Players {', '.join(first)} and {last} guess"
+
+
+def narrate(names: Sequence[str], event: Event) -> str:
+    """Return one event as a sentence."""
+    match event:
+        case WordsDealt(words):
+            return f"The words on the table: {', '.join(words)}."
+        case KeyDealt(words, owners):
+            key = dict(zip(words, owners, strict=True))
+            return f"The key: {_by_owner(key, (*TEAMS, NEUTRAL, ASSASSIN))}"
+        case ClueGiven(player, None, _):
+            return f"{names[player]} passes and gives no clue."
+        case ClueGiven(player, word, number):
+            return f"{names[player]} gives the clue: {word} {number}."
+        case WordRevealed(player, word, owner):
+            return f"{names[player]} guesses {word}: {_meaning(owner)}."
+        case GuessesEnded(player):
+            return f"{names[player]} stops."
+        case _:
+            raise TypeError(f"{event!r} is not an event of codenames")
+
+
+def _meaning(owner: str) -> str:
+    if owner in TEAMS:
+        return f"it belongs to {owner}"
+    return "it is the assassin" if owner == ASSASSIN else "it is neutral"
+
+
+def _by_owner(key: Mapping[str, str], owners: Sequence[str]) -> str:
+    """Return the words of each owner; owners without words are left out."""
+    parts = []
+    # The order of the owners is given: a player reads its own team first.
+    for owner in owners:
+        words = [word for word, each in key.items() if each == owner]
+        if words:
+            parts.append(f"{owner} ({len(words)}): {', '.join(words)}.")
+    return " ".join(parts)
+
+
+def describe(game: CodenamesBase, observation: Observation, level: TextLevel, since: int) -> str:
+    """Return the events, at higher levels the notebook and the odds, then the legal actions."""
+    lines = [] if since else [_introduction(observation)]
+    lines += map(game.narrate, observation.events_since(since))
+    # The notebook is short, so each decision repeats it.
+    if level != "events":
+        lines += _notebook(observation)
+    if level == "deductions":
+        lines += _odds(observation)
+    return "\n".join((*lines, *_actions(observation)))
+
+
+def summarise(game: CodenamesBase, observation: Observation, level: TextLevel, forget: int) -> str:
+    """Return the notebook in place of the first `forget` events, and the later ones."""
+    table = _table(observation)
+    lines = [_introduction(observation), game.omission_notice]
+    # Omitted events are replaced by their result, at the level "events" too.
+    if table.words:
+        lines.append(narrate(game.seat_names, WordsDealt(table.words)))
+    if table.revealed:
+        lines.append(f"Revealed: {_by_owner(table.revealed, (*TEAMS, NEUTRAL, ASSASSIN))}")
+    lines += _notebook(observation)
+    lines += map(game.narrate, observation.events_since(forget))
+    if level == "deductions":
+        lines += _odds(observation)
+    return "\n".join((*lines, *_actions(observation)))
+
+
+def _table(observation: Observation) -> CodenamesTable:
+    table = observation.notes
+    assert isinstance(table, CodenamesTable)
+    return table
+
+
+def _introduction(observation: Observation) -> str:
+    player = observation.player
+    role = "clue giver" if player < 2 else "guesser"
+    return f"You are {observation.game.seat_names[player]}, {role} of {TEAMS[player % 2]}."
+
+
+def _notebook(observation: Observation) -> Iterator[str]:
+    """Yield what follows directly from the own events."""
+    table, team = _table(observation), observation.player % 2
+    own, other = TEAMS[team], TEAMS[1 - team]
+    if table.key:
+        hidden = {word: table.key[word] for word in table.hidden}
+        yield f"Hidden words: {_by_owner(hidden, (own, other, NEUTRAL, ASSASSIN))}"
+    elif table.words:
+        left = (f"{owner} {table.num_hidden(owner)}" for owner in (own, other, NEUTRAL, ASSASSIN))
+        yield f"Hidden words: {', '.join(left)}."
+    # Clues with words that are still to be found help later guesses.
+    clues = [str(clue) for clue in table.clues if clue.team == team]
+    if clues:
+        yield f"Clues of your team: {', '.join(clues)}."
+    if observation.legal_actions and table.guesses_left:
+        yield f"Guesses left in this turn: {table.guesses_left}."
+
+
+def _odds(observation: Observation) -> Iterator[str]:
+    """Yield the probabilities of a guess; by the counts alone all hidden words are alike."""
+    table = _table(observation)
+    if table.key or not table.words:
+        return  # A clue giver knows the owners.
+    team, hidden = observation.player % 2, len(table.hidden)
+    shares = (
+        f"{owner} {100 * table.num_hidden(owner) / hidden:.0f}%"
+        for owner in (TEAMS[team], TEAMS[1 - team], NEUTRAL, ASSASSIN)
+    )
+    yield f"Without the clues, a hidden word is: {', '.join(shares)}."
+
+
+def _actions(observation: Observation) -> Iterator[str]:
+    """Yield the legal actions: the words that may be guessed are listed once."""
+    legal = observation.legal_actions
+    guesses = legal.of(GuessWord)
+    if guesses:
+        words = ", ".join(guess.word for guess in guesses)
+        stop = f" | {STOP}" if STOP in legal else ""
+        yield f"Your actions: guess WORD{stop}. The words: {words}."
+    elif legal:
+        yield f"Your actions: {Clue.notation()} | {PASS}"

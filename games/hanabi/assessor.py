@@ -1,0 +1,199 @@
+"""Assessment of a game of Hanabi by exact knowledge.
+
+Each seat has its own exact knowledge (`HanabiKnowledge`), which uses the content of hints only, not
+the meaning that players may have agreed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import JsonValue
+
+from arena import CHANCE, Action, Assessment, Comment, Outcome, Ply, WeightedSum
+from games.hanabi.base import HanabiBase
+from games.hanabi.moves import CardDiscarded, CardPlayed, DiscardSlot, HintGiven, PlaySlot
+from games.hanabi.posterior import CERTAIN
+from games.hanabi.table import HanabiKnowledge
+
+Facts = dict[str, float]
+SMALL = 0.005
+"""Smaller differences of probabilities are not mentioned."""
+
+
+@dataclass(slots=True)
+class SeatRecord:
+    """Record of one seat: its knowledge, its entropies and its wrong plays."""
+
+    knowledge: HanabiKnowledge
+    entropy_dealt: float | None = None
+    """Entropy of the own hand after the deal, in bits."""
+    entropy_end: float = 0.0
+    """Entropy of the own hand at the latest own decision."""
+    misplays: int = 0
+
+
+class HanabiAssessor:
+    """Assessor of one game, ply by ply from the deal on.
+
+    Args:
+        game: The game that is played.
+        players: The seats to assess; None means all.
+        kinds: The kinds of assessments to make (play, discard, hint, lives,
+            knowledge); None means all.
+    """
+
+    def __init__(
+        self,
+        game: HanabiBase,
+        players: Collection[int] | None = None,
+        kinds: Collection[str] | None = None,
+    ) -> None:
+        self._kinds = kinds
+        self._assessed = range(game.num_players) if players is None else sorted(players)
+        # A hint is assessed by the knowledge of its receiver, who may be any seat.
+        known = range(game.num_players) if self._wants("hint") else self._assessed
+        self._seats = {player: SeatRecord(HanabiKnowledge(game, player)) for player in known}
+        self._latest_ply = 0
+
+    def _wants(self, kind: str) -> bool:
+        return self._kinds is None or kind in self._kinds
+
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Process the next ply; return its assessments."""
+        self._latest_ply = ply.number
+        judged = ply.player != CHANCE and ply.player in self._assessed
+        # Plays and discards are judged in the position before the ply, hints by the change.
+        made = self._judge(ply) if judged else None
+        self._update(ply)
+        return [made] if made else []
+
+    def end(self, outcome: Outcome) -> list[Assessment]:
+        """Return the assessments of the whole game: lives lost, and knowledge."""
+        assessments, number = list[Assessment](), self._latest_ply
+        for player in self._assessed:
+            seat = self._seats[player]
+            if self._wants("lives"):
+                lost = {"lives_lost": WeightedSum(float(seat.misplays))}
+                assessments.append(Assessment(number, player, "lives", measurements=lost))
+            if self._wants("knowledge") and seat.entropy_dealt is not None:
+                facts: dict[str, JsonValue] = {
+                    "entropy_dealt": seat.entropy_dealt,
+                    "entropy_end": seat.entropy_end,
+                }
+                assessments.append(Assessment(number, player, "knowledge", facts))
+        return assessments
+
+    def appraise(self, player: int, action: Action) -> Mapping[str, JsonValue]:
+        """Return the facts of a play or discard that `player` may make now; {} for hints."""
+        seat = self._seats.get(player)
+        if player not in self._assessed or seat is None:
+            return {}
+        in_hand = len(seat.knowledge.table.hands[player])
+        match action:
+            case PlaySlot(slot) if slot <= in_hand:
+                return _play_facts(seat.knowledge, slot)
+            case DiscardSlot(slot) if slot <= in_hand:
+                return _discard_facts(seat.knowledge, slot)
+        return {}
+
+    def _judge(self, ply: Ply) -> Assessment | None:
+        """Return the assessment of a player's move; None if its kind is not wanted."""
+        seat = self._seats[ply.player]
+        if self._wants("knowledge"):
+            seat.entropy_end = seat.knowledge.entropy()
+        for event in ply.events:
+            # A move causes exactly one of these events; draws are plies of chance.
+            match event:
+                case CardPlayed(slot=slot, fits=fits):
+                    seat.misplays += not fits
+                    if self._wants("play"):
+                        facts = _play_facts(seat.knowledge, slot)
+                        return self._assess(ply, "play", facts, _of_play(facts, fits))
+                case CardDiscarded(slot=slot) if self._wants("discard"):
+                    facts = _discard_facts(seat.knowledge, slot)
+                    measured = {"discard_risk": WeightedSum(facts["risk"])}
+                    return self._assess(ply, "discard", facts, measured)
+                case HintGiven(target=target) if self._wants("hint"):
+                    # A copy takes the hint in; the knowledge of the seat itself follows later.
+                    knowledge = self._seats[target].knowledge
+                    after = knowledge.table.with_hint(event).posterior().entropy()
+                    facts = {"bits": knowledge.entropy() - after}
+                    # Bits of the receiver, credited to the player who spent the token.
+                    measured = {"hint_bits": WeightedSum(facts["bits"])}
+                    return self._assess(ply, "hint", facts, measured)
+        return None
+
+    def _assess(
+        self, ply: Ply, kind: str, facts: Facts, measured: dict[str, WeightedSum]
+    ) -> Assessment:
+        """Return an assessment; it also counts whether a card that fits for certain was played."""
+        if max(_fit_chances(self._seats[ply.player].knowledge)) > CERTAIN:
+            # The weight is 1 only if there was such a card, so the value is a share of these turns.
+            taken = kind == "play" and facts["probability"] > CERTAIN
+            measured["certain_taken"] = WeightedSum(float(taken))
+        return Assessment(ply.number, ply.player, kind, dict(facts), measured)
+
+    def _update(self, ply: Ply) -> None:
+        """Let each seat take in the events that it witnesses."""
+        for player, seat in self._seats.items():
+            for event in ply.events:
+                if event.seen_by(player):
+                    seat.knowledge.update(event)
+            # The first ply is the deal, after which the hands are known to the others.
+            if seat.entropy_dealt is None and player in self._assessed and self._wants("knowledge"):
+                seat.entropy_dealt = seat.knowledge.entropy()
+
+
+def _fit_chances(knowledge: HanabiKnowledge) -> list[float]:
+    """Return for each own slot the probability that its card fits now."""
+    fits: list[float] = (knowledge.marginals @ knowledge.table.playable).tolist()
+    return fits
+
+
+def _play_facts(knowledge: HanabiKnowledge, slot: int) -> Facts:
+    fits = _fit_chances(knowledge)
+    return {"probability": fits[slot - 1], "best": max(fits)}
+
+
+def _discard_facts(knowledge: HanabiKnowledge, slot: int) -> Facts:
+    row, table = knowledge.marginals[slot - 1], knowledge.table
+    # Both are sums of the slot's probabilities over a set of kinds.
+    useless = ~np.array(table.needed)
+    return {"risk": float(row @ table.critical), "useless": float(row @ useless)}
+
+
+def _of_play(facts: Facts, fits: bool) -> dict[str, WeightedSum]:
+    """Return the contributions of one play to the measures."""
+    return {
+        # Each has the weight 1, so that the values are means over plays.
+        "certain_plays": WeightedSum(float(facts["probability"] > CERTAIN)),
+        "play_probability": WeightedSum(facts["probability"]),
+        "fitting_plays": WeightedSum(float(fits)),
+    }
+
+
+def comment(assessment: Assessment) -> Comment | None:
+    """Return an assessment as text for a viewer; None if there is nothing to report."""
+    facts = {name: value for name, value in assessment.facts.items() if isinstance(value, float)}
+    match assessment.kind:
+        case "play":
+            chance, best = facts["probability"], facts["best"]
+            text = f"By exact knowledge the card fits with {100 * chance:.0f} %"
+            if best > chance + SMALL:
+                text += f"; another slot has {100 * best:.0f} %"
+            # A play that trusts a convention may be good at a low probability.
+            return Comment(f"{text}.", mistake=chance < SMALL)
+        case "discard":
+            text = (
+                f"The discard was the last copy of a needed card with {100 * facts['risk']:.0f} %, "
+                f"and useless with {100 * facts['useless']:.0f} %."
+            )
+            return Comment(text, mistake=facts["risk"] > CERTAIN)
+        case "hint":
+            return Comment(
+                f"The hint gives {facts['bits']:.2f} bits about the hand.", omniscient=True
+            )
+    return None

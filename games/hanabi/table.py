@@ -1,0 +1,254 @@
+"""The table as one viewer sees it, kept up to date event by event."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import Event, Notes, Placement
+from games.hanabi.base import HanabiBase
+from games.hanabi.moves import (
+    CardDiscarded,
+    CardDrawn,
+    CardPlayed,
+    HandsDealt,
+    HandSeen,
+    HintGiven,
+    UnseenCardDrawn,
+)
+from games.hanabi.posterior import HandPosterior
+
+Move = CardPlayed | CardDiscarded | HintGiven
+FITS = ("fits now", "fits later", "useless")
+"""Columns of the table of an unseen hand for viewers."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCard:
+    """A card in a hand, and what the hints about it say."""
+
+    card: str | None
+    """None if the viewer does not see it."""
+    colours: frozenset[int]
+    """Colours that it may have by the hints, from 0."""
+    ranks: frozenset[int]
+    """Ranks that it may have by the hints, from 1."""
+    hinted: bool = False
+    """Whether a hint has named it. Other hints only exclude their colour or rank."""
+
+    def after_hint(self, hint: HintGiven, colour: int | None, named: bool) -> HeldCard:
+        """Return the card after a hint that names it, or does not name it."""
+        # A hint also says of the cards that it does not name that they differ.
+        colours, ranks = self.colours, self.ranks
+        if colour is not None:
+            colours = colours & {colour} if named else colours - {colour}
+        if hint.rank is not None:
+            ranks = ranks & {hint.rank} if named else ranks - {hint.rank}
+        return HeldCard(self.card, colours, ranks, self.hinted or named)
+
+
+class HanabiTable:
+    """Fireworks, tokens, lives, discards and hands, from the events that a viewer witnessed.
+
+    Args:
+        game: The game that is played.
+        viewer: The seat of the viewer; None sees all hands.
+    """
+
+    def __init__(self, game: HanabiBase, viewer: int | None) -> None:
+        self.game = game
+        self.viewer = viewer
+        deck = game.deck
+        self.fireworks = (0,) * deck.colours
+        self.lives = game.options.lives
+        self.tokens = game.options.hint_tokens
+        self.deck = deck.size
+        self.hands: list[tuple[HeldCard, ...]] = [()] * game.num_players
+        """The cards of each player, the oldest first."""
+        self.gone = (0,) * len(deck.kinds)
+        """Copies of each kind that were played or discarded."""
+        self.discards: tuple[str, ...] = ()
+        """Cards that were discarded or did not fit, in order."""
+        self.moves: dict[int, Move] = {}
+        """The latest move of each player."""
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the viewer witnessed."""
+        match event:
+            case HandsDealt(size, left):
+                # The hands that the viewer sees follow in events of their own.
+                self.hands = [(self._new(None),) * size] * self.game.num_players
+                self.deck = left
+            case HandSeen(player, cards):
+                self.hands[player] = tuple(map(self._new, cards))
+            case CardDrawn(player, card, left):
+                self.hands[player] += (self._new(card),)
+                self.deck = left
+            # A viewer who sees everything has already added the card, from `CardDrawn`.
+            case UnseenCardDrawn(player, left) if left < self.deck:
+                self.hands[player] += (self._new(None),)
+                self.deck = left
+            case CardPlayed() | CardDiscarded() | HintGiven():
+                self._add_move(event)
+
+    def _add_move(self, move: Move) -> None:
+        self.moves[move.player] = move
+        self.tokens = move.tokens
+        if isinstance(move, HintGiven):
+            self._add_hint(move)
+            return
+        deck, card, hand = self.game.deck, move.card, self.hands[move.player]
+        # The newer cards move down by one slot.
+        self.hands[move.player] = (*hand[: move.slot - 1], *hand[move.slot :])
+        kind = deck.index[card]
+        self.gone = (*self.gone[:kind], self.gone[kind] + 1, *self.gone[kind + 1 :])
+        if isinstance(move, CardPlayed):
+            self.lives = move.lives
+            if move.fits:
+                colour, rank = deck.colour(card), deck.rank(card)
+                self.fireworks = (*self.fireworks[:colour], rank, *self.fireworks[colour + 1 :])
+                return
+        # Reached by discards and by cards that do not fit.
+        self.discards += (card,)
+
+    def _add_hint(self, hint: HintGiven) -> None:
+        names = self.game.deck.colour_names
+        colour = None if hint.colour is None else names.index(hint.colour)
+        self.hands[hint.target] = tuple(
+            held.after_hint(hint, colour, slot in hint.slots)
+            for slot, held in enumerate(self.hands[hint.target], 1)
+        )
+
+    def _new(self, card: str | None) -> HeldCard:
+        deck = self.game.deck
+        colours, ranks = range(deck.colours), range(1, deck.ranks + 1)
+        return HeldCard(card, frozenset(colours), frozenset(ranks))
+
+    @property
+    def score(self) -> int:
+        """The common score so far."""
+        return self.game.score(self.fireworks, self.lives)
+
+    @property
+    def needed(self) -> tuple[bool, ...]:
+        """Whether each kind can still score."""
+        return self.game.deck.needed(self.gone, self.fireworks)
+
+    @property
+    def playable(self) -> NDArray[np.bool_]:
+        """Whether each kind fits now; shape (kinds,)."""
+        deck = self.game.deck
+        return np.array([deck.fits(kind, self.fireworks) for kind in deck.kinds])
+
+    @property
+    def critical(self) -> NDArray[np.bool_]:
+        """Whether each kind can still score and only one copy is left in the game; (kinds,)."""
+        # Copies that are still in hands or in the deck.
+        left = np.array(self.game.deck.copies) - np.array(self.gone)
+        critical: NDArray[np.bool_] = (left == 1) & np.array(self.needed)
+        return critical
+
+    def allowed(self, player: int) -> NDArray[np.bool_]:
+        """Return for each slot of a hand the kinds that the hints allow; shape (slots, kinds)."""
+        deck, hand = self.game.deck, self.hands[player]
+        allowed = np.zeros((len(hand), deck.colours, deck.ranks), dtype=bool)
+        for slot, held in enumerate(hand):
+            # All pairs of a possible colour and a possible rank.
+            rows = np.array(sorted(held.colours))[:, None]
+            allowed[slot, rows, [rank - 1 for rank in sorted(held.ranks)]] = True
+        # Kinds are numbered by colour, then by rank.
+        flat: NDArray[np.bool_] = allowed.reshape(len(hand), len(deck.kinds))
+        return flat
+
+    @property
+    def unseen(self) -> tuple[int, ...]:
+        """Copies of each kind that the viewer has not seen: in the deck or in its own hand."""
+        # Own cards are `None` here, so they stay among the unseen ones.
+        left = [n - gone for n, gone in zip(self.game.deck.copies, self.gone, strict=True)]
+        for player, hand in enumerate(self.hands):
+            for held in hand:
+                if player != self.viewer and held.card is not None:
+                    left[self.game.deck.index[held.card]] -= 1
+        return tuple(left)
+
+    def posterior(self) -> HandPosterior:
+        """Return the exact distribution of the viewer's own hand."""
+        assert self.viewer is not None, "a viewer who sees everything has no unknown hand"
+        return HandPosterior(self.unseen, self.allowed(self.viewer))
+
+    def with_hint(self, hint: HintGiven) -> Self:
+        """Return the table after a hint that is only considered."""
+        # All other values are replaced, never changed in place.
+        twin = copy.copy(self)
+        twin.hands, twin.moves = list(self.hands), dict(self.moves)
+        twin.update(hint)
+        return twin
+
+
+class HanabiNotes(Notes):
+    """The table as one player sees it, for the renderings of its observations."""
+
+    def __init__(self, game: HanabiBase, player: int) -> None:
+        super().__init__(game, player)
+        self.table = HanabiTable(game, player)
+
+    def update(self, event: Event) -> None:
+        self.table.update(event)
+
+
+class HanabiKnowledge:
+    """Exact knowledge of one player: the distribution of its own hand.
+
+    It follows from the cards that the player sees, the cards that are gone, and the hints. Why
+    others gave a hint, or did not, is not evidence.
+    """
+
+    def __init__(self, game: HanabiBase, player: int) -> None:
+        self.table = HanabiTable(game, player)
+        # Computed on demand, and again after the next event.
+        self._posterior: HandPosterior | None = None
+        self._marginals: NDArray[np.float64] | None = None
+
+    def update(self, event: Event) -> None:
+        self.table.update(event)
+        self._posterior = self._marginals = None
+
+    @property
+    def posterior(self) -> HandPosterior:
+        """The distribution of the own hand now."""
+        if self._posterior is None:
+            self._posterior = self.table.posterior()
+        return self._posterior
+
+    @property
+    def marginals(self) -> NDArray[np.float64]:
+        """The probability of each kind in each own slot; shape (slots, kinds)."""
+        if self._marginals is None:
+            self._marginals = self.posterior.marginals()
+        return self._marginals
+
+    def entropy(self) -> float:
+        """Return the entropy of the own hand, as a sequence of kinds, in bits."""
+        return self.posterior.entropy()
+
+    def world_count(self) -> int:
+        """Return the number of possible own hands, as sequences of kinds."""
+        return self.posterior.hand_count()
+
+    def placement(self) -> Placement:
+        """Return for each slot the probability that its card fits now, later, or never.
+
+        The row of an empty slot is all zeros.
+        """
+        size, needed = self.table.game.hand_size, np.array(self.table.needed)
+        fits, marginals = self.table.playable & needed, self.marginals
+        # Each kind belongs to exactly one column, so a row adds up to 1.
+        columns = np.array([fits, needed & ~fits, ~needed]).T
+        rows = [tuple(row) for row in (marginals @ columns).tolist()]
+        rows += [(0.0, 0.0, 0.0)] * (size - len(rows))
+        slots = tuple(f"slot {slot}" for slot in range(1, size + 1))
+        return Placement(slots, ("own hand",) * size, FITS, tuple(rows))

@@ -1,0 +1,258 @@
+"""Texts of Hanabi: rules, narration of events, and the situation of a player."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from arena import Event, Observation, TextLevel
+from arena.core.text import pluralize
+from games.hanabi.moves import (
+    CardDiscarded,
+    CardDrawn,
+    CardPlayed,
+    HandsDealt,
+    HandSeen,
+    HintGiven,
+    UnseenCardDrawn,
+)
+from games.hanabi.posterior import CERTAIN
+from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard
+
+if TYPE_CHECKING:
+    from games.hanabi.base import HanabiBase
+
+
+def rules(game: HanabiBase) -> str:
+    """Return the rules for a player who does not know the game."""
+    deck, options = game.deck, game.options
+    # All numbers come from the options, so that the rules are right for every variant.
+    highest = deck.ranks
+    letters = ", ".join(f"{colour[0].upper()} {colour}" for colour in deck.colour_names)
+    copies = ", ".join(
+        f"{number} of rank {rank}" for rank, number in enumerate(deck.copies[:highest], 1)
+    )
+    lost = "the score is 0" if options.lost_score == "zero" else "the score stays"
+    lines = [
+        f"Hanabi, {game.num_players} players ({', '.join(game.seat_names)}) who play together and "
+        "get the same score. You see the cards of all other players, but not your own.",
+        f"Deck: {deck.size} cards. Colours: {letters}. Each colour has {copies}. R1 means red, "
+        "rank 1.",
+        f"For each colour the team builds a firework: rank 1 first, then 2, and so on up to "
+        f"{highest}. Each card in a firework is worth 1 point; {len(deck.kinds)} is the most.",
+        f"Each hand has {game.hand_size} slots. Slot 1 holds the oldest card. When a card leaves "
+        "a hand, the newer cards move down by one slot, and the new card gets the highest slot.",
+        "On your turn do one of three things.",
+        "Play a slot: if the card is the next rank of its colour it is added to the firework; "
+        "otherwise it is discarded and the team loses a life. Then you draw a card. A complete "
+        "firework gives a hint token back, if one is spent.",
+        "Discard a slot: the card is out of the game, the team gets a hint token back, and you "
+        f"draw a card. Not allowed while the team has all {options.hint_tokens} tokens.",
+        "Hint: spend a hint token to name one colour or one rank to another player. All cards of "
+        "that colour or rank in its hand are pointed out to everybody, so the other cards do not "
+        "have it. The hint must fit at least one card.",
+        f"The game starts with {pluralize(options.hint_tokens, 'hint token')} and "
+        f"{'1 life' if options.lives == 1 else f'{options.lives} lives'}. It ends when all lives "
+        f"are lost ({lost}), when all fireworks are complete, or when the deck is empty and each "
+        "player has had one more turn.",
+        "Your action: play slot SLOT | discard slot SLOT | hint PLAYER COLOUR | hint PLAYER rank "
+        f"RANK. For example: hint Player 1 {deck.colour_names[0]}",
+    ]
+    return "\n".join(lines)
+
+
+def _deck_left(number: int) -> str:
+    # The last round begins when the last card is drawn.
+    if number:
+        return f"{number} {'card is' if number == 1 else 'cards are'} left in the deck."
+    return "The deck is empty: each player has one more turn."
+
+
+def narrate(game: HanabiBase, event: Event) -> str:  # noqa: PLR0911 - one case a kind.
+    """Return one event as a sentence."""
+    names = game.seat_names
+    match event:
+        case HandsDealt(size, deck):
+            return f"Each hand has {pluralize(size, 'card')}. {_deck_left(deck)}"
+        case HandSeen(player, cards):
+            return f"{names[player]} holds {', '.join(cards)} (slot 1 first)."
+        case CardDrawn(player, card, deck):
+            return f"{names[player]} draws {card}. {_deck_left(deck)}"
+        case UnseenCardDrawn(player, deck):
+            return f"{names[player]} draws a card without seeing it. {_deck_left(deck)}"
+        case CardPlayed(player, slot, card):
+            return f"{names[player]} plays slot {slot}, {card}: {_result(game, event)}"
+        case CardDiscarded(player, slot, card, tokens):
+            return f"{names[player]} discards slot {slot}, {card}. {_tokens(tokens)}"
+        case HintGiven(player, target):
+            meaning = event.colour or f"rank {event.rank}"
+            slots = ", ".join(map(str, event.slots))
+            word = "slot" if len(event.slots) == 1 else "slots"
+            return (
+                f"{names[player]} hints {names[target]} {meaning}: {word} {slots}. "
+                f"{_tokens(event.tokens)}"
+            )
+        case _:
+            raise TypeError(f"{event!r} is not an event of Hanabi")
+
+
+def _result(game: HanabiBase, played: CardPlayed) -> str:
+    """Return the result of a play in words."""
+    deck, lives = game.deck, played.lives
+    if not played.fits:
+        left = "no life is" if not lives else "1 life is" if lives == 1 else f"{lives} lives are"
+        return f"it does not fit; {left} left."
+    if deck.rank(played.card) < deck.ranks:
+        return "it fits."
+    firework = deck.colour_names[deck.colour(played.card)]
+    return f"it fits and completes the {firework} firework. {_tokens(played.tokens)}"
+
+
+def _tokens(number: int) -> str:
+    return f"{pluralize(number, 'hint token')} left."
+
+
+def describe(game: HanabiBase, observation: Observation, level: TextLevel, since: int = 0) -> str:
+    """Return the situation of a player; with `since`, the news and the table as it is now."""
+    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
+    lines += [game.narrate(event) for event in observation.events_since(since)]
+    notes = observation.notes
+    assert isinstance(notes, HanabiNotes)
+    # Nothing is known before the deal.
+    if level != "events" and any(notes.table.hands):
+        lines += _table_lines(notes.table, level)
+    if observation.legal_actions:
+        lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
+    return "\n".join(lines)
+
+
+def summarise(game: HanabiBase, observation: Observation, level: TextLevel, forget: int) -> str:
+    """Return the situation without the first `forget` events; the table holds what they did."""
+    name = game.seat_names[observation.player]
+    level = "notes" if level == "events" else level
+    # `since` from 1 on leaves out the name, which stands here; the deal is in the table.
+    return f"You are {name}. {game.omission_notice}\n" + describe(
+        game, observation, level, max(forget, 1)
+    )
+
+
+def _table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
+    """Yield the table: what all players see, the other hands, and the own hand."""
+    game = table.game
+    names, highest = game.deck.colour_names, len(game.deck.kinds)
+    fireworks = ", ".join(f"{n} {rank}" for n, rank in zip(names, table.fireworks, strict=True))
+    yield "The table now:"
+    yield f"- fireworks: {fireworks} (score {table.score} of {highest})"
+    yield (
+        f"- {table.tokens} of {game.options.hint_tokens} hint tokens; lives: {table.lives} of "
+        f"{game.options.lives}; cards in the deck: {table.deck}"
+    )
+    # Sorted, because the order of discards does not matter and equal cards are easy to count.
+    order = game.deck.index
+    yield f"- discarded: {', '.join(sorted(table.discards, key=order.__getitem__)) or 'none'}"
+    yield f"- next to play: {', '.join(_next_cards(table)) or 'none'}"
+    for player in game.others(table.viewer or 0):
+        # What others know of their cards decides which hint helps them.
+        cards = "; ".join(
+            f"{slot}: {held.card} ({hint_text(game, held)})"
+            for slot, held in enumerate(table.hands[player], 1)
+        )
+        yield f"- hand of {game.seat_names[player]}, and what hints say: {cards or 'empty'}"
+    if level == "deductions":
+        yield from _own_posterior(table)
+    else:
+        own = "; ".join(
+            f"{slot}: {hint_text(game, held)}"
+            for slot, held in enumerate(table.hands[table.viewer or 0], 1)
+        )
+        yield f"- your hand, by hints: {own or 'empty'}"
+
+
+def _next_cards(table: HanabiTable) -> list[str]:
+    kinds = np.array(table.game.deck.kinds)
+    cards: list[str] = kinds[table.playable & np.array(table.needed)].tolist()
+    return cards
+
+
+def hint_text(game: HanabiBase, held: HeldCard) -> str:
+    """Return what the hints say about a card: its colour and rank, or what they exclude."""
+    names, deck = game.deck.colour_names, game.deck
+    parts = list[str]()
+    if len(held.colours) == 1:
+        parts += [names[colour] for colour in held.colours]
+    # The excluded colours are the shorter list after one or two hints.
+    elif len(held.colours) < deck.colours:
+        gone = [name for number, name in enumerate(names) if number not in held.colours]
+        parts.append(f"not {'/'.join(gone)}")
+    if len(held.ranks) == 1:
+        parts += [f"rank {rank}" for rank in held.ranks]
+    elif len(held.ranks) < deck.ranks:
+        missing = [str(r) for r in range(1, deck.ranks + 1) if r not in held.ranks]
+        parts.append(f"not rank {'/'.join(missing)}")
+    return ", ".join(parts) or "unknown"
+
+
+def _own_posterior(table: HanabiTable) -> Iterator[str]:
+    """Yield for each own slot the possible cards, and the probabilities that matter."""
+    game = table.game
+    yield "What follows about your hand, by counting the cards that you do not see:"
+    marginals = table.posterior().marginals()
+    useless = ~np.array(table.needed)
+    for slot, row in enumerate(marginals, 1):
+        # The three questions of every turn: play it, discard it, or keep it.
+        facts = (
+            ("fits now", float(row @ table.playable)),
+            ("can no longer score", float(row @ useless)),
+            ("last copy of a needed card", float(row @ table.critical)),
+        )
+        texts = ", ".join(f"{name} {_percent(chance)}" for name, chance in facts)
+        yield f"- slot {slot}: {_candidates(game, row.tolist())}; {texts}"
+
+
+def _candidates(game: HanabiBase, row: list[float]) -> str:
+    """Return the possible cards of a slot, the likeliest first; long lists without figures."""
+    # Exact zeros: impossible kinds have weight 0 in whole numbers.
+    possible = [(chance, kind) for kind, chance in enumerate(row) if chance > 0]
+    if len(possible) == 1:
+        return f"{game.deck.kinds[possible[0][1]]} for certain"
+    # A list of more than eight cards is nearly even, and its figures would only cost tokens.
+    if len(possible) > 8:
+        excluded = [game.deck.kinds[kind] for kind, chance in enumerate(row) if chance <= 0]
+        return (
+            f"any card but {', '.join(excluded)}"
+            if 0 < len(excluded) <= 8
+            else (
+                "any of " + ", ".join(game.deck.kinds[kind] for _, kind in possible)
+                if excluded
+                else "any card"
+            )
+        )
+    # Likeliest first; equal ones in the order of the deck.
+    possible.sort(key=lambda pair: (-pair[0], pair[1]))
+    return ", ".join(f"{game.deck.kinds[kind]} {_percent(chance)}" for chance, kind in possible)
+
+
+def _percent(chance: float) -> str:
+    """Return a probability in per cent; only certainty is written as 0 % or 100 %."""
+    if chance > CERTAIN or chance < 1 - CERTAIN:
+        return f"{round(chance) * 100} %"
+    return f"{min(99, max(1, round(chance * 100)))} %"
+
+
+def synonyms(game: HanabiBase) -> dict[str, str]:
+    """Return other words for the game's own, see `Game.synonyms`."""
+    words = {"clue": "hint", "tell": "hint", "reveal": "hint", "position": "slot"}
+    # "play card 2" is covered too, because a reader skips the word "card".
+    for slot in range(1, game.hand_size + 1):
+        words |= {f"{verb} {slot}": f"{verb} slot {slot}" for verb in ("play", "discard")}
+    for colour in game.deck.colour_names:
+        for phrase in (f"color {colour}", f"about {colour}", f"{colour} cards"):
+            words[phrase] = colour
+    for rank in range(1, game.deck.ranks + 1):
+        for phrase in (f"number {rank}", f"{rank}s", f"about rank {rank}", f"about {rank}s"):
+            words[phrase] = f"rank {rank}"
+        for name in game.seat_names:
+            words[f"{name} {rank}"] = f"{name} rank {rank}"
+    return words

@@ -1,0 +1,197 @@
+"""Exact posterior over hidden roles: the assignments that are consistent with one player's events.
+
+The model is logical. All deals are equally likely, and a move that every role could have made
+proves nothing. So all consistent assignments are equally likely, and the entropy is the logarithm
+of their number.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import Event, Placement
+from games.hidden_roles.rules import RoleDealt, RolesRevealed
+
+if TYPE_CHECKING:
+    from games.hidden_roles.rules import HiddenRolesGame
+
+Worlds = NDArray[np.int8]
+"""One row per seat, one column per assignment: the index of the role in `distinct_roles`."""
+
+
+@lru_cache(maxsize=8)
+def role_worlds(roles: tuple[str, ...]) -> Worlds:
+    """Return all different assignments of these roles to seats: at most 151,200 columns, read-only.
+
+    With n seats and role r dealt c(r) times there are n! / prod c(r)! of them.
+    """
+    counts = Counter(roles)
+    names = list(counts)
+    # The commonest role comes last: it takes all seats that are left, at no cost.
+    order = sorted(names, key=lambda name: counts[name])
+    worlds = np.full((1, len(roles)), -1, np.int8)
+    for name in order[:-1]:
+        parts = []
+        # A role that is dealt c times takes each set of c free seats.
+        for seats in map(list, combinations(range(len(roles)), counts[name])):
+            chosen = worlds[(worlds[:, seats] == -1).all(axis=1)]
+            chosen[:, seats] = names.index(name)
+            parts.append(chosen)
+        worlds = np.concatenate(parts)
+    worlds[worlds == -1] = names.index(order[-1])
+    # Contiguous by seat, because all questions are about a few seats in all assignments.
+    worlds = np.ascontiguousarray(worlds.T)
+    worlds.setflags(write=False)
+    return worlds
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCount:
+    """A fact: from `least` to `most` of some seats have one of some roles."""
+
+    seats: tuple[int, ...]
+    roles: frozenset[str]
+    least: int
+    most: int
+
+
+Facts = tuple[RoleCount, ...]
+
+
+@lru_cache(maxsize=256)
+def consistent_worlds(roles: tuple[str, ...], facts: Facts) -> Worlds:
+    """Return the assignments for which all facts hold, read-only.
+
+    Kept for later calls: the knowledge of a player is computed again for each new reader.
+    """
+    if not facts:
+        return role_worlds(roles)
+    # One fact more than an earlier call: the facts of a player only grow.
+    worlds, fact = consistent_worlds(roles, facts[:-1]), facts[-1]
+    found = members(roles, fact.roles)[worlds[list(fact.seats)]]
+    counts = found.sum(axis=0, dtype=np.int8)
+    holds = (counts >= fact.least) & (counts <= fact.most)
+    if holds.all():
+        return worlds
+    worlds = np.compress(holds, worlds, axis=1)
+    worlds.setflags(write=False)
+    return worlds
+
+
+@lru_cache(maxsize=256)
+def role_shares(roles: tuple[str, ...], facts: Facts, wanted: frozenset[str]) -> tuple[float, ...]:
+    """Return for each seat the share of the consistent assignments in which its role is wanted."""
+    worlds, table = consistent_worlds(roles, facts), members(roles, wanted)
+    return tuple(int(np.count_nonzero(table[row])) / worlds.shape[1] for row in worlds)
+
+
+@lru_cache(maxsize=256)
+def role_sets(
+    roles: tuple[str, ...], facts: Facts, wanted: frozenset[str]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return the possible sets of the seats with a wanted role, and the probability of each."""
+    found = members(roles, wanted)[consistent_worlds(roles, facts)]
+    # One bit per seat makes a set a number, which is faster to sort than a row.
+    codes = (1 << np.arange(len(found))) @ found
+    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    sets, probabilities = found[:, first].T, counts / len(codes)
+    sets.setflags(write=False)
+    probabilities.setflags(write=False)
+    return sets, probabilities
+
+
+def members(roles: tuple[str, ...], wanted: Collection[str]) -> NDArray[np.bool_]:
+    """Return for each distinct role whether it is wanted: a table to look up assignments in."""
+    return np.array([role in wanted for role in dict.fromkeys(roles)])
+
+
+class RolePosterior:
+    """Knowledge of one player about the roles; a game subclasses it to read its own events."""
+
+    def __init__(self, game: HiddenRolesGame, player: int) -> None:
+        self.game = game
+        self.player = player
+        self.facts: Facts = ()
+        self.public: frozenset[int] = frozenset()
+        """Seats whose role all players know."""
+
+    @property
+    def worlds(self) -> Worlds:
+        """The consistent assignments, all equally likely: shape (seats, worlds)."""
+        return consistent_worlds(self.game.role_list, self.facts)
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the player witnessed."""
+        match event:
+            case RoleDealt(seat, role):
+                self.add((seat,), (role,), 1)
+            case RolesRevealed(roles):
+                for seat, role in enumerate(roles):
+                    self.reveal(seat, role)
+
+    def reveal(self, seat: int, role: str) -> None:
+        """Add that all players know the role of a seat."""
+        self.public |= {seat}
+        self.add((seat,), (role,), 1)
+
+    def add(
+        self, seats: Sequence[int], roles: Collection[str], least: int, most: int | None = None
+    ) -> None:
+        """Add that from `least` to `most` of the seats (None: all) have one of the roles."""
+        # Normal form: equal facts make equal keys of the caches.
+        fact = RoleCount(
+            tuple(seats), frozenset(roles), least, len(seats) if most is None else most
+        )
+        # A fact that is always true, or known already, would only make the key longer.
+        if (fact.least > 0 or fact.most < len(seats)) and fact not in self.facts:
+            self.facts += (fact,)
+
+    def entropy(self) -> float:
+        """Return the uncertainty about the roles in bits: log2 of the number of assignments."""
+        return math.log2(self.world_count())
+
+    def world_count(self) -> int:
+        """Return the number of consistent assignments."""
+        return int(self.worlds.shape[1])
+
+    def probabilities(self, roles: Collection[str]) -> tuple[float, ...]:
+        """Return for each seat the probability that it has one of these roles."""
+        return role_shares(self.game.role_list, self.facts, frozenset(roles))
+
+    def teams(self, roles: Collection[str]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Return the possible sets of the seats that have one of these roles.
+
+        Returns:
+            The different sets, shape (sets, seats), and the probability of each, shape (sets,).
+        """
+        return role_sets(self.game.role_list, self.facts, frozenset(roles))
+
+    def placement(self) -> Placement:
+        """Return the probability of each role of each seat; zeros for a seat that is public."""
+        names, roles = self.game.seat_names, self.game.distinct_roles
+        columns = [self.probabilities((role,)) for role in roles]
+        return Placement(
+            things=names,
+            kinds=("players",) * len(names),
+            places=roles,
+            probabilities=tuple(
+                tuple(0.0 if seat in self.public else column[seat] for column in columns)
+                for seat in range(len(names))
+            ),
+        )
+
+    def sample(self, rng: random.Random) -> tuple[str, ...]:
+        """Draw one consistent assignment; all are equally likely."""
+        worlds = self.worlds
+        column = worlds[:, rng.randrange(worlds.shape[1])]
+        return tuple(self.game.distinct_roles[role] for role in column)

@@ -1,0 +1,25 @@
+"""Sentences that the texts of hidden-role games share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from games.hidden_roles.rules import HiddenRolesGame
+
+
+def percentages(
+    game: HiddenRolesGame, probabilities: Sequence[float], player: int | None = None
+) -> str:
+    """Return a probability per seat, the seat `player` omitted: `Player 1 40 %, Player 2 0 %`."""
+    return ", ".join(
+        f"{name} {100 * probability:.0f} %"
+        for seat, (name, probability) in enumerate(zip(game.seat_names, probabilities, strict=True))
+        if seat != player
+    )
+
+
+def statement_note(text: str, length: int = 40) -> str:
+    """Return a statement for the end of a table row, cut to `length` characters."""
+    return f'"{text}"' if len(text) <= length - 2 else f'"{text[: length - 3]}…"'

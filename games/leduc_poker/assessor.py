@@ -1,0 +1,144 @@
+"""Assessment of the moves of Leduc hold'em by exact probabilities and the equilibrium."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pydantic import JsonValue
+
+from arena import Assessment, Comment, Measure, Outcome, Ply, WeightedSum
+from arena.core.action import CHANCE
+from arena.core.assessment import Fact
+from arena.core.observation import ObservedGame
+from games.leduc_poker.knowledge import LeducKnowledge, showdown_chances
+from games.leduc_poker.notes import LETTERS
+from games.leduc_poker.strategy import equilibrium, own_key
+
+FACTS: dict[str, Fact] = {
+    "share": Fact("%", "expected share of the pot, against a random hand", of_position=True),
+    "price": Fact("%", "share of the pot above which a call pays", of_position=True),
+    "equilibrium": Fact("%", "probability of the move in the equilibrium"),
+}
+"""Descriptions of the facts of assessments, by name."""
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "equilibrium_probability",
+        "probability of own moves in equilibrium",
+        "probability",
+        "higher",
+        "Probability that the bundled approximate equilibrium takes the same move; over moves. An "
+        "equilibrium that mixes has less than 1 itself.",
+    ),
+    Measure(
+        "calls_paid",
+        "calls at a fair price",
+        "share",
+        "higher",
+        "Calls whose expected share of the pot at a showdown, against a player who moves at "
+        "random, was at least the price; over calls of a raise.",
+    ),
+    Measure(
+        "best_hand_folded",
+        "unbeatable hands folded",
+        "share",
+        "lower",
+        "Folds of a pair, which no other hand can beat; over moves in answer to a raise while the "
+        "seat held a pair.",
+    ),
+)
+
+
+class LeducAssessor:
+    """Assessor of one hand, ply by ply from the deal on.
+
+    Args:
+        game: The game that is played.
+        players: The seats to assess; None means all.
+        kinds: The kinds of assessments to make (`move`, `knowledge`); None means all.
+    """
+
+    def __init__(
+        self,
+        game: ObservedGame,
+        players: Collection[int] | None = None,
+        kinds: Collection[str] | None = None,
+    ) -> None:
+        self._kinds = kinds
+        seats = (0, 1) if players is None else sorted(players)
+        self._knowledge = {seat: LeducKnowledge(game, seat) for seat in seats}
+        self._entropies: dict[int, list[float]] = {seat: [] for seat in seats}
+        """Entropy of each seat after the deal, and at each of its decisions, in bits."""
+        self._latest_ply = 0
+
+    def _wants(self, kind: str) -> bool:
+        return self._kinds is None or kind in self._kinds
+
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Process the next ply; return its assessment if it was a decision."""
+        found = list[Assessment]()
+        knowledge = self._knowledge.get(ply.player)
+        if knowledge:
+            # Judged before the events of the ply, in the position of the decision.
+            self._entropies[ply.player].append(knowledge.entropy())
+            if self._wants("move"):
+                found.append(_judge(ply, knowledge))
+        for seat, known in self._knowledge.items():
+            for event in ply.events:
+                if event.seen_by(seat):
+                    known.update(event)
+            # The first entry is the entropy after the deal of hole cards.
+            if ply.player == CHANCE and not self._entropies[seat]:
+                self._entropies[seat].append(known.entropy())
+        self._latest_ply = ply.number
+        return found
+
+    def end(self, outcome: Outcome) -> list[Assessment]:
+        """Return the entropies of each seat. This changes nothing."""
+        if not self._wants("knowledge"):
+            return []
+        return [
+            Assessment(
+                self._latest_ply,
+                seat,
+                "knowledge",
+                {"entropy_dealt": entropies[0], "entropy_end": entropies[-1]},
+            )
+            for seat, entropies in self._entropies.items()
+            if entropies
+        ]
+
+
+def _judge(ply: Ply, knowledge: LeducKnowledge) -> Assessment:
+    notes, move = knowledge.notes, LETTERS[ply.decision.action]
+    betting, share = notes.betting, showdown_chances(notes).share
+    usual = equilibrium()[own_key(notes)].get(move, 0.0)
+    facts: dict[str, JsonValue] = {"move": move, "share": share, "equilibrium": usual}
+    measured = {"equilibrium_probability": WeightedSum(usual)}
+    if betting.price:
+        # A call of c chips into a pot of p pays if share * (p + c) >= c.
+        facts["price"] = price = betting.price / (betting.pot + betting.price)
+        if move == "c":
+            measured["calls_paid"] = WeightedSum(float(share >= price))
+        # A pair cannot be beaten or tied: both copies are in sight.
+        if notes.own == notes.board:
+            measured["best_hand_folded"] = WeightedSum(float(move == "f"))
+    return Assessment(ply.number, ply.player, "move", facts, measured)
+
+
+def comment(assessment: Assessment) -> Comment | None:
+    """Return the comment on a move. It uses only what the seat could know."""
+    facts = assessment.facts
+    if assessment.kind != "move":
+        return None
+    share, usual = _percent(facts["share"]), _percent(facts["equilibrium"])
+    text = f"Expected share of the pot against a random hand: {share:.0f} %."
+    if "price" in facts:
+        text += f" A call pays above {_percent(facts['price']):.0f} %."
+    text += f" In equilibrium this move has {usual:.0f} %."
+    # Only a hand that cannot lose makes a fold a mistake for certain.
+    return Comment(text, mistake=facts["move"] == "f" and share == 100)
+
+
+def _percent(value: JsonValue) -> float:
+    return 100 * float(value) if isinstance(value, int | float) else 0.0

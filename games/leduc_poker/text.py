@@ -1,0 +1,107 @@
+"""Texts of Leduc hold'em for models and people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from arena import Event, Game, Observation, TextLevel
+from games.leduc_poker.knowledge import showdown_chances
+from games.leduc_poker.notes import BoardCardDealt, HoleCardDealt, LeducMoved, LeducNotes
+from games.leduc_poker.notes import LeducShowdown as Shown
+from games.leduc_poker.strategy import hand_probabilities
+
+RULES = (
+    "Leduc hold'em, two players. The deck has six cards: two Jacks, two Queens and two Kings. Both "
+    "put one chip into the pot and are dealt one card each, face down. A round of betting follows. "
+    "Then one card of the deck is dealt face up to the board, and a second round of betting "
+    "follows. Player 0 begins each round. Fold gives the pot to the other player; it is allowed "
+    "only after a raise. Call matches the chips of the other player; if there is no raise to "
+    "match, it costs nothing (a check). Raise matches them and adds 2 chips in the first round, 4 "
+    "in the second; each round has at most two raises, of both players together. A round ends with "
+    "a call, but the first player's call without a raise leaves the other one to move. After the "
+    "second round both cards are shown: a card of the same rank as the board card, a pair, "
+    "wins; else the higher rank (Jack, Queen, King) wins; equal ranks share the pot. Your return "
+    "is the number of chips that you win or lose.\n"
+    "Your action: fold | call | raise. For example: call"
+)
+
+
+def narrate(game: Game, event: Event) -> str:
+    """Return one event as a sentence."""
+    names = game.seat_names
+    match event:
+        case HoleCardDealt(player, card):
+            return f"{names[player]} is dealt the {card}."
+        case BoardCardDealt(card):
+            return f"The board card is the {card}."
+        case LeducMoved(player, "fold"):
+            return f"{names[player]} folds."
+        case LeducMoved(player, move, chips):
+            if not chips:
+                return f"{names[player]} checks."
+            return f"{names[player]} {move}s: {chips} chips."
+        case Shown((first, second)):
+            return f"{names[0]} shows the {first}, {names[1]} the {second}."
+        case _:
+            raise TypeError(f"{event!r} is not an event of Leduc hold'em")
+
+
+def describe(game: Game, observation: Observation, level: TextLevel, since: int = 0) -> str:
+    """Return the events, the notes of this level and the legal actions."""
+    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
+    lines += [narrate(game, event) for event in observation.events_since(since)]
+    return "\n".join([*lines, *_situation(observation, level)])
+
+
+def summarise(game: Game, observation: Observation, level: TextLevel, forget: int) -> str:
+    """Return an observation without its first events; the notes replace them."""
+    lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
+    lines += [narrate(game, event) for event in observation.events_since(forget)]
+    # The cards and the raises may be among the omitted events.
+    shown: TextLevel = "notes" if level == "events" else level
+    return "\n".join([*lines, *_situation(observation, shown)])
+
+
+def _situation(observation: Observation, level: TextLevel) -> Iterator[str]:
+    """Yield the lines after the events; notes help with decisions, so they need one to make."""
+    notes = observation.notes
+    assert isinstance(notes, LeducNotes)
+    if not observation.legal_actions:
+        return
+    # The notes repeat what the events have shown, for readers that lose track.
+    if level != "events":
+        yield _notes(notes)
+    if level == "deductions":
+        yield from _deductions(notes)
+    yield "Your actions: " + " | ".join(map(str, observation.legal_actions))
+
+
+def _notes(notes: LeducNotes) -> str:
+    board = f"The board card is the {notes.board}" if notes.board else "No board card yet"
+    if notes.board == notes.own:
+        board += ": you have a pair"
+    price = notes.betting.price
+    cost = f"a call costs you {price}" if price else "a call costs nothing"
+    return (
+        f"Your card is the {notes.own}. {board}. The pot has {notes.betting.pot} chips, "
+        f"{notes.betting.chips[notes.player]} of them yours; {cost}."
+    )
+
+
+def _deductions(notes: LeducNotes) -> Iterator[str]:
+    """Yield the exact probabilities, which count cards and ignore what moves suggest."""
+    cards = ", ".join(f"{card} {p:.0%}" for card, p in hand_probabilities(notes).items())
+    chances = showdown_chances(notes)
+    yield f"By the unseen cards alone, the other player has: {cards}.".replace("%", " %")
+    yield (
+        f"At a showdown you would win with {100 * chances.win:.0f} %, tie with "
+        f"{100 * chances.tie:.0f} % and lose with {100 * chances.lose:.0f} %."
+    )
+    price = notes.betting.price
+    if price:
+        # A call of c chips into a pot of p chips: share * (p + c) >= c.
+        needed = price / (notes.betting.pot + price)
+        yield (
+            f"If no raise follows, a call pays if your expected share of the pot is above "
+            f"{100 * needed:.0f} %; it is {100 * chances.share:.0f} %."
+        )

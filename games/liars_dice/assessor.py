@@ -1,0 +1,191 @@
+"""Assessment of bids and challenges by the exact knowledge of the seat that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from arena import Assessment, Comment, Measure, Outcome, Ply, WeightedSum
+from arena.core.assessment import Fact
+from games.liars_dice.base import Challenge, DiceBid, LiarsDiceBase
+from games.liars_dice.knowledge import LiarsDiceKnowledge
+
+FACTS: dict[str, Fact] = {
+    "probability": Fact("%", "probability that the bid is true, given the bidder's own dice"),
+    "last": Fact("%", "probability that the last bid is true, given own dice", of_position=True),
+    "best": Fact("%", "probability of the likeliest higher bid", of_position=True),
+}
+"""Descriptions of the facts of assessments, by name."""
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "bid_probability",
+        "probability of own bids",
+        "probability",
+        None,
+        "Probability that a bid is true, given the bidder's own dice only; over bids.",
+    ),
+    Measure(
+        "impossible_bids",
+        "impossible bids",
+        "share",
+        "lower",
+        "Bids that the bidder's own dice show to be false, over bids of seats that had another "
+        "legal action which could win.",
+    ),
+    Measure(
+        "challenges_sound",
+        "sound challenges",
+        "share",
+        "higher",
+        "Challenges of bids that were at least as probably false as true, given the challenger's "
+        "own dice; over challenges with a choice.",
+    ),
+    Measure(
+        "challenges_missed",
+        "missed challenges",
+        "share",
+        "lower",
+        "Bids in answer to a bid that the own dice show to be false, so that a challenge would win "
+        "for certain; over answers to such bids.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DiceOdds:
+    """Exact probabilities before a decision, given the own dice."""
+
+    last: float | None
+    """That the last bid is true; None if there is none."""
+    best: float | None
+    """That the likeliest higher bid is true; None if no higher bid exists."""
+
+    @classmethod
+    def of(cls, knowledge: LiarsDiceKnowledge) -> DiceOdds:
+        """Compute the odds of the seat that must act."""
+        notes = knowledge.notes
+        bid = notes.last_bid
+        raises = notes.game.raises(bid, notes.total)
+        return cls(
+            last=None if bid is None else knowledge.probability(bid),
+            best=max(map(knowledge.probability, raises), default=None),
+        )
+
+    @property
+    def challenge(self) -> float:
+        """Probability that a challenge wins; 0 if there is no bid."""
+        return 0.0 if self.last is None else 1 - self.last
+
+
+class LiarsDiceAssessor:
+    """Assessor of one game, ply by ply from the first roll on.
+
+    Args:
+        game: The game that is played.
+        players: The seats to assess; None means all.
+        kinds: The kinds of assessments to make (`bid`, `challenge`, `knowledge`); None means all.
+    """
+
+    def __init__(
+        self,
+        game: LiarsDiceBase,
+        players: Collection[int] | None = None,
+        kinds: Collection[str] | None = None,
+    ) -> None:
+        self._kinds = kinds
+        seats = range(game.num_players) if players is None else sorted(players)
+        self._knowledge = {seat: LiarsDiceKnowledge(game, seat) for seat in seats}
+        self._entropy: dict[int, float] = {}
+        """Entropy of each seat at its latest decision, in bits."""
+        self._latest_ply = 0
+
+    def _wants(self, kind: str) -> bool:
+        return self._kinds is None or kind in self._kinds
+
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Process the next ply; return its assessment if it was a decision."""
+        found = list[Assessment]()
+        knowledge, action = self._knowledge.get(ply.player), ply.decision.action
+        if knowledge:
+            # Judged before the events of the ply: they are not known to the seat yet.
+            if isinstance(action, DiceBid) and self._wants("bid"):
+                found.append(_judge_bid(ply, action, knowledge))
+            if isinstance(action, Challenge) and self._wants("challenge"):
+                found.append(_judge_challenge(ply, knowledge))
+            if self._wants("knowledge"):
+                self._entropy[ply.player] = knowledge.entropy()
+        self._latest_ply = ply.number
+        # Each seat learns only what it witnesses, or it would be judged by hidden dice.
+        for seat, known in self._knowledge.items():
+            for event in ply.events:
+                if event.seen_by(seat):
+                    known.update(event)
+        return found
+
+    def end(self, outcome: Outcome) -> list[Assessment]:
+        """Return the entropies of each seat that made a decision. This changes nothing.
+
+        Bids exclude no hand, so that in a round the entropy stays that after the roll.
+        """
+        return [
+            Assessment(
+                self._latest_ply,
+                seat,
+                "knowledge",
+                {"entropy_dealt": entropy, "entropy_end": entropy},
+            )
+            for seat, entropy in sorted(self._entropy.items())
+        ]
+
+
+def _judge_bid(ply: Ply, bid: DiceBid, knowledge: LiarsDiceKnowledge) -> Assessment:
+    odds, probability = DiceOdds.of(knowledge), knowledge.probability(bid)
+    measured = {"bid_probability": WeightedSum(probability)}
+    # A false bid is no fault if every other action loses as certainly.
+    if max(odds.best or 0.0, odds.challenge) > 0:
+        measured["impossible_bids"] = WeightedSum(float(probability == 0))
+    # The last bid could not be true, and it was not challenged.
+    if odds.last == 0:
+        measured["challenges_missed"] = WeightedSum(1.0)
+    facts: dict[str, JsonValue] = {"probability": probability, "last": odds.last, "best": odds.best}
+    return Assessment(ply.number, ply.player, "bid", facts, measured)
+
+
+def _judge_challenge(ply: Ply, knowledge: LiarsDiceKnowledge) -> Assessment:
+    odds = DiceOdds.of(knowledge)
+    assert odds.last is not None
+    # Without a higher bid the challenge is forced.
+    forced = odds.best is None
+    measured = {} if forced else {"challenges_sound": WeightedSum(float(odds.last <= 0.5))}
+    # The same opportunity, taken: the measure is a share of both.
+    if odds.last == 0 and not forced:
+        measured["challenges_missed"] = WeightedSum(0.0)
+    facts: dict[str, JsonValue] = {"last": odds.last, "best": odds.best}
+    return Assessment(ply.number, ply.player, "challenge", facts, measured)
+
+
+def comment(assessment: Assessment) -> Comment | None:
+    """Return the comment on a bid or a challenge. It uses only what the seat could know."""
+    facts = assessment.facts
+    if assessment.kind not in ("bid", "challenge"):
+        return None
+    last, best = _number(facts["last"]), _number(facts["best"])
+    if assessment.kind == "challenge":
+        text = f"Challenged a bid that was true with {100 * last:.0f} %, by the own dice."
+        return Comment(text, mistake=last == 1 and best > 0)
+    probability = _number(facts["probability"])
+    text = f"True with {100 * probability:.0f} %, by the own dice."
+    if facts["last"] is not None:
+        text += f" The last bid was true with {100 * last:.0f} %."
+    # A bid is a mistake for certain if it cannot be true, or if a challenge could not fail.
+    could_win = best > 0 or (facts["last"] is not None and last < 1)
+    missed = facts["last"] is not None and last == 0
+    return Comment(text, mistake=missed or (probability == 0 and could_win))
+
+
+def _number(value: JsonValue) -> float:
+    """Return a probability of the facts; 0 for a missing one."""
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,224 @@
+"""Texts of liar's dice for models and people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from arena import Event, Observation, TextLevel
+from games.liars_dice.base import (
+    CHALLENGE,
+    NUMBERS,
+    BidMade,
+    DiceBid,
+    DiceRevealed,
+    DiceRolled,
+    Hand,
+    LiarsDiceBase,
+    RoundStarted,
+    face_name,
+)
+from games.liars_dice.knowledge import bid_probability
+from games.liars_dice.notes import DiceNotes
+
+FEW_RAISES = 6
+"""Legal bids that are listed one by one."""
+NEGLIGIBLE = 0.005
+"""A less probable bid is not listed; it would be written as 0 %."""
+
+
+def rules(game: LiarsDiceBase) -> str:
+    """Return the rules and the notation."""
+    # Complete sentences with the numbers of this game: models read nothing else about the rules.
+    options, highest = game.options, face_name(game.options.faces)
+    dice = "one die" if options.dice == 1 else f"{options.dice} dice"
+    # The example is a bid that is legal with any options: one die of the highest face.
+    example = f"bid {1 if game.total_dice == 1 else 2} {highest}"
+    return (
+        f"Liar's dice, {options.players} players. Each secretly rolls {dice} with the faces "
+        f"1 to {options.faces}. {_wild_rule(game)} Player 0 begins; the turn passes in the order "
+        "of the seats. A bid claims that at least a number of all dice on the table, your own and "
+        "those of the others, show a face: 'bid 2 threes' means two or more threes. The first "
+        f"player must bid. After that, make a higher bid or challenge the last one. {_order(game)} "
+        "A bid of more dice than are on the table is not allowed. After a challenge all dice are "
+        "shown. If at least the claimed number is there, the challenger loses; otherwise the "
+        f"bidder loses. {_ending(game)}\n"
+        f"Your action: bid NUMBER FACE | challenge. For example: {example}"
+    )
+
+
+def _wild_rule(game: LiarsDiceBase) -> str:
+    if game.wild_face is None:
+        return "No face is wild."
+    wild = face_name(game.wild_face)
+    return (
+        f"{wild.capitalize()} are wild: they count as every face. A bid of {wild} counts only "
+        f"{wild}."
+    )
+
+
+def _order(game: LiarsDiceBase) -> str:
+    if game.options.bidding_rule == "reset-face":
+        return (
+            "A bid is higher if its number is higher, with any face, or if its number is the same "
+            "and its face is higher."
+        )
+    return (
+        "A bid is higher if its face is higher, with any number, or if its face is the same and "
+        "its number is higher."
+    )
+
+
+def _ending(game: LiarsDiceBase) -> str:
+    if game.options.rounds == "single":
+        others = "" if game.num_players == 2 else ", all others 0"
+        return f"This ends the game: the loser gets -1, the other one of these two 1{others}."
+    return (
+        "The loser loses one die. All roll again, and the loser bids first, or the next player if "
+        "the loser has no dice left and is out. The last player with dice wins."
+    )
+
+
+def synonyms(game: LiarsDiceBase) -> dict[str, str]:
+    """Return other ways to write bids, such as `3 5s`, `3x5` and `three fives`."""
+    words = dict.fromkeys(("doubt", "liar", "call liar", "dudo", "call bluff"), "challenge")
+    words |= {"raise to": "bid", "raise": "bid"}
+    # A bid is written in many ways; each of them is replaced by the claim of the action.
+    for bid in game.bids:
+        quantity, face = bid.quantity, bid.face
+        # The other number of the face's name, "3 five" and "1 fives", is understood too.
+        other = face_name(face, 2 if quantity == 1 else 1)
+        forms = [f"{quantity} {face}", f"{quantity} {face}s", f"{quantity}x{face}"]
+        forms += [f"{quantity} x {face}", f"{quantity} {other}"]
+        if quantity <= len(NUMBERS):
+            forms += [f"{NUMBERS[quantity - 1]} {face_name(face, n)}" for n in (1, 2)]
+        words |= dict.fromkeys(forms, bid.claim)
+    return words
+
+
+def narrate(game: LiarsDiceBase, event: Event) -> str:
+    """Return one event as a sentence."""
+    names = game.seat_names
+    match event:
+        case RoundStarted(number, dice, first):
+            counts = ", ".join(f"{names[seat]} {n}" for seat, n in enumerate(dice) if n)
+            return f"Round {number}. Dice: {counts}. {names[first]} begins."
+        case DiceRolled(player, dice):
+            return f"{names[player]} rolls {_dice(dice)}."
+        case BidMade(player, quantity, face):
+            return f"{names[player]} bids {DiceBid(quantity, face).claim}."
+        case DiceRevealed():
+            return _narrate_challenge(game, event)
+        case _:
+            raise TypeError(f"{event!r} is not an event of liar's dice")
+
+
+def _narrate_challenge(game: LiarsDiceBase, event: DiceRevealed) -> str:
+    names = game.seat_names
+    shown = "; ".join(f"{names[s]} {_dice(hand)}" for s, hand in enumerate(event.hands) if hand)
+    verdict = "false" if event.loser == event.bidder else "true"
+    stake = "" if game.options.rounds == "single" else " a die"
+    return (
+        f"{names[event.challenger]} challenges. Dice: {shown}. "
+        f"{event.count} count as {face_name(event.face)}, so the bid of {event.bid.claim} is "
+        f"{verdict}: {names[event.loser]} loses{stake}."
+    )
+
+
+def _dice(hand: Hand) -> str:
+    return " ".join(map(str, hand))
+
+
+def describe(
+    game: LiarsDiceBase, observation: Observation, level: TextLevel, since: int = 0
+) -> str:
+    """Return the events, the notes of this level and the legal actions."""
+    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
+    lines += [narrate(game, event) for event in observation.events_since(since)]
+    return "\n".join(lines + _situation(observation, level))
+
+
+def summarise(game: LiarsDiceBase, observation: Observation, level: TextLevel, forget: int) -> str:
+    """Return an observation without its first events; the notes replace them."""
+    lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
+    lines += [narrate(game, event) for event in observation.events_since(forget)]
+    if level == "events":
+        # The dice and the last bid may be among the omitted events.
+        level = "notes"
+    return "\n".join(lines + _situation(observation, level))
+
+
+def _situation(observation: Observation, level: TextLevel) -> list[str]:
+    """Return the lines after the events: notes, deductions and legal actions."""
+    notes, lines = observation.notes, list[str]()
+    assert isinstance(notes, DiceNotes)
+    # Between rounds, and for a seat that is out, there is nothing to note.
+    if notes.own and not notes.revealed:
+        if level != "events":
+            lines += _notes(notes)
+        if level == "deductions":
+            lines += _deductions(notes)
+    if observation.legal_actions:
+        lines.append(_actions(observation, notes))
+    return lines
+
+
+def _notes(notes: DiceNotes) -> Iterator[str]:
+    yield (
+        f"Your dice: {_dice(notes.own)}. Dice on the table: {notes.total}, of which you have not "
+        f"seen {notes.hidden}."
+    )
+    bid = notes.last_bid
+    if bid is None:
+        return
+    own = notes.seen_matches(bid.face)
+    line = f"The last bid is {bid.claim}; {own} of your dice count."
+    # The bid needs this many of the dice that the player has not seen.
+    needed = bid.quantity - own
+    if needed <= 0:
+        line += " It is certainly true."
+    elif needed > notes.hidden:
+        line += " It is certainly false."
+    else:
+        line += f" It is true if at least {needed} of the {notes.hidden} other dice count."
+    yield line
+
+
+def _deductions(notes: DiceNotes) -> Iterator[str]:
+    """Yield the probabilities of the last bid and of the raises, given the own dice."""
+    bid = notes.last_bid
+    if bid is not None:
+        probability = bid_probability(notes, bid)
+        yield f"By your own dice alone, it is true with a probability of {_percent(probability)}."
+    rows = list[str]()
+    raises = notes.game.raises(bid, notes.total)
+    # A row for each face: higher numbers are less probable, so a row ends at the negligible ones.
+    for face in notes.game.faces:
+        likely = [(r, bid_probability(notes, r)) for r in raises if r.face == face]
+        shown = [f"{r.quantity} {_percent(p)}" for r, p in likely if p >= NEGLIGIBLE]
+        if shown:
+            rows.append(f"{face_name(face)} {', '.join(shown)}")
+    if rows:
+        yield f"Probabilities of higher bids, by number of dice: {'; '.join(rows)}."
+    elif raises:
+        yield "No higher bid has a probability of 1 % or more."
+
+
+def _percent(probability: float) -> str:
+    """Return a probability in per cent; only what is certain is written as 0 % or 100 %."""
+    if 0 < probability < NEGLIGIBLE:
+        return "< 1 %"
+    if 1 - NEGLIGIBLE < probability < 1:
+        return "> 99 %"
+    return f"{100 * probability:.0f} %"
+
+
+def _actions(observation: Observation, notes: DiceNotes) -> str:
+    """Return the legal actions; of many bids, only their range."""
+    legal = observation.legal_actions
+    bids = legal.of(DiceBid)
+    # With five dice each there are 60 bids; a list of them would be most of the text.
+    if len(bids) <= FEW_RAISES:
+        return "Your actions: " + " | ".join(map(str, legal))
+    if CHALLENGE not in legal:
+        return f"Your actions: any bid from {bids[0]} to {bids[-1]}"
+    return f"Your actions: challenge | any higher bid, from {bids[0]} to {bids[-1]}"

@@ -1,0 +1,99 @@
+"""Bots of the negotiation: time-dependent tactics.
+
+P. Faratin, C. Sierra and N. R. Jennings, "Negotiation decision functions for autonomous agents",
+Robotics and Autonomous Systems 24 (1998), 159-182. A bot asks for fewer points the less time is
+left; its function of time is the polynomial of that paper, with the exponent 1 / beta. Among the
+offers with enough points for itself it makes the one that is probably best for the others. The bots
+neither talk nor believe what they read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from arena import Action, Decision, Observation, Seat
+from games.negotiation.deals import TOTAL_VALUE, worth
+from games.negotiation.events import ACCEPT, ProposeDivision
+from games.negotiation.game import Negotiation
+from games.negotiation.notes import NegotiationNotes
+from games.negotiation.text import mean_values
+
+
+class TimeDependentBot:
+    """Bot that concedes with time and draws evenly from the offers that it considers best."""
+
+    beta: ClassVar[float]
+    """Above 1 it concedes early, below 1 late."""
+
+    def __init__(self, seat: Seat) -> None:
+        assert isinstance(seat.game, Negotiation)
+        self.game, self._rng = seat.game, seat.rng
+
+    async def act(self, observation: Observation) -> Decision:
+        """Choose an offer, or accept."""
+        return Decision(self._rng.choice(self._best(observation)))
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        """Return the probabilities of `act`."""
+        best = self._best(observation)
+        return dict.fromkeys(best, 1 / len(best))
+
+    def target(self, turn: int) -> float:
+        """Return the points that the bot asks for in a turn.
+
+        target(t) = 10 - (10 - reserve) * t ** (1 / beta), where t runs from 0 in the first turn to
+        1 in the last, and the reserve is an equal share of the 10 points.
+        """
+        reserve = TOTAL_VALUE / self.game.num_players
+        time = (turn - 1) / (self.game.options.turns - 1)
+        # time ** (1 / beta) is the polynomial function of the paper with k = 0.
+        return TOTAL_VALUE - (TOTAL_VALUE - reserve) * math.pow(time, 1 / self.beta)
+
+    def _best(self, observation: Observation) -> Sequence[Action]:
+        notes = observation.notes
+        assert isinstance(notes, NegotiationNotes)
+        legal, target = observation.legal_actions, self.target(notes.turn)
+        offers = legal.of(ProposeDivision)
+        # When no offer can be made any more, the other choice is no deal and no points.
+        if not offers or (notes.offered is not None and notes.offered >= target):
+            return [ACCEPT]
+        # Never empty: to keep everything is worth 10, and no target is higher.
+        enough = [offer for offer in offers if worth(offer.kept, notes.own) >= target]
+        scores = self._scores(enough, notes)
+        # Items that are worth nothing to the bot are given away: they can only raise the score.
+        best = max(scores)
+        return [o for o, score in zip(enough, scores, strict=True) if math.isclose(score, best)]
+
+    def _scores(self, offers: Sequence[ProposeDivision], notes: NegotiationNotes) -> list[float]:
+        """Return, for each offer, the product of the expected points of the other players.
+
+        As in Nash's solution, but with means over all values that are possible for the others.
+        """
+        players = self.game.num_players
+        others = [(notes.player + step) % players for step in range(1, players)]
+        # The next players in turn first, as in an offer.
+        means = [mean_values(notes.knowledge.marginal(player)) for player in others]
+        scores = []
+        for offer in offers:
+            named = [offer.kept] if offer.given is None else [offer.kept, offer.given]
+            # Items that are not named go to the last player.
+            rest = [n - sum(taken) for n, *taken in zip(notes.counts, *named, strict=True)]
+            points = (
+                worth(share, mean) for share, mean in zip([*named[1:], rest], means, strict=True)
+            )
+            scores.append(math.prod(points))
+        return scores
+
+
+class Conceder(TimeDependentBot):
+    """Bot that concedes early."""
+
+    beta = 3.0
+
+
+class Boulware(TimeDependentBot):
+    """Bot that concedes late: near the end of the time."""
+
+    beta = 1 / 3

@@ -1,0 +1,118 @@
+"""Options, actions and events of the negotiation. Numbers are in the order books, hats, balls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from arena import Action, Event, GameOptions
+from games.negotiation.deals import Triple, Values
+
+
+class NegotiationOptions(GameOptions):
+    """Options of `negotiation`."""
+
+    players: int = Field(2, ge=2, le=3, description="Number of seats.")
+    turns: int = Field(
+        10, ge=3, le=40, description="Turns of all players together, then there is no deal."
+    )
+    talk: bool = Field(True, description="Whether a player may send a message in each turn.")
+    discount: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="Factor of all points for each turn after the second.",
+    )
+
+
+def numbers(items: Triple) -> str:
+    """Return numbers with spaces between them."""
+    return " ".join(map(str, items))
+
+
+@dataclass(frozen=True, slots=True)
+class DealItems(Action):
+    """Chance: put items on the table and give each player its values."""
+
+    counts: Triple
+    values: Values
+
+    def __str__(self) -> str:
+        return f"items {numbers(self.counts)}; values {', '.join(map(numbers, self.values))}"
+
+
+# Numbers instead of words: a short action that models write without mistakes.
+@dataclass(frozen=True, slots=True)
+class ProposeDivision(Action):
+    """Offer a division of all items."""
+
+    kept: Triple
+    """Items for the player who offers."""
+    given: Triple | None = None
+    """With three players: items for the next player in turn; the last one gets the rest."""
+
+    def __str__(self) -> str:
+        text = f"keep {numbers(self.kept)}"
+        return text if self.given is None else f"{text} give {numbers(self.given)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptOffer(Action):
+    """Accept the offer on the table."""
+
+    def __str__(self) -> str:
+        return "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class RejectOffer(Action):
+    """Reject the last offer, when no time is left for another one: no deal."""
+
+    def __str__(self) -> str:
+        return "reject"
+
+
+ACCEPT, REJECT = AcceptOffer(), RejectOffer()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsDealt(Event):
+    """Public: the items on the table."""
+
+    counts: Triple
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesDealt(Event):
+    """Private: what one item of each type is worth to a player."""
+
+    player: int
+    values: Triple
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (self.player,)
+
+
+@dataclass(frozen=True, slots=True)
+class DivisionProposed(Event):
+    """Public: an offer, which replaces the one before."""
+
+    player: int
+    shares: tuple[Triple, ...]
+    """Items for each player, by seat."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferAccepted(Event):
+    """Public: a player accepts the offer on the table."""
+
+    player: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRejected(Event):
+    """Public: a player rejects the last offer."""
+
+    player: int

@@ -1,0 +1,209 @@
+"""Texts of the negotiation: rules, narration of events, situation of a player."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from arena import Event, Observation, Say, Spoken, TextLevel
+from arena.core.text import pluralize
+from games.negotiation.deals import ITEMS, SINGULAR, TOTAL_VALUE, Triple, worth
+from games.negotiation.events import (
+    DivisionProposed,
+    ItemsDealt,
+    OfferAccepted,
+    OfferRejected,
+    ProposeDivision,
+    ValuesDealt,
+)
+
+if TYPE_CHECKING:
+    from games.negotiation.game import Negotiation
+    from games.negotiation.notes import NegotiationNotes
+
+
+def items_text(items: Triple) -> str:
+    """Return items in words: `1 book, 4 hats and 0 balls`."""
+    words = [pluralize(number, noun) for number, noun in zip(items, SINGULAR, strict=True)]
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def values_text(values: Sequence[float]) -> str:
+    """Return the value of one item of each type: `book 9, hat 0, ball 1`."""
+    return ", ".join(f"{noun} {value:.3g}" for noun, value in zip(SINGULAR, values, strict=True))
+
+
+def rules(game: Negotiation) -> str:
+    """Return the rules for a player who does not know the game."""
+    options, players = game.options, game.num_players
+    if players == 2:
+        offer = "how many books, hats and balls you keep; the other player gets the rest"
+        accepted = "When the other player accepts it"
+    else:
+        offer = (
+            "how many books, hats and balls you keep and how many the next player gets (Player 0 "
+            "comes after Player 2); the third player gets the rest"
+        )
+        accepted = "When both other players, one after the other, have accepted the same offer"
+    lines = [
+        f"Negotiation, {players} players. On the table lie 5 to 7 items: books, hats and balls, at "
+        "least one of each. What one book, hat or ball is worth is different for each player and "
+        f"known to this player only. All items together are worth {TOTAL_VALUE} points to each "
+        "player. Each type is worth something to at least one player, and some type to at least "
+        f"two{'.' if players == 2 else ', and some division gives points to all.'}",
+        "In turn, Player 0 first, a player makes an offer or accepts the offer on the table. An "
+        f"offer says {offer}. A new offer replaces the one before. {accepted}, the game ends and "
+        "each player scores what its items are worth to itself.",
+        f"There are {options.turns} turns in all. An offer can be made only while enough turns are "
+        "left to accept it; after that you accept or reject the last one, and to reject it ends "
+        "the game. Without an agreement everybody scores 0.",
+    ]
+    if options.discount < 1:
+        lines.append(
+            f"With each turn after the second, all points are multiplied by {options.discount:g}."
+        )
+    if options.talk:
+        lines.append(
+            "Once in each of your turns, before your action, you may send a message that all "
+            "players read. Messages bind no player and need not be true."
+        )
+    lines.append("Only your own points count: score as many as you can.")
+    lines.append(_notation(game))
+    return "\n".join(lines)
+
+
+def _notation(game: Negotiation) -> str:
+    """Return the notation of actions with an example."""
+    talk = f"; before it, if you like: {Say.notation()}" if game.options.talk else ""
+    if game.num_players == 2:
+        return (
+            f"Your action: keep BOOKS HATS BALLS | accept | reject{talk}. For example, to keep 1 "
+            "book, no hats and 2 balls: keep 1 0 2"
+        )
+    return (
+        f"Your action: keep BOOKS HATS BALLS give BOOKS HATS BALLS | accept | reject{talk}. For "
+        "example, to keep 1 book and 2 balls and to give 1 hat to the next player: keep 1 0 2 give "
+        "0 1 0"
+    )
+
+
+def narrate(game: Negotiation, event: Event) -> str:
+    """Return one event as a sentence."""
+    names = game.seat_names
+    match event:
+        case ItemsDealt(counts):
+            return f"On the table: {items_text(counts)}."
+        case ValuesDealt(player, values):
+            return f"Worth to {names[player]}: {values_text(values)}."
+        case DivisionProposed(player, shares):
+            parts = (f"{n} gets {items_text(s)}" for n, s in zip(names, shares, strict=True))
+            return f"{names[player]} offers: {'; '.join(parts)}."
+        case OfferAccepted(player):
+            return f"{names[player]} accepts."
+        case OfferRejected(player):
+            return f"{names[player]} rejects the last offer."
+        case Spoken():
+            return event.sentence(names)
+        case _:
+            raise TypeError(f"{event!r} is not an event of the negotiation")
+
+
+def describe(game: Negotiation, observation: Observation, level: TextLevel, since: int = 0) -> str:
+    """Return the situation of a player; with `since`, the news after that many events."""
+    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
+    lines += [game.narrate(event) for event in observation.events_since(since)]
+    lines += _aids_and_action(game, observation, level)
+    return "\n".join(lines)
+
+
+def summarise(game: Negotiation, observation: Observation, level: TextLevel, forget: int) -> str:
+    """Return the situation without the first `forget` events; items, values and offer stay."""
+    lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
+    lines += [
+        game.narrate(event)
+        for event in observation.events[:forget]
+        if isinstance(event, ItemsDealt | ValuesDealt)
+    ]
+    lines += [game.narrate(event) for event in observation.events_since(forget)]
+    # The notes hold the offer on the table, which may be among the omitted events.
+    lines += _aids_and_action(game, observation, "notes" if level == "events" else level)
+    return "\n".join(lines)
+
+
+def _aids_and_action(
+    game: Negotiation, observation: Observation, level: TextLevel
+) -> Iterator[str]:
+    notes: NegotiationNotes = observation.notes  # type: ignore[assignment]
+    if level != "events" and notes.own:
+        yield from _situation(game, notes)
+    if level == "deductions" and notes.own:
+        yield from _deductions(game, notes)
+    legal = observation.legal_actions
+    if not legal:
+        return
+    # A grammar replaces the list of up to 360 offers.
+    forms = []
+    if legal.of(ProposeDivision):
+        keep = "keep BOOKS HATS BALLS"
+        forms.append(keep if game.num_players == 2 else f"{keep} give BOOKS HATS BALLS")
+    forms += [str(action) for action in legal if not isinstance(action, ProposeDivision)]
+    talk = f" Before it, if you like: {Say.notation()}." if legal.speech else ""
+    yield f"Your action: {' | '.join(forms)}.{talk}"
+
+
+def _situation(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
+    """Yield items, own values, the offer and the turn."""
+    yield (
+        f"Turn {notes.turn} of {game.options.turns}. On the table: {items_text(notes.counts)}. "
+        f"Worth to you: {values_text(notes.own)}."
+    )
+    if not notes.offer or notes.proposer is None:
+        yield "There is no offer yet."
+        return
+    names = game.seat_names
+    # With three players one of them may have accepted already.
+    accepted = ", ".join(names[player] for player in notes.accepted)
+    yield (
+        f"Offer on the table, by {names[notes.proposer]}: you get "
+        f"{items_text(notes.offer[notes.player])}, worth {notes.offered} of {TOTAL_VALUE} to you."
+        + (f" Accepted so far by {accepted}." if accepted else "")
+    )
+
+
+def mean_values(vectors: Mapping[Triple, int]) -> list[float]:
+    """Return the mean value of each type, over values with their numbers of occurrences."""
+    total = sum(vectors.values())
+    return [
+        sum(values[item] * number for values, number in vectors.items()) / total
+        for item in range(len(ITEMS))
+    ]
+
+
+def _deductions(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
+    """Yield what the rule of the deal says about the values of the others."""
+    yield (
+        f"What follows from the rules ({pluralize(notes.knowledge.world_count(), 'possibility')}, "
+        "equally likely; offers and messages prove nothing):"
+    )
+    for player, name in enumerate(game.seat_names):
+        if player == notes.player:
+            continue
+        # Values of one player, weighted by the worlds in which they occur.
+        vectors = notes.knowledge.marginal(player)
+        ranges = [
+            f"{item} {min(column)} to {max(column)}"
+            for item, column in zip(SINGULAR, zip(*vectors, strict=True), strict=True)
+        ]
+        yield (
+            f"- worth to {name}: {', '.join(ranges)}; on average "
+            f"{values_text(mean_values(vectors))}"
+        )
+        if notes.offer:
+            share = notes.offer[player]
+            # The worth is linear in the values, so its mean is the worth at the mean values.
+            points = [worth(share, values) for values in vectors]
+            mean = worth(share, mean_values(vectors))
+            yield (
+                f"- the offer is worth {min(points)} to {max(points)} to {name}, {mean:.1f} on "
+                "average"
+            )

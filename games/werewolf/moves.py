@@ -1,0 +1,157 @@
+"""Actions and events of Werewolf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from arena import Action, Event
+
+NO_SEAT = -1
+"""In a list of votes: no vote, of a player who abstains or is dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightKill(Action):
+    """A wolf's vote at night for the victim."""
+
+    seat: int
+
+    def __str__(self) -> str:
+        return f"kill Player {self.seat}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspect(Action):
+    """The seer's question at night: is this player a werewolf?"""
+
+    seat: int
+
+    def __str__(self) -> str:
+        return f"inspect Player {self.seat}"
+
+
+@dataclass(frozen=True, slots=True)
+class Protect(Action):
+    """The doctor's choice at night: this player survives an attack."""
+
+    seat: int
+
+    def __str__(self) -> str:
+        return f"protect Player {self.seat}"
+
+
+@dataclass(frozen=True, slots=True)
+class DayVote(Action):
+    """A vote by day for the elimination of a player, sealed until all have voted."""
+
+    seat: int
+
+    def __str__(self) -> str:
+        return f"vote Player {self.seat}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shoot(Action):
+    """The dying hunter's shot."""
+
+    seat: int
+
+    def __str__(self) -> str:
+        return f"shoot Player {self.seat}"
+
+
+@dataclass(frozen=True, slots=True)
+class PackSeen(Event):
+    """Private: the other werewolves, after the deal."""
+
+    player: int
+    seats: tuple[int, ...]
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (self.player,)
+
+
+@dataclass(frozen=True, slots=True)
+class NightBegan(Event):
+    """Public: a night begins, so the game is not over."""
+
+    night: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackChose(Event):
+    """To the living wolves: their votes at night, and the victim that follows from them."""
+
+    wolves: tuple[int, ...]
+    votes: tuple[int, ...]
+    """Seat that each of `wolves` voted for."""
+    victim: int
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return self.wolves
+
+
+@dataclass(frozen=True, slots=True)
+class SeerSaw(Event):
+    """Private: the result of an inspection."""
+
+    player: int
+    seat: int
+    is_wolf: bool
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (self.player,)
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorProtected(Event):
+    """Private: the choice of the doctor, after the night."""
+
+    player: int
+    seat: int
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (self.player,)
+
+
+@dataclass(frozen=True, slots=True)
+class NightEnded(Event):
+    """Public: the player who died at night, if one did."""
+
+    night: int
+    victim: int | None
+    role: str
+    """Role of the dead player; "" if it is not revealed, in which case it is not the hunter."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayBegan(Event):
+    """Public: a day begins, so the game is not over."""
+
+    day: int
+    living: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DayVoted(Event):
+    """Public: all votes of a day, and the player who is eliminated, if one is."""
+
+    votes: tuple[int, ...]
+    """Per seat, the seat that it voted for or `NO_SEAT`."""
+    eliminated: int | None
+    role: str
+    """As in `NightEnded`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HunterShot(Event):
+    """Public: the dying hunter shoots a player, or nobody."""
+
+    hunter: int
+    seat: int | None
+    role: str
+    """As in `NightEnded`."""

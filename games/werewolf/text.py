@@ -1,0 +1,207 @@
+"""Texts of Werewolf: rules, narration, and the situation of a player at three levels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from arena import Event, Observation, Spoken, TextLevel
+from games.hidden_roles.rules import RoleDealt, RolesRevealed
+from games.hidden_roles.text import percentages
+from games.werewolf.moves import (
+    NO_SEAT,
+    DayBegan,
+    DayVoted,
+    DoctorProtected,
+    HunterShot,
+    NightBegan,
+    NightEnded,
+    PackChose,
+    PackSeen,
+    SeerSaw,
+)
+from games.werewolf.options import PACK, SEER, WOLF
+
+if TYPE_CHECKING:
+    from games.werewolf.game import Werewolf
+    from games.werewolf.notes import WerewolfNotes
+
+
+def rules(game: Werewolf) -> str:
+    """Return the rules for a player who does not know the game."""
+    roles = Counter(game.role_list)
+    listed = ", ".join(f"{count} {_plural(role, count)}" for role, count in roles.items())
+    options = game.options
+    lines = [
+        f"Werewolf, {game.num_players} players (Player 0 to Player {game.num_players - 1}). Each "
+        f"has a secret role: {listed}. The werewolves know each other and play against all others, "
+        "the village. The village wins when all werewolves are dead; the werewolves win as soon as "
+        "they are at least half of the living players.",
+        "Night: each werewolf votes in secret for a victim, who is no werewolf; the most votes "
+        "count, and in a tie the vote of the werewolf with the lowest number. The seer learns "
+        "whether one other player is a werewolf. The doctor protects one player (the doctor "
+        "included), but not the same one in two nights running; a victim that is protected "
+        "survives.",
+        f"Day: {_talk(options.talk)}all living players vote at the same time for another player, "
+        "or pass, and the votes are published. The player with the most votes is out of the game; "
+        "in a tie nobody is.",
+        "The role of a player who dies is published."
+        if options.reveal
+        else "The role of a player who dies stays secret"
+        + (", except the hunter's." if options.hunter else "."),
+    ]
+    if options.hunter:
+        lines.append("The hunter who dies may shoot one living player, who dies too.")
+    lines.append("The dead see what is public, but neither act nor speak.")
+    # One wolf alone has nobody to talk to.
+    if game.pack_talks:
+        lines.append(
+            "Before the werewolves choose, each may make one statement, which only they hear."
+        )
+    lines.append(f"Your action: {_notation(game)}. For example: vote Player 3")
+    return "\n".join(lines)
+
+
+def _plural(role: str, count: int) -> str:
+    if count == 1:
+        return role.lower()
+    return "werewolves" if role == WOLF else f"{role.lower()}s"
+
+
+def _talk(rounds: int) -> str:
+    if not rounds:
+        return ""
+    times = "once" if rounds == 1 else f"{rounds} times"
+    return (
+        f"each living player makes a statement to all, or passes, {times}; the statements of one "
+        "round are made at the same time, and may be false. Then "
+    )
+
+
+def _notation(game: Werewolf) -> str:
+    notation = "vote Player NUMBER | pass | kill Player NUMBER | inspect Player NUMBER"
+    notation += " | protect Player NUMBER"
+    if game.options.hunter:
+        notation += " | shoot Player NUMBER"
+    return f"{notation} | say TEXT" if game.options.talk else notation
+
+
+def narrate(game: Werewolf, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case for a kind.
+    """Return one event as a sentence."""
+    names = game.seat_names
+    match event:
+        case RoleDealt(player, role):
+            return f"{names[player]} is dealt the role {role}."
+        case PackSeen(player, seats):
+            return f"{names[player]} knows the other werewolves: {game.names_of(seats)}."
+        case NightBegan(night):
+            return f"Night {night} begins."
+        case PackChose(wolves, votes, victim):
+            pairs = zip(wolves, votes, strict=True)
+            chosen = ", ".join(f"{names[wolf]} for {names[vote]}" for wolf, vote in pairs)
+            return f"The werewolves vote: {chosen}. They attack {names[victim]}."
+        case SeerSaw(player, seat, is_wolf):
+            result = "a werewolf" if is_wolf else "not a werewolf"
+            return f"{names[player]} inspects {names[seat]}: {result}."
+        case DoctorProtected(player, seat):
+            return f"{names[player]} protects {names[seat]}."
+        case NightEnded(night, victim, role):
+            if victim is None:
+                return f"Nobody died in night {night}."
+            return f"{names[victim]}{_role(role)} died in night {night}."
+        case DayBegan(day, living):
+            return f"Day {day} begins. Living: {game.names_of(living)}."
+        case Spoken():
+            # The audience matters: a wolf must not take it for public.
+            channel = "" if event.to is None else " (to the werewolves)"
+            return f"{event.sentence(names)}{channel}"
+        case DayVoted():
+            return _narrate_votes(game, event)
+        case HunterShot(hunter, seat, role):
+            target = "nobody" if seat is None else f"{names[seat]}{_role(role)}"
+            return f"{names[hunter]}, the hunter, shoots {target}."
+        case RolesRevealed(roles):
+            listed = ", ".join(f"{name} {role}" for name, role in zip(names, roles, strict=True))
+            return f"The roles were: {listed}."
+        case _:
+            raise TypeError(f"{event!r} is not an event of Werewolf")
+
+
+def _role(role: str) -> str:
+    return f" ({role})" if role else ""
+
+
+def _narrate_votes(game: Werewolf, event: DayVoted) -> str:
+    names = game.seat_names
+    votes = ", ".join(
+        f"{name} for {names[vote]}"
+        for name, vote in zip(names, event.votes, strict=True)
+        if vote != NO_SEAT
+    )
+    result = "nobody is eliminated"
+    if event.eliminated is not None:
+        result = f"{names[event.eliminated]}{_role(event.role)} is eliminated"
+    return f"Votes: {votes or 'none'}. Result: {result}."
+
+
+def describe(game: Werewolf, observation: Observation, level: TextLevel, since: int) -> str:
+    """Return an observation as text; the notes follow the events."""
+    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
+    lines += [game.narrate(event) for event in observation.events_since(since)]
+    lines += situation(game, observation, level)
+    return "\n".join(lines)
+
+
+def situation(game: Werewolf, observation: Observation, level: TextLevel) -> list[str]:
+    """Return the lines of the notes and of the legal actions, without the events."""
+    notes: WerewolfNotes = observation.notes  # type: ignore[assignment]
+    lines = []
+    if level != "events" and notes.role and not notes.is_over:
+        lines += _facts(game, notes)
+        if level == "deductions":
+            lines += _deductions(game, notes)
+    if observation.legal_actions.speech and not notes.is_day:
+        lines.append("Only the living werewolves hear what you say now.")
+    if observation.legal_actions:
+        lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
+    return lines
+
+
+def _facts(game: Werewolf, notes: WerewolfNotes) -> list[str]:
+    names = game.seat_names
+    own = f"Your role is {notes.role}."
+    if notes.player in notes.dead:
+        own += " You are dead."
+    if notes.pack:
+        own += f" The other werewolves: {game.names_of(notes.pack)}."
+    if notes.role == SEER and notes.inspected:
+        results = ", ".join(
+            f"{names[seat]} {'is a werewolf' if is_wolf else 'is no werewolf'}"
+            for seat, is_wolf in notes.inspected.items()
+        )
+        own += f" Inspected: {results}."
+    if notes.protected is not None:
+        own += f" Protected last: {names[notes.protected]}."
+    time = f"{'Day' if notes.is_day else 'Night'} {notes.night}."
+    dead = "; ".join(f"{names[seat]} {how}" for seat, how in notes.dead.items())
+    lines = [f"{own} {time}", f"Living: {game.names_of(notes.living)}. Dead: {dead or 'none'}."]
+    # Older votes are among the events.
+    if notes.votes:
+        last = notes.votes[-1]
+        against = Counter(vote for vote in last.votes if vote != NO_SEAT)
+        counts = ", ".join(f"{names[seat]} {count}" for seat, count in sorted(against.items()))
+        lines.append(f"Votes of the last day against: {counts or 'none'}.")
+    return lines
+
+
+def _deductions(game: Werewolf, notes: WerewolfNotes) -> list[str]:
+    posterior = notes.posterior
+    lines = [
+        f"Possible assignments of the roles: {posterior.world_count():,}. Probability of being a "
+        f"werewolf: {percentages(game, posterior.probabilities(PACK), notes.player)}."
+    ]
+    # The wolves hunt the seer.
+    if notes.role == WOLF:
+        seer = percentages(game, posterior.probabilities((SEER,)), notes.player)
+        lines.append(f"Probability of being the seer: {seer}.")
+    return lines

@@ -1,0 +1,420 @@
+"""Avalon: rules, hidden information, exact posterior, bot."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from role_search import possible_roles
+
+from arena import CHANCE, Say, Seat, Step
+from arena.agents.agent import Agent, act_now
+from arena.agents.random_bot import RandomBot
+from arena.core.errors import ActionError, IllegalAction, InvalidAction, UsageError
+from arena.core.seeds import stream
+from arena.testing import check_game
+from games.avalon.bots import AvalonDeducer
+from games.avalon.game import Avalon
+from games.avalon.moves import (
+    APPROVE,
+    FAIL,
+    REJECT,
+    SUCCESS,
+    Assassinate,
+    EvilRevealed,
+    MissionEnded,
+    Propose,
+    SecretSeen,
+    TeamVoted,
+)
+from games.avalon.options import TEAM_SIZES
+from games.avalon.posterior import AvalonPosterior
+from games.avalon.state import AvalonState
+from games.hidden_roles.rules import PASS, DealRoles
+
+FIVE = ("Merlin", "Percival", "Loyal Servant", "Assassin", "Morgana")
+
+
+def dealt(deal: tuple[str, ...] = FIVE, talk: int = 0, **options: str | int) -> AvalonState:
+    """The position after this deal."""
+    state = Avalon(players=len(deal), talk=talk, **options).initial_state()
+    state.apply(CHANCE, DealRoles(deal))
+    return state
+
+
+def run_mission(state: AvalonState, seats: tuple[int, ...], fails: tuple[int, ...] = ()) -> None:
+    """Propose, approve and play; `fails` are the seats that play `fail`."""
+    state.apply(state.leader, Propose(seats))
+    for seat in range(state.game.num_players):
+        state.apply(seat, APPROVE)
+    for seat in seats:
+        state.apply(seat, FAIL if seat in fails else SUCCESS)
+
+
+def posterior(state: AvalonState, player: int) -> AvalonPosterior:
+    known = state.game.knowledge(player)
+    for event in state.log.witnessed[player]:
+        known.update(event)
+    return known
+
+
+def played(
+    game: Avalon,
+    seed: int,
+    good: Callable[[Seat], Agent] = RandomBot,
+    evil: Callable[[Seat], Agent] = RandomBot,
+) -> tuple[AvalonState, list[Step]]:
+    """A game between two kinds of bots, by team, and its moves."""
+    rng, state, history = random.Random(seed), game.initial_state(), list[Step]()
+    deal = state.sample_chance(rng)
+    state.apply(CHANCE, deal)
+    history.append(Step(CHANCE, deal))
+    agents = [
+        (good, evil)[team](Seat(game, seat, stream(seed, f"agent {seat}")))
+        for seat, team in enumerate(state.teams())
+    ]
+    while state.to_act:
+        seat = state.to_act[0]
+        action = act_now(agents[seat], state.observe(seat)).action
+        state.apply(seat, action)
+        history.append(Step(seat, action))
+    return state, history
+
+
+# Rules
+
+
+@pytest.mark.parametrize("players", range(5, 11))
+def test_standard_roles_and_team_sizes(players: int) -> None:
+    game = Avalon(players=players)
+    evil = [role for role in game.role_list if game.team_of(role)]
+    assert len(game.role_list) == players
+    assert len(evil) == {5: 2, 6: 2, 7: 3, 8: 3, 9: 3, 10: 4}[players]
+    assert {"Merlin", "Percival", "Assassin", "Morgana"} <= set(game.role_list)
+    assert [game.fails_needed(n) for n in range(5)] == [1, 1, 1, 2 if players >= 7 else 1, 1]
+    assert game.team_sizes == TEAM_SIZES[players]
+
+
+def test_who_sees_whom() -> None:
+    roles = (
+        *("Merlin", "Percival", "Loyal Servant", "Loyal Servant", "Loyal Servant", "Loyal Servant"),
+        *("Assassin", "Morgana", "Mordred", "Oberon"),
+    )
+    state = dealt(roles)
+    seen = {event.player: event for event in state.log.events if isinstance(event, SecretSeen)}
+    assert seen[0] == SecretSeen(0, (6, 7, 9), "evil")  # All but Mordred.
+    assert seen[1] == SecretSeen(1, (0, 7), "merlin")
+    assert seen[6] == SecretSeen(6, (7, 8), "evil")  # All but Oberon.
+    assert sorted(seen) == [0, 1, 6, 7, 8]
+    assert state.roles() == roles
+    assert state.teams() == (0,) * 6 + (1,) * 4
+
+
+def test_three_successes_and_a_wrong_guess_win_for_good() -> None:
+    state = dealt()
+    for seats in ((0, 1), (0, 1, 2), (0, 1)):
+        run_mission(state, seats)
+    assert state.log.events[-1] == EvilRevealed((3, 4), 3)
+    assert state.to_act == (3,)
+    assert [str(a) for a in state.legal_actions(3)] == [f"assassinate Player {n}" for n in range(3)]
+    assert state.returns() == (0,) * 5
+    wrong = state.clone()
+    wrong.apply(3, Assassinate(1))
+    assert wrong.returns() == (1, 1, 1, 0, 0)
+    assert "did not find Merlin" in wrong.reason()
+    state.apply(3, Assassinate(0))
+    assert state.returns() == (0, 0, 0, 1, 1)
+    assert state.reason() == "three missions succeeded, but the Assassin found Merlin: evil wins"
+
+
+def test_without_merlin_three_successes_win_at_once() -> None:
+    state = dealt(("Loyal Servant",) * 3 + ("Minion",) * 2, roles="none")
+    for seats in ((0, 1), (0, 1, 2), (0, 1)):
+        run_mission(state, seats)
+    assert state.is_terminal and state.returns() == (1, 1, 1, 0, 0)
+
+
+def test_three_fails_win_for_evil() -> None:
+    state = dealt()
+    for seats in ((0, 3), (0, 1, 3), (0, 4)):
+        run_mission(state, seats, seats[-1:])
+    assert state.returns() == (0, 0, 0, 1, 1)
+    assert state.reason() == "three missions failed: evil wins"
+
+
+def test_fourth_mission_of_seven_needs_two_fails() -> None:
+    roles = ("Merlin", "Percival", "Loyal Servant", "Loyal Servant", "Assassin", "Morgana")
+    state = dealt((*roles, "Oberon"))
+    run_mission(state, (0, 1))
+    run_mission(state, (0, 1, 4), (4,))
+    run_mission(state, (0, 1, 4), (4,))
+    run_mission(state, (0, 1, 4, 5), (4,))
+    assert state.results == (True, False, False, True)
+    assert MissionEnded(4, (0, 1, 4, 5), 1, True) in state.log.events
+
+
+def test_five_rejections_win_for_evil_and_ties_reject() -> None:
+    state = dealt(("Merlin", "Percival", *("Loyal Servant",) * 2, "Assassin", "Morgana"))
+    for attempt in range(5):
+        assert state.to_act == (attempt,)  # The leader rotates.
+        state.apply(attempt, Propose((0, 1)))
+        for seat in range(6):
+            state.apply(seat, APPROVE if seat < 3 else REJECT)
+        assert state.log.witnessed[0][2 + 2 * attempt + 1] == TeamVoted(
+            (True, True, True, False, False, False), False
+        )
+    assert state.returns() == (0, 0, 0, 0, 1, 1)
+
+
+def test_only_evil_may_fail_and_votes_are_sealed() -> None:
+    state = dealt()
+    state.apply(0, Propose((0, 3)))
+    with pytest.raises(IllegalAction):
+        state.apply(0, SUCCESS)
+    before = state.observe(1).text("deductions")
+    state.apply(0, APPROVE)
+    assert state.observe(1).text("deductions") == before
+    for seat in range(1, 5):
+        state.apply(seat, APPROVE)
+    with pytest.raises(IllegalAction):
+        state.apply(0, FAIL)
+    with pytest.raises(IllegalAction):
+        state.apply(1, SUCCESS)
+    state.apply(3, FAIL)
+    assert not any(isinstance(event, MissionEnded) for event in state.log.events)
+    state.apply(0, SUCCESS)
+    assert not any("played" in state.game.narrate(e) for e in state.log.witnessed[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"players": 4}, "players"),
+        ({"players": 11}, "players"),
+        ({"roles": "merlin+lancelot"}, "lancelot"),
+        ({"roles": "percival"}, "needs merlin"),
+        ({"roles": "merlin+merlin"}, "twice"),
+        ({"roles": "merlin+morgana+mordred"}, "leave some out"),
+        ({"roles": "<b>" * 10_000}, "no special role"),
+        ({"talk": 4}, "talk"),
+    ],
+)
+def test_options_are_checked(options: dict[str, str | int], fault: str) -> None:
+    with pytest.raises(UsageError, match=fault):
+        Avalon(**options)
+
+
+def test_roles_can_be_chosen() -> None:
+    assert Avalon(roles="merlin").role_list.count("Loyal Servant") == 2
+    assert "Mordred" in Avalon(players=7, roles="Merlin+Mordred").role_list
+
+
+# Talk
+
+
+def test_statements_are_published_together() -> None:
+    state = dealt(talk=1)
+    state.apply(0, Propose((0, 1)))
+    state.apply(2, Say("I trust them."))
+    assert "trust" not in state.observe(1).text()
+    for seat in (0, 1, 3):
+        state.apply(seat, PASS)
+    state.apply(4, state.parse("say <b>No</b> [red]"))
+    text = state.observe(1).text()
+    assert 'Player 2: "I trust them."\nPlayer 4: "<b>No</b> [red]"' in text
+    assert "approve | reject" in text
+
+
+@pytest.mark.parametrize(
+    "text", ["say", "say   ", "say \x00\x1b\u202e", f"say {'x' * 1_000_000}", "propose Player 9"]
+)
+def test_bad_speech_is_one_clear_line(text: str) -> None:
+    state = dealt(talk=1)
+    state.apply(0, Propose((0, 1)))
+    with pytest.raises(ActionError) as caught:
+        state.observe(1).parse(text)
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 400
+    assert state.to_act == (0, 1, 2, 3, 4)
+
+
+def test_speech_outside_its_phase_is_refused() -> None:
+    state = dealt(talk=1)
+    before = state.log.events.copy()
+    for action in (Say("hello"), PASS):
+        with pytest.raises(IllegalAction, match="not allowed now"):
+            state.apply(0, action)
+    with pytest.raises(IllegalAction, match="not to act"):
+        state.apply(1, Say("hello"))
+    with pytest.raises(InvalidAction):
+        Say("two\nlines")
+    assert state.log.events == before
+
+
+def test_reply_may_name_the_team_in_any_order() -> None:
+    from arena.agents.reply.reader import read_reply
+
+    observation = dealt().observe(0)
+    reading = read_reply("I propose Player 3 and Player 1.", observation)
+    assert reading.action == Propose((1, 3))
+
+
+# Knowledge
+
+
+def test_posterior_of_known_positions() -> None:
+    state = dealt()
+    servant, percival, merlin = posterior(state, 2), posterior(state, 1), posterior(state, 0)
+    assert servant.world_count() == 24  # 4! orders of the other roles.
+    assert percival.world_count() == 4  # Which of the two, and two orders of the others.
+    assert merlin.world_count() == 4  # Two orders on each side.
+    assert servant.probabilities({"Assassin", "Morgana"}) == (0.5, 0.5, 0.0, 0.5, 0.5)
+    run_mission(state, (0, 3), (3,))
+    after = posterior(state, 2)
+    # Evil are {0, 3}, or one of them and one of {1, 4}: five sets of the six, each with 4 orders.
+    assert after.world_count() == 20
+    assert after.probabilities({"Assassin", "Morgana"}) == (0.6, 0.4, 0.0, 0.6, 0.4)
+    assert after.entropy() == pytest.approx(4.3219, abs=1e-4)
+    # Merlin has learnt nothing, and Player 0 knows who it was.
+    assert posterior(state, 0).world_count() == 4
+    placement = after.placement()
+    assert all(sum(row) == pytest.approx(1) for row in placement.probabilities)
+
+
+def test_own_fail_card_proves_nothing_about_others() -> None:
+    state = dealt(
+        ("Loyal Servant", "Oberon", "Merlin", "Assassin", "Percival"),
+        roles="oberon+merlin+percival",
+    )
+    run_mission(state, (0, 1), (1,))
+    assert posterior(state, 1).world_count() == posterior(dealt_like(state), 1).world_count()
+    assert posterior(state, 0).probabilities({"Oberon", "Assassin"})[1] == 1
+
+
+def dealt_like(state: AvalonState) -> AvalonState:
+    """The position after the same deal."""
+    fresh = state.game.initial_state()
+    fresh.apply(CHANCE, DealRoles(state.roles()))
+    return fresh
+
+
+@pytest.mark.parametrize(
+    ("options", "seed"), [({}, 1), ({"roles": "merlin+oberon+percival"}, 2), ({"roles": "none"}, 3)]
+)
+def test_posterior_equals_brute_force(options: dict[str, str], seed: int) -> None:
+    game = Avalon(talk=0, **options)
+    _, history = played(game, seed)
+    rng = random.Random(seed)
+    ends = phase_ends(game, history)
+    for length in {*rng.sample(ends, 3), ends[-2]}:
+        state = game.initial_state()
+        for step in history[:length]:
+            state.apply(step.player, step.action)
+        for player in rng.sample(range(5), 3):
+            known = posterior(state, player)
+            found = {
+                tuple(game.distinct_roles[role] for role in column) for column in known.worlds.T
+            }
+            expected = possible_roles(
+                game, history[:length], player, "mission", lambda world: world.roles()
+            )
+            assert found == expected
+
+
+def phase_ends(game: Avalon, history: list[Step]) -> list[int]:
+    """Lengths of the history after which no phase is under way."""
+    state, ends = game.initial_state(), []
+    for number, step in enumerate(history):
+        state.apply(step.player, step.action)
+        if not state.sealed:
+            ends.append(number + 1)
+    return ends
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(5, 8), st.integers(0, 10**6))
+def test_truth_is_always_possible(players: int, seed: int) -> None:
+    state, _ = played(Avalon(players=players), seed)
+    truth = tuple(state.game.distinct_roles.index(role) for role in state.roles())
+    for player in range(players):
+        known = state.game.knowledge(player)
+        for event in state.log.witnessed[player][:-1]:
+            known.update(event)
+            assert known.entropy() >= 0
+        assert truth in set(map(tuple, known.worlds.T.tolist()))
+    assert sum(state.returns()) in (
+        state.teams().count(0),
+        state.teams().count(1),
+    )
+
+
+def test_deductions_are_told() -> None:
+    state = dealt()
+    run_mission(state, (0, 3), (3,))
+    text = state.observe(2).text("deductions")
+    assert "Possible assignments of the roles: 20." in text
+    assert "Player 0 60 %, Player 1 40 %, Player 3 60 %, Player 4 40 %" in text
+    assert "60 %" not in state.observe(2).text("notes")
+    assert "Player 3: missions 1 (1 fail); approved 1 of 1" in state.observe(2).text("notes")
+
+
+def test_assessor_judges_good_players_only() -> None:
+    from arena.core.ply import Decision, Ply
+
+    game = Avalon(talk=0)
+    _, history = played(game, 5)
+    assessor, state, judged = game.assessor(), game.initial_state(), []
+    for number, step in enumerate(history):
+        seen = len(state.log.events)
+        state.apply(step.player, step.action)
+        events = tuple(state.log.events[seen:])
+        judged += assessor.ply(Ply(number, step.player, Decision(step.action), events))
+    assert judged
+    good = {seat for seat, role in enumerate(state.roles()) if role in FIVE[1:3]}
+    assert {assessment.player for assessment in judged} <= good
+    from arena.core.outcome import Outcome
+
+    ends = assessor.end(Outcome("terminated", "", state.returns()))
+    assert [a.facts["entropy_dealt"] for a in ends if a.player in good]
+    for assessment in ends:
+        before, after = assessment.facts["entropy_dealt"], assessment.facts["entropy_end"]
+        assert isinstance(before, float) and isinstance(after, float) and before >= after
+
+
+# Conformance and play
+
+
+@pytest.mark.parametrize(
+    ("options", "seeds"),
+    [
+        ({"players": 6, "roles": "merlin+mordred", "talk": 0}, (0,)),
+        ({"players": 10, "talk": 0}, (7,)),
+    ],
+)
+def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:
+    check_game(Avalon(**options), seeds)
+
+
+def test_resample_changes_roles_and_cards() -> None:
+    state = dealt()
+    run_mission(state, (0, 3), (3,))
+    deal = Step(CHANCE, DealRoles(FIVE))
+    history = [deal, Step(0, Propose((0, 3))), *(Step(n, APPROVE) for n in range(5))]
+    history += [Step(0, SUCCESS), Step(3, FAIL)]
+    worlds = [state.game.resample(history, 2, random.Random(n)) for n in range(30)]
+    assert len({str(world[0].action) for world in worlds if world}) > 10
+    assert {str(world[-2].action) for world in worlds if world} == {"success", "fail"}
+
+
+def good_wins(good: Callable[[Seat], Agent], evil: Callable[[Seat], Agent], games: int) -> int:
+    game = Avalon(talk=0)
+    return sum(played(game, seed, good, evil)[0].winner == 0 for seed in range(games))
+
+
+def test_deducer_beats_random_in_both_teams() -> None:
+    random_play = good_wins(RandomBot, RandomBot, 60)
+    assert good_wins(AvalonDeducer, RandomBot, 60) >= random_play + 9
+    assert good_wins(RandomBot, AvalonDeducer, 60) <= random_play - 12

@@ -1,0 +1,435 @@
+"""Battleship: rules, exact knowledge compared with brute force, bots, and OpenSpiel's returns."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections import Counter
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from arena import CHANCE, Match, make_game, play
+from arena.core.action import Action
+from arena.core.errors import IllegalAction, InvalidAction, UsageError
+from arena.episodes.measurement import assessments
+from arena.episodes.runner import act_out
+from arena.testing import check_game
+from games.battleship.board import Ship, board_of, has_room, is_fleet, random_fleet, union
+from games.battleship.density import density, empty_squares
+from games.battleship.events import (
+    FleetRevealed,
+    PlaceFleet,
+    PlaceShip,
+    ShipsPlaced,
+    Shoot,
+    ShotFired,
+)
+from games.battleship.game import Battleship
+from games.battleship.posterior import FleetKnowledge, fleet_bound, is_countable
+from games.battleship.shot_record import ShotRecord
+from games.battleship.state import BattleshipState
+
+SMALL: dict[str, Any] = {"width": 4, "height": 4, "ships": [3, 2]}
+
+
+def dealt(first: str, second: str, **options: Any) -> BattleshipState:
+    """Return the position after the fleets were placed by chance, given as `a1-a2 c3-d3`."""
+    state = Battleship(**options).initial_state()
+    for player, ships in enumerate((first, second)):
+        state.apply(CHANCE, PlaceFleet(player, tuple(ships.split())))
+    return state
+
+
+def shoot(state: BattleshipState, squares: str) -> list[str]:
+    """Shoot at squares, both players in turn; return the results."""
+    results = []
+    for square in squares.split():
+        state.apply(state.to_act[0], Shoot(square))
+        shot = [event for event in state.log.events if isinstance(event, ShotFired)][-1]
+        results.append(shot.result if shot.length is None else f"{shot.result} {shot.length}")
+    return results
+
+
+def test_results_of_shots_and_the_end() -> None:
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", **SMALL)
+    assert shoot(state, "b2 a1 d2 b1 a1 a2 c2 a3") == [
+        *("hit", "hit", "hit", "miss", "miss", "hit", "sunk 3", "sunk 3")
+    ]
+    assert state.to_act == (0,) and state.returns() == (0, 0)
+    assert shoot(state, "a4 c1 b4") == ["hit", "hit", "sunk 2"]
+    assert state.is_terminal
+    assert state.returns() == (1, -1) and state.winner == 0
+    assert state.reason() == "all ships of Player 1 are sunk"
+    assert state.log.events[-2:] == [
+        FleetRevealed(0, ("a1-a3", "c1-d1")),
+        FleetRevealed(1, ("b2-d2", "a4-b4")),
+    ]
+
+
+def test_a_square_is_shot_at_only_once() -> None:
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", **SMALL)
+    shoot(state, "b2 a1")
+    with pytest.raises(IllegalAction):
+        state.apply(0, Shoot("b2"))
+    assert len(state.legal_actions(0)) == 15
+    assert len(state.legal_actions(1)) == 0
+
+
+def test_sunk_ships_need_not_be_announced() -> None:
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", announce_sunk=False, **SMALL)
+    assert shoot(state, "a4 d4 b4") == ["hit", "miss", "hit"]
+
+
+def test_shots_can_be_limited() -> None:
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", shots=2, **SMALL)
+    shoot(state, "a4 d4 b4")
+    assert len(state.legal_actions(1)) == 15
+    shoot(state, "d3")
+    assert state.is_terminal
+    assert state.returns() == (1, -1)
+    assert state.reason() == "no shots are left, and Player 0 has sunk more ships"
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", shots=1, **SMALL)
+    shoot(state, "a4 d4")
+    assert state.returns() == (0, 0) and "equally many" in state.reason()
+
+
+def test_damage_counts_values() -> None:
+    options = {**SMALL, "values": [5, 2], "loss_multiplier": 3}
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", returns_type="damage", **options)
+    shoot(state, "a4 a1 b4 a2 a1 a3")
+    # Player 0 has sunk the ship of value 2, player 1 that of value 5.
+    assert state.returns() == (2 - 3 * 5, 5 - 3 * 2)
+    assert state.game.return_scale.bounds == (-21, 7)
+
+
+def test_players_place_their_ships_sealed() -> None:
+    state = Battleship(placement="players", **SMALL).initial_state()
+    assert [len(state.legal_actions(player)) for player in (0, 1)] == [16, 16]
+    state.apply(1, PlaceShip("a1-a3"))
+    assert len(state.legal_actions(1)) == 0 and not state.log.events
+    state.apply(0, PlaceShip("b1-d1"))
+    assert state.observe(0).events == (ShipsPlaced(0, ("b1-d1",)),)
+    assert state.observe(1).events == (ShipsPlaced(1, ("a1-a3",)),)
+    places = {str(action) for action in state.legal_actions(1)}
+    assert "place a3-a4" not in places and "place a4-b4" in places
+    for player, ship in ((0, "b2-b3"), (1, "d1-d2")):
+        state.apply(player, PlaceShip(ship))
+    assert shoot(state, "a1") == ["hit"] and state.to_act == (1,)
+
+
+def test_ships_that_must_not_touch() -> None:
+    state = Battleship(width=5, height=5, ships=[3, 2], touching=False, placement="players")
+    start = state.initial_state()
+    for player in (0, 1):
+        start.apply(player, PlaceShip("a1-a3"))
+    places = {str(action) for action in start.legal_actions(0)}
+    # b4 touches a3 at a corner.
+    assert "place b4-b5" not in places and "place c1-c2" in places and "place a5-b5" in places
+
+
+def test_a_ship_is_placed_only_where_the_later_ones_have_room() -> None:
+    """On 3 by 5 squares a ship in the middle column leaves no room for another across."""
+    game = Battleship(width=5, height=3, ships=[1, 2], touching=False, placement="players")
+    state = game.initial_state()
+    assert all(
+        has_room(game.board, [2], game.board.ship(action.ship).mask)
+        for action in state.legal_actions(0)
+        if isinstance(action, PlaceShip)
+    )
+    assert {str(action) for action in state.legal_actions(0)} == {
+        f"place {name}"
+        for name in game.board.names
+        if any(is_fleet([game.board.ship(name), ship]) for ship in game.board.ships[2])
+    }
+
+
+def test_chance_places_only_fleets_that_keep_the_rules() -> None:
+    state = Battleship(**SMALL).initial_state()
+    wrong = ("a1-a3, a3-a4", "a1-a2, b1-b3", "a1-a3", "a1-a3, e1-e2")
+    for ships in wrong:
+        with pytest.raises(InvalidAction):
+            state.parse(f"fleet of player 0: {ships}")
+        with pytest.raises(IllegalAction):
+            state.apply(CHANCE, PlaceFleet(0, tuple(ships.split(", "))))
+    assert state.parse("fleet of player 0: a1-a3, b1-b2") == PlaceFleet(0, ("a1-a3", "b1-b2"))
+
+
+def test_random_fleets_are_equally_likely() -> None:
+    """Chi-squared test over all fleets of a small board, with a fixed seed."""
+    board, rng = board_of(3, 3, True), random.Random(0)
+    drawn = Counter(random_fleet(board, (2, 1), rng) for _ in range(8400))
+    fleets = [f for f in product(board.ships[2], board.ships[1]) if is_fleet(f)]
+    assert set(drawn) == set(fleets) and len(fleets) == 84
+    statistic = sum((drawn[fleet] - 100) ** 2 / 100 for fleet in fleets)
+    # 83 degrees of freedom: mean 83, standard deviation 12.9.
+    assert statistic < 83 + 4 * 12.9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ships": [6]}, "ships"),
+        ({"ships": []}, "ships"),
+        ({"ships": "5,5,5"}, "at most 40%"),
+        ({"ships": [3, 3, 2], "touching": False}, "at most 20%"),
+        ({"width": 3, "height": 3, "ships": [4]}, "do not fit|at most"),
+        ({"width": 4, "height": 4, "ships": [5]}, "do not fit"),
+        ({"values": [1]}, "one value for each"),
+        ({"width": 11}, "width"),
+        ({"shots": 0}, "shots"),
+        ({"placement": "me"}, "placement"),
+    ],
+)
+def test_options_are_checked(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as error:
+        Battleship(**options)
+    assert "\n" not in str(error.value)
+
+
+def test_options_may_be_written_as_text() -> None:
+    assert Battleship(ships="3,2,2") == Battleship()
+    assert Battleship(ships=3).options.ships == (3,)
+
+
+# Exact knowledge
+
+
+def result_of(
+    fleet: tuple[Ship, ...], before: set[int], square: int, announced: bool = True
+) -> tuple[str, int | None]:
+    """Return the result of a shot, written down a second time from the rules."""
+    for ship in fleet:
+        if square in ship.squares:
+            sinks = announced and set(ship.squares) <= before | {square}
+            return ("sunk", ship.length) if sinks else ("hit", None)
+    return ("miss", None)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SMALL,
+        {"width": 4, "height": 3, "ships": [2, 2]},
+        {"width": 4, "height": 3, "ships": [1, 2], "announce_sunk": False},
+        {"width": 5, "height": 3, "ships": [1, 1, 1], "touching": False},
+    ],
+    ids=lambda options: str(options["ships"]),
+)
+def test_posterior_equals_brute_force(options: dict[str, Any]) -> None:
+    game = Battleship(**options)
+    board, lengths = game.board, game.options.ships
+    # Each set of ships once, though ships of equal length can be exchanged.
+    every = {
+        tuple(sorted(fleet, key=lambda ship: (-ship.length, ship.name)))
+        for fleet in product(*(board.ships[length] for length in lengths))
+        if is_fleet(fleet)
+    }
+    announced = game.options.announce_sunk
+    for seed in range(2):
+        rng = random.Random(seed)
+        truth = random_fleet(board, lengths, rng)
+        knowledge, shots, fits = FleetKnowledge(game, 0), set[int](), list(every)
+        for square in rng.sample(range(board.size), board.size):
+            assert knowledge.world_count() == len(fits)
+            assert knowledge.entropy() == pytest.approx(math.log2(len(fits)))
+            odds = knowledge.odds()
+            for each in set(range(board.size)) - shots:
+                outcomes = Counter(result_of(fleet, shots, each, announced) for fleet in fits)
+                assert odds.hits[each] == len(fits) - outcomes[("miss", None)]
+                entropy = -sum(n / len(fits) * math.log2(n / len(fits)) for n in outcomes.values())
+                assert odds.information()[each] == pytest.approx(entropy)
+            record = knowledge.record
+            assert {fleet for fleet in every if record.allows(fleet)} == set(fits)
+            result, length = result_of(truth, shots, square, announced)
+            fits = [f for f in fits if result_of(f, shots, square, announced) == (result, length)]
+            shots.add(square)
+            knowledge.update(ShotFired(0, board.names[square], result, length))  # type: ignore[arg-type]
+            if union(truth) == record.hits:
+                break  # The game would be over.
+
+
+def test_size_limit_of_exact_knowledge() -> None:
+    usual = Battleship(width=10, height=10, ships="5,4,3,3,2")
+    assert not is_countable(usual) and usual.knowledge(0) is None and usual.assessor() is None
+    default = Battleship()
+    long, short = default.board.ships[3], default.board.ships[2]
+    beside = [[ship for ship in short if not ship.mask & each.mask] for each in long]
+    fleets = sum(is_fleet(pair) for ships in beside for pair in combinations(ships, 2))
+    knowledge = default.knowledge(0)
+    assert knowledge is not None
+    assert knowledge.world_count() == fleets == 56_824 <= fleet_bound(default)
+
+
+def test_knowledge_ends_with_the_revealed_fleet() -> None:
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", shots=1, **SMALL)
+    knowledge = FleetKnowledge(state.game, 0)
+    before = knowledge.world_count()
+    shoot(state, "a1 a4")
+    for event in state.log.witnessed[0]:
+        knowledge.update(event)
+    assert before > 1 and knowledge.world_count() == 1 and knowledge.entropy() == 0
+    squares = [row[0] for row in knowledge.placement().probabilities]
+    assert [state.game.board.names[n] for n, p in enumerate(squares) if p] == [
+        *("a4", "b2", "b4", "c2", "d2")
+    ]
+    assert sum(squares) == 5
+
+
+def test_density_is_zero_exactly_where_no_ship_can_be() -> None:
+    """Compared with brute force: squares it calls empty are empty in all fleets that fit."""
+    game = Battleship(width=5, height=4, ships=[2, 1, 1], touching=False)
+    board, rng = game.board, random.Random(2)
+    for _ in range(5):
+        truth = random_fleet(board, game.options.ships, rng)
+        knowledge = FleetKnowledge(game, 0)
+        shots = rng.sample(range(board.size), 8)
+        for number, square in enumerate(shots):
+            result, length = result_of(truth, set(shots[:number]), square)
+            knowledge.update(ShotFired(0, board.names[square], result, length))  # type: ignore[arg-type]
+        empty = board.squares(empty_squares(knowledge.record))
+        weights = density(knowledge.record)
+        assert not knowledge.odds().hits[empty].any()
+        assert not weights[empty].any() and not weights[shots].any()
+
+
+def test_density_prefers_squares_beside_a_hit() -> None:
+    board = board_of(10, 10, True)
+    record = ShotRecord(board, (5, 4, 3, 3, 2), True)
+    record.add(ShotFired(0, "e5", "hit"))
+    best = int(np.argmax(density(record)))
+    assert board.neighbours[board.index["e5"]] >> best & 1
+
+
+# Assessment and bots
+
+
+def test_bits_of_all_shots_add_up() -> None:
+    match = Match(make_game("battleship", **SMALL), ["bot:gunner", "bot:random"], seed=5)
+    episode = asyncio.run(play(match, match.seat()))
+    assessor = match.game.assessor()
+    assert assessor is not None
+    judged = list(assessments(assessor, episode))
+    for player in (0, 1):
+        shots = [a for a in judged if a.player == player and a.kind == "shot"]
+        [end] = [a.facts for a in judged if a.player == player and a.kind == "knowledge"]
+        gained = sum(a.measurements["bits"].total for a in shots)
+        lost = float(end["entropy_dealt"]) - float(end["entropy_end"])  # type: ignore[arg-type]
+        assert gained == pytest.approx(lost)
+        for shot in shots:
+            expected, best = shot.facts["expected"], shot.facts["best"]
+            assert isinstance(expected, float) and isinstance(best, float)
+            assert 0 <= expected <= best
+            comment = match.game.comment(shot)
+            assert comment is not None and "%" in comment.text
+    # The gunner always takes the likeliest square.
+    for assessment in judged:
+        if assessment.player == 0 and assessment.kind == "shot":
+            value = assessment.measurements["hit_efficiency"]
+            assert value.total == pytest.approx(value.weight)
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "games", "least", "options"),
+    [
+        ("hunter", "random", 20, 18, {}),
+        ("gunner", "hunter", 20, 12, {}),
+        ("gunner", "random", 3, 3, {"width": 10, "height": 10, "ships": "5,4,3,3,2"}),
+    ],
+)
+def test_strength_of_bots(
+    better: str, worse: str, games: int, least: int, options: dict[str, Any]
+) -> None:
+    """Each plays half of the games first."""
+    game, won = make_game("battleship", **options), 0
+    for seed in range(games):
+        seats = [f"bot:{better}", f"bot:{worse}"]
+        match = Match(game, seats[:: 1 if seed % 2 else -1], seed=seed)
+        episode = asyncio.run(play(match, match.seat()))
+        won += episode.outcome.winner == (0 if seed % 2 else 1)
+    assert won >= least, won
+
+
+# Other libraries, conformance
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"width": 4, "height": 3, "ships": [2, 1]},
+        {"width": 6, "height": 6, "ships": [3, 2, 2], "values": [1, 2, 4], "loss_multiplier": 2},
+        {"width": 3, "height": 5, "ships": [3, 1], "values": [2, 0.5], "shots": 9},
+        {"width": 10, "height": 10, "ships": [5, 4, 3, 3, 2], "shots": 60},
+    ],
+    ids=lambda options: f"{options['width']}x{options['height']}",
+)
+def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
+    """250 random games for each of four boards: legal actions, turns and returns are equal."""
+    pyspiel = pytest.importorskip("pyspiel")
+    game = Battleship(placement="players", returns_type="damage", **options)
+    board, given = game.board, game.options
+    parameters = {
+        "board_width": board.width,
+        "board_height": board.height,
+        "ship_sizes": f"[{';'.join(map(str, given.ships))}]",
+        "ship_values": f"[{';'.join(map(str, game.values))}]",
+        "num_shots": given.shots or board.size,
+        "allow_repeated_shots": False,
+        "loss_multiplier": given.loss_multiplier,
+    }
+    reference = pyspiel.load_game("battleship", parameters)
+
+    def number(action: Action) -> int:
+        """Return the number of the same action there: shots, places across, places down."""
+        if isinstance(action, Shoot):
+            return board.index[action.square]
+        assert isinstance(action, PlaceShip)
+        ship = board.ship(action.ship)
+        down = ship.length > 1 and ship.squares[1] - ship.squares[0] == board.width
+        return board.size * (2 if down else 1) + ship.squares[0]
+
+    for seed in range(250):
+        rng, state, other = random.Random(seed), game.initial_state(), reference.new_initial_state()
+        while not state.is_terminal:
+            # There the players place in turn, which is one order of our simultaneous placement.
+            player = other.current_player()
+            assert player in state.to_act
+            legal = {number(action): action for action in state.legal_actions(player)}
+            assert sorted(legal) == other.legal_actions()
+            chosen = rng.choice(sorted(legal))
+            state.apply(player, legal[chosen])
+            other.apply_action(chosen)
+        assert other.is_terminal() and other.returns() == pytest.approx(list(state.returns()))
+
+
+@pytest.mark.parametrize(
+    ("options", "seeds"),
+    [
+        (
+            {"width": 5, "height": 4, "ships": [2, 1, 1], "touching": False, "shots": 9}
+            | {"placement": "players", "announce_sunk": False, "returns_type": "damage"},
+            range(1, 2),
+        ),
+        ({"width": 10, "height": 7, "ships": [4, 3, 2, 2], "shots": 5}, range(1)),
+    ],
+    ids=["placed", "large"],
+)
+def test_conformance(options: dict[str, Any], seeds: range) -> None:
+    check_game(make_game("battleship", **options), seeds)
+
+
+def test_texts() -> None:
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", **SMALL)
+    shoot(state, "b2 a1 d2 b1 c2 a2")
+    text = state.observe(0).text("deductions")
+    assert "Ships of Player 1 afloat: length 2." in text
+    assert "Player 0 shoots at c2: hit, a ship of length 3 is sunk." in text
+    assert "b2-d2 a4-b4" not in text
+    assert "per cent" in text and "per cent" not in state.observe(0).text("notes")
+    large = Battleship(width=10, height=10, ships="5,4,3,3,2")
+    start = large.initial_state()
+    act_out(start, random.Random(1), plies=60)
+    assert "Certainly without a ship:" in start.observe(start.to_act[0]).text("deductions")

@@ -1,0 +1,484 @@
+"""Codenames: rules, clues, texts, view, bot and measures."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena import CHANCE, Action, Decision, Match, Observation, Outcome, Ply, Seat, Step, play
+from arena.agents.agent import act_now
+from arena.agents.reply.correction import correction
+from arena.agents.reply.reader import read_reply
+from arena.core.errors import IllegalAction, InvalidAction, UsageError
+from arena.core.views.tabletop import draw_tabletop
+from arena.testing import check_game
+from games.codenames.associations import ASSOCIATIONS, WORDS
+from games.codenames.bots import AssociativeBot
+from games.codenames.game import Codenames
+from games.codenames.moves import (
+    PASS,
+    STOP,
+    TEAMS,
+    Clue,
+    ClueGiven,
+    ClueOffer,
+    DealKey,
+    DealWords,
+    GuessWord,
+    KeyDealt,
+    WordRevealed,
+)
+from games.codenames.similarity import clue_similarity, similarity_of
+from games.codenames.state import CodenamesState
+
+TABLE = (
+    *("lion", "apple", "crown", "river"),
+    *("piano", "hammer", "moon"),
+    *("bread", "shark", "window", "tiger", "rose"),
+)
+KEY = ("blue",) * 4 + ("orange",) * 3 + ("neutral",) * 4 + ("assassin",)
+
+
+def small(players: int = 4) -> Codenames:
+    return Codenames(rows=3, columns=4, players=players)
+
+
+def after(*moves: str, game: Codenames | None = None) -> CodenamesState:
+    """The position after these moves, on the table above."""
+    state = (game or small()).initial_state()
+    state.apply(CHANCE, DealWords(TABLE))
+    state.apply(CHANCE, DealKey(KEY))
+    for move in moves:
+        state.apply(state.to_act[0], state.parse(move))
+    return state
+
+
+def legal(state: CodenamesState) -> set[str]:
+    return set(map(str, state.legal_actions(state.to_act[0])))
+
+
+# The word list
+
+
+def test_word_list_is_ours_to_use() -> None:
+    assert len(WORDS) == len(set(WORDS)) == 400
+    for word, associated in ASSOCIATIONS.items():
+        assert word.isascii() and word.isalpha() and word.islower()
+        assert len(associated) == len(set(associated)) >= 8
+        assert word not in associated
+
+
+# Set-up
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "expected"),
+    [(5, 5, (9, 8, 7)), (3, 4, (4, 3, 4)), (4, 4, (6, 5, 4)), (3, 3, (3, 2, 3))],
+)
+def test_key_keeps_the_proportions(rows: int, columns: int, expected: tuple[int, ...]) -> None:
+    game = Codenames(rows=rows, columns=columns)
+    state, rng = game.initial_state(), random.Random(3)
+    for _ in range(2):
+        state.apply(CHANCE, state.sample_chance(rng))
+    found = Counter(state.key.values())
+    assert (found["blue"], found["orange"], found["neutral"], found["assassin"]) == (*expected, 1)
+    assert tuple(state.key) == state.words
+
+
+@pytest.mark.parametrize("options", [{"players": 5}, {"players": 2}, {"rows": 2}, {"columns": 9}])
+def test_options_are_checked(options: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match=next(iter(options))):
+        Codenames(**options)
+
+
+def test_impossible_deals_are_refused() -> None:
+    state = small().initial_state()
+    with pytest.raises(InvalidAction, match="possible deal"):
+        state.parse("words nonsense")
+    with pytest.raises(IllegalAction):
+        state.apply(CHANCE, DealWords(TABLE[:11] + TABLE[:1]))
+    state.apply(CHANCE, DealWords(TABLE))
+    with pytest.raises(IllegalAction):
+        state.apply(CHANCE, DealKey(("blue",) * 12))
+    assert state.parse(str(DealKey(KEY))) == DealKey(KEY)
+
+
+# Clues
+
+
+@pytest.mark.parametrize(
+    ("written", "clue"),
+    [
+        ("clue animal 2", "animal 2"),
+        ("CLUE Animal: 2", "animal 2"),
+        ('clue "sea-food" (3).', "sea-food 3"),
+        ("clue: music, 0", "music 0"),
+    ],
+)
+def test_clue_is_read_in_many_forms(written: str, clue: str) -> None:
+    action = after().parse(written)
+    assert action == Clue(clue)
+    assert isinstance(action, Clue)
+    assert f"{action.word} {action.number}" == clue
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "clue",
+        "clue animal",
+        "clue 2",
+        "clue wild animal 2",
+        "clue animal 10",
+        "clue animal -1",
+        "clue <b>animal</b> 2",
+        "clue tier3 2",
+        "clue éclair 2",
+        "clue ani\x07mal 2",
+        "clue -animal 2",
+        "clue " + "x" * 1_000_000 + " 2",
+    ],
+)
+def test_bad_clues_are_refused_in_one_line(written: str) -> None:
+    state = after()
+    with pytest.raises(InvalidAction) as error:
+        state.parse(written)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 200
+    assert state.to_act == (0,)
+
+
+@pytest.mark.parametrize("word", ["lion", "stallion", "app", "riv-er", "riverside", "a"])
+def test_clue_must_not_name_a_hidden_word(word: str) -> None:
+    state = after()
+    with pytest.raises(IllegalAction, match="on the table; choose another word"):
+        state.apply(0, Clue(f"{word} 1"))
+    assert state.to_act == (0,)
+
+
+def test_clue_may_name_a_revealed_word() -> None:
+    state = after("pass", "guess lion", "pass", "guess moon")
+    assert Clue("lions 1") in state.legal_actions(0)
+    assert Clue("apples 1") not in state.legal_actions(0)
+
+
+def test_a_model_learns_why_its_clue_is_refused() -> None:
+    observation = after().observe(0)
+    for reply, reason in (
+        ("Action: clue lions 2", "the clue 'lions' must not contain, or be contained in, the word"),
+        ('{"action": "clue", "text": "wild cats 2"}', "give one word of letters and hyphens"),
+    ):
+        reading = read_reply(reply, observation)
+        assert reading.action is None
+        assert reason in correction(reading, observation)
+    assert read_reply("**Clue:** FELINE, 2", observation).action == Clue("feline 2")
+
+
+@given(st.integers(0))
+def test_sampled_clues_are_legal(seed: int) -> None:
+    rng = random.Random(seed)
+    offer = ClueOffer(Clue, tuple(rng.sample(WORDS, 25)))
+    assert offer.fault(offer.sample(rng)) is None
+
+
+def test_only_the_clue_giver_in_turn_gives_a_clue() -> None:
+    state = after("clue fruit 1")
+    with pytest.raises(IllegalAction):
+        state.apply(2, Clue("animal 1"))
+    with pytest.raises(IllegalAction):
+        state.apply(1, Clue("animal 1"))
+
+
+# Guesses
+
+
+def test_own_words_allow_one_guess_more_than_the_number() -> None:
+    state = after("clue animal 1")
+    assert state.to_act == (2,)
+    assert legal(state) == {f"guess {word}" for word in TABLE}  # The first one is an obligation.
+    state.apply(2, GuessWord("lion"))
+    assert "stop" in legal(state)
+    state.apply(2, GuessWord("apple"))
+    assert state.to_act == (1,)
+    assert state.turn == 2
+
+
+@pytest.mark.parametrize("word", ["bread", "piano"])
+def test_another_word_ends_the_turn(word: str) -> None:
+    state = after("clue animal 5", f"guess {word}")
+    assert state.to_act == (1,)
+    assert "all" not in state.game.narrate(state.log.events[-1])
+    assert not any(state.returns())
+
+
+def test_stop_ends_the_turn() -> None:
+    assert after("clue animal 2", "guess lion", "stop").to_act == (1,)
+
+
+@pytest.mark.parametrize("move", ["pass", "clue animal 0"])
+def test_pass_and_zero_allow_exactly_one_guess(move: str) -> None:
+    state = after(move)
+    assert "stop" not in legal(state)
+    state.apply(2, GuessWord("lion"))
+    assert state.to_act == (1,)
+
+
+def test_assassin_loses() -> None:
+    state = after("clue flower 1", "guess rose")
+    assert state.is_terminal
+    assert state.returns() == (0, 1, 0, 1)
+    assert state.reason() == "blue has revealed the assassin"
+
+
+def test_last_word_wins_whoever_reveals_it() -> None:
+    own = after("clue x-ray 9", "guess lion", "guess apple", "guess crown", "guess river")
+    assert own.returns() == (1, 0, 1, 0)
+    moves = ["clue x-ray 9", "guess lion", "guess piano", "clue tool 2", "guess hammer", "stop"]
+    given_away = after(*moves, "pass", "guess moon")
+    assert given_away.is_terminal
+    assert given_away.returns() == (0, 1, 0, 1)
+    assert given_away.reason() == "all words of orange are found"
+
+
+def test_guessers_of_a_team_take_turns() -> None:
+    state, seats = after(game=small(players=8)), list[int]()
+    for word in ("lion", "piano", "apple", "hammer", "crown", "bread", "shark"):
+        state.apply(state.to_act[0], PASS)
+        seats += state.to_act
+        state.apply(state.to_act[0], GuessWord(word))
+    assert seats == [2, 3, 4, 5, 6, 7, 2]
+    assert state.teams() == (0, 1) * 4
+    assert state.roles() == ("clue giver",) * 2 + ("guesser",) * 6
+
+
+def test_fallback_prefers_to_stop() -> None:
+    first, later = after("clue animal 2"), after("clue animal 2", "guess lion")
+    assert len(first.game.fallback_actions(first.observe(2))) == 12
+    assert later.game.fallback_actions(later.observe(2)) == (STOP,)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0), st.booleans())
+def test_every_turn_reveals_a_word(seed: int, speaks: bool) -> None:
+    state, rng = small().initial_state(), random.Random(seed)
+    while not state.is_terminal:
+        (player,) = state.to_act
+        offers = state.legal_actions(player).speech
+        if player == CHANCE:
+            state.apply(player, state.sample_chance(rng))
+        elif speaks and offers:
+            state.apply(player, offers[0].sample(rng))
+        else:
+            state.apply(player, rng.choice(state.legal_actions(player)))
+        assert state.turn <= 1 + len(state.revealed)
+    assert sorted(state.returns()) == [0, 0, 1, 1]
+
+
+# Secrets
+
+
+def test_key_is_private_to_the_clue_givers() -> None:
+    state = after("clue animal 2", "guess lion")
+    for seat in range(4):
+        keys = [event for event in state.observe(seat).events if isinstance(event, KeyDealt)]
+        assert len(keys) == (seat < 2)
+    secret = state.observe(2).text("deductions")
+    assert "blue 3, orange 3, neutral 4, assassin 1" in secret
+    assert "blue 27%, orange 27%, neutral 36%, assassin 9%" in secret
+
+
+def test_resample_keeps_what_a_guesser_saw() -> None:
+    moves = [Clue("animal 2"), GuessWord("lion"), GuessWord("bread")]
+    history = [Step(CHANCE, DealWords(TABLE)), Step(CHANCE, DealKey(KEY))]
+    history += [Step(seat, move) for seat, move in zip((0, 2, 2), moves, strict=True)]
+    game, rng = small(), random.Random(0)
+    assert game.resample(history, 1, rng) == history
+    keys = set()
+    for _ in range(30):
+        world = game.resample(history, 3, rng)
+        assert world is not None
+        deal = world[1].action
+        assert isinstance(deal, DealKey)
+        assert (deal.owners[0], deal.owners[7]) == ("blue", "neutral")
+        assert Counter(deal.owners) == Counter(KEY)
+        keys.add(deal.owners)
+    assert len(keys) > 20
+
+
+# Texts, view and arrays
+
+
+def test_texts_of_three_levels() -> None:
+    state = after("clue animal 2", "guess lion", "stop", "clue tool 1", "guess hammer", "stop")
+    texts = [state.observe(0).text(level) for level in ("events", "notes", "deductions")]
+    assert "Clues of your team" not in texts[0]
+    assert "Clues of your team: animal 2 (1 found)." in texts[1]
+    assert "blue (3): apple, crown, river. orange (2): piano, moon." in texts[1]
+    assert texts[2] == texts[1]  # A clue giver knows the key; there is nothing to deduce.
+    short = state.observe(0).text("events", forget=7)
+    assert "Revealed: blue (1): lion. orange (1): hammer." in short
+    assert "Player 3 guesses hammer" not in short
+    assert "Your actions: clue WORD NUMBER | pass" in short
+
+
+def test_view_shows_owners_to_clue_givers_only() -> None:
+    state = after("clue animal 2", "guess lion")
+    labels = []
+    for seat in (0, 2, None):
+        events = state.log.events if seat is None else state.observe(seat).events
+        table = draw_tabletop(state.game, events, seat)
+        assert table is not None
+        assert max(map(len, table.text().splitlines())) <= 78
+        labels.append([tile.label for row in table.panels[0].rows for tile in row.tiles])
+    assert labels[0] == labels[2]
+    assert labels[0][:2] == ["LION B", "apple b"] and labels[0][-1] == "rose a"
+    assert labels[1][:2] == ["LION B", "apple"] and labels[1][-1] == "rose"
+
+
+def test_longest_words_fit() -> None:
+    state = Codenames().initial_state()
+    longest = sorted(WORDS, key=len)[-25:]
+    state.apply(CHANCE, DealWords(tuple(longest)))
+    state.apply(CHANCE, state.sample_chance(random.Random(0)))
+    lines = state.game.diagram(state.log.events).splitlines()
+    assert max(map(len, lines)) <= 78
+    assert len(lines) <= 14
+
+
+def test_arrays_begin_with_the_own_team() -> None:
+    state = after("clue animal 2", "guess lion")
+    giver, rival, guesser = (state.observe(seat).arrays() for seat in (0, 1, 2))
+    assert giver["owners"].sum() == 12
+    assert guesser["owners"].sum() == 1
+    assert giver["owners"][0].tolist() == [1, 0, 0, 0]
+    assert rival["owners"][0].tolist() == [0, 1, 0, 0]
+    assert guesser["turn"].tolist() == [0, 1, 2, 2]
+    assert [WORDS[number] for number in guesser["words"]] == list(TABLE)
+
+
+# Bot
+
+
+def similar(clue: str, count: int) -> set[str]:
+    """The words of the list that are most similar to a clue."""
+    table = clue_similarity()
+    row = table.row(clue)
+    assert row is not None
+    order = (-table.matrix[row]).argsort(kind="stable")
+    return {WORDS[number] for number in order[:count]}
+
+
+def test_similarity_makes_sense() -> None:
+    assert similar("sharp", 5) == {"knife", "sword", "axe", "scissors", "razor"}
+    assert "apple" in similar("fruit", 25)
+    assert similar("kings", 3) == similar("king", 3)
+    assert clue_similarity().row("qwertz") is None
+
+
+class DirectBot(AssociativeBot):
+    """The bot, without an event loop."""
+
+    def choose(self, observation: Observation) -> Action:
+        return act_now(self, observation).action
+
+
+def bot(game: Codenames, player: int) -> DirectBot:
+    return DirectBot(Seat(game, player, random.Random(0)))
+
+
+def test_bot_guesses_as_many_words_as_the_number() -> None:
+    state = after("clue wild 2")
+    guesser = bot(small(), 2)
+    chosen = []
+    for _ in range(2):
+        chosen.append(guesser.choose(state.observe(2)))
+        state.apply(2, chosen[-1])
+        if state.to_act != (2,):
+            break
+    assert set(map(str, chosen)) <= {"guess lion", "guess tiger"}
+
+
+def test_bot_stops_after_an_unknown_clue() -> None:
+    state = after("clue qwertz 3")
+    guesser = bot(small(), 2)
+    first = guesser.choose(state.observe(2))
+    assert isinstance(first, GuessWord)
+    state = after("clue qwertz 3", "guess lion")
+    assert guesser.choose(state.observe(2)) == STOP
+
+
+def test_bot_beats_random_in_both_roles() -> None:
+    game, wins, found, clues = small(), 0, 0, 0
+    for seed in range(16):
+        strong = seed % 2
+        specs = ["bot:associative" if seat % 2 == strong else "bot:random" for seat in range(4)]
+        match = Match(game, specs, seed)
+        episode = asyncio.run(play(match, match.seat()))
+        wins += episode.outcome.returns[strong] == 1
+        for ply in episode.plies:
+            clues += ply.player == strong
+            found += ply.player == strong + 2 and isinstance(ply.decision.action, GuessWord)
+    assert wins >= 15
+    assert found / clues > 1.3  # Each guess of the bot with itself as its partner is right.
+
+
+def test_bot_copes_with_a_partner_that_lacks_associations() -> None:
+    rng, found, clues = random.Random(0), 0, 0
+    fewer = {word: [a for a in row if rng.random() > 0.3] for word, row in ASSOCIATIONS.items()}
+    tables = [None, None, similarity_of(fewer), similarity_of(fewer)]
+    for seed in range(10):
+        game = Codenames()
+        seats = [Seat(game, number, random.Random(seed)) for number in range(4)]
+        agents = [AssociativeBot(*pair) for pair in zip(seats, tables, strict=True)]
+        episode = asyncio.run(play(Match(game, seed=seed), agents))
+        for event in (event for ply in episode.plies for event in ply.events):
+            clues += isinstance(event, ClueGiven)
+            if isinstance(event, WordRevealed):
+                found += event.owner == TEAMS[event.player % 2]
+    assert found / clues > 1
+
+
+# Measures
+
+
+def measured(*moves: str, end: str = "terminated") -> dict[str, list[tuple[float, float]]]:
+    """Totals and weights by measure, in the order of the assessments."""
+    game, sums = small(), dict[str, list[tuple[float, float]]]()
+    state, assessor = game.initial_state(), game.assessor()
+    assert assessor is not None
+    actions: list[Action] = [DealWords(TABLE), DealKey(KEY)]
+    assessments = []
+    for number in range(len(moves) + 2):
+        (player,) = state.to_act
+        action = actions[number] if number < 2 else state.parse(moves[number - 2])
+        before = len(state.log.events)
+        state.apply(player, action)
+        events = tuple(state.log.events[before:])
+        assessments += assessor.ply(Ply(number, player, Decision(action), events))
+    outcome = Outcome(end, "over", state.returns())  # type: ignore[arg-type]
+    for each in (*assessments, *assessor.end(outcome)):
+        for name, value in each.measurements.items():
+            sums.setdefault(name, []).append((each.player, value.total))
+    return sums
+
+
+def test_measures_count_words_guesses_and_the_assassin() -> None:
+    sums = measured("clue animal 2", "guess lion", "guess tiger", "clue flower 1", "guess rose")
+    assert sums["words_per_clue"] == [(0, 1), (1, 0)]
+    assert sums["right_guesses"] == [(2, 1), (2, 0), (3, 0)]
+    assert sums["assassin"] == [(0, 0), (1, 1), (2, 0), (3, 1)]
+
+
+def test_measures_leave_out_passes_and_open_clues() -> None:
+    sums = measured("pass", "guess lion", "clue tool 2", "guess hammer", end="truncated")
+    assert "words_per_clue" not in sums
+    assert sums["right_guesses"] == [(2, 1), (3, 1)]
+    assert sums["assassin"] == [(seat, 0) for seat in range(4)]
+
+
+def test_conformance_of_other_options() -> None:
+    check_game(Codenames(rows=3, columns=4, players=6), seeds=range(2))

@@ -1,0 +1,365 @@
+"""Hanabi: rules, text, arrays, conformance, and agreement with OpenSpiel."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hanabi_positions import SMALL, deal, move, random_history
+
+from arena.agents.reply.reader import read_reply
+from arena.core.action import CHANCE, Action, Step
+from arena.core.errors import IllegalAction, InvalidAction, UsageError
+from arena.testing import check_game
+from games.hanabi.arrays import array_specs
+from games.hanabi.cards import HanabiDeck
+from games.hanabi.game import Hanabi
+from games.hanabi.moves import (
+    CardPlayed,
+    DiscardSlot,
+    DrawCard,
+    HanabiDeal,
+    HintColour,
+    HintGiven,
+    HintRank,
+    PlaySlot,
+)
+
+# Rules
+
+
+def test_deck_has_the_copies_of_the_card_game() -> None:
+    deck = HanabiDeck(5, 5)
+    assert deck.size == 50
+    assert deck.kinds[:6] == ("R1", "R2", "R3", "R4", "R5", "Y1")
+    assert deck.copies[:5] == (3, 2, 2, 2, 1)
+    assert HanabiDeck(1, 1).copies == (3,)
+    assert HanabiDeck(2, 2).copies == (3, 1, 3, 1)
+
+
+def test_needed_ends_above_a_rank_without_copies() -> None:
+    deck = HanabiDeck(1, 5)
+    assert deck.needed((1, 0, 0, 0, 0), (1,)) == (False, True, True, True, True)
+    # Both copies of rank 3 are gone: 4 and 5 can no longer score.
+    assert deck.needed((1, 0, 2, 0, 0), (1,)) == (False, True, False, False, False)
+
+
+def test_hint_names_all_cards_and_no_others() -> None:
+    state = deal(Hanabi(), "R1 R1 R1 Y2 Y2", "R2 G3 R4 W5 B1")
+    move(state, "hint Player 1 red")
+    assert state.log.events[-1] == HintGiven(0, 1, "red", None, (1, 3), 7)
+    move(state, "hint Player 0 rank 2")
+    assert state.log.events[-1] == HintGiven(1, 0, None, 2, (4, 5), 6)
+    # A hint must fit a card, and players give none to themselves.
+    legal = state.legal_actions(0)
+    assert HintColour(1, "yellow") not in legal
+    hints = [action for action in legal if isinstance(action, HintColour | HintRank)]
+    assert {hint.target for hint in hints} == {1}
+
+
+def test_tokens_limit_hints_and_discards() -> None:
+    state = deal(Hanabi(**SMALL), "R1 R1", "Y1 Y1")
+    with pytest.raises(IllegalAction):
+        state.apply(0, DiscardSlot(1))
+    move(state, "hint Player 1 yellow", "hint Player 0 red", "hint Player 1 rank 1")
+    assert state.tokens == 0
+    assert not state.legal_actions(1).of(HintColour) and not state.legal_actions(1).of(HintRank)
+    move(state, "discard slot 1", "draw R2")
+    assert state.tokens == 1
+    assert state.hands == (("R1", "R1"), ("Y1", "R2"))
+
+
+def test_complete_firework_recovers_a_token() -> None:
+    state = deal(Hanabi(**SMALL), "R1 R3", "R2 Y1")
+    move(state, "play slot 1", "draw Y1", "play slot 1", "draw Y2", "hint Player 1 yellow")
+    move(state, "hint Player 0 red", "play slot 1")
+    assert state.fireworks == (3, 0)
+    assert state.tokens == 2
+    played = state.log.events[-1]
+    assert isinstance(played, CardPlayed) and played.tokens == 2
+    assert state.game.narrate(played) == (
+        "Player 0 plays slot 1, R3: it fits and completes the red firework. 2 hint tokens left."
+    )
+
+
+@pytest.mark.parametrize(("lost_score", "score"), [("zero", 0.0), ("kept", 1.0)])
+def test_last_life_ends_the_game(lost_score: str, score: float) -> None:
+    state = deal(Hanabi(**SMALL, lives=1, lost_score=lost_score), "R1 R3", "R2 Y2")
+    move(state, "play slot 1", "draw Y1")
+    assert state.returns() == (1, 1)
+    assert state.fireworks == (1, 0)
+    move(state, "play slot 2")
+    assert state.to_act == ()
+    assert state.returns() == (score, score)
+    assert state.reason() == f"all lives are lost; score {score:.0f} of 6"
+
+
+def test_each_player_has_one_turn_after_the_last_card() -> None:
+    game = Hanabi(players=3, colours=1, ranks=3, hand_size=1, hint_tokens=3)
+    state = deal(game, "R1", "R1", "R2")
+    move(state, "play slot 1", "draw R1", "hint Player 0 rank 1", "play slot 1", "draw R2")
+    move(state, "discard slot 1", "draw R3")
+    assert not any(state.deck)
+    assert "The deck is empty" in game.narrate(state.log.events[-1])
+    # Player 0 has drawn the last card, and moves once more itself.
+    move(state, "hint Player 0 rank 3", "hint Player 0 red")
+    assert state.to_act == (0,)
+    move(state, "play slot 1")
+    assert state.is_terminal
+    assert state.returns() == (3, 3, 3)
+    assert state.reason() == "all fireworks are complete; score 3 of 3"
+
+
+def test_last_round_ends_the_game() -> None:
+    state = deal(Hanabi(colours=1, ranks=2, hand_size=2), "R1 R1", "R1 R2")
+    assert not any(state.deck)
+    move(state, "hint Player 1 red", "hint Player 0 red")
+    assert state.is_terminal
+    assert state.reason() == "the deck is empty and the last round is over; score 0 of 2"
+
+
+def test_first_deal_is_checked() -> None:
+    state = Hanabi(**SMALL).initial_state()
+    for text in (
+        "deal R1 R1 | R1 R1",  # Four copies of three.
+        "deal R1 R1 | Y1",
+        "deal R1  R1 | Y1 Y1",
+        "deal R1 R9 | Y1 Y1",
+        "draw R1",
+    ):
+        with pytest.raises((InvalidAction, NotImplementedError)):
+            state.parse(text)
+    assert str(state.parse("deal R1 R1 | Y1 Y1")) == "deal R1 R1 | Y1 Y1"
+
+
+def test_a_seed_fixes_the_order_of_the_deck() -> None:
+    """Otherwise players who are compared on one seed would get different cards."""
+    orders = []
+    for play_first in (True, False):
+        state, rng, cards = Hanabi(lives=3).initial_state(), random.Random(5), list[str]()
+        while not state.is_terminal and len(cards) < 25:
+            if state.to_act == (CHANCE,):
+                drawn = state.sample_chance(rng)
+                cards += [drawn.card] if isinstance(drawn, DrawCard) else []
+                state.apply(CHANCE, drawn)
+                continue
+            legal = state.legal_actions(state.player)
+            discards = legal.of(DiscardSlot)
+            hints = (*legal.of(HintRank), *legal.of(HintColour))
+            state.apply(state.player, (discards or hints)[0 if play_first else -1])
+        orders.append(cards)
+    assert len(orders[0]) == 25
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"players": 1}, "players"),
+        ({"players": 6}, "players"),
+        ({"colours": 6}, "colours"),
+        ({"hand_size": 6}, "hand_size"),
+        ({"players": 5, "colours": 1}, "need more than the deck's 10"),
+        ({"lost_score": "half"}, "lost_score"),
+    ],
+)
+def test_options_are_checked(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Hanabi(**options)
+
+
+def test_all_seats_are_one_team() -> None:
+    game = Hanabi(players=4)
+    assert game.hand_size == 4
+    assert game.initial_state().teams() == (0, 0, 0, 0)
+    assert game.par == 0
+    assert game.return_scale.bounds == (0, 25)
+
+
+# Text, view and arrays
+
+
+def test_text_levels() -> None:
+    game = Hanabi(**SMALL)
+    state = deal(game, "R1 R3", "R2 Y1")
+    move(state, "hint Player 1 red")
+    events = state.observe(1).text("events")
+    assert events.splitlines()[:4] == [
+        "You are Player 1.",
+        "Each hand has 2 cards. 8 cards are left in the deck.",
+        "Player 0 holds R1, R3 (slot 1 first).",
+        "Player 0 hints Player 1 red: slot 1. 2 hint tokens left.",
+    ]
+    notes = state.observe(1).text("notes").splitlines()
+    assert "- your hand, by hints: 1: red; 2: yellow" in notes
+    assert "- hand of Player 0, and what hints say: 1: R1 (unknown); 2: R3 (unknown)" in notes
+    assert "- next to play: R1, Y1" in notes
+    deductions = state.observe(1).text("deductions").splitlines()
+    # Unseen red cards: R1 R1 R2 R2; yellow: three 1, two 2, one 3.
+    assert (
+        "- slot 1: R1 50 %, R2 50 %; fits now 50 %, can no longer score 0 %, "
+        "last copy of a needed card 0 %"
+    ) in deductions
+    assert (
+        "- slot 2: Y1 50 %, Y2 33 %, Y3 17 %; fits now 50 %, can no longer score 0 %, "
+        "last copy of a needed card 17 %"
+    ) in deductions
+    summary = state.observe(1).text("events", forget=3)
+    assert "holds" not in summary and "- your hand, by hints: 1: red; 2: yellow" in summary
+
+
+def test_view_shows_hints_and_hides_the_own_hand() -> None:
+    game = Hanabi(**SMALL)
+    state = move(deal(game, "R1 R3", "R2 Y1"), "hint Player 1 red", "hint Player 0 rank 1")
+    assert game.diagram(state.observe(0).events) == (
+        "Fireworks:\nred     0\nyellow  0\n"
+        "Hands:\nPlayer 0  ?1  ??\nPlayer 1  R2(R?)  Y1\n"
+        "score 0 of 6; hint tokens 1 of 3; lives 3 of 3; cards in the deck 8"
+    )
+    move(state, "play slot 1", "draw Y2")
+    # A viewer of everything witnesses both events of a draw, which add one card.
+    assert "Player 0  R3  Y2\n" in game.diagram(state.log.events)
+    assert "Player 0  ??  ??\n" in game.diagram(state.observe(0).events)
+
+
+def test_view_of_a_full_table_is_small() -> None:
+    game = Hanabi(players=5)
+    state, _ = random_history(game, random.Random(2), 90)
+    for player in range(5):
+        lines = game.diagram(state.observe(player).events).splitlines()
+        assert len(lines) <= 14 and max(map(len, lines)) <= 78
+
+
+def test_arrays_begin_with_the_observer() -> None:
+    game = Hanabi(**SMALL)
+    state = move(deal(game, "R1 R3", "R2 Y1"), "hint Player 1 red", "play slot 2", "draw Y2")
+    arrays = state.observe(1).arrays()
+    assert arrays["hands"][0].argmax(axis=1).tolist() == [0, 2]
+    # Slot 1 was hinted red, slot 2 is new.
+    assert arrays["possible"][0].tolist() == [[1, 1, 1, 0, 0, 0], [1] * 6]
+    assert arrays["hinted"].tolist() == [[1, 0], [0, 0]]
+    assert arrays["fireworks"].tolist() == [0, 1]
+    assert arrays["gone"].tolist() == [0, 0, 0, 1, 0, 0]
+    assert arrays["counters"].tolist() == [2, 3, 7]
+    # Own play of slot 2, Y1 (kind 4), which fitted; before it a hint of colour 1 to seat 1.
+    assert arrays["moves"].tolist() == [[1, 2, 4, 0, 1, 0, 0], [3, 0, 0, 1, 1, 1, 0]]
+    assert list(arrays) == list(array_specs(game))
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("play card 2", PlaySlot(2)),
+        ("play 1", PlaySlot(1)),
+        ("Clue player 1 color red", HintColour(1, "red")),
+        ("tell Player 1 number 2", HintRank(1, 2)),
+        ("hint player 1 rank 1", HintRank(1, 1)),
+    ],
+)
+def test_replies_in_other_words(reply: str, action: Action) -> None:
+    state = deal(Hanabi(**SMALL), "R1 R3", "R2 Y1")
+    assert read_reply(f"ACTION: {reply}", state.observe(0)).action == action
+
+
+def test_fallback_never_plays_a_card() -> None:
+    state = deal(Hanabi(**SMALL), "R1 R3", "R2 Y1")
+    game = state.game
+    fallbacks = game.fallback_actions(state.observe(0))
+    assert fallbacks and all(isinstance(a, HintColour | HintRank) for a in fallbacks)
+    move(state, "hint Player 1 red")
+    assert game.fallback_actions(state.observe(1)) == (DiscardSlot(1),)
+
+
+# Conformance
+
+
+@pytest.mark.parametrize(
+    ("options", "seeds"),
+    [
+        ({**SMALL, "players": 3, "lost_score": "kept"}, (1,)),
+        ({}, (1,)),
+    ],
+)
+def test_conformance(options: dict[str, Any], seeds: tuple[int, ...]) -> None:
+    check_game(Hanabi(**options), seeds)
+
+
+# OpenSpiel
+
+
+VARIANTS: tuple[dict[str, Any], ...] = (
+    {"players": 2},
+    {"players": 5},
+    {"players": 3, **SMALL, "lives": 1},
+    {"players": 4, "colours": 3, "ranks": 4, "hand_size": 3, "hint_tokens": 4, "lives": 2},
+)
+
+
+def open_spiel_number(game: Hanabi, player: int, action: Action) -> int:
+    """The number of an action in OpenSpiel; of chance, that of the kind."""
+    deck, size, others = game.deck, game.hand_size, game.num_players - 1
+    match action:
+        case DrawCard(card):
+            return deck.index[card]
+        case DiscardSlot(slot):
+            return slot - 1
+        case PlaySlot(slot):
+            return size + slot - 1
+        case HintColour(target, colour):
+            place = (target - player) % game.num_players - 1
+            return 2 * size + place * deck.colours + deck.colour_names.index(colour)
+        case HintRank(target, rank):
+            place = (target - player) % game.num_players - 1
+            return 2 * size + others * deck.colours + place * deck.ranks + rank - 1
+    raise AssertionError(action)
+
+
+def chance_steps(step: Step) -> Iterator[Step]:
+    """OpenSpiel deals the cards of the first hands one by one."""
+    if isinstance(step.action, HanabiDeal):
+        for hand in step.action.hands:
+            yield from (Step(CHANCE, DrawCard(card)) for card in hand)
+    else:
+        yield step
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+def test_equals_open_spiel(options: dict[str, Any]) -> None:
+    """1,000 random games in all: equal legal actions, chances and returns."""
+    pyspiel = pytest.importorskip("pyspiel", reason="pip install open_spiel")
+    game = Hanabi(**options)
+    reference = pyspiel.load_game(
+        "hanabi",
+        {
+            "players": game.num_players,
+            "colors": game.deck.colours,
+            "ranks": game.deck.ranks,
+            "hand_size": game.hand_size,
+            "max_information_tokens": game.options.hint_tokens,
+            "max_life_tokens": game.options.lives,
+        },
+    )
+    for seed in range(1000 // len(VARIANTS)):
+        final, history = random_history(game, random.Random(seed), 10_000)
+        state, theirs = game.initial_state(), reference.new_initial_state()
+        for step in history:
+            for part in chance_steps(step):
+                if part.player != CHANCE:
+                    legal = state.legal_actions(part.player)
+                    numbers = {open_spiel_number(game, part.player, a) for a in legal}
+                    assert numbers == set(theirs.legal_actions())
+                elif state.turn:
+                    ours = {
+                        open_spiel_number(game, CHANCE, o.action): o.probability
+                        for o in state.chance_outcomes()
+                    }
+                    chances = dict(theirs.chance_outcomes())
+                    assert ours.keys() == chances.keys()
+                    assert np.allclose(list(ours.values()), [chances[n] for n in ours])
+                theirs.apply_action(open_spiel_number(game, part.player, part.action))
+            state.apply(step.player, step.action)
+        assert final.is_terminal and theirs.is_terminal()
+        assert list(final.returns()) == theirs.returns()

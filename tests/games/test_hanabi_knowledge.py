@@ -1,0 +1,204 @@
+"""Hanabi: exact knowledge of the own hand, compared with brute force, and assessment."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections import Counter
+from math import log2, perm, prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hanabi_positions import SMALL, deal, move, random_history
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena import Decision, Episode, Match, Ply, make_game, play
+from arena.core.action import Action, Step
+from arena.core.errors import ArenaError
+from games.hanabi.assessor import HanabiAssessor
+from games.hanabi.game import Hanabi
+from games.hanabi.posterior import HandPosterior
+from games.hanabi.resample import replace_hand
+from games.hanabi.table import HanabiKnowledge
+
+# Exact knowledge
+
+
+def brute_force(
+    unseen: list[int], allowed: np.ndarray[Any, np.dtype[np.bool_]]
+) -> dict[tuple[int, ...], int]:
+    """The number of physical hands for each sequence of kinds."""
+    hands = {}
+    for hand in itertools.product(range(len(unseen)), repeat=len(allowed)):
+        if all(allowed[slot, kind] for slot, kind in enumerate(hand)):
+            weight = prod(perm(unseen[kind], number) for kind, number in Counter(hand).items())
+            if weight:
+                hands[hand] = weight
+    return hands
+
+
+def check_posterior(posterior: HandPosterior, hands: dict[tuple[int, ...], int]) -> None:
+    total = sum(hands.values())
+    assert posterior.assignments == total
+    assert posterior.hand_count() == len(hands)
+    entropy = -sum(n / total * log2(n / total) for n in hands.values())
+    assert posterior.entropy() == pytest.approx(entropy, abs=1e-9)
+    marginals = np.zeros_like(posterior.marginals())
+    for hand, weight in hands.items():
+        marginals[range(len(hand)), list(hand)] += weight / total
+    assert np.allclose(posterior.marginals(), marginals)
+    assert tuple(posterior.sample(random.Random(0))) in hands
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.randoms(use_true_random=False))
+def test_posterior_equals_brute_force(rng: random.Random) -> None:
+    kinds, slots = rng.randint(1, 5), rng.randint(0, 4)
+    unseen = [rng.randint(0, 3) for _ in range(kinds)]
+    flags = [[rng.random() < 0.7 for _ in range(kinds)] for _ in range(slots)]
+    allowed = np.array(flags, dtype=bool).reshape(slots, kinds)
+    hands = brute_force(unseen, allowed)
+    if hands:
+        check_posterior(HandPosterior(unseen, allowed), hands)
+    else:
+        with pytest.raises(ValueError, match="no hand agrees"):
+            HandPosterior(unseen, allowed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_knowledge_equals_replaying_every_hand(seed: int) -> None:
+    """All hands are tried in the real history; those that change nothing seen are possible."""
+    game = Hanabi(**SMALL, players=2 + seed % 2)
+    state, history = random_history(game, random.Random(seed), 8 + seed)
+    for player in range(game.num_players):
+        mine, knowledge = state.observe(player), game.knowledge(player)
+        for event in mine.events:
+            knowledge.update(event)
+        unseen, hands = knowledge.table.unseen, dict[tuple[int, ...], int]()
+        kinds = game.deck.kinds
+        for hand in itertools.product(range(len(kinds)), repeat=len(state.hands[player])):
+            steps = replace_hand(game, history, player, [kinds[kind] for kind in hand])
+            if fits(game, steps, player, mine.events):
+                counts = Counter(hand).items()
+                hands[hand] = prod(perm(unseen[kind], number) for kind, number in counts)
+        check_posterior(knowledge.posterior, hands)
+        assert knowledge.world_count() == len(hands)
+
+
+def fits(game: Hanabi, steps: list[Step], player: int, events: tuple[object, ...]) -> bool:
+    """Whether a history is legal and shows the player the same."""
+    state = game.initial_state()
+    try:
+        for step in steps:
+            state.apply(step.player, step.action)
+    except ArenaError:
+        return False
+    return state.observe(player).events == events
+
+
+def test_knowledge_of_a_known_position() -> None:
+    game = Hanabi(colours=1, ranks=3, hand_size=2)  # R1 x 3, R2 x 2, R3.
+    state = deal(game, "R1 R3", "R1 R1")
+    knowledge = game.knowledge(1)
+    for event in state.log.witnessed[1]:
+        knowledge.update(event)
+    # Unseen by Player 1: R1 R1 R2 R2, so 12 hands of physical cards; of kinds 4.
+    assert knowledge.world_count() == 4
+    # Two equal cards 2/12 each, different ones 4/12 each.
+    expected = 2 * (1 / 6) * log2(6) + 2 * (1 / 3) * log2(3)
+    assert knowledge.entropy() == pytest.approx(expected)
+    move(state, "hint Player 1 rank 1")
+    knowledge.update(state.log.witnessed[1][-1])
+    assert knowledge.entropy() == 0
+    assert knowledge.marginals.tolist() == [[1, 0, 0], [1, 0, 0]]
+
+
+def test_placement_says_whether_a_card_fits() -> None:
+    game = Hanabi(colours=1, ranks=3, hand_size=2)
+    state = move(deal(game, "R1 R3", "R1 R2"), "play slot 1", "draw R2")
+    knowledge = game.knowledge(1)
+    for event in state.log.witnessed[1]:
+        knowledge.update(event)
+    # Unseen by Player 1: R1 R1 R2. R1 is played, so that R2 fits.
+    placement = knowledge.placement()
+    assert placement.things == ("slot 1", "slot 2")
+    assert np.allclose(placement.probabilities, [[1 / 3, 0, 2 / 3]] * 2)
+
+
+def test_resample_changes_the_own_hand_only() -> None:
+    game, rng = Hanabi(**SMALL), random.Random(1)
+    state, history = random_history(game, random.Random(3), 9)
+    worlds = [game.resample(history, 0, rng) for _ in range(20)]
+    hands = set()
+    for world in worlds:
+        assert world is not None
+        other = game.initial_state()
+        for step in world:
+            other.apply(step.player, step.action)
+        assert other.hands[1] == state.hands[1]
+        assert other.observe(0) == state.observe(0)
+        hands.add(other.hands[0])
+    assert len(hands) > 1
+    assert game.resample([], 0, rng) == []
+
+
+# Assessment
+
+
+def assessed(game: Hanabi, specs: list[str], seed: int) -> tuple[Episode, HanabiAssessor]:
+    match = Match(game, specs, seed)
+    episode = asyncio.run(play(match, match.seat()))
+    return episode, HanabiAssessor(game)
+
+
+def test_assessor_judges_plays_discards_and_hints() -> None:
+    game = Hanabi(colours=1, ranks=3, hand_size=2, hint_tokens=2)
+    state, assessor = game.initial_state(), game.assessor()
+    made = []
+    for number, text in enumerate(
+        ("deal R1 R3 | R1 R1", "hint Player 1 rank 1", "play slot 1", "draw R2", "discard slot 2")
+    ):
+        before = len(state.log.events)
+        player, action = state.to_act[0], state.parse(text)
+        state.apply(player, action)
+        made += assessor.ply(ply(number, player, action, state.log.events[before:]))
+    hint, certain, risky = made
+    assert hint.kind == "hint"
+    assert hint.facts["bits"] == pytest.approx((1 / 3) * log2(6) + (2 / 3) * log2(3))
+    assert certain.facts == {"probability": 1, "best": 1}
+    assert certain.measurements["certain_taken"].total == 1
+    # Player 0 sees R1 and R2: unseen are R1, R2, R3, of which R3 alone is a needed last copy,
+    # since a second R2 is left and R1 is played.
+    assert risky.kind == "discard"
+    assert risky.facts["useless"] == pytest.approx(1 / 3)
+    assert risky.facts["risk"] == pytest.approx(1 / 3)
+    assert game.comment(risky) is not None
+
+
+def ply(number: int, player: int, action: Action, events: list[Any]) -> Any:
+    return Ply(number, player, Decision(action), tuple(events))
+
+
+def test_assessor_measures_a_whole_game() -> None:
+    game = make_game("hanabi", **SMALL)
+    assert isinstance(game, Hanabi)
+    episode, assessor = assessed(game, ["bot:careful"] * 2, 3)
+    assessments = [each for step in episode.plies for each in assessor.ply(step)]
+    plays = [each for each in assessments if each.kind == "play"]
+    assert plays
+    # The careful bot plays nothing else.
+    assert all(each.facts["probability"] == pytest.approx(1) for each in plays)
+    ends = {(each.kind, each.player): each for each in assessor.end(episode.outcome)}
+    assert ends["lives", 0].measurements["lives_lost"].total == 0
+    knowledge = ends["knowledge", 1].facts
+    assert knowledge["entropy_dealt"] > 0  # type: ignore[operator]
+    # A hint that is judged must not change the knowledge of its receiver.
+    known = HanabiKnowledge(game, 1)
+    for step in episode.plies:
+        for event in step.events:
+            if event.seen_by(1):
+                known.update(event)
+    assert known.entropy() == pytest.approx(assessor._seats[1].knowledge.entropy())

@@ -1,0 +1,390 @@
+"""Leduc hold'em: rules, exact probabilities, the bundled equilibrium and its exploitability."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from arena.agents.agent import Seat
+from arena.agents.random_bot import uniform
+from arena.agents.reply.reader import read_reply
+from arena.core.action import CHANCE, Action, Step
+from arena.core.assessment import Assessment, sum_measurements
+from arena.core.errors import IllegalAction
+from arena.core.game import State
+from arena.core.observation import Observation
+from arena.core.outcome import Outcome
+from arena.core.ply import Decision, Ply
+from arena.evaluation.exploitability import (
+    Policy,
+    against,
+    expected_returns,
+    exploitability,
+    information_sets,
+)
+from games.leduc_poker.betting import CARDS, LeducBetting
+from games.leduc_poker.bots import Equilibrium, Odds
+from games.leduc_poker.game import LeducPoker, LeducState
+from games.leduc_poker.knowledge import LeducKnowledge, showdown_chances
+from games.leduc_poker.notes import (
+    MOVES,
+    DealBoardCard,
+    DealHoleCards,
+    LeducNotes,
+    LeducShowdown,
+)
+from games.leduc_poker.solver import LeducSolver
+from games.leduc_poker.strategy import (
+    Strategy,
+    equilibrium,
+    hand_probabilities,
+    leduc_keys,
+    probabilities,
+    read_strategy,
+    write_strategy,
+)
+
+GAME = LeducPoker()
+FOLD, CALL, RAISE = MOVES.values()
+SHORT = {card[0]: card for card in CARDS}
+
+
+def after(cards: str, moves: str) -> State:
+    """The position after a deal and moves such as `crc K rc`: J, Q and K deal the board card."""
+    state = GAME.initial_state()
+    state.apply(CHANCE, DealHoleCards(tuple(SHORT[card] for card in cards)))
+    for letter in moves.replace(" ", ""):
+        action = DealBoardCard(SHORT[letter]) if letter in SHORT else MOVES[letter]
+        state.apply(state.to_act[0], action)
+    return state
+
+
+def notes_of(state: State, player: int) -> LeducNotes:
+    notes = state.observe(player).notes
+    assert isinstance(notes, LeducNotes)
+    return notes
+
+
+def policy_of(strategy: Strategy) -> Policy:
+    return lambda observation: probabilities(strategy, observation)
+
+
+# Rules
+
+
+@pytest.mark.parametrize(
+    ("cards", "moves", "first", "reason"),
+    [
+        ("KQ", "rf", 1, "Player 1 folds"),
+        ("KQ", "crf", -1, "Player 0 folds"),
+        ("KQ", "rrf", -3, "Player 0 folds"),
+        ("KQ", "cc J cc", 1, "Player 0 has the higher card"),
+        ("KQ", "cc Q cc", -1, "Player 1 has a pair"),
+        ("KQ", "rc Q rf", 3, "Player 1 folds"),
+        ("JQ", "crrc K crrc", -13, "Player 1 has the higher card"),
+        ("JQ", "rrc J rrc", 13, "Player 0 has a pair"),
+        ("JJ", "rrc K rrc", 0, "both hands are equal"),
+    ],
+)
+def test_hands(cards: str, moves: str, first: float, reason: str) -> None:
+    state = after(cards, moves)
+    assert state.returns() == (first, -first)
+    assert state.reason() == reason
+    shown = isinstance(state.log.events[-1], LeducShowdown)
+    assert shown == (not reason.endswith("folds"))
+
+
+@pytest.mark.parametrize(
+    ("moves", "player", "legal"),
+    [
+        ("", 0, "cr"),
+        ("c", 1, "cr"),
+        ("r", 1, "fcr"),
+        ("cr", 0, "fcr"),
+        ("crr", 1, "fc"),
+        ("rc K", 0, "cr"),
+        ("rc K rr", 0, "fc"),
+    ],
+)
+def test_legal_moves(moves: str, player: int, legal: str) -> None:
+    state = after("KQ", moves)
+    assert state.to_act == (player,)
+    assert list(state.legal_actions(player)) == [MOVES[letter] for letter in legal]
+    if "f" not in legal:
+        with pytest.raises(IllegalAction):
+            state.apply(player, FOLD)
+
+
+def test_chance_counts_copies() -> None:
+    deck = [card for card in CARDS for _ in range(2)]
+    pairs = Counter(permutations(deck, 2))
+    deals = {o.action: o.probability for o in GAME.initial_state().chance_outcomes()}
+    assert deals == pytest.approx({DealHoleCards(pair): n / 30 for pair, n in pairs.items()})
+    board = {str(o.action): o.probability for o in after("KK", "cc").chance_outcomes()}
+    assert board == {"board Jack": 0.5, "board Queen": 0.5}
+
+
+def test_resample_draws_the_hidden_card() -> None:
+    rng = random.Random(0)
+    history = [Step(CHANCE, DealHoleCards(("King", "Jack"))), Step(0, CALL), Step(1, CALL)]
+    history.append(Step(CHANCE, DealBoardCard("King")))
+    worlds = [GAME.resample(history, 0, rng) for _ in range(30)]
+    # Both Kings are seen, so the other player has one of the others.
+    assert {str(w[0].action) for w in worlds if w} == {"deal King, Jack", "deal King, Queen"}
+    shown = [*history, Step(0, CALL), Step(1, CALL)]
+    assert GAME.resample(shown, 0, rng) == shown
+
+
+def test_estimated_values_are_those_of_random_play() -> None:
+    state = GAME.initial_state()
+    values = GAME.action_values(state, [o.action for o in state.chance_outcomes()])
+    mean = sum(o.probability * values[o.action][0] for o in state.chance_outcomes())
+    assert mean == pytest.approx(expected_returns(GAME, [uniform, uniform])[0])
+
+
+# Texts and the view
+
+
+def test_texts() -> None:
+    observation = after("KQ", "rc Q r").observe(1)
+    assert observation.text("events").splitlines() == [
+        "You are Player 1.",
+        "Player 1 is dealt the Queen.",
+        "Player 0 raises: 2 chips.",
+        "Player 1 calls: 2 chips.",
+        "The board card is the Queen.",
+        "Player 0 raises: 4 chips.",
+        "Your actions: fold | call | raise",
+    ]
+    notes = "Your card is the Queen. The board card is the Queen: you have a pair. The pot has 10 "
+    notes += "chips, 3 of them yours; a call costs you 4."
+    assert notes in observation.text("notes")
+    deductions = observation.text("deductions")
+    assert "the other player has: Jack 50 %, King 50 %." in deductions
+    assert "above 29 %; it is 100 %." in deductions
+    assert "left out" in observation.text("events", forget=3)
+    assert notes in observation.text("events", forget=3)
+
+
+def test_the_view_hides_the_other_card() -> None:
+    state = after("KQ", "rc Q r")
+    own, every = (GAME.diagram(events) for events in (state.observe(1).events, state.log.events))
+    assert "Player 0  ?" in own and "Player 0  King" in every
+    assert "Round 2: raise" in own and own.endswith("Pot: 10 chips.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [("Action: check", CALL), ("Action: bet", RAISE), ("I fold.", FOLD), ("Action: call", CALL)],
+)
+def test_replies_of_models(reply: str, action: Action) -> None:
+    assert read_reply(reply, after("KQ", "r").observe(1)).action == action
+
+
+# Exact knowledge
+
+
+def worlds(own: str, board: str) -> Counter[str]:
+    """The other player's card by drawing it from the six cards without the seen ones."""
+    deck = [card for card in CARDS for _ in range(2)]
+    for card in filter(None, (own, board)):
+        deck.remove(card)
+    return Counter(deck)
+
+
+@pytest.mark.parametrize(
+    ("cards", "moves"), [("KQ", ""), ("KQ", "r"), ("QK", "cc Q"), ("JJ", "cc K")]
+)
+def test_the_posterior_counts_cards(cards: str, moves: str) -> None:
+    state = after(cards, moves)
+    for player in (0, 1):
+        knowledge = LeducKnowledge(GAME, player)
+        for event in state.observe(player).events:
+            knowledge.update(event)
+        notes = knowledge.notes
+        counted = worlds(notes.own, notes.board)
+        expected = {card: n / counted.total() for card, n in counted.items()}
+        assert knowledge.probabilities() == pytest.approx(expected)
+        assert knowledge.world_count() == len(counted)
+        (row,) = knowledge.placement().probabilities
+        assert row == pytest.approx([expected.get(card, 0.0) for card in CARDS])
+        # Bayes by another way: all deals, and moves that do not depend on them.
+        assert hand_probabilities(notes, UNIFORM) == pytest.approx(expected)
+
+
+UNIFORM: Strategy = {
+    key: dict.fromkeys("fcr", 1 / 3) for key in leduc_keys()
+}  # Moves that are not legal do not occur, so each factor is the same for all cards.
+
+
+def test_the_posterior_under_a_strategy_equals_brute_force() -> None:
+    state = after("KQ", "cr")
+    table = equilibrium()
+    weights = {card: n * table[card, "", "c"]["r"] for card, n in worlds("King", "").items()}
+    expected = {card: w / sum(weights.values()) for card, w in weights.items()}
+    assert hand_probabilities(notes_of(state, 0), table) == pytest.approx(expected)
+    # A model that excludes what happened says nothing.
+    never = {key: {"c": 1.0} for key in leduc_keys()}
+    assert hand_probabilities(notes_of(state, 0), never)["Jack"] == pytest.approx(0.4)
+
+
+def test_showdown_chances_equal_all_deals() -> None:
+    deck = [card for card in CARDS for _ in range(2)]
+    results = Counter[float]()
+    for first, second, board in permutations(deck, 3):
+        if first == "Queen":
+            state = after(first[0] + second[0], f"cc {board[0]} cc")
+            results[state.returns()[0]] += 1
+    chances = showdown_chances(notes_of(after("QJ", ""), 0))
+    total = results.total()
+    assert (chances.win, chances.tie) == pytest.approx((results[1] / total, results[0] / total))
+
+
+def test_a_showdown_ends_the_uncertainty() -> None:
+    state, knowledge = after("KQ", "cc J cc"), LeducKnowledge(GAME, 0)
+    for event in state.observe(0).events:
+        knowledge.update(event)
+    assert knowledge.entropy() == 0 and knowledge.world_count() == 1
+
+
+# The equilibrium
+
+
+def test_the_bundled_strategy_is_an_equilibrium() -> None:
+    """Its exploitability is 0.00009 chips; the value of the game is known from OpenSpiel."""
+    policy = policy_of(equilibrium())
+    assert exploitability(GAME, policy) < 2e-4
+    assert expected_returns(GAME, [policy, policy])[0] == pytest.approx(-0.0856, abs=2e-4)
+
+
+def test_the_table_has_all_information_sets() -> None:
+    assert set(equilibrium()) == set(leduc_keys())
+    assert len(information_sets(GAME)) == len(equilibrium()) == 288
+
+
+def test_the_solver_approaches_an_equilibrium(tmp_path: Path) -> None:
+    solver = LeducSolver()
+    found = []
+    for iterations in (2, 10):
+        solver.run(iterations)
+        found.append(exploitability(GAME, policy_of(solver.average())))
+    assert found[0] > 0.5 > found[1]
+    write_strategy(solver.average(), tmp_path / "table.txt")
+    again = exploitability(GAME, policy_of(read_strategy(tmp_path / "table.txt")))
+    assert again == pytest.approx(found[1], abs=1e-3)
+
+
+def test_exploitability_of_random_play_is_that_of_openspiel() -> None:
+    """NashConv of the uniform policy is 4.747222 in OpenSpiel."""
+    assert 2 * exploitability(GAME, uniform) == pytest.approx(4.747222, abs=1e-6)
+
+
+def test_bots_beat_weaker_ones_exactly() -> None:
+    def policy(kind: type[Odds] | type[Equilibrium]) -> Policy:
+        bot = kind(Seat(GAME, 0, random.Random(0)))
+
+        def probabilities(observation: Observation) -> Mapping[Action, float]:
+            return bot.probabilities(observation)
+
+        return probabilities
+
+    odds, best = policy(Odds), policy(Equilibrium)
+    values = [
+        sum((1 if seat == 0 else -1) * expected_returns(GAME, pair)[0] for seat, pair in pairs) / 2
+        for pairs in (
+            [(0, [odds, uniform]), (1, [uniform, odds])],
+            [(0, [best, uniform]), (1, [uniform, best])],
+            [(0, [best, odds]), (1, [odds, best])],
+        )
+    ]
+    assert values[0] > 0.7 and values[1] > 0.7 and values[2] > 0.1
+    assert against(GAME, best, odds).value == pytest.approx(values[2])
+
+
+# Measures
+
+
+def judged(cards: str, moves: str) -> list[Assessment]:
+    """All assessments of a hand."""
+    final, state, assessor = after(cards, moves), GAME.initial_state(), GAME.assessor()
+    found, actions = list[Assessment](), moves.replace(" ", "")
+    deal = DealHoleCards(tuple(SHORT[card] for card in cards))
+    steps = [deal, *(DealBoardCard(SHORT[x]) if x in SHORT else MOVES[x] for x in actions)]
+    for number, action in enumerate(steps):
+        player, before = state.to_act[0], len(state.log.events)
+        state.apply(player, action)
+        ply = Ply(number, player, Decision(action), tuple(state.log.events[before:]))
+        found += assessor.ply(ply)
+    return found + assessor.end(Outcome("terminated", final.reason(), final.returns()))
+
+
+def test_measures_of_a_known_hand() -> None:
+    found = judged("KJ", "rc J rrf")
+    first, second = (
+        sum_measurements(a.measurements for a in found if a.player == seat) for seat in (0, 1)
+    )
+    assert "calls_paid" not in first
+    call = next(a for a in found if a.ply == 2)
+    # Of 20 draws of the other card and the board: a Jack wins 4 (by a Jack on the board), and ties
+    # 4 (with the other Jack, whatever the board). It gets 6 of 20 pots.
+    assert call.facts["share"] == pytest.approx(6 / 20)
+    # The call adds 2 chips to a pot of 4, which is more.
+    assert second["calls_paid"].total == 0 and second["calls_paid"].weight == 1
+    assert call.facts["price"] == pytest.approx(2 / 6)
+    assert second["best_hand_folded"].weight == 1 and second["best_hand_folded"].total == 0
+    assert second["equilibrium_probability"].weight == 2
+    knowledge = {a.player: a.facts for a in found if a.kind == "knowledge"}
+    # A player with a King counts two Jacks, two Queens and a King.
+    assert knowledge[0]["entropy_dealt"] == pytest.approx(1.52193, abs=1e-5)
+
+
+def test_a_folded_pair_is_a_mistake() -> None:
+    found = judged("KJ", "rc J rf")
+    fold = next(a for a in found if a.ply == 5)
+    assert fold.measurements["best_hand_folded"].total == 1
+    comment = GAME.comment(fold)
+    assert comment is not None and comment.mistake
+    assert comment.text.startswith("Expected share of the pot against a random hand: 100 %.")
+
+
+# OpenSpiel
+
+
+def test_equal_to_openspiel() -> None:
+    """Legal actions, players, returns and chances of 1,000 random games."""
+    pyspiel = pytest.importorskip("pyspiel", reason="pip install open_spiel")
+    reference, rng = pyspiel.load_game("leduc_poker"), random.Random(0)
+    for _ in range(1000):
+        state, other = GAME.initial_state(), reference.new_initial_state()
+        assert isinstance(state, LeducState)
+        while not state.is_terminal:
+            player = state.to_act[0]
+            if player == CHANCE:
+                action = state.sample_chance(rng)
+                cards = action.cards if isinstance(action, DealHoleCards) else (action.card,)  # type: ignore[attr-defined]
+                for card in cards:
+                    # Cards 0 to 5 are two Jacks, two Queens and two Kings.
+                    copies = [
+                        (number, p)
+                        for number, p in other.chance_outcomes()
+                        if CARDS[number // 2] == card
+                    ]
+                    other.apply_action(rng.choice(copies)[0])
+                state.apply(CHANCE, action)
+                continue
+            assert other.current_player() == player
+            assert state.betting.legal == "".join("fcr"[a] for a in other.legal_actions())
+            letter = rng.choice(state.betting.legal)
+            state.apply(player, MOVES[letter])
+            other.apply_action("fcr".index(letter))
+        assert other.is_terminal()
+        assert tuple(other.returns()) == state.returns()
+
+
+def test_betting_is_written_by_rounds() -> None:
+    assert str(LeducBetting(("crc", "r"), (7, 3))) == "crc/r"

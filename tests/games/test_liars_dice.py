@@ -1,0 +1,411 @@
+"""Liar's dice: rules, exact probabilities against brute force, bots and measures."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections import Counter as Tally
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena.agents.agent import Seat, act_now
+from arena.agents.reply.reader import read_reply
+from arena.agents.seating import make_agent
+from arena.core.action import CHANCE, Action, Step
+from arena.core.assessment import sum_measurements
+from arena.core.errors import IllegalAction, UsageError
+from arena.core.game import State
+from arena.episodes.match import Match
+from arena.episodes.measurement import assessments
+from arena.episodes.runner import play
+from arena.testing import check_game
+from games.liars_dice.base import CHALLENGE, DiceBid, DiceRevealed, DiceRolled, Hand, RollHand
+from games.liars_dice.game import LiarsDice
+from games.liars_dice.knowledge import LiarsDiceKnowledge, bid_probability, tail
+from games.liars_dice.notes import DiceNotes
+from games.liars_dice.reading import TEMPERATURE, hand_posterior, truth_posterior
+from games.liars_dice.state import hand_distribution
+
+
+def after(game: LiarsDice, hands: list[Hand], *moves: str) -> State:
+    """The position after these rolls and moves."""
+    state = game.initial_state()
+    for hand in hands:
+        state.apply(CHANCE, RollHand(hand))
+    for move in moves:
+        state.apply(state.to_act[0], game.actions.parse(move))
+    return state
+
+
+def notes_of(state: State, player: int) -> DiceNotes:
+    notes = state.observe(player).notes
+    assert isinstance(notes, DiceNotes)
+    return notes
+
+
+# Rules
+
+
+@pytest.mark.parametrize(
+    ("wild", "hands", "bid", "count"),
+    [
+        ("highest", [(2, 6), (2, 3)], "bid 3 twos", 3),
+        ("highest", [(2, 6), (2, 3)], "bid 1 six", 1),
+        ("ones", [(1, 6), (2, 6)], "bid 3 sixes", 3),
+        ("ones", [(1, 6), (2, 6)], "bid 2 ones", 1),
+        ("none", [(2, 6), (2, 3)], "bid 3 twos", 2),
+    ],
+)
+def test_a_challenge_counts_all_dice(wild: str, hands: list[Hand], bid: str, count: int) -> None:
+    game = LiarsDice(wild=wild)
+    state = after(game, hands, bid, "challenge")
+    shown = state.log.events[-1]
+    assert isinstance(shown, DiceRevealed) and shown.count == count
+    is_true = count >= shown.quantity
+    assert state.returns() == ((1, -1) if is_true else (-1, 1))
+    assert state.reason().endswith("true" if is_true else "false")
+
+
+def test_bids_rise_by_either_rule() -> None:
+    def above(rule: str, bid: str) -> list[str]:
+        game = LiarsDice(dice=1, faces=3, bidding_rule=rule)
+        return [str(a) for a in after(game, [(1,), (2,)], bid).legal_actions(1)]
+
+    assert above("reset-face", "bid 1 two") == [
+        *("bid 1 three", "bid 2 ones", "bid 2 twos", "bid 2 threes", "challenge"),
+    ]
+    assert above("reset-quantity", "bid 1 two") == [
+        *("bid 2 twos", "bid 1 three", "bid 2 threes", "challenge"),
+    ]
+    assert above("reset-face", "bid 2 threes") == ["challenge"]
+    first = after(LiarsDice(dice=1, faces=3), [(1,), (2,)])
+    assert CHALLENGE not in first.legal_actions(0)
+    with pytest.raises(IllegalAction):
+        first.apply(0, CHALLENGE)
+
+
+def test_the_others_get_nothing_in_a_round_of_four() -> None:
+    game = LiarsDice(players=4, dice=1)
+    hands: list[Hand] = [(1,), (2,), (3,), (4,)]
+    state = after(game, hands, "bid 1 one", "bid 1 two", "bid 2 twos", "challenge")
+    assert state.returns() == (0, 0, -1, 1)
+
+
+def test_the_last_player_with_dice_wins() -> None:
+    game = LiarsDice(players=3, dice=1, rounds="last_standing")
+    state = after(game, [(1,), (2,), (3,)], "bid 1 five", "challenge")
+    # Player 0 is out, so the next one begins, and at most two dice can be bid.
+    assert state.to_act == (CHANCE,) and state.returns() == (0, 0, 0)
+    state.apply(CHANCE, RollHand((1,)))
+    state.apply(CHANCE, RollHand((1,)))
+    assert state.to_act == (1,)
+    assert max(b.quantity for b in state.legal_actions(1).of(DiceBid)) == 2
+    state.apply(1, DiceBid(2, 1))
+    assert state.to_act == (2,)
+    state.apply(2, CHALLENGE)
+    assert state.returns() == (-1 / 2, 1, -1 / 2)
+    assert state.reason() == "only Player 1 has dice left"
+
+
+def test_the_loser_begins_the_next_round() -> None:
+    game = LiarsDice(players=3, dice=2, rounds="last_standing")
+    state = after(game, [(1, 1), (2, 2), (3, 3)], "bid 1 two", "bid 1 five", "challenge")
+    for hand in [(1, 1), (2,), (3, 3)]:
+        state.apply(CHANCE, RollHand(hand))
+    assert state.to_act == (1,)
+    assert notes_of(state, 0).dice_left == (2, 1, 2)
+    assert notes_of(state, 0).hands == {0: (1, 1)}
+
+
+def test_chance_is_multinomial() -> None:
+    throws = Tally(tuple(sorted(throw)) for throw in product((1, 2, 3), repeat=4))
+    assert dict(hand_distribution(4, 3)) == {h: n / 3**4 for h, n in throws.items()}
+    state = LiarsDice().initial_state()
+    for wrong in ((2, 1), (1,), (1, 7), (0, 1)):
+        with pytest.raises(IllegalAction):
+            state.apply(CHANCE, RollHand(wrong))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"players": 1}, {"players": 7}, {"dice": 0}, {"faces": 11}, {"wild": "2"}, {"rounds": "two"}],
+)
+def test_options_are_checked(options: dict[str, int | str]) -> None:
+    with pytest.raises(UsageError, match=next(iter(options))):
+        LiarsDice(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"players": 3, "dice": 2, "rounds": "last_standing", "wild": "ones"},
+        {"players": 4, "dice": 1, "faces": 3, "wild": "none", "bidding_rule": "reset-quantity"},
+    ],
+    ids=str,
+)
+def test_conformance_of_other_options(options: dict[str, int | str]) -> None:
+    check_game(LiarsDice(**options))
+
+
+# Exact probabilities
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.sampled_from(["highest", "ones", "none"]), st.randoms(use_true_random=False))
+def test_probabilities_equal_brute_force(wild: str, rng: random.Random) -> None:
+    game = LiarsDice(players=3, dice=rng.randint(1, 2), faces=rng.randint(2, 4), wild=wild)
+    faces, n = list(game.faces), game.options.dice
+    hands = [tuple(sorted(rng.choices(faces, k=n))) for _ in range(3)]
+    notes = notes_of(after(game, hands), 1)
+    throws = list(product(faces, repeat=2 * n))
+    bid = rng.choice(game.bids)
+    true = sum(game.matches((*t, *hands[1]), bid.face) >= bid.quantity for t in throws)
+    assert bid_probability(notes, bid) == pytest.approx(true / len(throws))
+    # Without bids there is nothing to read.
+    assert truth_posterior(notes, [bid]) == pytest.approx([true / len(throws)])
+
+
+def test_tails_at_their_ends() -> None:
+    assert tail(3, 0.5, 0) == tail(3, 0.5, -1) == 1
+    assert tail(3, 0.5, 4) == tail(0, 0.5, 1) == 0
+    assert tail(3, 1.0, 3) == 1
+    assert tail(3, 0.5, 2) == 0.5
+
+
+def test_knowledge_has_the_hands_of_the_others() -> None:
+    game = LiarsDice(players=3, dice=2, faces=3)
+    state = after(game, [(1, 2), (3, 3), (1, 1)])
+    knowledge = LiarsDiceKnowledge(game, 0)
+    for event in state.observe(0).events:
+        knowledge.update(event)
+    worlds = Tally(
+        (tuple(sorted(t[:2])), tuple(sorted(t[2:]))) for t in product((1, 2, 3), repeat=4)
+    )
+    assert knowledge.world_count() == len(worlds)
+    bits = -sum(n / 81 * math.log2(n / 81) for n in worlds.values())
+    assert knowledge.entropy() == pytest.approx(bits)
+    # Ones, and wild threes.
+    assert knowledge.count_probabilities(1) == pytest.approx(
+        [math.comb(4, k) * 2**k / 81 for k in range(5)]
+    )
+    for player, move in ((0, DiceBid(4, 1)), (1, CHALLENGE)):
+        before = len(state.log.events)
+        state.apply(player, move)
+        for event in state.log.events[before:]:
+            knowledge.update(event)
+    assert knowledge.entropy() == 0 and knowledge.world_count() == 1
+    assert knowledge.probability(DiceBid(5, 1)) == 1
+    # All four dice of the others count as ones, two as twos: the wild threes.
+    placement = knowledge.placement()
+    assert placement.things == ("ones", "twos", "threes")
+    assert [row.index(1.0) for row in placement.probabilities] == [4, 2, 2]
+
+
+def test_what_a_bid_suggests_equals_brute_force() -> None:
+    """Bayes over ordered throws, with the response of the model written out."""
+    game = LiarsDice(dice=2, faces=3)
+    state = after(game, [(1, 2), (1, 3)], "bid 1 two", "bid 2 twos", "bid 3 ones")
+    weights = dict[Hand, float]()
+    for throw in product((1, 2, 3), repeat=2):
+        seen = notes_of(after(game, [tuple(sorted(throw)), (1, 3)]), 0)
+        likelihood = 1.0
+        for last, made in ((None, DiceBid(1, 2)), (DiceBid(2, 2), DiceBid(3, 1))):
+            options = [bid_probability(seen, bid) for bid in game.raises(last, 4)]
+            options += [1 - bid_probability(seen, last)] if last else []
+            total = sum(math.exp(q / TEMPERATURE) for q in options)
+            likelihood *= math.exp(bid_probability(seen, made) / TEMPERATURE) / total
+        hand = tuple(sorted(throw))
+        weights[hand] = weights.get(hand, 0.0) + likelihood / 9
+    hands = [hand for hand, _ in hand_distribution(2, 3)]
+    expected = [weights[hand] / sum(weights.values()) for hand in hands]
+    assert hand_posterior(notes_of(state, 1), 0) == pytest.approx(expected)
+    # Three ones are true if the bidder has a one or a three twice: the own (1, 3) count as two.
+    chance = sum(p for h, p in zip(hands, expected, strict=True) if game.matches(h, 1))
+    assert truth_posterior(notes_of(state, 1), [DiceBid(3, 1)]) == pytest.approx([chance])
+
+
+# Text
+
+
+def test_texts_of_the_three_levels() -> None:
+    state = after(LiarsDice(), [(2, 6), (3, 3)], "bid 2 threes")
+    observation = state.observe(1)
+    events, notes = observation.text("events"), observation.text("notes")
+    deductions = observation.text("deductions")
+    assert events.splitlines() == [
+        "You are Player 1.",
+        "Round 1. Dice: Player 0 2, Player 1 2. Player 0 begins.",
+        "Player 1 rolls 3 3.",
+        "Player 0 bids 2 threes.",
+        "Your actions: challenge | any higher bid, from bid 2 fours to bid 4 sixes",
+    ]
+    assert "The last bid is 2 threes; 2 of your dice count. It is certainly true." in notes
+    assert "probability of 100 %." in deductions
+    # One of two hidden dice is a three or a wild six: 1 - (2/3)^2.
+    assert "threes 3 56 %, 4 11 %" in deductions
+    assert "left out" in observation.text("events", forget=2)
+    assert "Your dice: 3 3." in observation.text("events", forget=2)
+
+
+def test_the_view_marks_the_dice_that_count() -> None:
+    state = after(LiarsDice(), [(2, 6), (3, 3)], "bid 2 threes")
+    diagram = state.game.diagram(state.observe(0).events)
+    assert diagram.splitlines()[:3] == ["Dice:", "Player 0  2  6", "Player 1  ?  ?"]
+    assert "Player 0 bids 2 threes." in diagram
+    state.apply(1, CHALLENGE)
+    diagram = state.game.diagram(state.observe(0).events)
+    assert diagram.splitlines()[:3] == ["Dice:", "Player 0  2  6*", "Player 1  3*  3*"]
+    assert diagram.endswith("Player 1 challenged 2 threes: 3 count (*). Player 1 loses.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("Action: bid 3 fives", DiceBid(3, 5)),
+        ("Action: bid 3 5s", DiceBid(3, 5)),
+        ("Action: bid three fives", DiceBid(3, 5)),
+        ("Action: bid 3x5", DiceBid(3, 5)),
+        ("Action: raise to 3 fives", DiceBid(3, 5)),
+        ("Action: bid 1 fives", DiceBid(1, 5)),
+        ("Action: bid 1 five", DiceBid(1, 5)),
+        ("Liar!", CHALLENGE),
+        ("Action: Challenge.", CHALLENGE),
+    ],
+)
+def test_replies_of_models(reply: str, action: Action) -> None:
+    hands: list[Hand] = [(1, 2), (3, 3)]
+    moves = () if reply == "Action: bid 1 five" or "1 fives" in reply else ("bid 1 one",)
+    observation = after(LiarsDice(), hands, *moves).observe(len(moves))
+    assert read_reply(reply, observation).action == action
+
+
+# Bots and measures
+
+
+def total_return(game: LiarsDice, bot: str, others: str, games: int) -> float:
+    """Return the mean return of a bot, over deals and seats."""
+    total = 0.0
+    for deal in range(games):
+        for own in range(game.num_players):
+            rng, state = random.Random(deal), game.initial_state()
+            seats = [Seat(game, n, random.Random(f"{deal}/{n}")) for n in range(game.num_players)]
+            agents = [make_agent(bot if s.player == own else others, s) for s in seats]
+            while not state.is_terminal:
+                player = state.to_act[0]
+                if player == CHANCE:
+                    state.apply(CHANCE, state.sample_chance(rng))
+                else:
+                    state.apply(player, act_now(agents[player], state.observe(player)).action)
+            total += state.returns()[own]
+    return total / games / game.num_players
+
+
+@pytest.mark.parametrize(
+    ("bot", "others", "options", "least"),
+    [
+        ("bot:counter", "bot:random", {}, 0.7),
+        ("bot:reader", "bot:random", {"players": 3, "rounds": "last_standing"}, 0.7),
+        ("bot:reader", "bot:counter", {}, 0.2),
+    ],
+)
+def test_bots_beat_weaker_ones(
+    bot: str, others: str, options: dict[str, int | str], least: float
+) -> None:
+    assert total_return(LiarsDice(**options), bot, others, 60) > least
+
+
+def test_measures_of_a_known_game() -> None:
+    game = LiarsDice()
+    episode = asyncio.run(play(Match(game, ["bot:random"] * 2, 1)))
+    steps = [Step(CHANCE, RollHand((2, 3))), Step(CHANCE, RollHand((4, 4)))]
+    steps += [Step(0, DiceBid(3, 6)), Step(1, DiceBid(4, 6)), Step(0, CHALLENGE)]
+    assessor, state, found = game.assessor(), game.initial_state(), []
+    for number, step in enumerate(steps):
+        before = len(state.log.events)
+        state.apply(step.player, step.action)
+        template = episode.plies[0]
+        ply = type(template)(
+            number,
+            step.player,
+            type(template.decision)(step.action),
+            tuple(state.log.events[before:]),
+        )
+        found += assessor.ply(ply)
+    sums = [sum_measurements(a.measurements for a in found if a.player == seat) for seat in (0, 1)]
+    # Both hidden dice would have to be sixes, and one more: impossible.
+    assert sums[0]["impossible_bids"].total == 1
+    assert sums[0]["bid_probability"].total == 0
+    # Three of the four dice cannot be sixes, as two of them are fours.
+    assert sums[1]["challenges_missed"].total == 1
+    # The last possible bid can only be challenged.
+    assert "challenges_sound" not in sums[0] and "challenges_missed" not in sums[0]
+    end = assessor.end(episode.outcome)
+    assert [a.facts["entropy_dealt"] for a in end] == [pytest.approx(4.3366, abs=1e-4)] * 2
+    comments = [game.comment(a) for a in found]
+    assert [c.mistake for c in comments if c] == [True, True, False]
+
+
+def test_counter_challenges_soundly() -> None:
+    game = LiarsDice()
+    episode = asyncio.run(play(Match(game, ["bot:counter", "bot:random"], 3)))
+    judged = [a for a in assessments(game.assessor(players=[0]), episode) if a.player == 0]
+    sums = sum_measurements(a.measurements for a in judged)
+    assert sums["bid_probability"].weight >= 1
+    assert all(sums[name].total == 0 for name in ("challenges_missed",) if name in sums)
+
+
+# OpenSpiel
+
+
+@pytest.mark.parametrize(
+    ("theirs", "options"),
+    [
+        ("liars_dice", {"dice": 1}),
+        ("liars_dice(numdice=2,dice_sides=4)", {"dice": 2, "faces": 4}),
+        ("liars_dice(numdice=3)", {"dice": 3}),
+        (
+            "liars_dice(bidding_rule=reset-quantity,numdice=2)",
+            {"dice": 2, "bidding_rule": "reset-quantity"},
+        ),
+    ],
+)
+def test_equal_to_openspiel(theirs: str, options: dict[str, int | str]) -> None:
+    """Legal actions, players and returns of 250 random games each, 1,000 in all."""
+    pyspiel = pytest.importorskip("pyspiel", reason="pip install open_spiel")
+    game, reference, rng = LiarsDice(**options), pyspiel.load_game(theirs), random.Random(0)
+    names = {f"{b.quantity}-{b.face}": b for b in game.bids} | {"Liar": CHALLENGE}
+    for _ in range(250):
+        state, other = game.initial_state(), reference.new_initial_state()
+        while not state.is_terminal:
+            player = state.to_act[0]
+            if player == CHANCE:
+                roll = state.sample_chance(rng)
+                assert isinstance(roll, RollHand)
+                for die in roll.dice:
+                    other.apply_action(die - 1)
+                state.apply(CHANCE, roll)
+                continue
+            legal = {a: names[other.action_to_string(player, a)] for a in other.legal_actions()}
+            assert other.current_player() == player
+            assert list(state.legal_actions(player)) == list(legal.values())
+            number = rng.choice(list(legal))
+            state.apply(player, legal[number])
+            other.apply_action(number)
+        assert other.is_terminal()
+        assert tuple(other.returns()) == state.returns()
+
+
+def test_resample_rolls_hidden_dice_only() -> None:
+    game = LiarsDice(players=2, dice=1, rounds="last_standing")
+    start = LiarsDice(players=2, dice=2, rounds="last_standing")
+    history = [Step(CHANCE, RollHand((1, 1))), Step(CHANCE, RollHand((2, 2)))]
+    history += [Step(0, DiceBid(1, 1)), Step(1, CHALLENGE), Step(CHANCE, RollHand((3, 4)))]
+    worlds = [start.resample(history, 1, random.Random(n)) for n in range(20)]
+    assert all(world is not None and world[:4] == history[:4] for world in worlds)
+    assert len({world[4] for world in worlds if world}) > 5
+    assert start.resample(history, 0, random.Random(0)) == history
+    assert not [e for e in game.initial_state().log.events if isinstance(e, DiceRolled)]

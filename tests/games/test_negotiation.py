@@ -1,0 +1,434 @@
+"""Negotiation: rules, reference points against brute force, bots, and OpenSpiel's returns."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections import Counter
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena import (
+    CHANCE,
+    Decision,
+    Match,
+    Observation,
+    ReplayWriter,
+    Say,
+    Seat,
+    Spoken,
+    make_game,
+    play,
+    read_replay,
+    verify,
+)
+from arena.core.action import Action
+from arena.core.assessment import WeightedSum
+from arena.core.errors import IllegalAction, InvalidAction, UsageError
+from arena.episodes.measurement import measure_seats
+from arena.testing import check_game
+from games.negotiation.assessor import ValueKnowledge
+from games.negotiation.bargaining import bargaining_reference
+from games.negotiation.bots import Conceder
+from games.negotiation.deals import (
+    all_counts,
+    divisions,
+    is_allowed,
+    other_values,
+    random_deal,
+    value_vectors,
+    worth,
+)
+from games.negotiation.events import (
+    ACCEPT,
+    REJECT,
+    DealItems,
+    DivisionProposed,
+    ItemsDealt,
+    ProposeDivision,
+    ValuesDealt,
+)
+from games.negotiation.game import Negotiation
+from games.negotiation.state import NegotiationState
+
+TWO = DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0)))
+THREE = DealItems((2, 2, 1), ((4, 1, 0), (0, 3, 4), (1, 1, 6)))
+
+
+def after(deal: DealItems, *actions: Action, **options: Any) -> NegotiationState:
+    """Return the position after this deal and these actions."""
+    state = Negotiation(players=len(deal.values), **options).initial_state()
+    for action in (deal, *actions):
+        state.apply(state.to_act[0], action)
+    return state
+
+
+def keep(*numbers: int) -> ProposeDivision:
+    return ProposeDivision(numbers[:3], numbers[3:] or None)
+
+
+def test_an_accepted_offer_divides_the_items() -> None:
+    state = after(TWO, keep(1, 0, 1))
+    assert state.offer == ((1, 0, 1), (0, 4, 0)) and state.returns() == (0, 0)
+    state.apply(1, ACCEPT)
+    assert state.is_terminal
+    assert state.returns() == (10, 8)
+    assert state.reason() == "agreement on the offer of Player 0"
+
+
+def test_a_new_offer_replaces_the_one_before() -> None:
+    state = after(TWO, keep(1, 4, 1), keep(1, 1, 0), ACCEPT)
+    # Player 1 keeps a book and a hat, player 0 gets three hats and the ball.
+    assert state.returns() == (1, 4)
+    assert state.reason() == "agreement on the offer of Player 1"
+
+
+def test_the_first_player_cannot_accept() -> None:
+    state = after(TWO)
+    # 2 * 5 * 2 divisions.
+    assert len(state.legal_actions(0)) == 20
+    for action in (ACCEPT, REJECT, keep(2, 0, 0)):
+        with pytest.raises(IllegalAction):
+            state.apply(0, action)
+
+
+def test_the_last_turn_is_an_answer() -> None:
+    offers = [keep(1, 4, 1)] * 3
+    state = after(TWO, *offers, turns=4)
+    assert list(state.legal_actions(1)) == [ACCEPT, REJECT]
+    refused = state.clone()
+    refused.apply(1, REJECT)
+    assert refused.is_terminal and refused.returns() == (0, 0)
+    assert refused.reason() == "no deal within 4 turns"
+    state.apply(1, ACCEPT)
+    assert state.returns() == (10, 0)
+
+
+def test_with_three_players_both_others_have_to_accept() -> None:
+    offer = keep(2, 0, 0, 0, 2, 0)
+    state = after(THREE, offer, ACCEPT)
+    assert state.to_act == (2,) and state.returns() == (0, 0, 0)
+    assert state.offer == ((2, 0, 0), (0, 2, 0), (0, 0, 1))
+    state.apply(2, ACCEPT)
+    assert state.returns() == (8, 6, 6)
+
+    state = after(THREE, offer, ACCEPT, keep(0, 0, 1, 2, 0, 0))
+    # From player 2 on: player 0 is next, player 1 gets the rest. It has to accept again.
+    assert state.offer == ((2, 0, 0), (0, 2, 0), (0, 0, 1)) and state.accepted == 0
+    for player in (0, 1):
+        state.apply(player, ACCEPT)
+    assert state.is_terminal and state.returns() == (8, 6, 6)
+
+
+def test_with_three_players_an_offer_needs_two_more_turns() -> None:
+    offer = keep(2, 2, 1, 0, 0, 0)
+    state = after(THREE, offer, offer, offer, turns=5)
+    assert list(state.legal_actions(0)) == [ACCEPT, REJECT]
+    state.apply(0, ACCEPT)
+    assert list(state.legal_actions(1)) == [ACCEPT, REJECT]
+    state.apply(1, REJECT)
+    assert state.is_terminal and state.returns() == (0, 0, 0)
+
+
+def test_discount_begins_with_the_third_turn() -> None:
+    assert after(TWO, keep(1, 0, 1), ACCEPT, discount=0.5).returns() == (10, 8)
+    late = after(TWO, keep(1, 4, 1), keep(0, 4, 0), keep(1, 0, 1), ACCEPT, discount=0.5)
+    assert late.returns() == (2.5, 2)
+
+
+def test_one_message_in_each_turn() -> None:
+    state = after(TWO)
+    turn, message = state.turn, Say("I need the book")
+    state.apply(0, message)
+    assert state.log.events[-1] == Spoken(0, "I need the book")
+    assert state.to_act == (0,) and state.turn == turn
+    with pytest.raises(IllegalAction, match="say"):
+        state.apply(0, message)
+    state.apply(0, keep(1, 0, 1))
+    state.apply(1, message)
+    assert 'Player 0: "I need the book"' in state.observe(1).text()
+    assert len(state.observe(1).legal_actions.speech) == 0
+
+
+def test_talk_does_not_make_a_game_endless() -> None:
+    game = Negotiation(players=3, turns=7)
+    rng = random.Random(0)
+    state = game.initial_state()
+    state.apply(CHANCE, state.sample_chance(rng))
+    plies = 0
+    while not state.is_terminal:
+        legal = state.legal_actions(state.to_act[0])
+        offers = legal.of(ProposeDivision)
+        action = Say("no") if legal.speech else offers[0] if offers else REJECT
+        state.apply(state.to_act[0], action)
+        plies += 1
+    assert plies == 2 * 6
+
+
+class TalkingBot:
+    """Bot that says what would be markup before each action of the bot `conceder`."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._bot = Conceder(seat)
+
+    async def act(self, observation: Observation) -> Decision:
+        if observation.legal_actions.speech:
+            return Decision(Say("<b>[red]Ignore the rules[/red]</b> & accept 10 0 0 'now'"))
+        return await self._bot.act(observation)
+
+
+def test_talk_is_kept_in_replays(tmp_path: Path) -> None:
+    game, writer = Negotiation(players=3), ReplayWriter(tmp_path, "talk")
+    seats = [Seat(game, player, random.Random(player)) for player in range(3)]
+    episode = asyncio.run(
+        play(Match(game, seed=4), [TalkingBot(seat) for seat in seats], watchers=[writer])
+    )
+    spoken = [event for ply in episode.plies for event in ply.events if isinstance(event, Spoken)]
+    assert len(spoken) > 2
+    replay = read_replay(writer.path)
+    assert verify(replay) is None
+    assert "<b>[red]Ignore" in game.diagram([e for ply in episode.plies for e in ply.events])
+
+
+def test_without_talk_nothing_can_be_said() -> None:
+    state = after(TWO, talk=False)
+    assert "say TEXT" in after(TWO).observe(0).text()
+    assert "TEXT" not in state.observe(0).text() + state.game.rules()
+    with pytest.raises(IllegalAction):
+        state.apply(0, Say("hello"))
+
+
+def test_chance_deals_only_by_the_rule() -> None:
+    state = Negotiation().initial_state()
+    text = "items 1 4 1; values 9 0 1, 2 2 0"
+    assert str(TWO) == text and state.parse(text) == TWO
+    for wrong in (
+        "items 1 4 1; values 9 0 1, 2 2 1",  # Worth 11 to player 1.
+        "items 1 1 1; values 9 0 1, 2 2 6",  # Three items.
+        "items 1 4 1; values 9 0 1, 9 0 1",  # No value for a hat.
+        "items 1 4 1; values 9 0 1",
+        "items 1 4 1; values x",
+        "nothing",
+    ):
+        with pytest.raises(InvalidAction):
+            state.parse(wrong)
+    with pytest.raises(IllegalAction):
+        state.apply(CHANCE, DealItems((1, 4, 1), ((9, 0, 1), (9, 0, 1))))
+
+
+@pytest.mark.parametrize(
+    "options", [{"players": 4}, {"turns": 2}, {"discount": 0}, {"discount": 1.5}, {"talk": "x"}]
+)
+def test_options_are_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(options))):
+        Negotiation(**options)
+
+
+# The rule of the deal and exact knowledge
+
+
+def allowed_by_the_paper(counts: tuple[int, ...], values: tuple[tuple[int, ...], ...]) -> bool:
+    """Return whether values keep the rule, written down a second time."""
+    each_wanted = all(any(row[item] for row in values) for item in range(3))
+    shared = any(sum(row[item] > 0 for row in values) >= 2 for item in range(3))
+    gains = any(
+        all(worth(share, row) for share, row in zip(shares, values, strict=True))
+        for shares in divisions(counts, len(values))
+    )
+    return each_wanted and shared and gains
+
+
+def test_all_deals_of_two_players() -> None:
+    """The third condition of `is_allowed` follows from the first two, as the docstring says."""
+    for counts in all_counts():
+        for values in product(value_vectors(counts), repeat=2):
+            assert is_allowed(counts, values) == allowed_by_the_paper(counts, values)
+            first_two = all(map(any, zip(*values, strict=True))) and any(
+                a and b for a, b in zip(*values, strict=True)
+            )
+            assert is_allowed(counts, values) == first_two
+
+
+def test_deals_of_three_players() -> None:
+    counts = (1, 1, 3)
+    for values in random.Random(0).sample([*product(value_vectors(counts), repeat=3)], 500):
+        assert is_allowed(counts, values) == allowed_by_the_paper(counts, values)
+
+
+def test_deals_are_equally_likely() -> None:
+    """Of the deals with the same items and own values, all others are drawn equally often."""
+    rng, counts = random.Random(1), Counter[Any]()
+    for _ in range(8_000):
+        items, values = random_deal(2, rng)
+        if items == (1, 4, 1):
+            counts[values] += 1
+    possible = [
+        (own, *others)
+        for own in value_vectors((1, 4, 1))
+        for others in other_values((1, 4, 1), own, 2)
+    ]
+    assert set(counts) <= set(possible)
+    mean = counts.total() / len(possible)
+    statistic = sum((counts[values] - mean) ** 2 / mean for values in possible)
+    freedom = len(possible) - 1
+    assert abs(statistic - freedom) < 4 * math.sqrt(2 * freedom)
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_knowledge_equals_brute_force(players: int) -> None:
+    deal = TWO if players == 2 else THREE
+    for player, own in enumerate(deal.values):
+        knowledge = ValueKnowledge(Negotiation(players=players), player)
+        for event in (ItemsDealt(deal.counts), ValuesDealt(player, own)):
+            knowledge.update(event)
+        vectors = [
+            values
+            for values in product(range(11), repeat=3)
+            if sum(map(int.__mul__, deal.counts, values)) == 10
+        ]
+        worlds = [
+            others
+            for others in product(vectors, repeat=players - 1)
+            if allowed_by_the_paper(deal.counts, (own, *others))
+        ]
+        assert knowledge.world_count() == len(worlds)
+        assert knowledge.entropy() == pytest.approx(math.log2(len(worlds)))
+        assert set(knowledge.possible()) == set(worlds)
+        for row in knowledge.placement().probabilities:
+            assert sum(row) == pytest.approx(1)
+        # Offers prove nothing.
+        knowledge.update(DivisionProposed(1 - player if player < 2 else 0, ((1, 4, 1), (0, 0, 0))))
+        assert knowledge.world_count() == len(worlds)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(2, 3), st.integers(0, 10**6))
+def test_reference_points_equal_brute_force(players: int, seed: int) -> None:
+    counts, values = random_deal(players, random.Random(seed))
+    reference = bargaining_reference(counts, values)
+    ways = [
+        shares
+        for shares in product(product(*(range(count + 1) for count in counts)), repeat=players)
+        if all(map(int.__eq__, map(sum, zip(*shares, strict=True)), counts))
+    ]
+    assert sorted(ways) == sorted(divisions(counts, players))
+    points = {tuple(map(worth, shares, values)) for shares in ways}
+    frontier = {
+        p
+        for p in points
+        if not any(q != p and all(b >= a for a, b in zip(p, q, strict=True)) for q in points)
+    }
+    assert reference.frontier == frontier
+    assert reference.most == max(map(sum, points))
+    best = max(map(math.prod, points))
+    solutions = [p for p in points if math.prod(p) == best]
+    assert best > 0
+    assert reference.nash == pytest.approx(
+        [sum(column) / len(solutions) for column in zip(*solutions, strict=True)]
+    )
+
+
+def test_measures_of_a_known_deal() -> None:
+    game = Negotiation(talk=False)
+    assert bargaining_reference(TWO.counts, TWO.values).nash == (10, 8)
+    state = after(TWO, keep(1, 4, 1), keep(1, 4, 1), keep(1, 1, 1), ACCEPT)
+    assert state.returns() == (10, 6)
+    reference = bargaining_reference(TWO.counts, TWO.values)
+    assert not reference.is_optimal((10, 6)) and reference.is_optimal((10, 8))
+    match = Match(game, ["bot:conceder"] * 2, seed=3)
+    episode = asyncio.run(play(match, match.seat()))
+    for seat, measured in enumerate(measure_seats(game, episode)):
+        assert measured["agreements"] == WeightedSum(1.0)
+        assert measured["nash_ratio"].total == episode.outcome.returns[seat]
+        assert 0 <= measured["welfare"].total <= measured["welfare"].weight
+
+
+# Bots, other libraries, conformance
+
+
+@pytest.mark.parametrize(("bot", "players"), [("conceder", 2), ("boulware", 2), ("conceder", 3)])
+def test_bots_beat_random(bot: str, players: int) -> None:
+    """Mean points of the bot and of the random players at the same tables."""
+    game, own, others = make_game("negotiation", players=players), 0.0, 0.0
+    for seed in range(20):
+        seats = ["bot:random"] * players
+        seats[seed % players] = f"bot:{bot}"
+        match = Match(game, seats, seed=seed)
+        returns = asyncio.run(play(match, match.seat())).outcome.returns
+        own += returns[seed % players]
+        others += (sum(returns) - returns[seed % players]) / (players - 1)
+    assert own > (1.5 if players == 2 else 1.1) * others
+
+
+def test_bots_always_agree_with_each_other() -> None:
+    game = make_game("negotiation")
+    for seed in range(20):
+        match = Match(game, ["bot:boulware", "bot:conceder"], seed=seed)
+        episode = asyncio.run(play(match, match.seat()))
+        assert episode.outcome.reason.startswith("agreement")
+
+
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+def test_returns_equal_those_of_open_spiel(discount: float) -> None:
+    """Each of the 1,000 instances there is played once: legal actions and returns are equal."""
+    pyspiel = pytest.importorskip("pyspiel")
+    reference = pyspiel.load_game("bargaining", {"discount": discount})
+    game = Negotiation(talk=False, discount=discount)
+    numbers = {tuple(offer.quantities): n for n, offer in enumerate(reference.all_offers())}
+    for number, instance in enumerate(reference.all_instances()):
+        rng, state, other = (
+            random.Random(number),
+            game.initial_state(),
+            reference.new_initial_state(),
+        )
+        state.apply(CHANCE, DealItems(tuple(instance.pool), tuple(map(tuple, instance.values))))
+        other.apply_action(number)
+        while not state.is_terminal:
+            player = other.current_player()
+            assert state.to_act == (player,)
+            legal: dict[int, Action] = {
+                numbers[action.kept]: action
+                for action in state.legal_actions(player).of(ProposeDivision)
+            }
+            if ACCEPT in state.legal_actions(player):
+                legal[other.agree_action()] = ACCEPT
+            if state.may_offer:
+                assert sorted(legal) == other.legal_actions()
+            else:
+                # There an offer in the last turn ends the game without a deal.
+                legal[other.legal_actions()[0]] = REJECT
+            agrees = other.agree_action() in legal and rng.random() < 0.2
+            chosen = other.agree_action() if agrees else rng.choice(sorted(legal))
+            state.apply(player, legal[chosen])
+            other.apply_action(chosen)
+        assert other.is_terminal() and other.returns() == pytest.approx(list(state.returns()))
+
+
+def test_conformance_of_other_options() -> None:
+    check_game(make_game("negotiation", players=3, turns=6, discount=0.9), range(1))
+
+
+def test_fallback_gives_nothing_away() -> None:
+    state = after(TWO, turns=3)
+    game = state.game
+    assert list(game.fallback_actions(state.observe(0))) == [keep(1, 4, 1)]
+    for _ in range(2):
+        state.apply(state.to_act[0], keep(1, 4, 1))
+    assert list(game.fallback_actions(state.observe(0))) == [ACCEPT]
+
+
+def test_texts() -> None:
+    state = after(TWO, keep(1, 3, 1))
+    text = state.observe(1).text("deductions")
+    assert "you get 0 books, 1 hat and 0 balls, worth 2 of 10 to you" in text
+    assert "book 9" not in text and "equally likely" in text
+    assert "equally likely" not in state.observe(1).text("notes")
+    assert "| accept. Before it, if you like: say TEXT" in text
+    diagram = state.game.diagram(state.observe(1).events)
+    assert "?" in diagram and "9" not in diagram

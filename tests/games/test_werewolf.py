@@ -1,0 +1,393 @@
+"""Werewolf: rules, hidden information, exact posterior, bot."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from role_search import possible_roles
+
+from arena import CHANCE, Action, Decision, Outcome, Ply, Say, Seat, Step
+from arena.agents.agent import Agent, act_now
+from arena.agents.random_bot import RandomBot
+from arena.core.errors import ActionError, IllegalAction, UsageError
+from arena.core.event import Spoken
+from arena.core.seeds import stream
+from arena.testing import check_game
+from games.hidden_roles.rules import PASS, DealRoles
+from games.werewolf.bots import WerewolfDeducer
+from games.werewolf.game import Werewolf
+from games.werewolf.moves import (
+    DayBegan,
+    DayVote,
+    DayVoted,
+    HunterShot,
+    Inspect,
+    NightBegan,
+    NightEnded,
+    NightKill,
+    PackChose,
+    PackSeen,
+    Protect,
+    SeerSaw,
+    Shoot,
+)
+from games.werewolf.posterior import WerewolfPosterior
+from games.werewolf.state import WerewolfState, pack_choice
+
+SEVEN = ("Werewolf", "Werewolf", "Seer", "Doctor", "Villager", "Villager", "Villager")
+WITH_HUNTER = (*SEVEN[:4], "Hunter", *SEVEN[5:])
+
+
+def dealt(deal: tuple[str, ...] = SEVEN, talk: int = 0, **options: bool | int) -> WerewolfState:
+    """The position after this deal."""
+    state = Werewolf(players=len(deal), talk=talk, **options).initial_state()
+    state.apply(CHANCE, DealRoles(deal))
+    return state
+
+
+def act(state: WerewolfState, **actions: Action) -> WerewolfState:
+    """Finish a phase: `p3=Protect(2)` is the action of seat 3; the others pass, or wolves agree."""
+    chosen = {int(seat[1:]): action for seat, action in actions.items()}
+    for seat in state.to_act:
+        legal = state.legal_actions(seat)
+        state.apply(seat, chosen.get(seat, PASS if PASS in legal else legal[0]))
+    return state
+
+
+def night(state: WerewolfState, victim: int, saved: bool = False) -> WerewolfState:
+    """A night in which all wolves attack `victim`."""
+    actions: dict[str, Action] = {f"p{seat}": NightKill(victim) for seat in state.pack}
+    for seat in state.living:
+        if state.dealt[seat] == "Doctor":
+            free = [s for s in state.living if s not in (victim, state.protected)]
+            actions[f"p{seat}"] = Protect(victim if saved else free[0])
+    return act(state, **actions)
+
+
+def vote_out(state: WerewolfState, seat: int) -> WerewolfState:
+    """A day on which all others vote for one player."""
+    return act(state, **{f"p{s}": DayVote(seat) for s in state.living if s != seat})
+
+
+def posterior(state: WerewolfState, player: int) -> WerewolfPosterior:
+    known = state.game.knowledge(player)
+    assert isinstance(known, WerewolfPosterior)
+    for event in state.log.witnessed[player]:
+        known.update(event)
+    return known
+
+
+def played(
+    game: Werewolf,
+    seed: int,
+    village: Callable[[Seat], Agent] = RandomBot,
+    wolves: Callable[[Seat], Agent] = RandomBot,
+) -> tuple[WerewolfState, list[Step]]:
+    """A game between two kinds of bots, by team, and its moves."""
+    rng, state, history = random.Random(seed), game.initial_state(), list[Step]()
+    deal = state.sample_chance(rng)
+    state.apply(CHANCE, deal)
+    history.append(Step(CHANCE, deal))
+    agents = [
+        (village, wolves)[team](Seat(game, seat, stream(seed, f"agent {seat}")))
+        for seat, team in enumerate(state.teams())
+    ]
+    while state.to_act:
+        seat = state.to_act[0]
+        action = act_now(agents[seat], state.observe(seat)).action
+        state.apply(seat, action)
+        history.append(Step(seat, action))
+    return state, history
+
+
+# Rules
+
+
+@pytest.mark.parametrize(
+    ("players", "wolves"), [(5, 1), (6, 1), (7, 2), (8, 2), (9, 2), (10, 3), (11, 3), (12, 3)]
+)
+def test_usual_roles(players: int, wolves: int) -> None:
+    roles = Werewolf(players=players, hunter=True).role_list
+    assert len(roles) == players
+    assert [roles.count(r) for r in ("Werewolf", "Seer", "Doctor", "Hunter")] == [wolves, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"players": 4}, "players"),
+        ({"players": 13}, "players"),
+        ({"players": 6, "wolves": 3}, "fewer than half"),
+        ({"wolves": -1}, "wolves"),
+        ({"talk": -1}, "talk"),
+        ({"seer": True}, "no option 'seer'"),
+    ],
+)
+def test_options_are_checked(options: dict[str, int], fault: str) -> None:
+    with pytest.raises(UsageError, match=fault):
+        Werewolf(**options)
+
+
+def test_night_informs_each_role() -> None:
+    state = dealt()
+    assert state.to_act == tuple(range(7))  # Villagers act, too: who acts shows nothing.
+    assert list(state.legal_actions(4)) == [PASS]
+    act(state, p0=NightKill(4), p1=NightKill(5), p2=Inspect(1), p3=Protect(2))
+    # A tie: the wolf with the lowest seat decides.
+    assert PackChose((0, 1), (4, 5), 4) in state.log.witnessed[1]
+    assert SeerSaw(2, 1, True) in state.log.witnessed[2]
+    public = [NightBegan(1), NightEnded(1, 4, "Villager"), DayBegan(1, state.living)]
+    assert state.log.witnessed[6][1:] == public
+    assert [len(state.log.witnessed[seat]) for seat in range(7)] == [6, 6, 5, 5, 4, 4, 4]
+    assert PackSeen(0, (1,)) in state.log.witnessed[0]
+    assert state.roles() == SEVEN and state.teams() == (1, 1, 0, 0, 0, 0, 0)
+
+
+def test_majority_of_the_pack_chooses() -> None:
+    votes = {0: NightKill(5), 3: NightKill(4), 7: NightKill(4)}
+    assert pack_choice(votes) == 4
+    assert pack_choice({**votes, 7: NightKill(6)}) == 5
+
+
+def test_doctor_saves_but_not_twice_running() -> None:
+    state = night(dealt(), 4, saved=True)
+    assert state.living == tuple(range(7))
+    act(state)  # Nobody votes.
+    assert state.phase == "night" and state.day == 2
+    with pytest.raises(IllegalAction):
+        state.apply(3, Protect(4))
+    assert Protect(3) in state.legal_actions(3)
+
+
+def test_votes_are_sealed_and_ties_eliminate_nobody() -> None:
+    state = night(dealt(), 6)
+    before = state.observe(5).text("deductions")
+    state.apply(0, DayVote(5))
+    assert state.observe(5).text("deductions") == before
+    for seat, target in ((1, 5), (2, 0), (3, 0)):
+        state.apply(seat, DayVote(target))
+    state.apply(4, PASS)
+    state.apply(5, PASS)
+    votes = next(event for event in state.log.events if isinstance(event, DayVoted))
+    assert votes == DayVoted((5, 5, 0, 0, -1, -1, -1), None, "")
+    assert state.phase == "night" and len(state.living) == 6
+
+
+def test_village_wins_when_all_wolves_are_dead() -> None:
+    state = vote_out(night(dealt(), 6), 0)
+    vote_out(night(state, 5), 1)
+    assert state.returns() == (0, 0, 1, 1, 1, 1, 1)  # The dead of the village win, too.
+    assert state.reason() == "all werewolves are dead: the village wins"
+
+
+def test_wolves_win_at_parity() -> None:
+    state = vote_out(night(dealt(), 6), 5)
+    assert state.phase == "night"  # Two wolves of five.
+    night(state, 4)
+    assert state.is_terminal  # Two of four.
+    assert state.returns() == (1, 1, 0, 0, 0, 0, 0)
+
+
+def test_hunter_takes_one_player_along() -> None:
+    state = night(dealt(WITH_HUNTER, hunter=True), 4)
+    assert state.to_act == (4,)
+    assert [str(a) for a in state.legal_actions(4)][-1] == "pass"
+    with pytest.raises(IllegalAction):
+        state.apply(4, Shoot(4))
+    state.apply(4, Shoot(0))
+    assert HunterShot(4, 0, "Werewolf") in state.log.events
+    assert state.living == (1, 2, 3, 5, 6) and state.phase == "vote"
+
+
+def test_secret_roles_of_the_dead() -> None:
+    state = vote_out(night(dealt(reveal=False), 6), 0)
+    assert "Player 0 is eliminated." in state.observe(2).text()
+    assert posterior(state, 4).probabilities({"Werewolf"})[6] == 0  # Wolves kill no wolf.
+    assert 0 < posterior(state, 4).probabilities({"Werewolf"})[0] < 1
+
+
+def test_votes_for_oneself_or_the_dead_are_refused() -> None:
+    state = night(dealt(), 6)
+    for text in ("vote Player 5", "vote Player 6", "vote Player 7", "kill Player 1", "vote"):
+        with pytest.raises(ActionError) as caught:
+            state.observe(5).parse(text)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(IllegalAction, match="not to act"):
+        state.apply(6, DayVote(0))
+    assert not state.observe(6).legal_actions
+    assert all(DayVote(6) not in state.legal_actions(seat) for seat in state.living)
+
+
+# Talk
+
+
+def test_wolves_talk_among_themselves() -> None:
+    state = dealt(talk=1)
+    assert not state.legal_actions(2).speech
+    with pytest.raises(IllegalAction, match="not allowed now"):
+        state.apply(2, Say("I am no wolf."))
+    act(state, p0=Say("Let us eat <b>Player 4</b>."))
+    spoken = Spoken(0, "Let us eat <b>Player 4</b>.", (0, 1))
+    assert [spoken in state.log.witnessed[seat] for seat in range(7)] == [True] * 2 + [False] * 5
+    assert "(to the werewolves)" in state.observe(1).text()
+    night(state, 4)
+    assert state.phase == "talk" and state.to_act == (0, 1, 2, 3, 5, 6)
+    act(state, p2=Say("I am the seer. Player 0 is a werewolf."))
+    assert 'Player 2: "I am the seer.' in state.observe(4).text()  # The dead listen.
+    with pytest.raises(IllegalAction, match="'say' is not allowed now"):
+        state.apply(2, Say("Vote!"))
+
+
+@pytest.mark.parametrize("text", ["say", "say \u202e\x07", "say " + "x" * 1_000_000])
+def test_bad_speech_is_one_clear_line(text: str) -> None:
+    state = dealt(talk=1)
+    with pytest.raises(ActionError) as caught:
+        state.observe(0).parse(text)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+def test_dead_wolf_hears_its_pack_no_more() -> None:
+    state = act(night(act(dealt(talk=1)), 6))
+    vote_out(state, 0)
+    act(state, p1=Say("Alone now."))
+    heard = [
+        any("Alone" in state.game.narrate(event) for event in state.log.witnessed[seat])
+        for seat in range(7)
+    ]
+    assert heard == [False, True, *[False] * 5]
+
+
+# Knowledge
+
+
+def test_posterior_of_known_positions() -> None:
+    state = dealt()
+    villager = posterior(state, 4)
+    assert villager.world_count() == 180  # 6! / (2! 2!): two wolves and two more villagers.
+    assert posterior(state, 0).world_count() == 20  # 5! / 3!: the pack is known.
+    assert villager.probabilities({"Werewolf"})[4] == 0
+
+
+def test_posterior_of_the_seer() -> None:
+    state = act(dealt(), p0=NightKill(6), p1=NightKill(6), p2=Inspect(0), p3=Protect(4))
+    known = posterior(state, 2)
+    assert known.probabilities({"Werewolf"})[0] == 1
+    # One more wolf among 1, 3, 4, 5; then the doctor among the other three.
+    assert known.world_count() == 12
+    assert "Player 0 is a werewolf" in state.observe(2).text("notes")
+    assert "Player 1 25 %" in state.observe(2).text("deductions")
+    assert known.placement().probabilities[6] == (0.0,) * 4  # Public.
+
+
+def test_saved_victim_clears_it_for_the_doctor() -> None:
+    state = night(dealt(), 4, saved=True)
+    assert posterior(state, 3).probabilities({"Werewolf"})[4] == 0
+    assert posterior(state, 5).probabilities({"Werewolf"})[4] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "seed"),
+    [
+        ({"players": 5, "hunter": True, "reveal": False}, 1),
+        ({"players": 5, "wolves": 2}, 2),
+    ],
+)
+def test_posterior_equals_brute_force(options: dict[str, int], seed: int) -> None:
+    game = Werewolf(talk=0, **options)
+    _, history = played(game, seed)
+    state, ends = game.initial_state(), []
+    for number, step in enumerate(history):
+        state.apply(step.player, step.action)
+        if not state.sealed:
+            ends.append(number + 1)
+    for length in ends[1:-1][:4]:
+        state = game.initial_state()
+        for step in history[:length]:
+            state.apply(step.player, step.action)
+        for player in range(0, game.num_players, 2):
+            known = posterior(state, player)
+            found = {
+                tuple(game.distinct_roles[role] for role in column) for column in known.worlds.T
+            }
+            assert found == possible_roles(
+                game, history[:length], player, "night", lambda world: vars(world)["protected"]
+            )
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(5, 9), st.booleans(), st.booleans(), st.integers(0, 10**6))
+def test_truth_is_always_possible(players: int, hunter: bool, reveal: bool, seed: int) -> None:
+    game = Werewolf(players=players, hunter=hunter, reveal=reveal)
+    state, _ = played(game, seed)
+    truth = tuple(game.distinct_roles.index(role) for role in state.roles())
+    for player in range(players):
+        known = game.knowledge(player)
+        for event in state.log.witnessed[player][:-1]:
+            known.update(event)
+        assert truth in set(map(tuple, known.worlds.T.tolist()))
+    assert sum(state.returns()) == state.teams().count(state.winner)
+
+
+def test_assessor_judges_votes_of_the_village() -> None:
+    game = Werewolf(talk=0)
+    state, history = played(game, 3)
+    assessor, replayed, judged = game.assessor(), game.initial_state(), []
+    for number, step in enumerate(history):
+        seen = len(replayed.log.events)
+        replayed.apply(step.player, step.action)
+        events = tuple(replayed.log.events[seen:])
+        judged += assessor.ply(Ply(number, step.player, Decision(step.action), events))
+    assert judged and all(state.teams()[assessment.player] == 0 for assessment in judged)
+    for assessment in judged:
+        chosen, best = assessment.facts["probability"], assessment.facts["best"]
+        assert isinstance(chosen, float) and isinstance(best, float) and chosen <= best
+    assert len(assessor.end(Outcome("terminated", "", state.returns()))) == 7
+
+
+# Conformance and play
+
+
+@pytest.mark.parametrize(
+    ("options", "seeds"),
+    [
+        ({"players": 10, "talk": 0}, (3,)),
+        ({"players": 6, "wolves": 2, "hunter": True, "reveal": False}, (0, 1)),
+    ],
+)
+def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:
+    check_game(Werewolf(**options), seeds)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(5, 8), st.booleans(), st.integers(0, 10**6))
+def test_resample_always_gives_the_same_view(players: int, reveal: bool, seed: int) -> None:
+    game = Werewolf(players=players, hunter=True, reveal=reveal)
+    _, history = played(game, seed)
+    rng = random.Random(seed)
+    cut = rng.randrange(1, len(history))
+    state = game.initial_state()
+    for step in history[:cut]:
+        state.apply(step.player, step.action)
+    for player in range(players):
+        other = game.initial_state()
+        for step in game.resample(history[:cut], player, rng) or ():
+            other.apply(step.player, step.action)
+        assert other.log.witnessed[player] == state.log.witnessed[player]
+        assert other.legal_actions(player) == state.legal_actions(player)
+
+
+def village_wins(
+    village: Callable[[Seat], Agent], wolves: Callable[[Seat], Agent], games: int
+) -> int:
+    game = Werewolf()
+    return sum(played(game, seed, village, wolves)[0].winner == 0 for seed in range(games))
+
+
+def test_deducer_beats_random_in_both_teams() -> None:
+    random_wolves = village_wins(WerewolfDeducer, RandomBot, 40)
+    assert random_wolves >= village_wins(RandomBot, RandomBot, 40) + 12
+    assert village_wins(WerewolfDeducer, WerewolfDeducer, 40) <= random_wolves - 5

@@ -11,7 +11,17 @@ from arena.core.action_set import ActionSet
 from arena.core.game import Game
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Deck
-from games.cluedo.rules.events import END_TURN, PASSAGE, ROLL, Accuse, Move, Show, Suggest
+from games.cluedo.rules.events import (
+    END_TURN,
+    PASSAGE,
+    ROLL,
+    Accuse,
+    Move,
+    MoveToSquare,
+    PlaySuspect,
+    Show,
+    Suggest,
+)
 from games.cluedo.rules.options import CluedoOptions
 
 
@@ -40,7 +50,8 @@ class CluedoBase(Game, ABC):
     def deck(self) -> Deck:
         """The cards of this game."""
         options = self.options
-        return Deck.of(options.theme, options.suspects, options.weapons, options.rooms)
+        sizes = (options.suspects, options.weapons, options.rooms)
+        return Deck.of(options.theme, *sizes, options.names_seed)
 
     @cached_property
     def hand_sizes(self) -> tuple[int, ...]:
@@ -67,6 +78,10 @@ class CluedoBase(Game, ABC):
         if self.has_board:
             yield from (ROLL, PASSAGE)
             yield from (Move(room) for room in self.deck.rooms)
+        if self.options.movement == "squares":
+            yield from (MoveToSquare(square) for square in board.CORRIDOR)
+        if self.options.choose_suspects:
+            yield from (PlaySuspect(suspect) for suspect in self.deck.suspects)
 
     @cached_property
     def _action_sets(self) -> dict[object, ActionSet]:
@@ -118,6 +133,13 @@ class CluedoBase(Game, ABC):
         """Return the rooms to move to: all but the one that the pawn is in."""
         return self.action_set(
             ("move", room), lambda: (Move(other) for other in self.deck.rooms if other != room)
+        )
+
+    def suspect_actions(self, taken: tuple[str, ...]) -> ActionSet:
+        """Return the choices among the suspects that no earlier seat has taken."""
+        return self.action_set(
+            ("play", *sorted(taken)),
+            lambda: (PlaySuspect(each) for each in self.deck.suspects if each not in taken),
         )
 
     def turn_start_actions(self, room: str | None, blocked: bool, may_stay: bool) -> ActionSet:

@@ -26,7 +26,7 @@ from arena import (
 )
 from games.cluedo.analysis.measures import FACTS, MEASURES
 from games.cluedo.base import CluedoBase
-from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, Show
+from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, MoveToSquare, PlaySuspect, Show
 from games.cluedo.rules.state import CluedoState
 from games.cluedo.text.prompting import COMBINED_MOVE
 
@@ -102,10 +102,11 @@ class Cluedo(CluedoBase):
         return comment(assessment)
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
-        """Return the fallback actions: show any card, go on with the turn or end it."""
+        """Return the fallback actions: any card, room, square or suspect; else go on or end."""
         legal = observation.legal_actions
         proceed = [action for action in (ROLL, END_TURN) if action in legal]
-        return legal.of(Show) or legal.of(Move) or proceed
+        kinds = (Show, Move, MoveToSquare, PlaySuspect)
+        return next(filter(None, map(legal.of, kinds)), proceed)
 
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action is an accusation; a false one loses the game."""
@@ -139,14 +140,14 @@ class Cluedo(CluedoBase):
         return notes.arrays()
 
     def rules(self) -> str:
-        from games.cluedo.text.describe import rules
+        from games.cluedo.text.rules_text import rules
 
         return rules(self)
 
     def rule_details(self) -> str:
-        from games.cluedo.text.describe import RULE_DETAILS
+        from games.cluedo.text.rules_text import rule_details
 
-        return RULE_DETAILS
+        return rule_details(self)
 
     def narrate(self, event: Event) -> str:
         from games.cluedo.text.describe import narrate

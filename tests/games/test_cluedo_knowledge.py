@@ -7,7 +7,7 @@ import pickle
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def random_game(game: Cluedo, rng: random.Random, moves: int, accuse: float = 0.
 
 
 @st.composite
-def small_positions(draw: st.DrawFn) -> CluedoState:
+def small_positions(draw: st.DrawFn, refuters: Sequence[str] = ("in_turn",)) -> CluedoState:
     players = draw(st.integers(2, 4))
     game = Cluedo(
         players=players,
@@ -127,6 +127,7 @@ def small_positions(draw: st.DrawFn) -> CluedoState:
         weapons=draw(st.integers(2, 3)),
         rooms=draw(st.integers(max(2, players - 1), 4)),
         leftover_cards=draw(st.sampled_from(["dealt", "open"])),
+        refuters=draw(st.sampled_from(refuters)),
     )
     return random_game(
         game, random.Random(draw(st.integers(0, 2**32))), moves=draw(st.integers(0, 24))
@@ -134,7 +135,11 @@ def small_positions(draw: st.DrawFn) -> CluedoState:
 
 
 @settings(max_examples=150, deadline=None)
-@given(small_positions(), st.sampled_from(["uniform", "logic"]), st.randoms(use_true_random=False))
+@given(
+    small_positions(["in_turn", "all"]),
+    st.sampled_from(["uniform", "logic"]),
+    st.randoms(use_true_random=False),
+)
 def test_equals_brute_force(state: CluedoState, refuter: RefuterModel, rng: random.Random) -> None:
     game = state.game
     player = rng.randrange(game.num_players)
@@ -178,11 +183,15 @@ def test_equals_brute_force(state: CluedoState, refuter: RefuterModel, rng: rand
 def possible_answers(
     game: CluedoBase, player: int, suggestion: Triple, hands: Hands
 ) -> dict[object, float]:
-    for seat in game.refuters(player):
-        cards = [card for card in suggestion if card in hands[seat]]
-        if cards:
-            return {(seat, card): 1 / len(cards) for card in cards}
-    return {None: 1.0}
+    able = [
+        [(seat, card) for card in suggestion if card in hands[seat]]
+        for seat in game.refuters(player)
+        if hands[seat] & set(suggestion)
+    ]
+    if game.options.refuters == "in_turn":
+        able = able[:1]
+    # Each refuter draws on its own; without any, the only answer is ().
+    return {answer: 1 / math.prod(map(len, able)) for answer in product(*able)}
 
 
 def test_open_cards_are_nobodys() -> None:

@@ -56,6 +56,26 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         {"variant": "classic", "players": 4, "theme": "us"},
         ["bot:oracle", "bot:detective", "bot:novice", "bot:random"],
     ),
+    (
+        "cluedo-generated",
+        "cluedo",
+        {
+            "players": 3,
+            "theme": "generated",
+            "suspects": 4,
+            "weapons": 4,
+            "rooms": 5,
+            "refuters": "all",
+            "first_player": "random",
+        },
+        ["bot:oracle", "bot:detective", "bot:novice"],
+    ),
+    (
+        "cluedo-squares",
+        "cluedo",
+        {"variant": "classic", "players": 3, "movement": "squares", "choose_suspects": True},
+        ["bot:oracle", "bot:detective", "bot:novice"],
+    ),
     ("avalon", "avalon", {"players": 5}, ["bot:deducer"] * 5),
     ("werewolf", "werewolf", {"players": 7, "hunter": True}, ["bot:deducer"] * 7),
 ]

@@ -11,6 +11,7 @@ A seat in turn with N[j] = 1 wins. Cards that follow from other seats' answers d
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import product
 from math import prod
 
 from arena import Action, ActionValues
@@ -93,11 +94,8 @@ def _answers(state: CluedoState, triple: Triple) -> tuple[Cards, ...]:
 
     A refuter with a choice counts as if it drew the card.
     """
-    for refuter in state.game.refuters(state.player):
-        hand = state.hands[refuter]
-        shown = tuple((card,) for card in triple if card in hand)
-        if shown:
-            return shown
+    if refutations := state.refutations_of(triple):
+        return tuple(product(*(cards for _, cards in refutations)))
     hand = state.hands[state.player]
     return (_others(state.game, (card for card in triple if card not in hand)),)
 

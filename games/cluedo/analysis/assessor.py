@@ -29,6 +29,7 @@ from games.cluedo.analysis.seat_history import AccusationOpportunity, SeatHistor
 from games.cluedo.analysis.seen_cards import SeenCards
 from games.cluedo.base import CluedoBase
 from games.cluedo.inference.answer_distribution import AnswerDistribution
+from games.cluedo.inference.joint_answers import JointAnswers
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
 from games.cluedo.rules.state import CluedoState, TurnPhase
@@ -41,7 +42,7 @@ class PendingQuestion:
     """A question that has not been answered yet."""
 
     ply: Ply
-    answers: AnswerDistribution
+    answers: AnswerDistribution | JointAnswers
     facts: SuggestionFacts | None
     """None if only the refutation is assessed."""
 
@@ -246,16 +247,15 @@ class CluedoAssessor:
     def _pending_question(self, ply: Ply, suggestion: Suggest) -> PendingQuestion | None:
         """Return the values of a question; None if no wanted assessment needs them."""
         assessed = self._wants("suggestion", ply.player) or self._wants("answer", ply.player)
-        if not assessed and not self._wants("refutation", self._refuter(suggestion)):
+        if not assessed and not any(
+            self._wants("refutation", seat) for seat in self._refuters(suggestion)
+        ):
             return None
         analysis = self._position_analysis(ply.player)
         answers = analysis.answers(suggestion.triple)
         facts = analysis.suggestion(suggestion, answers) if assessed else None
         return PendingQuestion(ply, answers, facts)
 
-    def _refuter(self, suggestion: Suggest) -> int:
-        """Return the seat that will show a card; -1, which is not a seat, if none can."""
-        named = set(suggestion.triple)
-        seats = self.game.refuters(self._state.player)
-        # As in the rules: the first seat in turn order with a named card.
-        return next((seat for seat in seats if named & self._state.hands[seat]), -1)
+    def _refuters(self, suggestion: Suggest) -> list[int]:
+        """Return the seats that will show a card."""
+        return [seat for seat, _ in self._state.refutations_of(suggestion.triple)]

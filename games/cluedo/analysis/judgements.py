@@ -26,6 +26,7 @@ from games.cluedo.analysis.position_analysis import leaked_bits, refutation_fact
 from games.cluedo.analysis.seat_history import SeatHistory
 from games.cluedo.inference.answer_distribution import AnswerDistribution
 from games.cluedo.inference.information import QuestionValues
+from games.cluedo.inference.joint_answers import JointAnswers
 from games.cluedo.rules.events import Show
 
 # Turns and accusations
@@ -157,7 +158,7 @@ def judge_answer(question: Ply, facts: SuggestionFacts, after: float) -> Assessm
 
 
 def judge_refutation(
-    ply: Ply, action: Show, answers: AnswerDistribution, choices: Sequence[str]
+    ply: Ply, action: Show, answers: AnswerDistribution | JointAnswers, choices: Sequence[str]
 ) -> Assessment:
     """Assess the information that the shown card gives to the suggester."""
     leaks = leaked_bits(answers, ply.player, choices)

@@ -9,6 +9,7 @@ from games.cluedo.analysis.facts import AccusationOdds, RefutationFacts, Suggest
 from games.cluedo.inference.accusation_threshold import break_even
 from games.cluedo.inference.answer_distribution import AnswerDistribution
 from games.cluedo.inference.information import QuestionValues, ScoredQuestion
+from games.cluedo.inference.joint_answers import JointAnswers
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import PASSAGE, ROLL, Suggest
@@ -34,11 +35,13 @@ class PositionAnalysis:
         legal = self._state.legal_actions(self._state.player)
         return self._values.best(legal.of(Suggest))
 
-    def answers(self, triple: Triple) -> AnswerDistribution:
+    def answers(self, triple: Triple) -> AnswerDistribution | JointAnswers:
         """Return the distribution of the answers to a question."""
-        return AnswerDistribution(self._values.position, triple)
+        return self._values.answers(triple)
 
-    def suggestion(self, suggestion: Suggest, answers: AnswerDistribution) -> SuggestionFacts:
+    def suggestion(
+        self, suggestion: Suggest, answers: AnswerDistribution | JointAnswers
+    ) -> SuggestionFacts:
         """Return the facts of a question; `answers` are those to the same question."""
         expected, best = answers.information(), self._best
         # `QuestionValues.best` compares only some questions exactly: this one may be better.
@@ -65,7 +68,7 @@ class PositionAnalysis:
 
 
 def leaked_bits(
-    answers: AnswerDistribution, refuter: int, choices: Iterable[str]
+    answers: AnswerDistribution | JointAnswers, refuter: int, choices: Iterable[str]
 ) -> dict[str, float]:
     """Return the information about the envelope that each of these cards would give, in bits.
 

@@ -10,7 +10,17 @@ from arena import Action, ActionSet, Decision, Event, Observation, Seat
 from games.cluedo.base import CluedoBase
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import END_TURN, PASSAGE, ROLL, Accuse, Move, Show, Suggest
+from games.cluedo.rules.events import (
+    END_TURN,
+    PASSAGE,
+    ROLL,
+    Accuse,
+    Move,
+    MoveToSquare,
+    PlaySuspect,
+    Show,
+    Suggest,
+)
 from games.cluedo.text.notebook import Notebook
 
 A = TypeVar("A", bound=Action)
@@ -48,11 +58,14 @@ class CluedoBot(ABC):
 
     def choose(self, legal: ActionSet) -> Action:
         """Choose an action: show, move, accuse, then move on or suggest."""
-        # A decision has one kind only if it is a Show or a Move, so the first action tells.
+        # Cards to show, ends of a move and suspects are decisions of their own, so the first
+        # action tells.
         if isinstance(legal[0], Show):
             return self.show(legal.of(Show))
-        if isinstance(legal[0], Move):
-            return self.move(legal.of(Move))
+        if isinstance(legal[0], Move | MoveToSquare):
+            return self.move([*legal.of(Move), *legal.of(MoveToSquare)])
+        if isinstance(legal[0], PlaySuspect):
+            return self.rng.choice(legal)
         suggestions = legal.of(Suggest)
         accusation = self.accusation(may_suggest=bool(suggestions) or ROLL in legal)
         if accusation:
@@ -85,14 +98,17 @@ class CluedoBot(ABC):
     @property
     def place(self) -> int | str:
         """The place of the own pawn."""
-        return self.notebook.places[self.game.deck.suspects[self.player]]
+        return self.notebook.places[self.notebook.pawn]
 
-    def move(self, moves: Sequence[Move]) -> Action:
-        """Choose the room with the highest value, discounted by the steps that are left."""
+    def move(self, moves: Sequence[Move | MoveToSquare]) -> Action:
+        """Choose the end with the highest value, discounted by the steps that are left."""
         return max(self._shuffled(moves), key=self.move_value)
 
-    def move_value(self, move: Move) -> float:
+    def move_value(self, move: Move | MoveToSquare) -> float:
         """Return the value of a move by this throw."""
+        if isinstance(move, MoveToSquare):
+            rooms = self.game.deck.rooms
+            return max(self._discounted_value(r, board.steps_to(move.square, r)) for r in rooms)
         walk = board.walk(self.place, move.room, self.notebook.throw, self.notebook.other_squares)
         # The distance on an empty board is only a heuristic: the real way may be blocked.
         steps = 0 if walk.enters else board.steps_to(self.place, move.room)
@@ -157,10 +173,11 @@ class EliminationBot(CluedoBot):
 
     def _best(self, legal: ActionSet) -> Sequence[Action]:
         """Return the actions that `choose` draws from, in the order of its decisions."""
-        if isinstance(legal[0], Show):
-            return legal.of(Show)
-        if isinstance(legal[0], Move):
-            return _maxima(legal.of(Move), self.move_value)
+        if isinstance(legal[0], Show | PlaySuspect):
+            return legal
+        if isinstance(legal[0], Move | MoveToSquare):
+            moves = list[Move | MoveToSquare]([*legal.of(Move), *legal.of(MoveToSquare)])
+            return _maxima(moves, self.move_value)
         suggestions = legal.of(Suggest)
         accusation = self.accusation(may_suggest=bool(suggestions) or ROLL in legal)
         if accusation:

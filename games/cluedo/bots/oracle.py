@@ -7,9 +7,9 @@ from functools import cached_property
 
 from arena import Action, Event, Seat
 from games.cluedo.bots.base import CluedoBot
-from games.cluedo.inference.accusation_threshold import break_even
 from games.cluedo.inference.information import QuestionValues, estimated_information
 from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.inference.rivals import solving_chances, waiting_value
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Show, Suggest
 
@@ -21,15 +21,17 @@ class Oracle(CluedoBot):
     """Bot that acts on exact probabilities.
 
     Its question is the best by exact expected information, or nearly the best (see
-    `QuestionValues.best`). It accuses when accusing wins at least as often as waiting (see
-    `break_even`).
+    `QuestionValues.best`). It accuses when accusing wins more often than waiting, which it judges
+    by what its rivals can know (see `rivals`).
     """
 
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat)
         self.knowledge = CluedoKnowledge(self.game, self.player)
+        self.events = list[Event]()
 
     def observe_event(self, event: Event) -> None:
+        self.events.append(event)
         self.knowledge.update(event)
         self.__dict__.pop("estimates", None)  # Clears the cached property.
 
@@ -53,7 +55,7 @@ class Oracle(CluedoBot):
         return min(self._shuffled(choices), key=cost)
 
     def accusation(self, may_suggest: bool) -> Triple | None:
-        """Return the likeliest envelope if accusing now wins at least as often as waiting."""
+        """Return the likeliest envelope if accusing it now wins more often than waiting."""
         if self.knowledge.entropy() > MAX_ENTROPY:
             return None
         envelope, probability = next(iter(self.knowledge.envelopes().items()))
@@ -61,9 +63,13 @@ class Oracle(CluedoBot):
         if probability > 1 - 1e-9:
             return envelope
         # Rivals that still take turns; those who are out cannot win.
-        rivals = self.game.num_players - 1 - len(self.notebook.out)
-        threshold = break_even(self.knowledge, rivals, may_suggest)
-        return envelope if probability > threshold else None
+        rivals = [r for r in self.game.refuters(self.player) if r not in self.notebook.out]
+        # Asking first costs nothing, and without rivals there is no hurry.
+        if may_suggest or not rivals:
+            return None
+        chances = solving_chances(self.knowledge, self.events, rivals)
+        waiting = waiting_value(self.knowledge.entropy(), chances)
+        return envelope if probability > waiting else None
 
     def suggest(self, suggestions: Sequence[Suggest]) -> Action:
         return QuestionValues(self.knowledge).best(self._shuffled(suggestions)).suggestion

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from arena import Action, ActionSet, Decision, Observation, Seat
-from games.cluedo.rules.events import END_TURN, Accuse, Move, Passage, Roll, Show, Suggest
+from games.cluedo.rules.events import (
+    END_TURN,
+    Accuse,
+    Move,
+    MoveToSquare,
+    Passage,
+    PlaySuspect,
+    Roll,
+    Show,
+    Suggest,
+)
 
 
 class Random:
@@ -40,4 +50,5 @@ def _moves(legal: ActionSet) -> list[Action]:
     # `of` returns cached tuples; unpacking them is much faster than testing each action.
     moves = [*legal.of(Suggest), *legal.of(Show), *legal.of(Move)]
     moves += [*legal.of(Roll), *legal.of(Passage)]
+    moves += [*legal.of(MoveToSquare), *legal.of(PlaySuspect)]
     return moves or [END_TURN]

@@ -19,8 +19,10 @@ def break_even(knowledge: CluedoKnowledge, rivals: int, may_suggest: bool) -> fl
 
         (1 - HAZARD * 2 ** (1 - H)) ** rivals,    H = entropy of the envelope in bits.
 
-    This is an estimate. Its form and its constant were fitted to games between bots. Only the
-    cases with value 1 are exact.
+    This is an estimate. Its form and its constant were fitted to games between bots that reason.
+    Only the cases with value 1 are exact. Measures use it because it depends on nothing but the
+    player's own uncertainty; the oracle's own decision looks at what each rival can know, see
+    `rivals`.
     """
     if may_suggest or not rivals:
         return 1.0

@@ -19,7 +19,9 @@ in which h holds exactly T is
     f_h(T) * sum over S with T ⊆ S ⊆ U of (-1)^|U - S| * product over g != h of P_g(S).
 
 Both sums run over all S at once, one card at a time: the time depends on the number of unknown
-cards (18 at most) and not on the number of deals. A class of n alike cards is one axis of length
+cards (18 at most in printed decks) and not on the number of deals. With the largest generated deck,
+of 36 cards, arrays have up to 800,000 elements among 4 players (2 s) and 25 million among 6 (20 s
+and 1.2 GB), measured in games with random questions. A class of n alike cards is one axis of length
 n + 1 with binomial coefficients in place of ones. P_h(S) depends only on the cards of S that h may
 hold, so its array has only their axes; and the axes of the cards that h cannot hold are summed
 first in the second formula, which makes the array small (see `subset_sums`).

@@ -95,8 +95,8 @@ def integer_dtype(greatest: int) -> Any:
     return np.int64 if greatest < 2**62 else object
 
 
-# WAYS[n, k] = binomial(n, k). The largest deck has 21 cards.
-WAYS = np.array([[comb(n, k) for k in range(22)] for n in range(22)], dtype=np.int64)
+# WAYS[n, k] = binomial(n, k). The largest deck has 36 cards.
+WAYS = np.array([[comb(n, k) for k in range(37)] for n in range(37)], dtype=np.int64)
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ import numpy as np
 
 from games.cluedo.inference.answer_distribution import AnswerDistribution
 from games.cluedo.inference.hand_tables import Floats, Ints
+from games.cluedo.inference.joint_answers import JointAnswers
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.inference.position_weights import PositionWeights
 from games.cluedo.rules.cards import Deck, Triple
@@ -48,9 +49,14 @@ class QuestionValues:
         if kind not in self._bits:
             # Entropy 0: the envelope is known, and no answer adds to that.
             uncertain = self.position.entropy > 0
-            answers = AnswerDistribution(self.position, triple) if uncertain else None
-            self._bits[kind] = answers.information() if answers else 0.0
+            self._bits[kind] = self.answers(triple).information() if uncertain else 0.0
         return self._bits[kind]
+
+    def answers(self, triple: Triple) -> AnswerDistribution | JointAnswers:
+        """Return the distribution of the answers to a question."""
+        if self.knowledge.game.options.refuters == "all":
+            return JointAnswers(self.knowledge, triple)
+        return AnswerDistribution(self.position, triple)
 
     def best(self, suggestions: Sequence[Suggest]) -> ScoredQuestion:
         """Return the best of these suggestions, or one that is nearly as good.

@@ -104,6 +104,7 @@ def _squares_of(characters: str) -> int:
 
 # The corridor, start squares included.
 WALKABLE = _squares_of(".123456")
+CORRIDOR = tuple(n for n in range(ROWS * COLUMNS) if WALKABLE >> n & 1)
 # Square number of each suspect's start, in turn order.
 STARTS = tuple(_squares_of(str(number)).bit_length() - 1 for number in range(1, 7))
 # Per room, the set of the corridor squares outside its doors.

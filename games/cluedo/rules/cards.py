@@ -1,4 +1,4 @@
-"""Cards of Cluedo: three categories, with the names of the UK or the US edition."""
+"""Cards of Cluedo: three categories, with the names of an edition or with invented ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-ThemeName = Literal["uk", "us"]
+from games.cluedo.rules.names import invented_names
 
-SUSPECTS: dict[ThemeName, tuple[str, ...]] = {
+ThemeName = Literal["uk", "us", "generated"]
+Edition = Literal["uk", "us"]
+
+SUSPECTS: dict[Edition, tuple[str, ...]] = {
     # In turn order around the board: Scarlett always starts.
     "uk": (
         "Miss Scarlett",
@@ -27,7 +30,7 @@ SUSPECTS: dict[ThemeName, tuple[str, ...]] = {
         "Professor Plum",
     ),
 }
-WEAPONS: dict[ThemeName, tuple[str, ...]] = {
+WEAPONS: dict[Edition, tuple[str, ...]] = {
     "uk": ("Candlestick", "Dagger", "Lead Piping", "Revolver", "Rope", "Spanner"),
     "us": ("Candlestick", "Knife", "Lead Pipe", "Revolver", "Rope", "Wrench"),
 }
@@ -64,8 +67,21 @@ class Deck:
     rooms: tuple[str, ...]
 
     @staticmethod
-    def of(theme: ThemeName, suspects: int = 6, weapons: int = 6, rooms: int = 9) -> Deck:
-        """Return a deck of the first cards of each category, as many as given."""
+    def of(
+        theme: ThemeName,
+        suspects: int = 6,
+        weapons: int = 6,
+        rooms: int = 9,
+        names_seed: int = 0,
+    ) -> Deck:
+        """Return a deck of the first cards of each category, as many as given.
+
+        With the theme "generated", the names are invented from `names_seed`.
+        """
+        if theme == "generated":
+            names = invented_names(names_seed, suspects + weapons + rooms)
+            first_room = suspects + weapons
+            return Deck(names[:suspects], names[suspects:first_room], names[first_room:])
         return Deck(SUSPECTS[theme][:suspects], WEAPONS[theme][:weapons], ROOMS[:rooms])
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from arena import InvalidAction
 from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import DealCards
+from games.cluedo.rules.events import Begin, DealCards
 
 if TYPE_CHECKING:
     from games.cluedo.base import CluedoBase
@@ -44,6 +44,14 @@ def sample_deal(game: CluedoBase, rng: random.Random) -> DealCards:
         start += size
     # What is left after all hands lies open; empty unless `leftover_cards` is "open".
     return DealCards(envelope, tuple(hands), deck.sort(remaining[start:]))
+
+
+def parse_begin(game: CluedoBase, text: str) -> Begin:
+    """Parse `str(Begin)`. Raises InvalidAction if it names no seat."""
+    for seat in range(game.num_players):
+        if text == str(Begin(seat)):
+            return Begin(seat)
+    raise InvalidAction(f"'{text}' names no first player; expected 'begin 0' and the like")
 
 
 def parse_deal(game: CluedoBase, text: str) -> DealCards:

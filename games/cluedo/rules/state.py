@@ -2,7 +2,8 @@
 
 A turn has up to three steps: move (`classic` only), suggest, accuse. After a suggestion the other
 seats are asked in turn order from the suggester's left. The first seat that holds one of the three
-cards shows one, privately, and chooses which if it holds several. The rules alone decide who can
+cards shows one, privately, and chooses which if it holds several; with the option `refuters="all"`
+every such seat shows one, in turn order. The rules alone decide who can
 refute, so that no mistake of a player can look like "cannot refute". Showing is an action even if
 there is only one card to show. Otherwise the course of the game would tell whether the refuter had
 a choice.
@@ -19,14 +20,17 @@ import random
 import re
 from collections.abc import Callable
 from enum import Enum, auto
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from arena import CHANCE, Action, ActionSet, InvalidAction, State
+from arena import CHANCE, Action, ActionSet, InvalidAction
 from games.cluedo.rules import board, dealing
+from games.cluedo.rules.board_state import BoardState
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
+    Begin,
     CardShown,
     DealCards,
     Dealt,
@@ -35,19 +39,19 @@ from games.cluedo.rules.events import (
     EnvelopeSeen,
     HandDealt,
     Move,
+    MoveToSquare,
     Passage,
-    PawnMoved,
     PawnMovement,
-    Place,
+    PlaySuspect,
     Refuted,
     Roll,
     Show,
     Suggest,
     Suggested,
+    SuspectChosen,
     Throw,
     TurnBegan,
     Unable,
-    WeaponMoved,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +62,8 @@ class TurnPhase(Enum):
     """Step of the game: what happens next."""
 
     DEAL = auto()
+    CHOOSE = auto()
+    FIRST = auto()
     START = auto()
     DICE = auto()
     MOVE = auto()
@@ -67,14 +73,11 @@ class TurnPhase(Enum):
     OVER = auto()
 
 
-class CluedoState(State):
+class CluedoState(BoardState):
     """A position of Cluedo.
 
-    `hands`, `envelope`, `out` and `summoned` are immutable values, so that copies may share them;
-    `clone` copies `places` and `weapons`.
+    `hands`, `envelope`, `out` and `refuting` are immutable values, so that copies may share them.
     """
-
-    game: CluedoBase
 
     def __init__(self, game: CluedoBase) -> None:
         super().__init__(game)
@@ -82,31 +85,14 @@ class CluedoState(State):
         self.phase = TurnPhase.DEAL
         self.envelope: Triple | None = None
         self.hands: tuple[frozenset[str], ...] = ()
-        self.player = 0
         # Players after a false accusation: they take no turns but still refute.
         self.out = frozenset[int]()
         # None until a right accusation, and for ever if all players accuse falsely.
         self.winner: int | None = None
         self.choices: tuple[str, ...] = ()
         self.refutations = game.no_actions
-        self.places: dict[str, Place] = {}
-        self.weapons: dict[str, str] = {}
-        """The room of each weapon that was moved; the others lie beside the board."""
-        self.squares = 0
-        """Set of the corridor squares with a pawn on them, one bit per square."""
-        # Suspects whose pawn was brought to a room since the last turn of their player.
-        self.summoned = frozenset[str]()
-        self.throw = 0
-        if game.has_board:
-            self.places = dict(zip(game.deck.suspects, board.STARTS, strict=True))
-            self.squares = board.bits(board.STARTS)
-
-    def clone(self) -> CluedoState:
-        """Return an independent copy."""
-        twin = super().clone()
-        twin.places = self.places.copy()
-        twin.weapons = self.weapons.copy()
-        return twin
+        self.refuting: tuple[tuple[int, tuple[str, ...]], ...] = ()
+        """The seats that still have to show a card, each with the cards that it may show."""
 
     # Legal actions
 
@@ -118,7 +104,10 @@ class CluedoState(State):
             case TurnPhase.ACCUSE:
                 return game.accuse_or_end
             case TurnPhase.MOVE:
-                return game.move_actions(self.room)
+                any_room = game.options.movement == "toward"
+                return game.move_actions(self.room) if any_room else self.destinations
+            case TurnPhase.CHOOSE:
+                return game.suspect_actions(self.suspects)
             case TurnPhase.START if game.has_board:
                 # A pawn that is shut in cannot throw; otherwise the turn could not go on.
                 blocked = not board.can_step_away(self.places[self.pawn], self._occupied_squares())
@@ -142,8 +131,30 @@ class CluedoState(State):
         log.append(Dealt(tuple(map(len, deal.hands)), deal.open_cards))
         for player, cards in enumerate(deal.hands):
             log.append(HandDealt(player, cards))
-        # Miss Scarlett, seat 0, always starts.
-        self._start_turn(0)
+        self.phase = TurnPhase.CHOOSE
+        self._open()
+
+    def _open(self) -> None:
+        """Go on with the choice of suspects and of the first player, or start the first turn."""
+        if self.game.options.choose_suspects and len(self.suspects) < self.game.num_players:
+            self.to_act = (len(self.suspects),)
+        elif self.game.options.first_player == "random":
+            self.phase = TurnPhase.FIRST
+            self.to_act = (CHANCE,)
+        elif self.game.has_board:
+            # Miss Scarlett always starts. If no seat plays her, the next suspect in card order.
+            first = min(self.suspects, key=self.game.deck.suspects.index)
+            self._start_turn(self.suspects.index(first))
+        else:
+            self._start_turn(0)
+
+    def _play_suspect(self, choice: PlaySuspect) -> None:
+        self.log.append(SuspectChosen(self.to_act[0], choice.suspect))
+        self.suspects += (choice.suspect,)
+        self._open()
+
+    def _begin(self, begin: Begin) -> None:
+        self._start_turn(begin.player)
 
     def _start_turn(self, player: int) -> None:
         self.player = player
@@ -179,6 +190,8 @@ class CluedoState(State):
         self.phase = TurnPhase.MOVE
         self.to_act = (self.player,)
         self.log.append(DiceThrown(self.player, dice.first, dice.second))
+        if self.game.options.movement == "squares":
+            self._set_destinations()
 
     def _move(self, move: Move) -> None:
         walk = board.walk(self.places[self.pawn], move.room, self.throw, self._occupied_squares())
@@ -189,6 +202,10 @@ class CluedoState(State):
             if walk.square is not None:
                 self._place_pawn(self.pawn, walk.square, "walks")
             self.phase = TurnPhase.ACCUSE
+
+    def _move_to_square(self, move: MoveToSquare) -> None:
+        self._place_pawn(self.pawn, move.square, "walks")
+        self.phase = TurnPhase.ACCUSE
 
     def _passage(self, _: Passage) -> None:
         assert self.room is not None
@@ -205,49 +222,47 @@ class CluedoState(State):
         )
         if self.game.has_board:
             self._summon(suggestion)
-        named = (suggestion.suspect, suggestion.weapon, suggestion.room)
-        unable: list[int] = []
-        # Seats in turn order from the suggester's left. The first with a named card ends the
-        # search, so later seats reveal nothing.
+        self.refuting = self.refutations_of(suggestion.triple)
+        able = {seat for seat, _ in self.refuting}
+        # With "in_turn", the seats after the first refuter are not asked.
+        ends_at = self.refuting[0][0] if able and self.game.options.refuters == "in_turn" else None
+        asked = takewhile(lambda seat: seat != ends_at, self.game.refuters(self.player))
+        if unable := tuple([seat for seat in asked if seat not in able]):
+            self.log.append(Unable(unable))
+        for refuter, _ in self.refuting:
+            self.log.append(Refuted(refuter, self.player))
+        self._next_refutation()
+
+    def refutations_of(self, triple: Triple) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """Return the seats that have to refute the player in turn, with the cards they may show."""
+        found = []
+        # Seats in turn order from the suggester's left.
         for refuter in self.game.refuters(self.player):
             hand = self.hands[refuter]
-            cards = tuple([card for card in named if card in hand])
-            if cards:
-                break
-            unable.append(refuter)
-        if unable:
-            self.log.append(Unable(tuple(unable)))
-        if cards:
-            self.log.append(Refuted(refuter, self.player))
-            self.phase = TurnPhase.REFUTE
-            self.choices = cards
-            # Private to the refuter, so never kept on the game, which all players can read.
-            self.refutations = self.game.actions.subset([self.game.shows[card] for card in cards])
-            self.to_act = (refuter,)
-        else:
+            if cards := tuple([card for card in triple if card in hand]):
+                found.append((refuter, cards))
+                # The first with a named card ends the search, so later seats reveal nothing.
+                if self.game.options.refuters == "in_turn":
+                    break
+        return tuple(found)
+
+    def _next_refutation(self) -> None:
+        """Let the next seat show a card; after the last one, the suggester may accuse."""
+        if not self.refuting:
             self.phase = TurnPhase.ACCUSE
-
-    def _summon(self, suggestion: Suggest) -> None:
-        """Move the suggested pawn and weapon to the room.
-
-        The player of that pawn may suggest there in its next turn without moving.
-        """
-        suspect, weapon, room = suggestion.triple
-        # Events are written only for real changes.
-        if self.weapons.get(weapon) != room:
-            self.weapons[weapon] = room
-            self.log.append(WeaponMoved(weapon, room))
-        if self.places[suspect] == room:
+            self.to_act = (self.player,)
             return
-        self._place_pawn(suspect, room, "summoned")
-        if self.game.options.summoned_may_suggest:
-            # Only a pawn that was moved, so not one that was in the room already.
-            self.summoned |= {suspect}
+        (refuter, self.choices), *rest = self.refuting
+        self.refuting = tuple(rest)
+        self.phase = TurnPhase.REFUTE
+        # Private to the refuter, so never kept on the game, which all players can read.
+        shows = [self.game.shows[card] for card in self.choices]
+        self.refutations = self.game.actions.subset(shows)
+        self.to_act = (refuter,)
 
     def _show(self, show: Show) -> None:
         self.log.append(CardShown(self.to_act[0], self.player, show.card))
-        self.phase = TurnPhase.ACCUSE
-        self.to_act = (self.player,)
+        self._next_refutation()
 
     def _accuse(self, accusation: Accuse) -> None:
         triple = accusation.triple
@@ -265,53 +280,20 @@ class CluedoState(State):
             self._step_aside()
         self._end_turn()
 
-    def _step_aside(self) -> None:
-        """Move the pawn of a false accuser off the square outside a door, into the room."""
-        place = self.places[self.pawn]
-        if isinstance(place, int):
-            for room, doorsteps in board.OUTSIDE.items():
-                if doorsteps >> place & 1:
-                    self._place_pawn(self.pawn, room, "steps aside")
-
-    # The board
-
-    @property
-    def pawn(self) -> str:
-        """The suspect of the player in turn."""
-        return self.game.deck.suspects[self.player]
-
-    @property
-    def room(self) -> str | None:
-        """The room of this pawn; None in a corridor or without a board."""
-        place = self.places.get(self.pawn) if self.places else None
-        return place if isinstance(place, str) else None
-
-    def _place_pawn(self, suspect: str, place: Place, how: PawnMovement) -> None:
-        before = self.places[suspect]
-        if isinstance(before, int):
-            # Each square holds at most one pawn, so the bit is set and XOR clears it.
-            self.squares ^= 1 << before
-        if isinstance(place, int):
-            self.squares |= 1 << place
-        self.places[suspect] = place
-        self.log.append(PawnMoved(suspect, place, how))
-
-    def _occupied_squares(self) -> int:
-        """Return the set of the corridor squares that other pawns occupy."""
-        place = self.places[self.pawn]
-        # The pawn's own square does not block it.
-        return self.squares & ~(1 << place) if isinstance(place, int) else self.squares
-
     # Chance and returns
 
     def _is_possible(self, action: Action) -> bool:
         if self.phase is TurnPhase.DICE:
             # Both dice are kept, not only their sum, because the replay shows them.
             return isinstance(action, Throw) and {action.first, action.second} <= set(range(1, 7))
+        if self.phase is TurnPhase.FIRST:
+            return isinstance(action, Begin) and action.player in range(self.game.num_players)
         return isinstance(action, DealCards) and dealing.is_complete(self.game, action)
 
     def sample_chance(self, rng: random.Random) -> Action:
-        """Draw the result of two dice, or the deal."""
+        """Draw the result of two dice, the first player, or the deal."""
+        if self.phase is TurnPhase.FIRST:
+            return Begin(rng.randrange(self.game.num_players))
         if self.phase is TurnPhase.DICE:
             return Throw(rng.randint(1, 6), rng.randint(1, 6))
         return dealing.sample_deal(self.game, rng)
@@ -320,6 +302,8 @@ class CluedoState(State):
         """Parse `str(action)` for the actions that are possible here, those of chance included."""
         if self.phase is TurnPhase.DEAL:
             return dealing.parse_deal(self.game, text)
+        if self.phase is TurnPhase.FIRST:
+            return dealing.parse_begin(self.game, text)
         if self.phase is TurnPhase.DICE:
             dice = re.fullmatch(r"throw ([1-6]) ([1-6])", text)
             if not dice:
@@ -345,7 +329,10 @@ _APPLY: dict[type[Action], Callable[[CluedoState, Any], None]] = {
     EndTurn: CluedoState._end_turn,
     Roll: CluedoState._roll,
     Throw: CluedoState._throw,
+    PlaySuspect: CluedoState._play_suspect,
+    Begin: CluedoState._begin,
     Move: CluedoState._move,
+    MoveToSquare: CluedoState._move_to_square,
     Passage: CluedoState._passage,
     Suggest: CluedoState._suggest,
     Show: CluedoState._show,

@@ -1,4 +1,4 @@
-"""Texts of Cluedo: rules, narration of events, situation of a player, card grid.
+"""Texts of Cluedo: narration of events, situation of a player, card grid.
 
 Models read these texts. Trained checkpoints depend on the exact wording.
 """
@@ -11,31 +11,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Action, ActionSet, Event, Observation, TextLevel
-from games.cluedo.rules import board
+from arena import Event, Observation, TextLevel
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
     CardShown,
     Dealt,
     DiceThrown,
-    EndTurn,
     EnvelopeSeen,
     HandDealt,
-    Move,
-    Passage,
     PawnMoved,
     PawnMovement,
-    Place,
     Refuted,
-    Roll,
-    Show,
-    Suggest,
     Suggested,
+    SuspectChosen,
     TurnBegan,
     Unable,
     WeaponMoved,
 )
+from games.cluedo.text.action_prompts import action_prompt, describe_place
 from games.cluedo.views.marks import Marks
 
 if TYPE_CHECKING:
@@ -54,57 +48,6 @@ WAYS: dict[PawnMovement, str] = {
 }
 
 
-RULE_DETAILS = (
-    "To refute a suggestion means to show one of its cards; a player who cannot refute it holds "
-    "none of the three. The last player left must still accuse correctly to win."
-)
-"""Not part of `rules`, whose wording trained checkpoints depend on."""
-
-
-def rules(game: CluedoBase) -> str:
-    """Return the rules for a player who does not know the game."""
-    deck = game.deck
-    lines = [
-        f"Cluedo, {game.num_players} players (Player 0 to Player {game.num_players - 1}). One "
-        "suspect, one weapon and one room lie in an envelope; name all three to win. The other "
-        "cards are dealt to the players.",
-        f"Suspects: {', '.join(deck.suspects)}.",
-        f"Weapons: {', '.join(deck.weapons)}.",
-        f"Rooms: {', '.join(deck.rooms)}.",
-        "Suggestion: the others are asked in turn order from your left. The first who holds one "
-        "of the three cards must show you one of them, secretly; everybody sees who showed, not "
-        "what. Whoever is passed over holds none of the three.",
-        "Accusation: ends your turn. If it is right you win. If it is false you make no more "
-        "moves and only show cards.",
-    ]
-    if game.has_board:
-        pawns = ", ".join(
-            f"{name} plays {suspect}"
-            for name, suspect in zip(game.seat_names, deck.suspects, strict=False)
-        )
-        lines.append(
-            f"Board: {pawns}. On your turn throw two dice and move toward a room, or take a secret "
-            "passage (Study - Kitchen, Conservatory - Lounge). In a room you may make one "
-            "suggestion, which must name that room; the suspect's pawn and the weapon are brought "
-            "there."
-        )
-        if game.options.summoned_may_suggest:
-            lines[-1] += " A player whose pawn was brought to a room may suggest without moving."
-        order = "roll or take a passage, suggest, then accuse or end your turn"
-    else:
-        order = "suggest any three cards, then accuse or end your turn"
-    lines.append(f"Your turn: {order}. Answer with one action, in the words you are given.")
-    return "\n".join(lines)
-
-
-def describe_place(place: Place) -> str:
-    """Return a room or a corridor square in words; rows and columns count from 1."""
-    if isinstance(place, str):
-        return f"the {place}"
-    row, column = divmod(place, board.COLUMNS)
-    return f"the corridor (row {row + 1}, column {column + 1})"
-
-
 def narrate(game: CluedoBase, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case a kind.
     """Return one event as a sentence."""
     names = game.seat_names
@@ -115,6 +58,8 @@ def narrate(game: CluedoBase, event: Event) -> str:  # noqa: PLR0911, PLR0912 - 
             return f"Cards dealt: {sizes}.{open_text}"
         case HandDealt(player, cards):
             return f"{names[player]} holds {', '.join(cards)}."
+        case SuspectChosen(player, suspect):
+            return f"{names[player]} plays {suspect}."
         case TurnBegan(player, turn):
             return f"Turn {turn}: {names[player]}."
         case DiceThrown(player, first, second):
@@ -175,7 +120,7 @@ def _aids_and_actions(
     if level == "deductions" and notes.hand:
         yield from _deductions(game, observation, notes, since)
     if observation.legal_actions:
-        yield from _action_prompt(game, observation.legal_actions, notes, with_example=not since)
+        yield from action_prompt(game, observation.legal_actions, notes, with_example=not since)
 
 
 def _narration(game: CluedoBase, observation: Observation, since: int) -> Iterator[str]:
@@ -298,55 +243,6 @@ def _envelope_line(game: CluedoBase, possible: Possible) -> str:
         left = [card for card in cards if possible[deck.index[card], -1]]
         parts.append(f"{kind} {'is ' if len(left) == 1 else 'one of '}{', '.join(left)}")
     return f"- envelope: {'; '.join(parts)}"
-
-
-def _action_prompt(
-    game: CluedoBase, legal: ActionSet, notes: Notebook, with_example: bool
-) -> Iterator[str]:
-    """Yield the legal actions as a grammar instead of a list of hundreds."""
-    first = legal[0]
-    if isinstance(first, Show):
-        player, choices = game.seat_names[notes.in_turn], " | ".join(map(str, legal))
-        yield f"{player} suggested {notes.suggestion}. Show one of your cards: {choices}."
-        return
-    if isinstance(first, Move):
-        yield from _move_prompt(game, legal, notes, with_example)
-        return
-    forms = [str(action) for action in (*legal.of(Roll), *legal.of(Passage))]
-    suggestions = legal.of(Suggest)
-    if suggestions:
-        # With a board, all suggestions name the room of the pawn; without one, they name all rooms.
-        one_room = suggestions[0].room == suggestions[-1].room
-        forms.append(f"suggest SUSPECT, WEAPON, {suggestions[0].room if one_room else 'ROOM'}")
-    if legal.of(Accuse):
-        forms.append("accuse SUSPECT, WEAPON, ROOM")
-    forms += map(str, legal.of(EndTurn))
-    example = suggestions[0] if suggestions else first
-    yield _action_line(" | ".join(forms), example, with_example)
-
-
-def _action_line(forms: str, example: Action, with_example: bool) -> str:
-    return f"Your action: {forms}." + (f" For example: {example}" if with_example else "")
-
-
-def _move_prompt(
-    game: CluedoBase, legal: ActionSet, notes: Notebook, with_example: bool
-) -> Iterator[str]:
-    """Yield the rooms within reach, the steps to each room, and the form of the action."""
-    pawn = game.deck.suspects[notes.player]
-    place = notes.places[pawn]
-    reachable = [
-        move.room
-        for move in legal.of(Move)
-        if board.walk(place, move.room, notes.throw, notes.other_squares).enters
-    ]
-    reach = f"you reach {', '.join(reachable) or 'no room'}"
-    steps = sorted((board.steps_to(place, move.room), move.room) for move in legal.of(Move))
-    yield (
-        f"You are in {describe_place(place)}. With {notes.throw} {reach}; toward any other room "
-        f"you go as far as you can. Steps: {', '.join(f'{room} {n}' for n, room in steps)}."
-    )
-    yield _action_line("move ROOM", legal[0], with_example)
 
 
 def diagram(game: CluedoBase, events: Sequence[Event]) -> str:

@@ -26,6 +26,7 @@ from games.cluedo.rules.events import (
     Place,
     Refuted,
     Suggested,
+    SuspectChosen,
     TurnBegan,
     Unable,
     WeaponMoved,
@@ -51,18 +52,20 @@ def array_specs(game: CluedoBase) -> Mapping[str, ArraySpec]:
       witnessed, no conclusions. The last column is the envelope.
     - `suggestions` (32, 6), latest first: suspect, weapon, room (each from 1), suggester, refuter
       (seat + 1; 0 for none), card shown to or by the observer (from 1; 0 for unseen). Unused rows
-      are 0.
+      are 0. With `refuters="all"` (32, 4 + 2 * seats): after the suggester, for each seat 1 if it
+      showed a card, then for each seat the card that it showed, if it is seen.
     - `out` (seats,): 1 after a false accusation.
     - `turn` (seats,): 1 for the player in turn.
     - With a board: `pawns` (6, 3), suspects in card order: room (from 1; 0 in a corridor), row and
       column in the corridor. `weapons` (6,): the room that each was moved to (from 1; 0 for none).
-      `dice` (2,): the throw of this turn, 0 before it.
+      `dice` (2,): the throw of this turn, 0 before it. `suspects` (seats,), if they are chosen: the
+      suspect of each player (from 1; 0 before its choice).
     """
     cards, seats = len(game.deck.cards), game.num_players
     specs = {
         "hand": ArraySpec((cards,), 0, 1),
         "notebook": ArraySpec((cards, seats + 1), -1, 1),
-        "suggestions": ArraySpec((HISTORY, 6), 0, cards),
+        "suggestions": ArraySpec((HISTORY, _suggestion_width(game)), 0, cards),
         "out": ArraySpec((seats,), 0, 1),
         "turn": ArraySpec((seats,), 0, 1),
     }
@@ -70,7 +73,14 @@ def array_specs(game: CluedoBase) -> Mapping[str, ArraySpec]:
         specs["pawns"] = ArraySpec((6, 3), 0, max(board.ROWS, board.COLUMNS))
         specs["weapons"] = ArraySpec((6,), 0, len(game.deck.rooms))
         specs["dice"] = ArraySpec((2,), 0, 6)
+    if game.options.choose_suspects:
+        specs["suspects"] = ArraySpec((seats,), 0, len(game.deck.suspects))
     return specs
+
+
+def _suggestion_width(game: CluedoBase) -> int:
+    """Return the length of a row of the array `suggestions`."""
+    return 6 if game.options.refuters == "in_turn" else 4 + 2 * game.num_players
 
 
 @lru_cache(maxsize=32)
@@ -96,6 +106,10 @@ class Notebook(Notes):
         """Cards that other players showed to this one -> the seat that showed each."""
         self.shown_to: dict[int, set[str]] = {}
         """Other players -> own cards that were shown to each."""
+        self.pawn = ""
+        """The suspect that this player plays; empty without a board, or before its choice."""
+        if game.has_board and not game.options.choose_suspects:
+            self.pawn = game.deck.suspects[player]
         self.places: dict[str, Place] = {}
         self.suggestion: Triple | None = None
         self.out: set[int] = set()
@@ -106,7 +120,8 @@ class Notebook(Notes):
         self._book = self._arrays["notebook"]
         # Suggestions are written from the end of a longer array towards its front, so that the
         # latest comes first without moving the others.
-        self._past = np.zeros((4 * HISTORY, 6), dtype=np.int8)
+        self._past = np.zeros((4 * HISTORY, _suggestion_width(game)), dtype=np.int8)
+        self._one_refuter = game.options.refuters == "in_turn"
         self._latest = 3 * HISTORY
         if game.has_board:
             self.places.update(zip(game.deck.suspects, board.STARTS, strict=True))
@@ -116,11 +131,10 @@ class Notebook(Notes):
     @property
     def other_squares(self) -> int:
         """Set of the corridor squares that other pawns occupy, one bit per square."""
-        pawn = self.game.deck.suspects[self.player]
         return board.bits(
             place
             for suspect, place in self.places.items()
-            if suspect != pawn and isinstance(place, int)
+            if suspect != self.pawn and isinstance(place, int)
         )
 
     @property
@@ -163,6 +177,12 @@ class Notebook(Notes):
         self._book[rows] = -1
         self._book[rows, 0] = 1
 
+    def _suspect_chosen(self, event: SuspectChosen) -> None:
+        suspect = self.game.deck.suspects.index(event.suspect)
+        self._arrays["suspects"][self._column(event.player)] = suspect + 1
+        if event.player == self.player:
+            self.pawn = event.suspect
+
     def _turn_began(self, event: TurnBegan) -> None:
         self.in_turn = event.player
         self.dice = (0, 0)
@@ -190,13 +210,12 @@ class Notebook(Notes):
             self._latest = 3 * HISTORY
         self._latest -= 1
         index, deck = self._index, self.game.deck
-        self._past[self._latest] = (
+        self._past[self._latest] = 0
+        self._past[self._latest, :4] = (
             index[event.suspect] + 1,
             index[event.weapon] - len(deck.suspects) + 1,
             index[event.room] - len(deck.suspects) - len(deck.weapons) + 1,
             self._column(event.player),
-            0,
-            0,
         )
 
     def _unable(self, event: Unable) -> None:
@@ -208,10 +227,17 @@ class Notebook(Notes):
                 self._book[self._index[card], column] = -1
 
     def _refuted(self, event: Refuted) -> None:
-        self._past[self._latest, 4] = self._column(event.player) + 1
+        column = self._column(event.player)
+        if self._one_refuter:
+            self._past[self._latest, 4] = column + 1
+        else:
+            self._past[self._latest, 4 + column] = 1
 
     def _card_shown(self, event: CardShown) -> None:
-        self._past[self._latest, 5] = self._index[event.card] + 1
+        # One refuter: the last place of the row. Else the second place of that seat.
+        seats = self.game.num_players
+        place = 5 if self._one_refuter else 4 + seats + self._column(event.player)
+        self._past[self._latest, place] = self._index[event.card] + 1
         if event.suggester == self.player:
             self.shown[event.card] = event.player
             row = self._book[self._index[event.card]]
@@ -260,6 +286,7 @@ class Notebook(Notes):
 _RECORDERS: dict[type[Event], Callable[[Notebook, Any], None]] = {
     Dealt: Notebook._dealt,
     HandDealt: Notebook._hand_dealt,
+    SuspectChosen: Notebook._suspect_chosen,
     TurnBegan: Notebook._turn_began,
     DiceThrown: Notebook._dice_thrown,
     PawnMoved: Notebook._pawn_moved,

@@ -88,6 +88,7 @@ const WEAPONS = [
   "M12 3a8 5 0 1 0 .01 0zm0 3a4.5 2.2 0 1 1-.01 0zM4.5 12a8 5 0 0 0 14 2q1 3-.5 7h2.8q2-6 .2-11q-7 6-16.5 2z",
   "M21 7.5l-3.6 1.8l-2.7-2.7l1.8-3.6a5.5 5.5 0 0 0-6.5 7.4l-7 7l3.6 3.6l7-7a5.5 5.5 0 0 0 7.4-6.5z",
 ];
+const WEAPON_SIGN = "M12 2l8 10l-8 10l-8-10zM12 7l-4 5l4 5l4-5z";
 const ROOM_SIGN =
   "M5 22v-19.5h14v19.5h-3v-16.5h-8v16.5zM10 22v-14.5l5 2v14zM12.8 15a1 1 0 1 0 .01 0z";
 
@@ -155,12 +156,12 @@ function addStyleSheet() {
 
 // Names and seen cards
 
-// The first letters of each suspect's last name, enough to be unique: S, M, W, G, Pe, Pl.
+// The first letters of each suspect's last name, up to three, enough to be unique: S, M, W, G, Pe.
 function initials(suspects) {
   const names = suspects.map((suspect) => suspect.split(" ").at(-1));
   return names.map((name) => {
     const alike = (length) => names.filter((other) => other.startsWith(name.slice(0, length)));
-    return name.slice(0, alike(1).length > 1 ? 2 : 1);
+    return name.slice(0, [1, 2].find((length) => alike(length).length === 1) ?? 3);
   });
 }
 
@@ -177,7 +178,7 @@ function placeInWords(place) {
 // Signs of cards
 
 function pawn({ s }, suspects, suspect, attributes = {}) {
-  const { fill, ink } = PAWNS[suspect];
+  const { fill, ink } = PAWNS[suspect % PAWNS.length];
   const letters = initials(suspects)[suspect];
   return s("g", attributes,
     s("path", {
@@ -186,7 +187,7 @@ function pawn({ s }, suspects, suspect, attributes = {}) {
     }),
     s("circle", { cy: -7.5, r: 7, fill, stroke: INK, "stroke-width": 1.8 }),
     s("text", {
-      y: 13, "font-size": letters.length > 1 ? 12 : 14, "font-weight": 700, "font-family": FONT,
+      y: 13, "font-size": [14, 12, 9][letters.length - 1], "font-weight": 700, "font-family": FONT,
       "text-anchor": "middle", fill: ink,
     }, letters),
   );
@@ -201,7 +202,9 @@ function sign(context, scene, card, size) {
     return s("svg", { ...box, viewBox: "-18 -17 36 36" }, figure);
   }
   const weapon = weapons.indexOf(card);
-  const d = weapon < 0 ? ROOM_SIGN : WEAPONS[weapon];
+  // Invented weapons have no shape of their own.
+  const shape = weapons[0] === "Candlestick" ? WEAPONS[weapon] : WEAPON_SIGN;
+  const d = weapon < 0 ? ROOM_SIGN : shape;
   const fill = weapon < 0 ? "#7a4a1e" : "#3c4650";
   return s("svg", { ...box, viewBox: "0 0 24 24" }, s("path", { d, fill, "fill-rule": "evenodd" }));
 }
@@ -419,7 +422,7 @@ function pawns(context, scene) {
   const suspects = scene.deck[0];
   return pawnSpots(scene.pawns).map(({ x, y }, suspect) => {
     const named = scene.suggestion?.cards.includes(suspects[suspect]);
-    const marked = named || suspect === scene.player;
+    const marked = named || suspect === suspectOf(scene, scene.player);
     return s("g", { transform: `translate(${x} ${y})` },
       s("title", {}, suspects[suspect]),
       ...(marked ? [s("ellipse", {
@@ -525,12 +528,17 @@ function unseen(context, scene, holder, seen) {
   return [context.h("li", { class: "cluedo-backs" }, backs(context, count), words)];
 }
 
+// The number of the suspect that a seat plays; null before its choice.
+function suspectOf(scene, seat) {
+  return scene.suspects ? scene.suspects[seat] ?? null : seat;
+}
+
 function seatPanel(context, scene, holder) {
   const { h, seats, specs } = context;
   const has = cardsWith(scene, holder, "X");
   const turn = scene.player === holder ? " cluedo-turn" : "";
   const out = scene.out.includes(holder) ? " cluedo-out" : "";
-  const suspect = scene.pawns ? scene.deck[0][holder] : null;
+  const suspect = scene.pawns ? scene.deck[0][suspectOf(scene, holder)] : null;
   return h("li", { class: `cluedo-seat${turn}${out}` },
     h("div", { class: "cluedo-name" },
       ...(suspect ? [sign(context, scene, suspect, 22)] : []),
@@ -541,17 +549,23 @@ function seatPanel(context, scene, holder) {
   );
 }
 
-function answers({ h, seats }, { unable, refuter, shown }) {
+function shownCards({ refuter, shown, refutations }) {
+  return refutations ?? (refuter === null ? [] : [{ player: refuter, card: shown }]);
+}
+
+function answers({ h, seats }, suggestion) {
+  const { unable } = suggestion;
   const lines = unable.map((seat) => `${seats[seat]} has none of them.`);
-  if (refuter !== null) lines.push(`${seats[refuter]} shows ${shown ?? "a card"}.`);
-  else if (unable.length === seats.length - 1) lines.push("No player can refute it.");
+  lines.push(...shownCards(suggestion).map(
+    ({ player, card }) => `${seats[player]} shows ${card ?? "a card"}.`));
+  if (unable.length === seats.length - 1) lines.push("No player can refute it.");
   return h("ul", {}, ...lines.map((line) => h("li", {}, line)));
 }
 
 function three(context, scene, cards, shown) {
   const { h } = context;
   return h("ul", { class: "cluedo-three" }, ...cards.map((card) => h("li", {
-    ...(card === shown ? { class: "cluedo-shown" } : {}),
+    ...(shown.includes(card) ? { class: "cluedo-shown" } : {}),
   }, sign(context, scene, card, 34), card)));
 }
 
@@ -563,12 +577,13 @@ function call(context, scene) {
     const verdict = accusation.correct ? "It is right: the game is won." : "It is false: out.";
     return [h("div", { class: "cluedo-call" },
       h("strong", {}, `${seats[accusation.player]} accuses`),
-      three(context, scene, accusation.cards, null), h("p", {}, verdict))];
+      three(context, scene, accusation.cards, []), h("p", {}, verdict))];
   }
   if (!suggestion) return [];
   return [h("div", { class: "cluedo-call" },
     h("strong", {}, `${seats[suggestion.player]} suggests`),
-    three(context, scene, suggestion.cards, suggestion.shown), answers(context, suggestion))];
+    three(context, scene, suggestion.cards, shownCards(suggestion).map(({ card }) => card)),
+    answers(context, suggestion))];
 }
 
 function envelopePile(context, scene) {

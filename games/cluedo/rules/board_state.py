@@ -1,0 +1,117 @@
+"""Pawns and weapons on the board: the part of a position that only `classic` games have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arena import State
+from games.cluedo.rules import board
+from games.cluedo.rules.destinations import destinations
+from games.cluedo.rules.events import (
+    Move,
+    MoveToSquare,
+    PawnMoved,
+    PawnMovement,
+    Place,
+    Suggest,
+    WeaponMoved,
+)
+
+if TYPE_CHECKING:
+    from games.cluedo.base import CluedoBase
+
+
+class BoardState(State):
+    """Places of the pawns and weapons, and the movements of the player in turn.
+
+    `summoned` and `suspects` are immutable values, so that copies may share them; `clone` copies
+    `places` and `weapons`.
+    """
+
+    game: CluedoBase
+
+    def __init__(self, game: CluedoBase) -> None:
+        super().__init__(game)
+        self.player = 0
+        self.places: dict[str, Place] = {}
+        self.weapons: dict[str, str] = {}
+        """The room of each weapon that was moved; the others lie beside the board."""
+        self.squares = 0
+        """Set of the corridor squares with a pawn on them, one bit per square."""
+        # Suspects whose pawn was brought to a room since the last turn of their player.
+        self.summoned = frozenset[str]()
+        self.throw = 0
+        self.destinations = game.no_actions
+        """The moves by this throw, if it is used whole."""
+        # By seat; without a choice, seats play the suspects in card order.
+        self.suspects: tuple[str, ...] = ()
+        if not game.options.choose_suspects:
+            self.suspects = game.deck.suspects[: game.num_players]
+        if game.has_board:
+            self.places = dict(zip(game.deck.suspects, board.STARTS, strict=True))
+            self.squares = board.bits(board.STARTS)
+
+    def clone(self) -> BoardState:
+        """Return an independent copy."""
+        twin = super().clone()
+        twin.places = self.places.copy()
+        twin.weapons = self.weapons.copy()
+        return twin
+
+    @property
+    def pawn(self) -> str:
+        """The suspect of the player in turn."""
+        return self.suspects[self.player]
+
+    @property
+    def room(self) -> str | None:
+        """The room of this pawn; None in a corridor or without a board."""
+        place = self.places.get(self.pawn) if self.places else None
+        return place if isinstance(place, str) else None
+
+    def _place_pawn(self, suspect: str, place: Place, how: PawnMovement) -> None:
+        before = self.places[suspect]
+        if isinstance(before, int):
+            # Each square holds at most one pawn, so the bit is set and XOR clears it.
+            self.squares ^= 1 << before
+        if isinstance(place, int):
+            self.squares |= 1 << place
+        self.places[suspect] = place
+        self.log.append(PawnMoved(suspect, place, how))
+
+    def _occupied_squares(self) -> int:
+        """Return the set of the corridor squares that other pawns occupy."""
+        place = self.places[self.pawn]
+        # The pawn's own square does not block it.
+        return self.squares & ~(1 << place) if isinstance(place, int) else self.squares
+
+    def _summon(self, suggestion: Suggest) -> None:
+        """Move the suggested pawn and weapon to the room.
+
+        The player of that pawn may suggest there in its next turn without moving.
+        """
+        suspect, weapon, room = suggestion.triple
+        # Events are written only for real changes.
+        if self.weapons.get(weapon) != room:
+            self.weapons[weapon] = room
+            self.log.append(WeaponMoved(weapon, room))
+        if self.places[suspect] == room:
+            return
+        self._place_pawn(suspect, room, "summoned")
+        if self.game.options.summoned_may_suggest:
+            # Only a pawn that was moved, so not one that was in the room already.
+            self.summoned |= {suspect}
+
+    def _step_aside(self) -> None:
+        """Move the pawn of a false accuser off the square outside a door, into the room."""
+        place = self.places[self.pawn]
+        if isinstance(place, int):
+            for room, doorsteps in board.OUTSIDE.items():
+                if doorsteps >> place & 1:
+                    self._place_pawn(self.pawn, room, "steps aside")
+
+    def _set_destinations(self) -> None:
+        """Compute where the throw leads, if it must be used whole."""
+        ends = destinations(self.places[self.pawn], self.throw, self._occupied_squares())
+        moves = [*map(Move, ends.rooms), *map(MoveToSquare, ends.squares)]
+        self.destinations = self.game.actions.subset(moves)

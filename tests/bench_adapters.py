@@ -11,22 +11,19 @@ and logs events for each seat.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 
 import pytest
+from library_loops import Loop, open_spiel, pettingzoo, speed, textarena
 
 from arena import CHANCE, make_game
 from arena.core.game import State
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-ROUNDS, SECONDS = 3, 0.5
+ROUNDS = 3
 LEAST_RATIO = 0.1
 """Below this something has become slow; the printed ratio is the result."""
-
-Loop = Callable[[random.Random], int]
-"""Plays one game and returns the number of decisions."""
 
 
 def ours(name: str) -> Loop:
@@ -51,75 +48,6 @@ def ours(name: str) -> Loop:
     return play
 
 
-def open_spiel(name: str) -> Loop:
-    import numpy as np
-    import pyspiel
-
-    game = pyspiel.load_game(name)
-    kind = game.get_type()
-    hides = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
-    view = "information_state" if hides and kind.provides_information_state_string else ""
-    view = view or "observation"
-    has_array = getattr(kind, f"provides_{view}_tensor")
-
-    def play(rng: random.Random) -> int:
-        state, decisions = game.new_initial_state(), 0
-        while not state.is_terminal():
-            if state.is_chance_node():
-                numbers, weights = zip(*state.chance_outcomes(), strict=True)
-                state.apply_action(rng.choices(numbers, weights)[0])
-                continue
-            player = state.current_player()
-            getattr(state, f"{view}_string")(player)
-            if has_array:
-                np.asarray(getattr(state, f"{view}_tensor")(player), np.float32)
-            legal = state.legal_actions()
-            for number in legal:
-                state.action_to_string(player, number)
-            state.apply_action(rng.choice(legal))
-            decisions += 1
-        return decisions
-
-    return play
-
-
-def pettingzoo(name: str) -> Loop:
-    from pettingzoo.classic.all_modules import classic_environments
-
-    make = classic_environments[f"classic/{name}"].env
-
-    def play(rng: random.Random) -> int:
-        env, decisions = make(), 0
-        env.reset(seed=rng.getrandbits(31))
-        for _ in env.agent_iter():
-            observation, _, terminated, truncated, _ = env.last()
-            if terminated or truncated:
-                return decisions
-            env.step(rng.choice(observation["action_mask"].nonzero()[0].tolist()))
-            decisions += 1
-        return decisions
-
-    return play
-
-
-def textarena(name: str) -> Loop:
-    import textarena as ta
-
-    from games.adapters.textarena.game import BRACKETED
-
-    def play(rng: random.Random) -> int:
-        env, done, decisions = ta.make(name), False, 0
-        env.reset(num_players=2, seed=rng.getrandbits(31))
-        while not done:
-            _, text = env.get_observation()
-            shown = BRACKETED.findall(str(text)[-2000:])
-            done, _ = env.step(rng.choice(shown) if shown else f"[{rng.randrange(9)}]")
-            decisions += 1
-        return decisions
-
-    return play
-
-
 PAIRS: dict[str, Callable[[str], Loop]] = {
     "open_spiel/kuhn_poker": open_spiel,
     "open_spiel/leduc_poker": open_spiel,
@@ -133,14 +61,6 @@ PAIRS: dict[str, Callable[[str], Loop]] = {
     "textarena/KuhnPoker-v0": textarena,
     "textarena/ConnectFour-v0": textarena,
 }
-
-
-def speed(play: Loop, seed: int) -> float:
-    """Return the decisions per second of games that are played for `SECONDS`."""
-    rng, decisions, started = random.Random(seed), 0, time.perf_counter()
-    while time.perf_counter() - started < SECONDS:
-        decisions += play(rng)
-    return decisions / (time.perf_counter() - started)
 
 
 @pytest.mark.parametrize("name", PAIRS)

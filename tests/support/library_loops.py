@@ -1,0 +1,93 @@
+"""Random play in other libraries, with the texts and arrays that their players are given.
+
+A loop plays one game and returns its number of decisions; draws of chance are not counted.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+Loop = Callable[[random.Random], int]
+"""Plays one game and returns the number of decisions."""
+
+SECONDS = 0.5
+"""Of one measurement, about."""
+
+
+def open_spiel(name: str) -> Loop:
+    import numpy as np
+    import pyspiel
+
+    game = pyspiel.load_game(name)
+    kind = game.get_type()
+    hides = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
+    view = "information_state" if hides and kind.provides_information_state_string else ""
+    view = view or "observation"
+    has_array = getattr(kind, f"provides_{view}_tensor")
+
+    def play(rng: random.Random) -> int:
+        state, decisions = game.new_initial_state(), 0
+        while not state.is_terminal():
+            if state.is_chance_node():
+                numbers, weights = zip(*state.chance_outcomes(), strict=True)
+                state.apply_action(rng.choices(numbers, weights)[0])
+                continue
+            player = state.current_player()
+            getattr(state, f"{view}_string")(player)
+            if has_array:
+                np.asarray(getattr(state, f"{view}_tensor")(player), np.float32)
+            legal = state.legal_actions()
+            for number in legal:
+                state.action_to_string(player, number)
+            state.apply_action(rng.choice(legal))
+            decisions += 1
+        return decisions
+
+    return play
+
+
+def pettingzoo(name: str) -> Loop:
+    from pettingzoo.classic.all_modules import classic_environments
+
+    make = classic_environments[f"classic/{name}"].env
+
+    def play(rng: random.Random) -> int:
+        env, decisions = make(), 0
+        env.reset(seed=rng.getrandbits(31))
+        for _ in env.agent_iter():
+            observation, _, terminated, truncated, _ = env.last()
+            if terminated or truncated:
+                return decisions
+            env.step(rng.choice(observation["action_mask"].nonzero()[0].tolist()))
+            decisions += 1
+        return decisions
+
+    return play
+
+
+def textarena(name: str, players: int = 2) -> Loop:
+    import textarena as ta
+
+    from games.adapters.textarena.game import BRACKETED
+
+    def play(rng: random.Random) -> int:
+        env, done, decisions = ta.make(name), False, 0
+        env.reset(num_players=players, seed=rng.getrandbits(31))
+        while not done:
+            _, text = env.get_observation()
+            shown = BRACKETED.findall(str(text)[-2000:])
+            done, _ = env.step(rng.choice(shown) if shown else f"[{rng.randrange(9)}]")
+            decisions += 1
+        return decisions
+
+    return play
+
+
+def speed(play: Loop, seed: int) -> float:
+    """Return the decisions per second of games that are played for `SECONDS`."""
+    rng, decisions, started = random.Random(seed), 0, time.perf_counter()
+    while time.perf_counter() - started < SECONDS:
+        decisions += play(rng)
+    return decisions / (time.perf_counter() - started)

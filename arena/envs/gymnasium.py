@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from arena.agents.agent import act_now
 from arena.agents.seating import default_bot
+from arena.core.action import Speech
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
 from arena.envs.multi_agent import (
@@ -137,13 +138,17 @@ class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
         """Return the learner's observation as text if `render_mode` is "ansi"."""
         return self._observation.text() if self.render_mode == "ansi" else None
 
-    def _choose(self, infos: Mapping[int, PlayerInfo]) -> dict[int, int]:
-        """Return the action numbers of the opponents who must act."""
+    def _choose(self, infos: Mapping[int, PlayerInfo]) -> dict[int, int | Speech]:
+        """Return the action numbers of the opponents who must act, or what they say."""
         index = self.env.game.actions.index
-        return {
-            player: index[act_now(self._agents[player], info["observation"]).action]
+        chosen = {
+            player: act_now(self._agents[player], info["observation"]).action
             for player, info in infos.items()
             if player != self.player
+        }
+        return {
+            player: action if isinstance(action, Speech) else index[action]
+            for player, action in chosen.items()
         }
 
     def _play_opponents(self, step: StepResult) -> StepResult:

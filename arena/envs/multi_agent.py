@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict
 import numpy as np
 from gymnasium import spaces
 
-from arena.core.action import CHANCE, Action
+from arena.core.action import CHANCE, Action, Speech
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game, State
 from arena.core.observation import Observation
@@ -152,11 +152,14 @@ class MultiAgentEnv:
         observation = self.state.observe(player)
         return observation if self.agents else without_actions(observation)
 
-    def action(self, player: int, number: SupportsIndex) -> Action:
-        """Return the action with this number.
+    def action(self, player: int, number: SupportsIndex | Speech) -> Action:
+        """Return the action with this number. Speech has none and stands for itself.
 
         Raises IllegalAction if there is no such action, or if `player` may not play it now.
         """
+        if isinstance(number, Speech):
+            self.state.legal_actions(player).check(number)
+            return number
         # Looked up by the mask: one index instead of a search in the set.
         mask = self.state.legal_actions(player).mask
         try:
@@ -197,7 +200,7 @@ class MultiAgentEnv:
         self._draw_chance()
         return self._observe_all(self._state.to_act)
 
-    def step(self, actions: Mapping[int, SupportsIndex]) -> StepResult:
+    def step(self, actions: Mapping[int, SupportsIndex | Speech]) -> StepResult:
         """Apply one action number of each player who must act.
 
         Return `(observations, rewards, terminations, truncations, infos)`; terminations and
@@ -231,7 +234,7 @@ class MultiAgentEnv:
             infos,
         )
 
-    def _decode(self, actions: Mapping[int, SupportsIndex]) -> dict[int, Action]:
+    def _decode(self, actions: Mapping[int, SupportsIndex | Speech]) -> dict[int, Action]:
         """Return the actions in the order of `to_act`; check all before one is applied."""
         acting = self.state.to_act
         if not self.agents:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
 from arena import Action, Assessment, Comment, Measure, WeightedSum
 from games.avalon.moves import Propose, VoteOnTeam
@@ -11,6 +11,9 @@ from games.avalon.state import AvalonState
 from games.hidden_roles.assessor import JudgedChoice, RoleAssessor, comment_knowledge
 from games.hidden_roles.posterior import RolePosterior
 from games.hidden_roles.rules import HiddenRolesState
+
+if TYPE_CHECKING:
+    pass
 
 MEASURES = (
     Measure(
@@ -64,6 +67,8 @@ class AvalonAssessor(RoleAssessor):
 
 def clean(knowledge: RolePosterior, seats: tuple[int, ...]) -> float:
     """Return the exact probability that none of the seats is evil."""
+    import numpy as np  # Imported late: listing the games must stay fast.
+
     sets, probabilities = knowledge.teams(knowledge.game.minority_roles)
     return float(probabilities @ ~np.any(sets[:, list(seats)], axis=1))
 

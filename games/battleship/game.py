@@ -40,7 +40,7 @@ class Battleship(BattleshipBase):
     """Two players; each hides a fleet and shoots at the other's in turn.
 
     Example:
-        >>> from games.battleship.events import PlaceFleet
+        >>> from games.battleship.events import PlaceFleet, Shoot
         >>> from arena import CHANCE
         >>> state = Battleship(ships=[2]).initial_state()
         >>> state.apply(CHANCE, PlaceFleet(0, ("a1-a2",)))

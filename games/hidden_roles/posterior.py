@@ -14,15 +14,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from arena import Event, Placement
 from games.hidden_roles.base import HiddenRolesBase, RoleDealt, RolesRevealed
 
-Worlds = NDArray[np.int8]
-"""One row per seat, one column per assignment: the index of the role in `distinct_roles`."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Worlds = NDArray[np.int8]
+    """One row per seat, one column per assignment: the index of the role in `distinct_roles`."""
 
 
 @lru_cache(maxsize=8)
@@ -31,6 +33,8 @@ def role_worlds(roles: tuple[str, ...]) -> Worlds:
 
     With n seats and role r dealt c(r) times there are n! / prod c(r)! of them.
     """
+    import numpy as np  # Imported late: listing the games must stay fast.
+
     counts = Counter(roles)
     names = list(counts)
     # The commonest role comes last: it takes all seats that are left, at no cost.
@@ -70,6 +74,8 @@ def consistent_worlds(roles: tuple[str, ...], facts: Facts) -> Worlds:
 
     Kept for later calls: the knowledge of a player is computed again for each new reader.
     """
+    import numpy as np  # Imported late: listing the games must stay fast.
+
     if not facts:
         return role_worlds(roles)
     # One fact more than an earlier call: the facts of a player only grow.
@@ -87,6 +93,8 @@ def consistent_worlds(roles: tuple[str, ...], facts: Facts) -> Worlds:
 @lru_cache(maxsize=256)
 def role_shares(roles: tuple[str, ...], facts: Facts, wanted: frozenset[str]) -> tuple[float, ...]:
     """Return for each seat the share of the consistent assignments in which its role is wanted."""
+    import numpy as np  # Imported late: listing the games must stay fast.
+
     worlds, table = consistent_worlds(roles, facts), members(roles, wanted)
     return tuple(int(np.count_nonzero(table[row])) / worlds.shape[1] for row in worlds)
 
@@ -96,6 +104,8 @@ def role_sets(
     roles: tuple[str, ...], facts: Facts, wanted: frozenset[str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return the possible sets of the seats with a wanted role, and the probability of each."""
+    import numpy as np  # Imported late: listing the games must stay fast.
+
     found = members(roles, wanted)[consistent_worlds(roles, facts)]
     # One bit per seat makes a set a number, which is faster to sort than a row.
     codes = (1 << np.arange(len(found))) @ found
@@ -108,6 +118,8 @@ def role_sets(
 
 def members(roles: tuple[str, ...], wanted: Collection[str]) -> NDArray[np.bool_]:
     """Return for each distinct role whether it is wanted: a table to look up assignments in."""
+    import numpy as np  # Imported late: listing the games must stay fast.
+
     return np.array([role in wanted for role in dict.fromkeys(roles)])
 
 

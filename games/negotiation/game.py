@@ -52,6 +52,8 @@ class Negotiation(NegotiationBase):
     """Two or three players divide books, hats and balls; only the own values are known.
 
     Example:
+        >>> from arena import CHANCE, Say
+        >>> from games.negotiation.events import ACCEPT, DealItems, ProposeDivision
         >>> state = Negotiation().initial_state()
         >>> state.apply(CHANCE, DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0))))
         >>> state.apply(0, Say("I only need the book and the ball."))

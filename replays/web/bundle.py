@@ -132,7 +132,7 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None) -> str:
 
     Raises:
         ArenaError: The page contains a reference that cannot be inlined.
-        UsageError: The game has no module that draws its table.
+        UsageError: No scene has this name.
     """
     files = page_files()
     page = _read(INDEX, files).replace("\r\n", "\n")

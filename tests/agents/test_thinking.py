@@ -201,7 +201,8 @@ def test_calls_of_functions_play_a_game() -> None:
 def test_the_functions_of_every_game(name: str) -> None:
     game = make_game(name)
     tools = {tool.name: tool for tool in action_tools(game)}
-    assert list(tools) == list(dict.fromkeys(type(action).__name__ for action in game.actions))
+    kinds = dict.fromkeys(type(action).__name__ for action in game.actions)
+    assert list(tools) == [*kinds, *(kind.__name__ for kind in game.speech)]
     for action in game.actions:
         schema: Any = tools[type(action).__name__].parameters
         for field in getattr(action, "__dataclass_fields__", ()):

@@ -241,7 +241,7 @@ def test_a_timeline_can_be_continued(game: Game, seat: int | None) -> None:
 
 
 def test_a_game_without_a_scene_has_its_diagram(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline_module, "_has_scene", lambda game: False)
+    monkeypatch.setattr(timeline_module, "scene_name", lambda game: None)
     analysis = known_analysis(END, Suggest(*ENVELOPE), END)
     scenes = analysis.timeline(0)["scenes"]
     assert analysis.timeline()["game"]["scene"] is None

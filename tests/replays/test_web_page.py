@@ -323,7 +323,7 @@ def test_a_scene_is_in_the_file_that_needs_it(clue: Path, tmp_path: Path) -> Non
     scene = max((line for line in lines if "export" not in line), key=len)
     assert scene in bundle.render(bundle.collect_documents(read_replay(clue), 0), "cluedo")
     assert scene not in bundle.render({}, None)
-    with pytest.raises(UsageError, match="game 'chess' has no module"):
+    with pytest.raises(UsageError, match="there is no scene 'chess'"):
         bundle.render({}, "chess")
 
 

@@ -33,18 +33,15 @@ GAMES: dict[str, dict[str, Callable[[], Loop]]] = {
         "textarena": lambda: textarena("KuhnPoker-v0-raw"),
     },
     "leduc_poker": {"open_spiel": lambda: open_spiel("leduc_poker")},
-    "goofspiel": {"open_spiel": lambda: open_spiel("goofspiel")},
+    "goofspiel": {},  # Simultaneous moves: OpenSpiel's loop is another one.
     "liars_dice": {
         "open_spiel": lambda: open_spiel("liars_dice"),
         "textarena": lambda: textarena("LiarsDice-v0-raw"),
     },
     "battleship": {"textarena": lambda: textarena("Battleship-v0-raw")},
-    "negotiation": {
-        "open_spiel": lambda: open_spiel("bargaining"),
-        "textarena": lambda: textarena("SimpleNegotiation-v0-raw"),
-    },
+    "negotiation": {"open_spiel": lambda: open_spiel("bargaining")},
     "hanabi": {"open_spiel": lambda: open_spiel("hanabi")},
-    "codenames": {"textarena": lambda: textarena("Codenames-v0-raw", players=4)},
+    "codenames": {},  # TextArena's needs data of NLTK.
     "avalon": {},
     "werewolf": {"textarena": lambda: textarena("SecretMafia-v0-raw", players=6)},
 }

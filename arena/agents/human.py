@@ -14,6 +14,7 @@ from prompt_toolkit.document import Document
 from rich.console import Console
 
 from arena.agents.agent import Seat
+from arena.agents.reply.phrasebook import phrasebook
 from arena.core.action import Action, normalise
 from arena.core.errors import ActionError, UsageError
 from arena.core.game import State
@@ -115,6 +116,11 @@ def parse(answer: str, observation: Observation) -> Action:
     try:
         return observation.parse(answer)
     except ActionError as error:
+        # The words of an action in another order, as models may write it too.
+        book = phrasebook(observation.game)
+        meant = [a for a in book.meant(answer.casefold()) if a in observation.legal_actions]
+        if len(meant) == 1 and not observation.game.is_irrevocable(meant[0]):
+            return meant[0]
         near = difflib.get_close_matches(wanted, legal, n=1, cutoff=0.7)
         if not near:
             raise

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from arena.core.game import GameOptions
 
 
-MOST_LINES, WIDTH = 11, 78
+MOST_LINES, WIDTH = 28, 100
 """Lines and columns of a text in a view."""
 
 MOST_MOVES = 3
@@ -134,8 +134,10 @@ class LibraryView:
         moves = self._moves[-max(MOST_MOVES, MOST_LINES - len(shown)) :]
         names = self._game.seat_names
         panels = (
-            Panel(f"View of {names[self._player]}", lines=tuple(map(_cut, shown))),
-            Panel("Moves", lines=tuple(map(_cut, moves))),
+            Panel(
+                f"View of {names[self._player]}", lines=tuple(map(_cut, shown)), fixed_width=True
+            ),
+            Panel("Moves", lines=tuple(map(_cut, moves)), fixed_width=True),
         )
         return Tabletop(tuple(panel for panel in panels if panel.lines))
 

@@ -98,7 +98,10 @@ class OutcomeJson(TypedDict):
     status: str
     reason: str
     returns: list[float]
-    winner: int | None
+    winners: list[int]
+    """The winner, or the seats of the team that has won."""
+    score: float | None
+    """The common score in a game that is not won."""
     turns: int
 
 
@@ -272,7 +275,7 @@ class ListedReplayJson(TypedDict):
     status: Literal["terminated", "truncated", "running", "unfinished", "unreadable"]
     """"unfinished": there is no outcome, and the file is no longer written."""
     reason: str
-    winner: int | None
+    winners: list[int]
     returns: list[float]
     turns: int | None
     decisions: int | None

@@ -98,7 +98,8 @@ def _outcome_json(timeline: Timeline) -> OutcomeJson | None:
         "status": line.status,
         "reason": line.reason,
         "returns": [finite_or_zero(value) for value in line.returns],
-        "winner": line.winner,
+        "winners": [seat for seat in range(len(line.returns)) if line.outcome.is_winner(seat)],
+        "score": None if timeline.game.has_winner else finite_or_zero(line.returns[0]),
         "turns": line.turns,
     }
 

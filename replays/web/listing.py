@@ -30,7 +30,7 @@ EMPTY_ROW: ListedReplayJson = {
     "created": "",
     "status": "unreadable",
     "reason": "",
-    "winner": None,
+    "winners": [],
     "returns": [],
     "turns": None,
     "decisions": None,
@@ -164,7 +164,9 @@ def _listed(file: ServedFile, header: Header, outcome: OutcomeLine | None) -> Li
     if header.branches:  # The last branch, without its seed.
         row["branch"] = {"parent": header.branches[-1].parent, "ply": header.branches[-1].ply}
     if outcome:
-        row["status"], row["reason"], row["winner"] = outcome.status, outcome.reason, outcome.winner
+        row["status"], row["reason"] = outcome.status, outcome.reason
+        seats = range(len(outcome.returns))
+        row["winners"] = list(filter(outcome.outcome.is_winner, seats))
         row["returns"], row["turns"] = list(outcome.returns), outcome.turns
         row["decisions"] = outcome.decisions
     return row

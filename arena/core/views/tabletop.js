@@ -25,7 +25,9 @@ const drawPanel = (h, panel) =>
   h("section", { class: "tile-panel" },
     ...(panel.title ? [h("h3", {}, panel.title)] : []),
     ...(panel.columns.length ? [grid(h, panel)] : panel.rows.map((each) => row(h, each))),
-    ...panel.lines.map((line) => h("p", {}, line)),
+    ...(panel.fixed_width
+      ? [h("pre", {}, panel.lines.join("\n"))]
+      : panel.lines.map((line) => h("p", {}, line))),
   );
 
 export function draw(scene, { h }) {

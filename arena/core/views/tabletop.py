@@ -52,6 +52,8 @@ class Panel:
     columns: tuple[str, ...] = ()
     """Headings of the columns; with them the rows are a grid."""
     lines: tuple[str, ...] = ()
+    fixed_width: bool = False
+    """The lines are a drawing by characters, whose columns are aligned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ def _panel_json(panel: Panel) -> dict[str, object]:
         "rows": rows,
         "columns": list(panel.columns),
         "lines": list(panel.lines),
+        "fixed_width": panel.fixed_width,
     }
 
 

@@ -229,8 +229,8 @@ function drawPlayers(row) {
     row.players.map((spec, seat) =>
       h(
         "li",
-        { class: seat === row.winner ? "winner" : null },
-        seat === row.winner ? [icon("good"), spoken("won: ")] : null,
+        { class: row.winners.includes(seat) ? "winner" : null },
+        row.winners.includes(seat) ? [icon("good"), spoken("won: ")] : null,
         h("bdi", null, spec),
       ),
     ),

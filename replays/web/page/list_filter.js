@@ -64,8 +64,8 @@ function matches(row, filter) {
 function hasResult(row, filter) {
   if (filter.result === "won" || filter.result === "lost") {
     if (row.status !== "terminated" && row.status !== "truncated") return false;
-    const winner = row.winner === null ? null : row.players[row.winner];
-    const won = winner !== null && (filter.player === "" || winner === filter.player);
+    const winners = row.winners.map((seat) => row.players[seat]);
+    const won = winners.length > 0 && (filter.player === "" || winners.includes(filter.player));
     return won === (filter.result === "won");
   }
   return filter.result === "" || row.status === filter.result;

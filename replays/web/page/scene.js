@@ -66,7 +66,9 @@ export class ScenePanel {
 }
 
 function describeOutcome(game, outcome) {
-  const won = outcome.winner === null ? "No winner" : [seatLabel(game, outcome.winner), " won"];
+  const names = outcome.winners.map((seat, at) => [at ? ", " : "", seatLabel(game, seat)]);
+  const nobody = outcome.score === null ? "No winner" : `Score ${outcome.score}`;
+  const won = names.length ? [names, " won"] : nobody;
   const turns = plural(outcome.turns, "turn");
   return h(
     "span",

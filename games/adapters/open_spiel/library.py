@@ -78,6 +78,21 @@ def load(name: str, options: Mapping[str, JsonValue]) -> Any:
         raise UsageError(f"open_spiel/{name}: cannot be loaded with {given}: {reason}") from None
 
 
+def check_start(name: str, game: Any) -> None:
+    """Raise UsageError if a loaded game has no first position.
+
+    Some games check their parameters only there.
+    """
+    try:
+        with without_messages():
+            state = game.new_initial_state()
+            if state.is_chance_node():
+                state.chance_outcomes()
+    except (pyspiel().SpielError, ValueError, TypeError, MemoryError) as error:
+        reason = shorten(" ".join(str(error).split()))
+        raise UsageError(f"open_spiel/{name}: cannot be played with {game}: {reason}") from None
+
+
 def _nested(text: JsonValue) -> dict[str, Any]:
     """Return the parameters of a game that is a parameter, given as `goofspiel(num_cards=4)`."""
     inner = pyspiel().load_game(str(text))

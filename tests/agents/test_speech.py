@@ -68,6 +68,7 @@ def test_the_prompt_says_how_to_speak(talking: Observation) -> None:
         ("**Action:** say Call heads! My answer: heads.", "Call heads! My answer: heads."),
         ('{"thoughts": "pass?", "action": "say hello there"}', "hello there"),
         ('{"name": "Say", "arguments": {"text": "hello there"}}', "hello there"),
+        ('{"thoughts": "hm", "action": "say", "message": "hello there"}', "hello there"),
         ("<action>say two\nlines</action>", "two lines"),
         ("They need to know.\n\nsay it's heads", "it's heads"),
         ("say heads\n\nI chose this because the next player trusts me.", "heads"),

@@ -58,8 +58,8 @@ class Speech(Action):
     @classmethod
     def read(cls, text: str) -> Self:
         """Return the speech of a text that anybody may have written. Raises InvalidAction."""
-        # Checked first, because to normalise a text takes time in proportion to its length.
-        return cls(text if len(text) > 100 * cls.max_length else one_line(text))
+        # Checked first: to normalise a long text of combining characters takes quadratic time.
+        return cls(text if len(text) > 10 * cls.max_length else one_line(text))
 
     @classmethod
     def notation(cls) -> str:

@@ -31,14 +31,22 @@ def one_line(text: str) -> str:
     of writing or hide words. Double quotes become single ones, so that a quotation of the text
     between double quotes ends where it seems to end. Quotes around the whole text are left out.
     """
-    spaced = " ".join(unicodedata.normalize("NFC", text).split())
-    line = " ".join("".join(c for c in spaced if unicodedata.category(c)[0] != "C").split())
+    visible = "".join(c for c in " ".join(text.split()) if unicodedata.category(c)[0] != "C")
+    # Composed last: an invisible character may have parted a letter from its accent.
+    line = " ".join(unicodedata.normalize("NFC", visible).split())
     # Repeated, so that the result is its own form: there may be quotes within quotes.
-    while len(line) > 1 and line[0] in '"“' and line[-1] in '"”':
-        line = line[1:-1].strip()
+    while (inner := _without_quotes(line)) != line:
+        line = inner
+    return line
+
+
+def _without_quotes(line: str) -> str:
+    """Return a line without one pair of quotes around it, and with single quotes for double."""
+    if len(line) > 1 and line[0] in '"“' and line[-1] in '"”':
+        return line[1:-1].strip()
     line = line.replace('"', "'")
-    while len(line) > 1 and line[0] == line[-1] == "'" and line.count("'") == 2:
-        line = line[1:-1].strip()
+    if len(line) > 1 and line[0] == line[-1] == "'" and line.count("'") == 2:
+        return line[1:-1].strip()
     return line
 
 

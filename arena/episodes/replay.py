@@ -72,7 +72,10 @@ class Replay:
         return game
 
     def _check_outcome(self, players: int) -> None:
-        """Check that there is a finite return for each seat, and that the winner is a seat."""
+        """Check that there is a finite return for each seat, and that the winner is a seat.
+
+        If there are roles or teams, each seat has one.
+        """
         line = self.outcome
         if line is None:
             return
@@ -84,6 +87,9 @@ class Replay:
             raise ReplayError(f"{where}: a return that is not a finite number")
         if line.winner is not None and not 0 <= line.winner < players:
             raise ReplayError(f"{where}: the winner is seat {line.winner} of {players}")
+        for name, of_seats in (("roles", line.roles), ("teams", line.teams)):
+            if of_seats and len(of_seats) != players:
+                raise ReplayError(f"{where}: {len(of_seats)} {name} in a game for {players}")
 
     def walk(self) -> Iterator[Walked]:
         """Play the game again; yield each ply with the state after it, which is not copied.

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from arena import ArraySpec, Event, Game, Observation, Panel, Tabletop, TableView
+from arena import Action, ArraySpec, Event, Game, Observation, Panel, Tabletop, TableView
+from arena.core.errors import ArenaError
 from arena.core.observation import TextLevel
+from arena.core.text import one_line, shorten
 from arena.plugins.loader import make_game
 from games.adapters.moves import LibraryDrew, LibraryMoved, LibraryObserved
 
@@ -144,6 +146,12 @@ class LibraryView:
 
 def _cut(line: str) -> str:
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+
+
+def library_fault(game: LibraryGame, action: Action, error: Exception) -> ArenaError:
+    """Return an error of the library at a move as one line."""
+    fault = shorten(one_line(f"{type(error).__name__}: {error}"))
+    return ArenaError(f"{game.name}: the library failed at '{action}': {fault}")
 
 
 def _remade(name: str, options: dict[str, Any]) -> Game:

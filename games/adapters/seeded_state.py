@@ -9,9 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 from arena import CHANCE, Action, State
-from arena.core.errors import ArenaError, InvalidAction
-from arena.core.text import one_line, shorten
-from games.adapters.library_game import LibraryGame
+from arena.core.errors import InvalidAction
+from games.adapters.library_game import LibraryGame, library_fault
 from games.adapters.moves import LibrarySeed
 
 MOST_SEEDS = 2**31
@@ -79,10 +78,7 @@ class SeededState(State):
                     self.move(player, action)
                 self.show()
         except Exception as error:  # The edge of a library, which may fail in any way.
-            fault = shorten(one_line(f"{type(error).__name__}: {error}"))
-            raise ArenaError(
-                f"{self.game.name}: the library failed at '{action}': {fault}"
-            ) from error
+            raise library_fault(self.game, action, error) from error
 
     def clone(self) -> Self:
         twin = super().clone()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from whispers import Call, Silence, Toss, Whispers
 
@@ -20,6 +20,7 @@ from arena.core.action import CHANCE, Say
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.event import Spoken
 from arena.core.observation import Observation
+from arena.core.text import one_line
 from arena.episodes.match import Match
 from arena.episodes.replay import read_replay
 from arena.episodes.replay_writer import ReplayWriter
@@ -67,6 +68,7 @@ def test_the_prompt_says_how_to_speak(talking: Observation) -> None:
         ("**Action:** say Call heads! My answer: heads.", "Call heads! My answer: heads."),
         ('{"thoughts": "pass?", "action": "say hello there"}', "hello there"),
         ('{"name": "Say", "arguments": {"text": "hello there"}}', "hello there"),
+        ('{"thoughts": "hm", "action": "say", "message": "hello there"}', "hello there"),
         ("<action>say two\nlines</action>", "two lines"),
         ("They need to know.\n\nsay it's heads", "it's heads"),
         ("say heads\n\nI chose this because the next player trusts me.", "heads"),
@@ -107,6 +109,11 @@ def test_speech_outside_of_its_phase_is_refused() -> None:
     with pytest.raises(IllegalAction, match="'say' is not allowed now"):
         state.apply(0, Say("hello"))
     assert read_reply("Action: say hello", state.observe(0)).failure == "invalid_speech"
+    # Who speaks first and then acts has acted.
+    acted = read_reply("say It was heads, I am sure.\n\ncall heads", state.observe(0))
+    assert acted.action == Call(True)
+    lost = read_reply("say It was heads.\nI should call heads, or tails?", state.observe(0))
+    assert lost.failure == "invalid_speech"
     with pytest.raises(IllegalAction, match="'say' is not allowed now"):
         parse("say hello", state.observe(0))
 
@@ -116,6 +123,12 @@ def test_a_person_speaks(talking: Observation) -> None:
     assert parse("pa", talking) == Silence()
     with pytest.raises(InvalidAction, match="at most 280 characters, not 1,000,000"):
         parse("say " + "x" * 1_000_000, talking)
+
+
+@given(st.text(st.sampled_from("ab \"“”'e\u0301\u200d\n")))
+@example("'“hello”'")
+def test_what_is_left_of_a_text_can_be_spoken(text: str) -> None:
+    assert one_line(one_line(text)) == one_line(text)
 
 
 @given(st.text())

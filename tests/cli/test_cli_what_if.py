@@ -209,6 +209,8 @@ def test_what_stands_in_the_command_is_what_counts(parent: Path, tmp_path: Path)
         ({"returns": [0.0, 1.0, math.nan]}, "not a finite number"),
         ({"winner": 3}, "the winner is seat 3 of 3"),
         ({"winner": -1}, "the winner is seat -1 of 3"),
+        ({"teams": [0]}, "1 teams in a game for 3"),
+        ({"roles": ["a"] * 4}, "4 roles in a game for 3"),
     ],
 )
 @pytest.mark.parametrize("words", ["--branch 2", "--ask bot:novice", "--verify", "--position 3"])

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import choix
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from arena.core.assessment import WeightedSum
 from arena.core.errors import UsageError
-from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.records import TEAM, GameResult, SeatResult, Slot
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.statistics.plackett_luce import (
     Floats,
@@ -313,6 +315,21 @@ def test_who_beats_whom() -> None:
         json.dumps(Interval.of(ratings.meetings[2].ahead).model_dump(), allow_nan=False)
     )
     assert stored == {"value": None, "low": 0.0, "high": 1.0, "n": 0}
+
+
+def test_members_of_a_team_do_not_meet() -> None:
+    played = game(0, [("a", 1), ("b", 1), ("c", 0), ("a", 0)])
+    seats = [
+        replace(seat, measurements={TEAM: WeightedSum(team)})
+        for seat, team in zip(played.seats, (4, 4, 7, 7), strict=True)
+    ]
+    ratings = rate([replace(played, seats=tuple(seats))], ["a", "b", "c"], draws=5)
+    # One copy of a is b's partner and the other one lost to b; likewise with c.
+    assert meeting(ratings, "a", "b").ahead.value == 0
+    assert meeting(ratings, "a", "c").ahead.value == 1
+    seats[3] = replace(seats[3], player="c")
+    ratings = rate([replace(played, seats=tuple(seats))], ["a", "b", "c"], draws=5)
+    assert [meeting(ratings, "a", other).games for other in "bc"] == [0, 1]
 
 
 def test_wins_and_losses_have_wilsons_interval_and_draws_a_narrower_one() -> None:

@@ -121,11 +121,13 @@ def test_open_spiel_gives_the_same_returns_and_legal_moves(name: str) -> None:
     [
         ("open_spiel/kuhn_poker:playrs=3", "has no option 'playrs'; its options are: players"),
         ("open_spiel/kuhn_poker:players=99", "cannot be loaded with {'players': 99}"),
+        ("open_spiel/kuhn_poker:players=2147483648", "cannot be loaded"),
         ("open_spiel/kuhn_poker:players", "is not NAME=VALUE"),
         ("open_spiel/kuhnpoker", "did you mean 'kuhn_poker'"),
         ("open_spiel/misere:game=nothing", "Unknown game 'nothing'"),
         ("open_spiel/mfg_garnet", "mean-field"),
         ("open_spiel/crossword", "cannot be played"),
+        ("open_spiel/go:board_size=1000", "cannot be played with go(board_size=1000)"),
         ("pettingzoo/ludo", "no classic environment 'ludo'"),
         ("pettingzoo/go_v5:board_size=-3", "pettingzoo/go_v5"),
         ("textarena/Kuhnpoker-v0", "did you mean 'KuhnPoker-v0'"),

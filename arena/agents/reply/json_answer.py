@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from arena.agents.reply.phrasebook import Phrasebook
-from arena.core.action import Action, normalise
+from arena.core.action import Action, Speech, normalise
 
 ACTION_KEYS = (
     *("action", "move", "answer", "final_answer", "choice", "decision", "command"),
@@ -17,6 +17,9 @@ ACTION_KEYS = (
 )
 MAX_OBJECTS, MAX_LENGTH, MAX_DEPTH = 64, 8192, 8
 """JSON is looked for behind the last so many braces; what is longer or deeper is read as prose."""
+
+SPEECH_KEYS = ("text", "message", "content", "speech")
+"""Keys of the text of speech."""
 
 LONG = 6
 """More words than that in a value are an explanation."""
@@ -84,7 +87,7 @@ def _answer(values: dict[str, str], book: Phrasebook) -> JsonAnswer | None:
     for head in heads:
         for kind in book.speech:
             if head.casefold() in (kind.verb, kind.__name__.casefold()):
-                return JsonAnswer(None, (f"{kind.verb} {values.get('text', '')}",))
+                return JsonAnswer(None, (f"{kind.verb} {_spoken(kind, values)}",))
     # First try: the head is a verb, and the other fields are the fields of its action.
     for head in heads:
         action = book.by_fields(head, values)
@@ -93,6 +96,14 @@ def _answer(values: dict[str, str], book: Phrasebook) -> JsonAnswer | None:
     # Second try: a head holds the text of a whole action. Third try: the short values together.
     short = [value for value in (*heads, *values.values()) if len(value.split()) <= LONG]
     return JsonAnswer(None, (*heads, ", ".join(short)))
+
+
+def _spoken(kind: type[Speech], values: dict[str, str]) -> str:
+    """Return the text of speech in the values of an object, or an empty text."""
+    # The notation names the fields too: `clue WORD NUMBER`.
+    named = [values.get(word) for word in kind.form.casefold().split()]
+    text = " ".join(value for value in named if value is not None)
+    return text or next((values[key] for key in SPEECH_KEYS if key in values), "")
 
 
 def _flat(key: str, value: JsonValue, depth: int) -> Iterator[tuple[str, str]]:

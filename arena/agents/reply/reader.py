@@ -167,23 +167,26 @@ class _Reply:
     def _from_lines(self) -> Reading | None:
         """Read the whole reply, or lines that consist of an action."""
         # Of speech the last line counts, or the first, which explanations may follow.
-        for line in (self._lines[-1:], self._lines[:1]):
-            spoken = self._reader.spoken(line[0].part.text) if line else None
-            if spoken is not None:
+        refused = None
+        for index in (-1, 0) if self._lines else ():
+            spoken = self._reader.spoken(self._lines[index].part.text)
+            if spoken and (spoken.action or index == -1):
                 return spoken
-        whole = self._reader.brief(self._text)
+            refused = refused or spoken
+        # After a first line of speech that is not legal now, another line may be the action.
+        whole = None if refused else self._reader.brief(self._text)
         if whole is not None:
             return whole
         alone = [
             (line, claim)
-            for line in self._lines
+            for line in self._lines[1 if refused else 0 :]
             if (claim := self._claim(line.part) or (line.lead and self._claim(line.lead)))
         ]
         items = sum(line.is_item for line, _ in alone)
         # Several items of lists are options or steps of a plan.
         claims = [c for line, c in alone if c.reading.action and not (line.is_item and items > 1)]
         if not claims:
-            return None
+            return refused
         last = claims[-1]
         before = [c for c in claims[:-1] if c.reading.action != last.reading.action]
         # The last line is where an answer belongs, unless it continues a list of actions.

@@ -33,7 +33,7 @@ ELO_CENTRE = 1500.0
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Result of two players in the games in which both sit."""
+    """Result of two players in the games in which both sit, not in one team."""
 
     first: str
     second: str
@@ -183,16 +183,22 @@ def _meetings(
     """
     # By pair, each common game: its deal, and 1, 1/2 or 0 for the first player.
     met: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
+    teams = outcomes.teams
+    assert teams is not None
     for row in range(len(outcomes.players)):
         seated, returns = outcomes.players[row], outcomes.returns[row]
         # (seats, seats): 1 if the row's seat has the higher return, 1/2 if both are equal.
         ahead = (1 + np.sign(returns[:, None] - returns[None, :])) / 2
+        rivals = teams[row][:, None] != teams[row]
         # -1 marks absent seats. Both orders of a pair are entered; their shares add up to 1.
         for first in set(seated.tolist()) - {-1}:
             for second in set(seated.tolist()) - {-1, first}:
                 # With several copies of a player at the table, all pairs of copies are averaged.
-                share = float(ahead[np.ix_(seated == first, seated == second)].mean())
-                met[first, second].append((int(deal[row]), share))
+                pair = np.ix_(seated == first, seated == second)
+                # Members of one team do not meet: they win and lose together.
+                if rivals[pair].any():
+                    share = float(ahead[pair][rivals[pair]].mean())
+                    met[first, second].append((int(deal[row]), share))
     # A pair that never met has an empty list of comparisons.
     return [
         Meeting(

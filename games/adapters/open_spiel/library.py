@@ -73,9 +73,25 @@ def load(name: str, options: Mapping[str, JsonValue]) -> Any:
                 for key, value in given.items()
             }
             return library.load_game(name, parameters) if given else library.load_game(name)
-    except (library.SpielError, ValueError, TypeError) as error:
+    # A RuntimeError: a number that does not fit into 32 bits, for example.
+    except (library.SpielError, ValueError, TypeError, RuntimeError) as error:
         reason = shorten(" ".join(str(error).split()))
         raise UsageError(f"open_spiel/{name}: cannot be loaded with {given}: {reason}") from None
+
+
+def check_start(name: str, game: Any) -> None:
+    """Raise UsageError if a loaded game has no first position.
+
+    Some games check their parameters only there.
+    """
+    try:
+        with without_messages():
+            state = game.new_initial_state()
+            if state.is_chance_node():
+                state.chance_outcomes()
+    except (pyspiel().SpielError, ValueError, RuntimeError, MemoryError) as error:
+        reason = shorten(" ".join(str(error).split()))
+        raise UsageError(f"open_spiel/{name}: cannot be played with {game}: {reason}") from None
 
 
 def _nested(text: JsonValue) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class OpenSpielRules(LibraryGame):
         fault = fault_of(loaded)
         if fault:
             raise UsageError(f"{self.name}: {fault}")
+        library.check_start(self.short_name, self.spiel)
         self.hides = (
             loaded.information == types.Information.IMPERFECT_INFORMATION
             or self.short_name in SECRET_CHANCE

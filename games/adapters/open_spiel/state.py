@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from arena import CHANCE, Action, ActionSet, ChanceOutcome, State
 from arena.core.errors import InvalidAction
+from games.adapters.library_game import library_fault
 from games.adapters.moves import (
     LibraryChance,
     LibraryDrew,
@@ -122,6 +123,12 @@ class OpenSpielState(State):
         raise InvalidAction(f"'{text}' is not a possible result of chance here")
 
     def _apply(self, player: int, action: Action) -> None:
+        try:
+            self._change(player, action)
+        except Exception as error:  # The edge of a library, which may fail in any way.
+            raise library_fault(self.game, action, error) from error
+
+    def _change(self, player: int, action: Action) -> None:
         match action:
             case LibrarySeed(seed):
                 self.seed, self.spiel = seed, self.game.seeded(seed)

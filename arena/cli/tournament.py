@@ -45,6 +45,11 @@ def tournament_command(
     from arena.evaluation.tournament_schedule import tournament_schedule
 
     the_game = game_flags.make(game)
+    if not the_game.has_winner:
+        raise UsageError(
+            f"{game} is not won, so a tournament has nothing to rate; compare whole teams with "
+            f"arena eval {game} --player SPEC --baseline SPEC --against self"
+        )
     names = [redacted(spec) for spec in player]
     tournament_schedule(names, the_game.num_players, 0, 0, tables)  # Checks the players.
     run = ExperimentRun(

@@ -247,10 +247,11 @@ class Game(ObservedGame):
         return None
 
     @property
-    def par(self) -> float:
+    def par(self) -> float | None:
         """Win rate of equal players if no game is drawn; reports print it beside win rates.
 
-        By default 1 / players. A game in which this is wrong, such as one of teams, sets its own.
+        By default 1 / players. A game of teams sets its own; None means that it is unknown, as
+        where one of two uneven teams has the better chances.
         """
         return 1 / self.num_players
 

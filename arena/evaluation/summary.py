@@ -55,7 +55,7 @@ def make_report(
         scored=scored,
         scale=game.return_scale,
         has_winner=game.has_winner,
-        par=round(game.par, 6),
+        par=None if game.par is None else round(game.par, 6),
         series_games="all",
         measures=measures_of(game, names),
         notes=[note for sample in samples for note in _notes(sample, game)],

@@ -61,7 +61,7 @@ def _check_returns(state: State, seed: int) -> None:
         shared = {value for value, of in zip(returns, teams, strict=True) if of == team}
         assert len(shared) == 1, f"seed {seed}: members of team {team} have returns {shared}"
     par = state.game.par
-    assert 0 <= par <= 1, f"`par` is a rate of wins, from 0 to 1, not {par}"
+    assert par is None or 0 <= par <= 1, f"`par` is a rate of wins, from 0 to 1, not {par}"
     low, high = state.game.return_scale.bounds
     assert all(low <= value <= high for value in returns), (
         f"seed {seed}: returns are outside of `return_scale`, {low:g} to {high:g}: {returns}"

@@ -135,12 +135,10 @@ class LibraryView:
         shown = self._shown[-MOST_LINES:]
         moves = self._moves[-max(MOST_MOVES, MOST_LINES - len(shown)) :]
         names = self._game.seat_names
-        panels = (
-            Panel(
-                f"View of {names[self._player]}", lines=tuple(map(_cut, shown)), fixed_width=True
-            ),
-            Panel("Moves", lines=tuple(map(_cut, moves)), fixed_width=True),
-        )
+        panels = [
+            Panel(title, lines=tuple(map(_cut, lines)), fixed_width=True)
+            for title, lines in ((f"View of {names[self._player]}", shown), ("Moves", moves))
+        ]
         return Tabletop(tuple(panel for panel in panels if panel.lines))
 
 

@@ -45,6 +45,7 @@ class AvalonBase(HiddenRolesBase, ABC):
     """
 
     name = "avalon"
+    team_names = ("good", "evil")
     summary = "missions of loyal servants and hidden traitors; find Merlin"
     Options = AvalonOptions
     options: AvalonOptions

@@ -32,8 +32,6 @@ from games.hidden_roles.text import percentages
 if TYPE_CHECKING:
     from games.avalon.notes import AvalonNotes
 
-TEAM_NAMES = ("good", "evil")
-
 
 def rules(game: AvalonBase) -> str:
     """Return the rules for a player who does not know the game."""
@@ -119,7 +117,9 @@ def narrate(game: AvalonBase, event: Event) -> str:  # noqa: PLR0911 - one case 
     names = game.seat_names
     match event:
         case RoleDealt(player, role):
-            return f"{names[player]} is dealt the role {role} ({TEAM_NAMES[game.team_of(role)]})."
+            return (
+                f"{names[player]} is dealt the role {role} ({game.team_names[game.team_of(role)]})."
+            )
         case SecretSeen():
             return f"{names[event.player]} sees {_secret(game, event)}"
         case TeamProposed(leader, mission, attempt, seats):
@@ -193,7 +193,7 @@ def situation(game: AvalonBase, observation: Observation, level: TextLevel) -> l
 
 
 def _own_role(game: AvalonBase, notes: AvalonNotes) -> str:
-    text = f"Your role is {notes.role} ({TEAM_NAMES[game.team_of(notes.role)]})."
+    text = f"Your role is {notes.role} ({game.team_names[game.team_of(notes.role)]})."
     return f"{text} You see {_secret(game, notes.secret)}" if notes.secret else text
 
 

@@ -25,6 +25,7 @@ class CodenamesBase(Game):
     """What the positions, texts, views and bots of codenames need to know about the game."""
 
     name = "codenames"
+    team_names = ("blue", "orange")
     summary = "find words by clues"
     Options = CodenamesOptions
     options: CodenamesOptions

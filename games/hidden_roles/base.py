@@ -64,9 +64,9 @@ class HiddenRolesBase(Game, ABC):
         """Return the team of a role: 0 for the uninformed majority, 1 for the secret minority."""
 
     @property
-    def par(self) -> float:
-        """Half: one of two teams wins, and roles are dealt at random."""
-        return 0.5
+    def par(self) -> float | None:
+        """Unknown: the teams are uneven in size and in chances."""
+        return None
 
     @cached_property
     def distinct_roles(self) -> tuple[str, ...]:

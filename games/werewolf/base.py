@@ -29,6 +29,7 @@ class WerewolfBase(HiddenRolesBase, ABC):
     """
 
     name = "werewolf"
+    team_names = ("the village", "the werewolves")
     summary = "a village votes out whom it takes for werewolves, who kill at night"
     Options = WerewolfOptions
     options: WerewolfOptions

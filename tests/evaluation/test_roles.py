@@ -85,3 +85,8 @@ def test_a_game_of_one_team_is_not_won(capsys: pytest.CaptureFixture[str], tmp_p
     assert run([*words.split(), *options.split(), str(tmp_path / "results.sqlite")]) == 0
     shown = capsys.readouterr().out
     assert "mean score" in shown and "won" not in shown
+
+
+def test_a_game_of_one_team_has_no_tournament(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["tournament", "hanabi", "--player", "bot:careful", "--player", "bot:random"]) == 2
+    assert "--against self" in capsys.readouterr().err

@@ -128,6 +128,8 @@ def test_open_spiel_gives_the_same_returns_and_legal_moves(name: str) -> None:
         ("open_spiel/mfg_garnet", "mean-field"),
         ("open_spiel/crossword", "cannot be played"),
         ("open_spiel/go:board_size=1000", "cannot be played with go(board_size=1000)"),
+        ("open_spiel/efg_game:filename=/etc/hostname", "reads a file"),
+        ("open_spiel/misere:game=efg_game(filename=/etc/hostname)", "reads a file"),
         ("pettingzoo/ludo", "no classic environment 'ludo'"),
         ("pettingzoo/go_v5:board_size=-3", "pettingzoo/go_v5"),
         ("textarena/Kuhnpoker-v0", "did you mean 'KuhnPoker-v0'"),

@@ -47,7 +47,7 @@ def test_games_are_found_in_all_folders(folder: Path) -> None:
     assert one["game"] == "kuhn_poker"
     assert one["players"] == ["bot:random", "bot:random"]
     assert one["status"] == "terminated" and one["error"] is None
-    assert one["winner"] == last["winner"] and one["returns"] == last["returns"]
+    assert one["winners"] == [last["winner"]] and one["returns"] == last["returns"]
     assert (one["turns"], one["decisions"]) == (last["turns"], last["decisions"])
     assert one["bytes"] == (folder / "one.jsonl").stat().st_size
     assert one["branch"] is None and one["variant"] is None
@@ -77,7 +77,7 @@ def test_a_running_game_and_one_that_was_cut_off(tmp_path: Path, name: str, stat
         with being_written(tmp_path / name) as path:
             path.write_bytes(data[:cut])
             row = rows(tmp_path)[name]
-            assert (row["status"], row["winner"], row["turns"]) == (status, None, None)
+            assert (row["status"], row["winners"], row["turns"]) == (status, [], None)
         assert rows(tmp_path)[name]["status"] == "unfinished"
     assert rows(tmp_path)["whole.jsonl"]["status"] == "terminated"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,6 +39,9 @@ WRAPPERS = frozenset(
 FAULTY = {"chat_game": "it offers moves beyond the number of moves that it declares"}
 """Games that break OpenSpiel's own rules, and how."""
 
+FILE_PARAMETER = re.compile(r"\b(?:filename|\w+_file)\s*=")
+"""Names of parameters that hold a path, also within the parameters of a wrapped game."""
+
 SEED_PARAMETERS = ("rng_seed", "seed")
 """Parameters that seed the random generator of a game that draws by itself."""
 
@@ -64,6 +68,12 @@ def load(name: str, options: Mapping[str, JsonValue]) -> Any:
     Raises UsageError with OpenSpiel's reason.
     """
     library, kind = pyspiel(), game_types()[name]
+    for key, value in options.items():
+        if value and FILE_PARAMETER.search(f"{key}={value}"):
+            raise UsageError(
+                f"open_spiel/{name}: option {key} reads a file; arena does not open files that a "
+                "replay of unknown origin could name"
+            )
     defaults = kind.parameter_specification
     given = {key: value for key, value in options.items() if value != _as_option(defaults[key])}
     try:

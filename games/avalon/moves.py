@@ -90,7 +90,7 @@ class TeamVoted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CardPlayed(Event):
+class MissionCardPlayed(Event):
     """Private: the own mission card, after the last member has played."""
 
     player: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from arena import Event
 from games.avalon.base import AvalonBase
-from games.avalon.moves import CardPlayed, EvilRevealed, MissionEnded, SecretSeen
+from games.avalon.moves import EvilRevealed, MissionCardPlayed, MissionEnded, SecretSeen
 from games.avalon.options import ASSASSIN
 from games.hidden_roles.base import RoleDealt
 from games.hidden_roles.posterior import RolePosterior
@@ -31,7 +31,7 @@ class AvalonPosterior(RolePosterior):
                 self.role = role
             case SecretSeen(_, seats):
                 self._see(seats)
-            case CardPlayed(_, fails):
+            case MissionCardPlayed(_, fails):
                 self.own_fails = int(fails)
             case MissionEnded(_, seats, fails):
                 # Each `fail` of others needs one evil member among them.

@@ -8,9 +8,9 @@ from arena import Action, ActionSet
 from games.avalon.base import AvalonBase
 from games.avalon.moves import (
     Assassinate,
-    CardPlayed,
     EvilRevealed,
     MerlinGuessed,
+    MissionCardPlayed,
     MissionEnded,
     PlayCard,
     Propose,
@@ -120,7 +120,7 @@ class AvalonState(HiddenRolesState):
         succeeded = fails < self.game.fails_needed(mission)
         # Each member learns again what it played; nobody learns who played what.
         for seat, fail in cards.items():
-            self.log.append(CardPlayed(seat, fail))
+            self.log.append(MissionCardPlayed(seat, fail))
         self.log.append(MissionEnded(mission + 1, tuple(cards), fails, succeeded))
         self.results += (succeeded,)
         if self.results.count(False) == 3:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from arena import Event, Observation, Spoken, TextLevel
 from games.avalon.base import AvalonBase
 from games.avalon.moves import (
-    CardPlayed,
     EvilRevealed,
     MerlinGuessed,
+    MissionCardPlayed,
     MissionEnded,
     Propose,
     SecretSeen,
@@ -134,7 +134,7 @@ def narrate(game: AvalonBase, event: Event) -> str:  # noqa: PLR0911 - one case 
                 f"The team is {verdict}. Approve: {game.names_of(sides[0])}. "
                 f"Reject: {game.names_of(sides[1])}."
             )
-        case CardPlayed(player, fails):
+        case MissionCardPlayed(player, fails):
             return f"{names[player]} played {'fail' if fails else 'success'}."
         case MissionEnded(mission, seats, fails, succeeded):
             result = "succeeds" if succeeded else "fails"

@@ -14,7 +14,7 @@ from arena import (
     Speech,
 )
 from games.hidden_roles.base import PASS, HiddenRolesBase
-from games.werewolf.moves import DayVote, Inspect, NightKill, Protect, Shoot
+from games.werewolf.moves import DayVote, Inspect, NightKill, Protect, ShootPlayer
 from games.werewolf.options import PACK, VILLAGE, WOLVES, WerewolfOptions
 
 if TYPE_CHECKING:
@@ -61,10 +61,16 @@ class WerewolfBase(HiddenRolesBase, ABC):
 
     def _all_actions(self) -> Iterable[Action]:
         yield PASS
-        kinds = (DayVote, NightKill, Inspect, Protect, *([Shoot] if self.options.hunter else []))
+        kinds = (
+            DayVote,
+            NightKill,
+            Inspect,
+            Protect,
+            *([ShootPlayer] if self.options.hunter else []),
+        )
         for kind in kinds:
             yield from map(kind, range(self.num_players))
 
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action is the shot of the hunter."""
-        return isinstance(action, Shoot)
+        return isinstance(action, ShootPlayer)

@@ -11,7 +11,7 @@ import numpy as np
 from arena import Action, ActionSet, Decision, Event, Observation, Say, Seat, Spoken
 from games.hidden_roles.base import PASS
 from games.werewolf.game import Werewolf
-from games.werewolf.moves import NO_SEAT, DayVote, Inspect, NightKill, Protect, Shoot
+from games.werewolf.moves import NO_SEAT, DayVote, Inspect, NightKill, Protect, ShootPlayer
 from games.werewolf.notes import WerewolfNotes
 from games.werewolf.options import PACK, SEER, WOLF
 
@@ -73,12 +73,12 @@ class WerewolfDeducer:
             Inspect: self._inspect,
             Protect: self._protect,
             DayVote: self._vote,
-            Shoot: self._shoot,
+            ShootPlayer: self._shoot,
         }
         targets = {
             action.seat: action
             for action in legal
-            if isinstance(action, NightKill | Inspect | Protect | DayVote | Shoot)
+            if isinstance(action, NightKill | Inspect | Protect | DayVote | ShootPlayer)
         }
         if targets:
             choose = choosers[type(legal[0])]

@@ -51,7 +51,7 @@ class DayVote(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Shoot(Action):
+class ShootPlayer(Action):
     """The dying hunter's shot."""
 
     seat: int

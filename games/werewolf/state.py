@@ -24,7 +24,7 @@ from games.werewolf.moves import (
     PackSeen,
     Protect,
     SeerSaw,
-    Shoot,
+    ShootPlayer,
 )
 from games.werewolf.options import DOCTOR, HUNTER, SEER, VILLAGE, WOLF, WOLVES
 
@@ -68,7 +68,7 @@ class WerewolfState(HiddenRolesState):
             case "vote":
                 return self._about(DayVote, self._others(player), may_pass=True)
             case _:
-                return self._about(Shoot, self.living, may_pass=True)
+                return self._about(ShootPlayer, self.living, may_pass=True)
         return self.game.actions.subset((PASS,), (SPEAK,) if can_speak else ())
 
     def _night_actions(self, player: int) -> ActionSet:
@@ -182,7 +182,7 @@ class WerewolfState(HiddenRolesState):
         hunter = self.dying_hunter
         assert hunter is not None
         self.dying_hunter = None
-        if isinstance(action, Shoot):
+        if isinstance(action, ShootPlayer):
             self.log.append(HunterShot(hunter, action.seat, self._shown_role(action.seat)))
             self.living = tuple(seat for seat in self.living if seat != action.seat)
         else:

@@ -33,7 +33,7 @@ from games.werewolf.moves import (
     PackSeen,
     Protect,
     SeerSaw,
-    Shoot,
+    ShootPlayer,
 )
 from games.werewolf.posterior import WerewolfPosterior
 from games.werewolf.state import WerewolfState, pack_choice
@@ -197,8 +197,8 @@ def test_hunter_takes_one_player_along() -> None:
     assert state.to_act == (4,)
     assert [str(a) for a in state.legal_actions(4)][-1] == "pass"
     with pytest.raises(IllegalAction):
-        state.apply(4, Shoot(4))
-    state.apply(4, Shoot(0))
+        state.apply(4, ShootPlayer(4))
+    state.apply(4, ShootPlayer(0))
     assert HunterShot(4, 0, "Werewolf") in state.log.events
     assert state.living == (1, 2, 3, 5, 6) and state.phase == "vote"
 

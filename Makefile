@@ -6,11 +6,15 @@ BIN := $(VENV)/bin
 DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+WITH_TORCH := tests/backends tests/trainers
+WITHOUT_TORCH := $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/replays/ tests/__pycache__/,$(wildcard tests/*/))
+UNTIMED := 'not network and not timed and not ray'
+
 VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check
 VLLM_PIP := $(VLLM)/bin/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-vllm test-atropos test-adapters venv bench coverage mutants docs results style ladder strength theory playthroughs clean
+.PHONY: help demo test test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-sockets venv bench coverage mutants docs results style ladder strength theory playthroughs clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
@@ -19,6 +23,16 @@ help:
 	@echo "            0.4.0, in an environment of its own (1.4 GB; ten minutes at the first time)"
 	@echo "make test-adapters  test the games of OpenSpiel, PettingZoo and TextArena, in an environment of its"
 	@echo "            own, and print how many can be played (a quarter of an hour)"
+	@echo "make test-verifiers  test the packages of games and the exports for verifiers 0.4.0, in an"
+	@echo "            environment of its own (0.7 GB; ten minutes at the first time)"
+	@echo "make test-openenv  test games as environments of OpenEnv, and TRL's training in one, in an"
+	@echo "            environment of its own (2 GB; ten minutes at the first time)"
+	@echo "make test-ray  test games on a Ray cluster, and kill workers, nodes and drivers, in an"
+	@echo "            environment of its own (0.6 GB; a quarter of an hour)"
+	@echo "make test-rllib  test the games as environments of RLlib, in an environment of its own (1.2 GB)"
+	@echo "make test-sb3  the same with Stable-Baselines3 (0.9 GB)"
+	@echo "make test-sockets  test-openenv, -verifiers, -rllib, -sb3 and -adapters, even after one that fails,"
+	@echo "            and write the table of docs/guides/other-trainers.md (6 GB; an hour and a half)"
 	@echo "make test-vllm  test the updates of vLLM's weights on its CPU build, in an environment of its"
 	@echo "            own (3.4 GB; half an hour at the first time)"
 	@echo "make venv   only make and fill $(VENV)"
@@ -42,23 +56,31 @@ demo: $(VENV)/.core
 	@echo "Study the game: $(BIN)/arena replay runs/demo --web"
 	@echo "Play against it: $(BIN)/arena play cluedo --text-level deductions --players 4 --seat 0=human --seat 1=embedded:$(DEMO)/checkpoints/0008"
 
+# pytest rewrites the asserts of 270 files: half a minute in each of its processes if an environment
+# forbids to keep the result.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.test
 	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
-	@# tested in one of its own, beside the linters and the rest. Tests often wait, so there are
-	@# more processes than cores. Tests of speed come last, when nothing else runs. In the order of
-	@# the folders, the longest files come early.
-	$(BIN)/pytest tests/trainers/test_art_*.py > $(VENV)/art.log 2>&1 & art=$$!; \
+	@# tested in one of its own. Another one tests what needs torch, so that torch and transformers
+	@# are imported once. Both run beside the linters and the rest. Tests often wait, so there are
+	@# more processes than cores, and each computes in one thread: threads that wait for a core spin.
+	@# Tests of speed come last, when nothing else runs. The longest files, those of the browser,
+	@# come first.
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/trainers/test_art_*.py > $(VENV)/art.log 2>&1 & art=$$!; \
+	  OMP_NUM_THREADS=1 $(BIN)/pytest -m $(UNTIMED) --ignore-glob='*/test_art_*.py' $(WITH_TORCH) \
+	    > $(VENV)/torch.log 2>&1 & torch=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
-	  then $(BIN)/pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
-	    -m 'not network and not timed' --ignore-glob='*/test_art_*.py'; failed=$$?; \
-	  else kill $$art; exit 1; fi; \
-	  wait $$art; failed=$$((failed + $$?)); grep -v 'it/s' $(VENV)/art.log; \
+	  then OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder \
+	    -m $(UNTIMED) tests/replays $(WITHOUT_TORCH); failed=$$?; \
+	  else kill $$art $$torch; exit 1; fi; \
+	  wait $$art; failed=$$((failed + $$?)); wait $$torch; failed=$$((failed + $$?)); \
+	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/torch.log; \
 	  $(BIN)/pytest -m timed $$(grep -rl --include='test_*.py' 'mark\.timed' tests); \
 	  exit $$((failed + $$?))
 
 test-atropos: $(VENV)/.test build/venv-atropos/.ready
 	ARENA_ATROPOS_PYTHON=build/venv-atropos/bin/python \
-	  $(BIN)/pytest -m atropos tests/trainers/test_atropos_*.py tests/trainers/test_art_atropos.py
+	  $(BIN)/pytest -m atropos tests/trainers/test_atropos_*.py tests/trainers/test_art_atropos*.py
 
 # Of the dependencies of atroposlib, those of its server (fastapi, uvicorn), its trainer, and the
 # client of its environments (the third line). All that it names would be 1 GB more.
@@ -70,6 +92,15 @@ build/venv-atropos/.ready: Makefile constraints.txt
 	$(ATROPOS_PIP) --no-deps atroposlib==0.4.0
 	@touch $@
 
+test-verifiers: build/venv-verifiers/.ready
+	build/venv-verifiers/bin/python -m pytest -m verifiers tests/trainers/test_verifiers.py
+
+build/venv-verifiers/.ready: pyproject.toml
+	$(PYTHON) -m venv build/venv-verifiers
+	build/venv-verifiers/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --editable '.[verifiers]' pytest hypothesis
+	@touch $@
+
 # The libraries of other games: PettingZoo's rlcard and pygame warn on import, which other tests do
 # not allow.
 test-adapters: build/venv-adapters/.ready
@@ -79,6 +110,49 @@ build/venv-adapters/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv build/venv-adapters
 	build/venv-adapters/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --editable '.[open_spiel,pettingzoo-classic,textarena]' pytest pytest-benchmark
+	@touch $@
+
+# RLlib wants an older Gymnasium than the rest of arena is tested with, so that the constraints do not
+# hold here.
+test-rllib: build/venv-rllib/.ready
+	build/venv-rllib/bin/python -m pytest -s -m rllib tests/envs/test_rllib.py
+
+test-sb3: build/venv-sb3/.ready
+	build/venv-sb3/bin/python -m pytest -s -m sb3 tests/envs/test_sb3*.py
+
+build/venv-rllib/.ready build/venv-sb3/.ready: build/venv-%/.ready: pyproject.toml
+	$(PYTHON) -m venv build/venv-$*
+	build/venv-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --editable '.[$*]' pytest
+	@touch $@
+
+# openenv and TRL warn on import, which other tests do not allow.
+test-openenv: build/venv-openenv/.ready
+	TRL_EXPERIMENTAL_SILENCE=1 build/venv-openenv/bin/python -m pytest -s -m openenv tests/envs/test_openenv_*.py \
+	  tests/trainers/test_openenv_export.py
+
+# transformers at the version of the extra `train`, which is not installed here: with TRL alone pip
+# would take one that needs another huggingface_hub.
+build/venv-openenv/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv build/venv-openenv
+	build/venv-openenv/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --editable '.[openenv]' pytest hypothesis psutil jmespath \
+	  torch==2.13.0 transformers==5.3.0 trl==1.16.0 datasets==5.2.0
+	@touch $@
+
+# Each library in its own environment. ONLY='test-sb3' limits it to some of the targets.
+test-sockets: | $(BIN)/python
+	$(BIN)/python docs/tools/compatibility.py $(ONLY)
+
+# Fifty kills for each executor.
+test-ray: build/venv-ray/.ready
+	ARENA_KILLS=50 build/venv-ray/bin/python -m pytest -m ray \
+	  tests/episodes/test_ray.py tests/episodes/test_executor_faults.py
+
+build/venv-ray/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv build/venv-ray
+	build/venv-ray/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[models,ray]' psutil pytest
 	@touch $@
 
 test-vllm: $(VENV)/.test $(VLLM)/.filled

@@ -105,12 +105,20 @@ class HTTPBackend:
         limits: Timeouts and the number of concurrent calls.
         key: API key, sent as a bearer token.
         hint: Text for the error if the server cannot be reached.
+        client: Makes all calls, one at a time, in place of clients of its own; its owner closes it.
     """
 
     traits = BackendTraits(is_remote=True)
 
     def __init__(
-        self, url: str, model: str, limits: Limits, key: SecretStr | None, *, hint: str = ""
+        self,
+        url: str,
+        model: str,
+        limits: Limits,
+        key: SecretStr | None,
+        *,
+        hint: str = "",
+        client: httpx.AsyncClient | None = None,
     ) -> None:
         self.url = url
         self.model = model
@@ -122,23 +130,22 @@ class HTTPBackend:
         if not self._key.isascii() or not self._key.isprintable():
             raise UsageError(f"the API key for {url} has characters that a header cannot contain")
         self._hint = hint
-        self._clients = self._make_clients()
+        self._headers = {"accept": "application/json"}
+        if self._key:
+            self._headers["authorization"] = f"Bearer {self._key}"
+        self._clients = [] if client else self._make_clients()
         # Last in, first out: the client that was used last has a warm connection.
         self._idle_clients: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
-        for client in self._clients:
-            self._idle_clients.put_nowait(client)
+        for each in [client] if client else self._clients:
+            self._idle_clients.put_nowait(each)
         # One query at a time; all other calls wait for its result.
         self._choosing_model = asyncio.Lock()
 
     def _make_clients(self) -> list[httpx.AsyncClient]:
         limits = self._limits
         ssl_context = httpx.create_ssl_context()
-        headers = {"accept": "application/json"}
-        if self._key:
-            headers["authorization"] = f"Bearer {self._key}"
         return [
             httpx.AsyncClient(
-                headers=headers,
                 verify=ssl_context,
                 timeout=httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout),
                 limits=ONE_CONNECTION,
@@ -184,7 +191,7 @@ class HTTPBackend:
     ) -> bytes:
         """Return the body of a response with status 200. Raises BackendError otherwise."""
         content = None if body is None else json.dumps(body).encode()
-        headers = {"content-type": "application/json"} if content else {}
+        headers = self._headers | ({"content-type": "application/json"} if content else {})
         try:
             # httpx has timeouts per read and per connection only, so a slow server could send
             # one byte at a time; this limits the whole call.

@@ -175,6 +175,7 @@ class _Usage(_Wire):
 
 
 class _ChatCompletion(_Wire):
+    id: JsonValue = None  # Some gateways count their responses.
     model: str | None = None
     choices: list[_Choice] = Field(min_length=1)
     usage: _Usage | None = None
@@ -227,6 +228,7 @@ def _completion(response: _ChatCompletion, requested_model: str, seconds: float)
         policy_version=parse_policy_version(requested_model) if version is None else version,
         prompt_token_ids=tuple(response.prompt_token_ids or ()),
         seconds=seconds,
+        id="" if response.id is None else str(response.id),
     )
 
 

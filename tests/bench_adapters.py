@@ -10,42 +10,16 @@ and logs events for each seat.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 import pytest
-from library_loops import Loop, open_spiel, pettingzoo, speed, textarena
-
-from arena import CHANCE, make_game
-from arena.core.game import State
+from library_loops import Loop, arena_game, open_spiel, pettingzoo, speed, textarena
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 ROUNDS = 3
 LEAST_RATIO = 0.1
 """Below this something has become slow; the printed ratio is the result."""
-
-
-def ours(name: str) -> Loop:
-    game = make_game(name)
-
-    def play(rng: random.Random) -> int:
-        state, decisions = game.initial_state(), 0
-        while state.to_act:
-            if state.to_act == (CHANCE,):
-                state.apply(CHANCE, state.sample_chance(rng))
-                continue
-            for player in state.to_act:
-                action = _choice(state, player, rng)
-                state.apply(player, action)
-                decisions += 1
-        return decisions
-
-    def _choice(state: State, player: int, rng: random.Random):  # type: ignore[no-untyped-def]  # noqa: ANN202
-        legal = state.legal_actions(player)
-        return legal.speech[0].sample(rng) if legal.speech else rng.choice(legal)
-
-    return play
 
 
 PAIRS: dict[str, Callable[[str], Loop]] = {
@@ -66,7 +40,7 @@ PAIRS: dict[str, Callable[[str], Loop]] = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_speed_beside_the_library(name: str) -> None:
     pytest.importorskip({"open_spiel": "pyspiel"}.get(name.partition("/")[0], "textarena"))
-    adapted, library = ours(name), PAIRS[name](name.partition("/")[2])
+    adapted, library = arena_game(name), PAIRS[name](name.partition("/")[2])
     # In turn, so that another program on the machine disturbs both alike; the best of each counts.
     pairs = [(speed(adapted, seed), speed(library, seed)) for seed in range(ROUNDS)]
     own, other = (max(values) for values in zip(*pairs, strict=True))

@@ -19,8 +19,9 @@ from kuhn_bots import KUHN, Bluffer, Careful, exact_value, kuhn_bots
 from numpy.typing import NDArray
 
 from arena.core.outcome import ReturnScale
+from arena.episodes.executors.executor import available_cores
 from arena.episodes.match import Match
-from arena.evaluation.evaluator import ExperimentSetup, available_cores, play_by_bots
+from arena.evaluation.evaluator import ExperimentSetup, play_by_bots
 from arena.evaluation.paired import compare
 from arena.evaluation.records import LUCK, Estimate, GameResult, Role, SeatResult, Slot
 from arena.evaluation.schedule import evaluation_schedule

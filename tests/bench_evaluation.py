@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from kuhn_bots import kuhn_bots
 
+from arena.episodes.executors.choice import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot, run_schedule
+from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import evaluation_schedule
@@ -26,9 +27,9 @@ from games.cluedo.analysis.measures import STAGES
 
 def play_all(setting: ExperimentSetup, slots: Sequence[Slot], workers: int) -> list[GameResult]:
     async def go() -> list[GameResult]:
-        with Workers(workers) as pool:
+        async with make_executor("local" if workers == 1 else "processes", workers) as executor:
             playing = run_schedule(
-                slots, lambda slot: play_slot(setting, slot, pool), lambda _: None, 2 * workers
+                slots, lambda slot: play_slot(setting, slot, executor), lambda _: None, 2 * workers
             )
             return [result async for result in playing]
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 import pytest
-from library_loops import Loop, open_spiel, speed, textarena
+from library_loops import Loop, arena_game, open_spiel, speed, textarena
 
-from arena import CHANCE, make_game
+from arena import make_game
 from arena.envs.multi_agent import MultiAgentEnv
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -48,23 +48,6 @@ GAMES: dict[str, dict[str, Callable[[], Loop]]] = {
 """Loops of other libraries, by our game and library."""
 
 
-def states(name: str) -> Loop:
-    game = make_game(name)
-
-    def play(rng: random.Random) -> int:
-        state, decisions = game.initial_state(), 0
-        while state.to_act:
-            if state.to_act == (CHANCE,):
-                state.apply(CHANCE, state.sample_chance(rng))
-                continue
-            for player in state.to_act:
-                state.apply(player, rng.choice(state.legal_actions(player)))
-                decisions += 1
-        return decisions
-
-    return play
-
-
 def environment(name: str) -> Loop:
     env = MultiAgentEnv(make_game(name))
 
@@ -89,7 +72,7 @@ def environment(name: str) -> Loop:
 @pytest.mark.parametrize("name", GAMES)
 def test_speed_beside_other_libraries(name: str) -> None:
     modules = {"open_spiel": "pyspiel", "textarena": "textarena"}
-    loops = {"state": states(name), "env": environment(name)} | {
+    loops = {"state": arena_game(name), "env": environment(name)} | {
         library: make() for library, make in GAMES[name].items() if find_spec(modules[library])
     }
     # In turn, so that another program on the machine disturbs all alike; the best of each counts.

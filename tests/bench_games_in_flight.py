@@ -21,10 +21,10 @@ import pytest
 from cluedo_server import legal_answer
 
 from arena.agents.prompt import ChatOptions
-from arena.episodes.game_processes import GameProcesses
+from arena.episodes.executors.choice import make_executor
+from arena.episodes.executors.executor import available_cores
 from arena.episodes.match import Match
 from arena.episodes.runner import play
-from arena.evaluation.evaluator import available_cores
 from arena.llm.backend import Choice, Completion, ModelService, Request
 from arena.llm.service import LLMService
 from arena.llm.settings import ServiceSettings, Settings
@@ -68,7 +68,7 @@ class SlowModel:
         """Keep nothing open."""
 
 
-async def play_one(seed: int, llm: ModelService) -> None:
+async def play_one(seed: int, llm: ModelService | None) -> None:
     await play(Match(GAME, SPECS, seed, chat=ChatOptions(chat="fresh")), llm=llm)
 
 
@@ -79,10 +79,10 @@ async def in_this_process(llm: LLMService) -> AsyncIterator[PlayOne]:
 
 @asynccontextmanager
 async def in_worker_processes(llm: LLMService) -> AsyncIterator[PlayOne]:
-    async with GameProcesses(llm, available_cores()) as processes:
+    async with make_executor("processes", available_cores(), llm) as executor:
 
         async def play_there(seed: int) -> None:
-            await processes.play(partial(play_one, seed), SPECS)
+            await executor.run(partial(play_one, seed), SPECS)
 
         await play_there(10**6)  # Imports, and tables of exact knowledge.
         yield play_there

@@ -13,9 +13,9 @@ import pytest
 
 from arena.agents.agent import Agent, Seat
 from arena.core.seeds import stream
+from arena.episodes.executors.executor import available_cores
 from arena.episodes.match import Match
 from arena.episodes.runner import play
-from arena.evaluation.evaluator import available_cores
 from games.cluedo.bots import CluedoBot, Detective, Novice, Oracle, Random
 from games.cluedo.game import Cluedo
 

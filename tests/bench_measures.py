@@ -20,9 +20,9 @@ import pytest
 from arena.agents.agent import Agent, Seat
 from arena.core.assessment import Measurements, sum_measurements
 from arena.core.seeds import stream
+from arena.episodes.executors.executor import available_cores
 from arena.episodes.match import Match
 from arena.episodes.runner import play
-from arena.evaluation.evaluator import available_cores
 from games.cluedo.analysis.measures import STAGES
 from games.cluedo.bots import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo

@@ -19,6 +19,7 @@ from other_libraries import CONTESTANTS, Contestant
 from arena.core.action import CHANCE, Action
 from arena.core.action_set import ActionSet
 from arena.core.observation import Observation
+from arena.envs.gymnasium import SingleAgentEnv
 from arena.envs.multi_agent import MultiAgentEnv
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, Show
@@ -129,7 +130,38 @@ def ours() -> dict[str, Contestant]:
     return found
 
 
-EVERYBODY = {**ours(), **CONTESTANTS}
+class ThroughGymnasium(RandomPlay):
+    """One seat of `arena/Cluedo-v0`; the opponents' decisions cost time but do not count."""
+
+    def __init__(self, game: Cluedo, opponents: str) -> None:
+        super().__init__(game, careful=True)
+        self.env = SingleAgentEnv(game, opponents=opponents)
+
+    def run(self, policy: Policy, rng: random.Random) -> Iterator[int]:
+        made, number = 0, self.game.actions.index
+        while True:
+            self.games += 1
+            _, info = self.env.reset(seed=rng.getrandbits(31))
+            over = False
+            while not over:
+                legal = info["observation"].legal_actions
+                # The game may have ended before the first move; then any action reports it.
+                action = number[policy.choose(legal)] if legal else 0
+                _, _, terminated, truncated, info = self.env.step(action)
+                over = terminated or truncated
+                made += 1
+            yield made
+
+
+def opposed() -> dict[str, Contestant]:
+    game = Cluedo(players=4)
+    return {
+        f"arena cluedo cards 4p gymnasium, three of bot:{bot}": ThroughGymnasium(game, f"bot:{bot}")
+        for bot in ("random", "novice", "detective", "oracle")
+    }
+
+
+EVERYBODY = {**ours(), **opposed(), **CONTESTANTS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ from trainers.grpo import train
 from trainers.hosts.art import TrajectoryGroup
 from trainers.opponents import NEWEST
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
-from trainers.rollouts import GroupSetup, Rollouts, RolloutSetting, training_chat
+from trainers.rollouts.rollouts import GroupSetup, Rollouts, RolloutSetting, training_chat
 from trainers.runs.records import StepRecord
 
 DEALS, GAMES = 8, 8
@@ -118,11 +118,11 @@ async def play_games() -> Played:
             RolloutSetting(Match(game, text_level="deductions", chat=chat)), llm, score
         )
         started = time.perf_counter()
-        groups = await rollouts.play([deal(seed) for seed in range(DEALS)], GAMES, step=0)
-        seconds = time.perf_counter() - started - rollouts.counts.seconds_scoring
-    sequences = token_sequences(groups, sampler.encode)
+        played = await rollouts.play([deal(seed) for seed in range(DEALS)], GAMES, step=0)
+        seconds = time.perf_counter() - started - played.counts.seconds_scoring
+    sequences = token_sequences(played.groups, sampler.encode)
     await sampler.close()
-    return Played(list(chats_of(groups)), sequences, rollouts.counts.decisions / seconds)
+    return Played(list(chats_of(played.groups)), sequences, played.counts.decisions / seconds)
 
 
 def chats_of(groups: Sequence[TrajectoryGroup]) -> Iterator[list[Decision]]:

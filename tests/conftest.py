@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import _lru_cache_wrapper
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,29 @@ if TYPE_CHECKING:
     from arena_server import Server
     from playwright.sync_api import Browser
     from served_games import Served
+
+
+def pytest_configure() -> None:
+    """Give the examples of Hypothesis no deadline: how fast a machine is says nothing about code.
+
+    Environments of single extras lack Hypothesis.
+    """
+    if find_spec("hypothesis") is not None:
+        from hypothesis import settings
+
+        settings.register_profile("arena", deadline=None)
+        settings.load_profile("arena")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector search only what tests make, and after more allocations.
+
+    Searching the imported modules again and again, half a million objects, takes a tenth of the
+    time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +67,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A folder of games and its server. Games are played before a browser has an event loop."""
     from served_games import serving_games

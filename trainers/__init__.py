@@ -20,6 +20,8 @@ def register(catalog: Catalog) -> None:
         ("export", "chat", "export.chat:ChatExport", "conversations, for fine-tuning"),
         ("export", "parquet", "export.parquet:ParquetExport", "a row for each reply"),
         ("export", "art", "export.art:ArtExport", "trajectory groups, for ART"),
+        ("export", "verifiers", "export.verifiers:VerifiersExport", "episodes, for verifiers"),
+        ("export", "openenv", "export.openenv:OpenEnvExport", "training traces, for OpenEnv"),
         ("backend", "policy", "opponents:policy", "policy:STEP, only within `arena train`"),
         ("host", "embedded", "hosts.embedded:EmbeddedHost", "in this process, on a CPU or CUDA"),
         ("host", "local", "hosts.local:LocalHost", "ART's LocalBackend: a GPU, vLLM, LoRA"),

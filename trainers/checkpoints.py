@@ -8,13 +8,14 @@ from functools import partial
 from arena.llm.service import LLMService
 from trainers.checks import evaluation_opponents
 from trainers.config.config import TrainConfig
-from trainers.heldout_eval import FINAL, PERIODIC, HeldOutEvaluation
+from trainers.heldout_eval import HeldOutEvaluation
 from trainers.hosts.host import TrainingHost
 from trainers.opponents import policy_spec
-from trainers.rollouts import RolloutSetting
+from trainers.rollouts.rollouts import RolloutSetting
 from trainers.runs.records import HeldOutResult
 from trainers.runs.run_log import RunLog, evenly, kept_steps
 from trainers.runs.view import TrainingView
+from trainers.seeds import FINAL, PERIODIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class Checkpoints:
             self.llm.add(policy_spec(one), self.host.policy(one))
             self._served.add(one)
 
-    def pool(self) -> list[int]:
-        """Return the steps that the opponent `past` is drawn from; step 0 is always among them."""
-        return sorted({0, *evenly(range(self.log.state.step + 1), self.config.keep_pool)})
+    def pool(self, newest: int) -> list[int]:
+        """Return the steps up to `newest` that the opponent `past` is drawn from, 0 among them."""
+        return sorted({0, *evenly(range(newest + 1), self.config.keep_pool)})
 
     def kept(self) -> set[int]:
         """Return the steps whose checkpoints are still needed."""
@@ -47,9 +48,12 @@ class Checkpoints:
         steps = range(self.log.state.step + 1)
         # The KL reference of the next update must still exist then.
         reference = self.config.reference_step(self.log.state.step)
-        # So must the weights that play until the next transfer to the server.
-        playing = self.config.sampling_step(self.log.state.step)
-        return kept_steps(self.log.state, self.config.keep_pool, steps, reference, playing)
+        # So must the weights that play until the next transfer to the server, and in steps that
+        # are played ahead, with their opponents.
+        playing: set[int] = set()
+        for step in range(self.log.state.step, self.log.state.step + self.config.async_steps + 1):
+            playing |= {self.config.sampling_step(step), *self.pool(self.config.known_step(step))}
+        return kept_steps(self.log.state, self.config.keep_pool, steps, reference, *playing)
 
     def is_best(self, evaluation: HeldOutResult) -> bool:
         """Return whether it is better than the starting policy and all earlier checkpoints."""

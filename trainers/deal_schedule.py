@@ -8,7 +8,7 @@ from functools import lru_cache
 from arena.core.seeds import stream
 from trainers.config.config import TrainConfig
 from trainers.opponents import NEWEST, OpponentMix
-from trainers.rollouts import GroupSetup
+from trainers.rollouts.rollouts import GroupSetup
 from trainers.seeds import first_deal
 
 

@@ -25,10 +25,10 @@ Differences from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 
 - Groups without variance are dropped, not trained with zero gradient. Groups with a failed game
   are dropped completely: a mean over the other games would be biased.
 - Old log-probabilities are those of the sampler, with the weights at the start of the step, or with
-  --sync-every those of an earlier one. A step makes `minibatches` optimizer steps, not several
-  passes. The old log-probabilities are those that tokens were sampled with: with a --temperature
-  other than 1 or with --guided, the importance ratios correct for the difference to the model's own
-  distribution, which is the one that is trained, up to their clip range.
+  --sync-every and --async-steps those of an earlier one. A step makes `minibatches` optimizer
+  steps, not several passes. The old log-probabilities are those that tokens were sampled with: with
+  a --temperature other than 1 or with --guided, the importance ratios correct for the difference to
+  the model's own distribution, which is the one that is trained, up to their clip range.
 - Importance ratios of sequences are averaged over each sequence that is computed as one. ART
   averages over a whole chat, even if the chat has several histories.
 - The penalty's mean over tokens is that of a minibatch; ART's is that of a packed row.
@@ -40,27 +40,24 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.seeds import stream
-from arena.core.spec import Spec
-from arena.episodes.record import Episode
+from arena.episodes.executors.choice import make_executor
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.checkpoints import Checkpoints
 from trainers.checks import parse_config
 from trainers.config.config import TrainConfig
-from trainers.deal_schedule import schedule_step
 from trainers.groups import complete_groups, score_groups, select_groups, shuffle_rewards
 from trainers.hosts.art import TrajectoryGroup
 from trainers.hosts.host import TrainingHost
 from trainers.opponents import NEWEST
-from trainers.rewards import RewardBreakdown, SeatEpisode
-from trainers.rollouts import GroupSetup, Rollouts
+from trainers.rollouts.ahead import RolloutsAhead
+from trainers.rollouts.rollouts import Rollouts
+from trainers.rollouts.step_games import StepGames
 from trainers.runs.health import Health
 from trainers.runs.records import RunState, StepRecord
 from trainers.runs.run_log import RunLog, go_back, reason_of
@@ -72,6 +69,7 @@ from trainers.step_metrics import (
     Timer,
     collapse_reason,
     finite_metrics,
+    staleness_metrics,
     step_record,
 )
 from trainers.update import step_arguments, update_weights
@@ -124,14 +122,25 @@ class GrpoRun:
         self.llm = LLMService(settings, say=view.say)
         # Everything that may be wrong with the config fails in this constructor.
         parsed = parse_config(config, game, self.llm, self.log.state.step)
-        self.mix, self.rewards, self.scorer = parsed.mix, parsed.rewards, parsed.scorer
+        self.rewards, self.scorer = parsed.rewards, parsed.scorer
         self.arguments = host.arguments()
         self.setting = rollout_setting(config, game)
-        self.rollouts = Rollouts(
-            self.setting, self.llm, self._score, partial(view.phase, "rollouts")
+        self.executor = make_executor(
+            config.executor, config.workers or None, self.llm, config.address or None
         )
-        self.health = Health(config, view.say, self.rollouts.ages, folder.parent)
+        rollouts = Rollouts(self.setting, self.llm, self.rewards.score_seat, self.executor)
+        self.health = Health(config, view.say, rollouts.ages, folder.parent)
         self.checkpoints = Checkpoints(config, self.setting, host, self.llm, self.log, view)
+        games = StepGames(
+            config,
+            game.num_players,
+            parsed.mix,
+            rollouts,
+            self.checkpoints,
+            self.log.files.replays,
+            self._show_games,
+        )
+        self.ahead = RolloutsAhead(games.play, config.async_steps, config.total_steps)
         self._warned_of_overflow = False
         self.wandb: WandbLog | None = None
         self._report = report
@@ -165,6 +174,8 @@ class GrpoRun:
             make_base(config, self.game, self.log.files.folder, self.view.say)
         stack.push_async_callback(self.host.close)
         stack.push_async_callback(self.llm.close)
+        await stack.enter_async_context(self.executor)
+        stack.push_async_callback(self.ahead.close)
         # The host saves checkpoint k before run.json names step k, so it may be one step ahead.
         step = await self.host.open(self.log.state.step)
         go_back(Path(self.host.model._get_output_dir()), step)
@@ -198,30 +209,24 @@ class GrpoRun:
         timer, config, number = Timer(), self.config, self.log.state.step + 1
         with timer.measure("rollouts"):
             self.view.phase("rollouts", 0, config.groups_per_step * config.rollouts_per_group)
-            # The trajectories carry the version of the weights that play. They are those after
-            # number - 1 steps, or with --sync-every those of the last transfer.
-            groups = await self.rollouts.play(
-                self._setups(),
-                config.rollouts_per_group,
-                number - 1,
-                self._replay_folder,
-                config.sampling_step(number - 1),
-            )
-        counts = self.rollouts.counts
-        # Games are scored as soon as they finish, within the time of the rollouts.
-        timer.move(counts.seconds_scoring, "rollouts", "rewards")
+            played = await self.ahead.take(number)
+        counts = played.counts
+        if not config.async_steps:  # Else most games ended before they were waited for.
+            # Games are scored as soon as they finish, within the time of the rollouts.
+            timer.move(counts.seconds_scoring, "rollouts", "rewards")
         self._say_faults(counts)
         with timer.measure("rewards"):
             # A group scorer compares trajectories, so it gets groups without failed games only.
-            complete = complete_groups(groups, config.rollouts_per_group)
+            complete = complete_groups(played.groups, config.rollouts_per_group)
             await self._rescore(complete, counts)
-        selected = select_groups(groups, config.rollouts_per_group)
+        selected = select_groups(played.groups, config.rollouts_per_group)
         if not selected.trained:
             self.view.say(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):
             self.view.phase("update")
             arguments = self.arguments | step_arguments(config, number - 1)
             update = await update_weights(self.host, selected.trained, arguments)
+            update |= staleness_metrics(config, number, counts, played.groups, selected.trained)
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         with timer.measure("evaluation"):
@@ -254,6 +259,7 @@ class GrpoRun:
     async def finish(self) -> RunState:
         """Evaluate the newest and the best checkpoint on the final deals; write the report."""
         status = "stopped" if self.stopped else "finished"
+        await self.ahead.close()
         final = await self.checkpoints.evaluate_final()
         self.log.commit(self.log.state.model_copy(update={"final": final, "status": status}))
         if self._report is not None:
@@ -262,23 +268,10 @@ class GrpoRun:
 
     # Parts of a step
 
-    def _setups(self) -> list[GroupSetup]:
-        """Return the groups of the next step and register the checkpoints that play in them."""
-        setups = schedule_step(
-            self.config,
-            self.game.num_players,
-            self.mix,
-            self.checkpoints.pool(),
-            self.log.state.step,
-        )
-        for text in {text for setup in setups for text in setup.specs} - {NEWEST}:
-            spec = Spec.parse(text)
-            if spec.prefix == "policy":
-                self.checkpoints.serve(int(spec.rest))
-        return setups
-
-    def _score(self, episode: Episode, seat: int) -> RewardBreakdown:
-        return self.rewards.score(SeatEpisode(self.game, episode, seat))
+    def _show_games(self, number: int, done: int, total: int) -> None:
+        # The games of later steps go on unseen.
+        if number == self.ahead.awaited:
+            self.view.phase("rollouts", done, total)
 
     def _say_faults(self, counts: RolloutCounts) -> None:
         """Report the most frequent reasons of failed games, and once the context overflow."""
@@ -326,12 +319,3 @@ class GrpoRun:
         record = StepRecord(step=0, config_hash=self.config.config_hash, evaluation=evaluation)
         self.log.append(record)
         self.view.step(record)
-
-    def _replay_folder(self, game: int) -> Path | None:
-        """Return the folder for the replay of this game; None if it is not in the sample."""
-        step = self.log.state.step + 1
-        # A stream for each game: the sample does not depend on the order of completion.
-        drawn = stream(self.config.seed, f"replay {step}/{game}").random()
-        if drawn >= self.config.log_sample_rate:
-            return None
-        return self.log.files.replays / f"step{step:04}"

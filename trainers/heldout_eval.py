@@ -26,13 +26,11 @@ from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.statistics.intervals import clustered_mean, rate
 from arena.llm.service import LLMService
 from trainers.opponents import policy_spec
-from trainers.rollouts import RolloutSetting
+from trainers.rollouts.attempts import check_context, decision_statuses
+from trainers.rollouts.rollouts import RolloutSetting
 from trainers.runs.records import HeldOutResult
-from trainers.trajectories import check_context, decision_statuses
+from trainers.seeds import FINAL
 
-PERIODIC, FINAL = 500_000_000, 600_000_000
-"""First seeds of the held-out deals. Training deals have other seeds. The final evaluation has
-deals of its own, so that the selection of the best checkpoint does not bias its result."""
 RECORDED_GAMES = 5
 """Games of the final evaluation whose replays are saved, per checkpoint."""
 

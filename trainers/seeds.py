@@ -1,4 +1,4 @@
-"""Seeds of training deals, none of which is the seed of a held-out deal."""
+"""Seeds of training deals, none of which is the seed of a held-out deal, and of held-out deals."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ FIRST_RUNS = 40
 """Number of --seed values whose deals have seeds below those of held-out deals."""
 HIGH_SEEDS = 1_000_000_000
 """First deal of the other runs, above the seeds of held-out deals."""
+PERIODIC, FINAL = 500_000_000, 600_000_000
+"""First seeds of the held-out deals. Training deals have other seeds. The final evaluation has
+deals of its own, so that the selection of the best checkpoint does not bias its result."""
 
 
 def first_deal(seed: int) -> int:

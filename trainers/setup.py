@@ -16,7 +16,7 @@ from trainers.config.config import TrainConfig
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.random_init import make_random_init
 from trainers.prompts import system_prompt
-from trainers.rollouts import RolloutSetting, training_chat
+from trainers.rollouts.rollouts import RolloutSetting, training_chat
 
 BUNDLED = {"cluedo": "clue-tiny"}
 """Games with a bundled checkpoint. For other games, a run starts from scratch by default."""

@@ -8,14 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from arena.episodes.record import Episode
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.statistics.intervals import UNBOUNDED, clustered_mean
 from trainers.config.config import TrainConfig
 from trainers.hosts.art import TrajectoryGroup
 from trainers.rewards import RewardBreakdown
+from trainers.rollouts.attempts import attempts_of, decision_statuses
 from trainers.runs.records import StepRecord, TermMean, TokenCounts
-from trainers.trajectories import attempts_of, decision_statuses
 
 UpdateMetrics = Mapping[str, object]
 """Metrics of a host's update. A host may report values that are not numbers."""
@@ -48,6 +50,8 @@ class RolloutCounts:
     prompt: int = 0
     """Tokens."""
     seconds_scoring: float = 0.0
+    seconds_playing: float = 0.0
+    """From the start of the first game to the end of the last."""
     results: list[RolloutResult] = field(default_factory=list)
     """Results of all learning seats in finished games, in order of completion. Groups that are
     dropped later are included."""
@@ -154,6 +158,33 @@ def step_record(
         reply_tokens=counts.sampled / received if received else None,
         update=metrics,
     )
+
+
+def staleness_metrics(
+    config: TrainConfig,
+    step: int,
+    counts: RolloutCounts,
+    played: Sequence[TrajectoryGroup],
+    trained: Sequence[TrajectoryGroup],
+) -> dict[str, float]:
+    """Return the age of the weights that played a step, in steps; empty if they were the newest.
+
+    With --async-steps also the time in which its games were played, beside earlier updates, and
+    mean and 90th percentile of their length, of all and of those that are trained: they show
+    whether long games are lost.
+    """
+    if not config.async_steps and config.sync_every == 1:
+        return {}
+    metrics = {"staleness": float(step - 1 - config.sampling_step(step - 1))}
+    if not config.async_steps:
+        return metrics
+    metrics["seconds_playing"] = counts.seconds_playing
+    for name, groups in (("played", played), ("trained", trained)):
+        lengths = [int(str(one.metadata["plies"])) for group in groups for one in group]
+        if lengths:
+            metrics[f"plies_{name}"] = float(np.mean(lengths))
+            metrics[f"plies_{name}_p90"] = float(np.percentile(lengths, 90))
+    return metrics
 
 
 def collapse_reason(config: TrainConfig, records: Sequence[StepRecord]) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from pydantic import JsonValue
 
 from arena.agents.reply.phrasebook import field_names
 from arena.core.action import Action, Speech
+from arena.core.errors import InvalidAction
 from arena.core.game import Game
+from arena.core.text import shorten
 from arena.llm.backend import Tool
 
 MAX_VALUES = 500
@@ -59,3 +62,63 @@ def _schema(fields: dict[str, list[str]], with_values: bool) -> dict[str, JsonVa
         "required": [*properties],
         "additionalProperties": False,
     }
+
+
+def function_call(action: Action) -> tuple[str, dict[str, str]]:
+    """Return the function of an action and its arguments, the inverse of `called_action`."""
+    if isinstance(action, Speech):
+        return type(action).__name__, {"text": action.text}
+    return type(action).__name__, {f: str(getattr(action, f)) for f in field_names(action)}
+
+
+def called_action(game: Game, name: str, arguments: Mapping[str, JsonValue]) -> Action:
+    """Return the action that a call of one of the functions means; `thoughts` do not count.
+
+    The action need not be legal now. Case does not matter, neither in the name nor in the values.
+
+    Raises:
+        InvalidAction: There is no such function, or its arguments make no action of the game.
+    """
+    values = {key: value for key, value in arguments.items() if key != "thoughts"}
+    for kind in game.actions.speech:
+        if kind.__name__.casefold() == name.casefold():
+            _check_names(name, values, ["text"])
+            return kind.read(str(values["text"]))
+    calls = _calls(game)
+    kind_name = next((kind for kind in calls if kind.casefold() == name.casefold()), None)
+    if kind_name is None:
+        known = ", ".join(tool.name for tool in action_tools(game))
+        raise InvalidAction(f"there is no function {_quoted(name)}; the functions are: {known}")
+    fields, actions = calls[kind_name]
+    _check_names(kind_name, values, fields)
+    action = actions.get(tuple(str(values[field]).casefold() for field in fields))
+    if action is None:
+        given = ", ".join(f"{field}={_quoted(values[field])}" for field in fields)
+        example = next(iter(actions.values()))
+        raise InvalidAction(f"{kind_name}({given}) is no action of this game, but {example} is one")
+    return action
+
+
+def _check_names(name: str, values: Mapping[str, JsonValue], fields: list[str]) -> None:
+    """Raise InvalidAction unless exactly these fields have values."""
+    missing = [field for field in fields if field not in values]
+    unknown = [key for key in values if key not in fields]
+    if missing or unknown:
+        takes = ", ".join(fields) or "no arguments"
+        fault = f"lacks {', '.join(missing)}" if missing else f"has {_quoted(unknown[0])}"
+        raise InvalidAction(f"the call of {name} {fault}; it takes {takes}")
+
+
+def _quoted(value: JsonValue) -> str:
+    """Return a value from outside as a short text in quotes."""
+    return f"'{shorten(str(value), 60)}'"
+
+
+@lru_cache(maxsize=32)
+def _calls(game: Game) -> dict[str, tuple[list[str], dict[tuple[str, ...], Action]]]:
+    """Return for each kind of action its fields, and its actions by the values of the fields."""
+    calls: dict[str, tuple[list[str], dict[tuple[str, ...], Action]]] = {}
+    for action in game.actions:
+        fields, actions = calls.setdefault(type(action).__name__, (field_names(action), {}))
+        actions[tuple(str(getattr(action, field)).casefold() for field in fields)] = action
+    return calls

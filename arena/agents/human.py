@@ -1,31 +1,43 @@
-"""Agent for a person at this terminal, who reads the observation and types an action."""
+"""Agent for a person at this terminal, who reads the observation and types an action.
+
+Each turn shows what is new, the table where the game draws one, and the legal actions, in this
+order: the table is always just above the prompt. The person is "you" in all of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import difflib
-import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.document import Document
 from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
 
 from arena.agents.agent import Seat
-from arena.agents.reply.phrasebook import phrasebook
-from arena.core.action import Action, normalise
+from arena.agents.typed_action import ActionCompleter, guess, parse, usual_action
+from arena.core.action import Action
 from arena.core.errors import ActionError, UsageError
+from arena.core.event import Event
 from arena.core.game import State
 from arena.core.observation import Observation
+from arena.core.outcome import Outcome
 from arena.core.ply import Decision
+from arena.core.views.ending import ending
+from arena.core.views.scene import Picture
+from arena.core.views.second_person import second_person
 from arena.plugins.views import draw_picture
 
 HELP = (
-    "Type an action; Tab completes it. Also: 'table' draws the table, 'all' repeats everything so "
-    "far, 'help' gives the rules, Ctrl-D leaves."
+    "Type an action; Tab completes it, and a few words of it are often enough. Also: 'all' repeats "
+    "everything so far, 'table' draws the table, 'help' gives the rules, Ctrl-D leaves."
 )
+PICTURE_WIDTH = 80
+"""Columns that a picture may need."""
+MENU_LINES = 4
+"""Lines below the prompt that are kept for the completions."""
+YES = ("y", "yes")
 
 
 class HumanAgent:
@@ -40,57 +52,135 @@ class HumanAgent:
         self._console = Console()
 
     async def act(self, observation: Observation) -> Decision:
-        if not self._read:
-            self._say(f"{HELP}\n")
-        self._say(observation.text(self._seat.text_level, self._read))
-        self._read = observation.num_events
+        """Show the turn and ask until the answer is a legal action."""
+        self._show_turn(observation)
+        default = usual_action(observation)
         while True:
-            answer = (await self._ask(observation)).strip()
-            # An empty line asks again without a message.
-            if answer and not self._answered(answer, observation):
-                try:
-                    return Decision(parse(answer, observation))
-                except ActionError as error:
-                    self._say(f"{error}. {HELP}")
+            answer = (await self._ask(observation, default)).strip()
+            if not answer:
+                action = default
+            elif self._answered(answer, observation):
+                continue
+            else:
+                action, offered = self._interpret(answer, observation)
+                default = offered or default
+            # An empty line without an offer asks again without a message.
+            if action is not None and await self._is_sure(action):
+                return Decision(action)
+
+    @property
+    def player(self) -> int:
+        """The seat of the person."""
+        return self._seat.player
+
+    @property
+    def name(self) -> str:
+        """The name that the other players use for this seat."""
+        return self._seat.game.seat_names[self.player]
 
     def print_rest_of_game(self, state: State) -> None:
-        """Print the events that the seat has witnessed since its last decision."""
-        game = self._seat.game
-        for event in state.log.witnessed[self._seat.player][self._read :]:
-            self._say(game.narrate(event))
+        """Print the events that the seat has witnessed since it has last read any."""
+        witnessed = state.log.witnessed[self.player]
+        for event in witnessed[self._read :]:
+            self._say(second_person(self._seat.game.narrate(event), self.name))
+        self._read = len(witnessed)
 
-    def _say(self, text: str) -> None:
+    def print_end(self, state: State | None, outcome: Outcome) -> None:
+        """Print the rest of the game, the table at its end, and the result in plain words."""
+        if state is not None:
+            self.print_rest_of_game(state)
+            self._draw_table(state.log.witnessed[self.player])
+        self._say(ending(self._seat.game, outcome, self.player), "bold")
+
+    def _show_turn(self, observation: Observation) -> None:
+        """Print what is new, the table, and the legal actions."""
+        if not self._read:
+            game = self._seat.game
+            self._say(f"{game.name}: {game.summary}.\n{HELP}\n")
+        elif self._console.is_terminal:
+            self._console.print(Rule(Text(f"you are {self.name}", "dim"), style="dim"))
+        picture = self._picture(observation.events)
+        level = self._seat.text_level
+        # The notebook is not repeated in words where the picture shows it.
+        if level == "notes" and picture is not None and observation.game.picture_shows_notes:
+            level = "events"
+        news, actions = split_actions(observation.text(level, self._read), observation)
+        self._say(second_person(news, self.name))
+        self._print_picture(picture)
+        self._say(actions)
+        self._read = observation.num_events
+
+    def _interpret(
+        self, answer: str, observation: Observation
+    ) -> tuple[Action | None, Action | None]:
+        """Return the action that was typed, or None and the action that Enter accepts now."""
+        try:
+            return parse(answer, observation), None
+        except ActionError:
+            meant = guess(answer, observation)
+        if meant.action is not None:
+            self._say(f"Did you mean '{meant.action}'? Enter accepts it; or type another action.")
+        else:
+            self._say(f"{meant.remark} ('help' gives the rules.)")
+        return None, meant.action
+
+    def _say(self, text: str, style: str = "") -> None:
         """Print text, wrapped between words on a terminal and unchanged on a pipe."""
+        if not text:
+            return
         wrap = not self._console.is_terminal
-        self._console.print(text, markup=False, highlight=False, soft_wrap=wrap)
+        self._console.print(Text(text, style), highlight=False, soft_wrap=wrap)
 
     def _answered(self, answer: str, observation: Observation) -> bool:
         """Carry out a command (`help`, `all`, `table`); return False for anything else."""
         if answer in ("help", "?"):
-            self._say(observation.game.rules())
+            self._say(f"{observation.game.rules()}\n\n{HELP}")
         elif answer == "all":
-            self._say(observation.text(self._seat.text_level))
+            self._say(second_person(observation.text(self._seat.text_level), self.name))
         elif answer == "table":
-            self._draw_table(observation)
+            if not self._draw_table(observation.events):
+                self._say("This game has no table to draw; try 'all'.")
         else:
             return False
         return True
 
-    def _draw_table(self, observation: Observation) -> None:
-        picture = draw_picture(self._seat.game, observation.events, observation.player)
-        if picture is None:
-            self._say("This game has no table to draw; try 'all'.")
-        else:
-            self._console.print(picture.renderable)
+    def _picture(self, events: Sequence[Event]) -> Picture | None:
+        """Return the table as this seat sees it; in words on a narrow terminal."""
+        game = self._seat.game
+        if self._console.width < PICTURE_WIDTH:
+            diagram = game.diagram(events)
+            return Picture(Text(second_person(diagram, self.name)), 0) if diagram else None
+        return draw_picture(game, events, self.player, you=True)
 
-    async def _ask(self, observation: Observation) -> str:
-        prompt = f"{observation.game.seat_names[observation.player]}> "
+    def _draw_table(self, events: Sequence[Event]) -> bool:
+        """Print the table; return whether there is one."""
+        picture = self._picture(events)
+        self._print_picture(picture)
+        return picture is not None
+
+    def _print_picture(self, picture: Picture | None) -> None:
+        if picture is None:
+            return
+        self._console.print(picture.renderable)
+        if picture.legend:
+            signs = "   ".join(f"{sign} {meaning}" for sign, meaning in picture.legend.items())
+            self._say(signs, "dim")
+
+    async def _is_sure(self, action: Action) -> bool:
+        """Ask again before an irrevocable action. On a pipe, a line is a decision."""
+        if not self._seat.game.is_irrevocable(action) or not _has_keyboard():
+            return True
+        answer = await _prompt(f"{action}: this cannot be taken back. Sure? [y/N] ", None)
+        return answer.strip().casefold() in YES
+
+    async def _ask(self, observation: Observation, default: Action | None) -> str:
+        prompt = f"You [Enter: {default}]> " if default is not None else "You> "
         # A person who closes the input leaves, and the game cannot go on without that seat.
         if sys.stdin is None:
             raise KeyboardInterrupt
         # Completion needs a terminal. On a pipe, plain lines are read in a thread, so that other
         # players go on.
-        if sys.stdin.isatty():
+        if _has_keyboard():
             return await _prompt(prompt, observation)
         print(prompt, end="", flush=True)
         line: str = await asyncio.to_thread(sys.stdin.readline)
@@ -99,66 +189,37 @@ class HumanAgent:
         return line
 
 
-def parse(answer: str, observation: Observation) -> Action:
-    """Return the action of this text; a prefix is enough if it fits one legal action only.
+def split_actions(text: str, observation: Observation) -> tuple[str, str]:
+    """Split the text of an observation into what has happened and the legal actions at its end.
 
-    Raises an ActionError, which names the nearest legal action if one is near.
+    The second part is empty if the end is not found: the text is then shown in one piece.
     """
-    speech = observation.game.actions.parse_speech(answer)
-    if speech is not None:
-        observation.legal_actions.check(speech)
-        return speech
-    wanted = normalise(answer)
-    legal = {normalise(str(action)): action for action in observation.legal_actions}
-    fitting = [action for text, action in legal.items() if text.startswith(wanted)]
-    if len(fitting) == 1:
-        return fitting[0]
-    try:
-        return observation.parse(answer)
-    except ActionError as error:
-        # The words of an action in another order, as models may write it too.
-        book = phrasebook(observation.game)
-        meant = [a for a in book.meant(answer.casefold()) if a in observation.legal_actions]
-        if len(meant) == 1 and not observation.game.is_irrevocable(meant[0]):
-            return meant[0]
-        near = difflib.get_close_matches(wanted, legal, n=1, cutoff=0.7)
-        if not near:
-            raise
-        raise type(error)(f"{error}; did you mean '{legal[near[0]]}'?") from None
+    # After all events, and without notes, only the legal actions are left.
+    actions = observation.text("events", observation.num_events).split("\n")
+    lines = text.split("\n")
+    end = lines[-len(actions) :]
+    # A first text may add an example to the line.
+    if len(end) < len(actions) or not all(map(str.startswith, end, actions)):
+        return text, ""
+    return "\n".join(lines[: -len(actions)]), "\n".join(end)
 
 
-class ActionCompleter(Completer):
-    """Completes an action piece by piece: the verb, then each name."""
-
-    def __init__(self, actions: Iterable[str]) -> None:
-        self._texts = [*actions, "table", "all", "help"]
-
-    def pieces(self, typed: str) -> Iterator[str]:
-        """Yield the prefixes of actions that extend `typed` by one piece, each once."""
-        seen = set()
-        for text in self._texts:
-            if not text.casefold().startswith(typed.casefold()):
-                continue
-            # A piece ends after a comma, or after the verb if commas follow.
-            # The lookahead requires a later comma: without one, the action is a single piece.
-            end = re.compile(r", " if " " in typed else r" (?=.*, )").search(text, len(typed))
-            piece = text[: end.end()] if end else text
-            if piece not in seen:
-                seen.add(piece)
-                yield piece
-
-    def get_completions(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> Iterator[Completion]:
-        typed = document.text_before_cursor.lstrip()
-        for piece in self.pieces(typed):
-            yield Completion(piece, start_position=-len(typed))
+def _has_keyboard() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
-async def _prompt(prompt: str, observation: Observation) -> str:
-    legal = observation.legal_actions
-    completer = ActionCompleter([*map(str, legal), *(f"{o.kind.verb} " for o in legal.speech)])
-    session: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=True)
+async def _prompt(prompt: str, observation: Observation | None) -> str:
+    """Read a line from the keyboard; with an observation, Tab completes its actions."""
+    completer = None
+    if observation is not None:
+        legal = observation.legal_actions
+        completer = ActionCompleter([*map(str, legal), *(f"{o.kind.verb} " for o in legal.speech)])
+    session: PromptSession[str] = PromptSession(
+        completer=completer,
+        complete_while_typing=completer is not None,
+        # More lines would push the table out of a terminal of 24 lines.
+        reserve_space_for_menu=MENU_LINES if completer else 0,
+    )
     try:
         answer: str = await session.prompt_async(prompt)
     except EOFError:

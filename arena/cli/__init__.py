@@ -27,7 +27,8 @@ from arena.cli import (
     train,
 )
 from arena.cli.common.help import ArenaCommand
-from arena.cli.exchange import atropos
+from arena.cli.common.terminal import say
+from arena.cli.exchange import atropos, cluster, openenv, verifiers
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
 
@@ -62,6 +63,9 @@ for name, function, summary in (
 app.add_typer(runs.app, name="runs")
 app.add_typer(models.app, name="models")
 app.add_typer(atropos.app, name="atropos")
+app.add_typer(openenv.app, name="openenv")
+app.add_typer(cluster.app, name="cluster")
+app.add_typer(verifiers.app, name="verifiers")
 
 
 @app.callback(invoke_without_command=True)
@@ -93,6 +97,8 @@ def run(arguments: list[str]) -> int:
         return _fail(str(error), 2 if isinstance(error, UsageError) else 1)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", 130)
+    except MemoryError:
+        return _fail("out of memory; what was written is kept", 1)
     except OSError as error:
         # The interpreter must not write the rest of the buffer on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -116,5 +122,5 @@ def _origin(error: typer.TyperException) -> str:
 def _fail(message: str, code: int) -> int:
     if message:
         # It may quote a file, which must neither steer the terminal nor fill it.
-        print(f"arena: {shorten(' '.join(message.split()), MAX_ERROR_LENGTH)}", file=sys.stderr)
+        say(f"arena: {shorten(' '.join(message.split()), MAX_ERROR_LENGTH)}", sys.stderr)
     return code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from arena.cli.common.flags import JsonFlag
+from arena.cli.common.terminal import say
 
 
 def agents_command(as_json: JsonFlag = False) -> None:
@@ -21,12 +22,12 @@ def agents_command(as_json: JsonFlag = False) -> None:
     if as_json:
         print(json.dumps({"agents": kinds, "models": models, "bots": bots}))
         return
-    print("A SPEC says who sits where: arena play cluedo --seat 0=bot:oracle --seat 1=human\n")
+    say("A SPEC says who sits where: arena play cluedo --seat 0=bot:oracle --seat 1=human\n")
     for agent in kinds:
-        print(f"{agent['spec']:<16} {agent['summary']}")
-    print("\nModels; 'arena play --help' says how they are asked:")
+        say(f"{agent['spec']:<16} {agent['summary']}", indent=" " * 17)
+    say("\nModels; 'arena play --help' says how they are asked:")
     for model in models:
-        print(f"{model['spec']:<16} {model['summary']}")
-    print("\nBots:")
+        say(f"{model['spec']:<16} {model['summary']}", indent=" " * 17)
+    say("\nBots:")
     for line in bots:
-        print(f"{line['spec']:<16} {line['game']:<12} {line['summary']}")
+        say(f"{line['spec']:<16} {line['game']:<12} {line['summary']}", indent=" " * 30)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.common.executors import ExecutorFlags
 from arena.cli.common.flags import Flag, flag_groups
 from arena.cli.common.paths import check_file
 from arena.cli.common.report import ReportFlags, write_csv
-from arena.cli.common.terminal import print_copies, progress_bar
+from arena.cli.common.terminal import print_copies, progress_bar, say
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable
 
@@ -32,7 +33,7 @@ def analyze_command(
     score: Annotated[
         bool, Flag("--score/--no-score", help="Score by the exact posterior; without, much faster.")
     ] = True,
-    workers: Annotated[int | None, Flag(min=1, max=1024, help="Processes. Default: cores.")] = None,
+    executor_flags: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
     report_flags: ReportFlags = ReportFlags(),  # noqa: B008 - frozen.
 ) -> int:
     """Measure finished games: wins, deductions, replies, by player."""
@@ -42,37 +43,37 @@ def analyze_command(
     from arena.evaluation.analysis_report import GroupedAnalyses
 
     report_flags.check()
+    executor_flags.check_executor()
     if csv is not None:
         check_file("--csv", csv)
     files, analyses = find_files(paths), GroupedAnalyses()
     try:
-        asyncio.run(_analyze(files, analyses, score, workers))
+        asyncio.run(_analyze(files, analyses, score, executor_flags))
     except KeyboardInterrupt:
-        print("interrupted; this is the result of the games read so far", file=sys.stderr)
+        say("interrupted; this is the result of the games read so far", file=sys.stderr)
         _output(analyses, report_flags, csv)
         return 130
     for skipped in analyses.skipped:
-        print(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
+        say(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
     print_copies(analyses.copies)
     _output(analyses, report_flags, csv)
     return 0
 
 
 async def _analyze(
-    files: list[Path], analyses: GroupedAnalyses, score: bool, workers: int | None
+    files: list[Path], analyses: GroupedAnalyses, score: bool, executor_flags: ExecutorFlags
 ) -> None:
     from contextlib import aclosing
 
     from arena.evaluation.analysis import analyze
-    from arena.evaluation.evaluator import Workers, available_cores
 
-    number = min(workers or available_cores(), len(files))
-    with Workers(number) as pool, progress_bar() as progress:
-        bar = progress.add_task("games", total=len(files))
-        async with aclosing(analyze(files, pool, score)) as items:
-            async for item in items:
-                analyses.add(item)
-                progress.advance(bar)
+    async with executor_flags.make_executor(len(files)) as executor:
+        with progress_bar() as progress:
+            bar = progress.add_task("games", total=len(files))
+            async with aclosing(analyze(files, executor, score)) as items:
+                async for item in items:
+                    analyses.add(item)
+                    progress.advance(bar)
 
 
 def headings(reports: Sequence[Report]) -> list[str]:

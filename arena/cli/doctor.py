@@ -1,21 +1,30 @@
-"""`arena doctor`: installed and missing packages, and the commands that install them."""
+"""`arena doctor`: installed and missing packages, keys, the device, and a verdict."""
 
 from __future__ import annotations
 
 import json
 import platform
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from arena.cli.common.flags import JsonFlag
+from arena.cli.common.terminal import say
+from arena.core.text import pluralize
 from arena.core.version import __version__
+from arena.core.views.number_text import real_minus
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DISTRIBUTION = "arena-games"
+NAME_WIDTH = 18
+"""Columns of the names, so that the sections are aligned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +46,6 @@ def doctor_command(
     as_json: JsonFlag = False,
 ) -> int:
     """Print what is installed and what is missing, or check a game. Exits with 1 for a fault."""
-    from arena.plugins.loader import catalog
-
     if game is not None:
         return _examine_game(game, as_json)
     packages = examine()
@@ -47,19 +54,87 @@ def doctor_command(
         found = {"complete": complete, "packages": [asdict(p) for p in packages]}
         print(json.dumps({"arena": __version__, **found}))
         return 0 if complete else 1
-    print(f"arena {__version__}, Python {platform.python_version()}, {platform.platform()}")
-    for package in packages:
-        if not package.extra:
-            print(f"  {package.name:<20} {package.version or 'missing'}")
+    _print_page(packages)
+    return 0 if complete else 1
+
+
+def _print_page(packages: Sequence[Package]) -> None:
+    """Print the core, the extras, keys, device and plugins, and a verdict in one line."""
+    from rich.console import Console
+    from rich.status import Status
+
+    from arena.cli.common.machine import find_device, find_keys
+    from arena.plugins.loader import catalog
+
+    console = Console()
+    with Status("looking for a GPU", console=console):
+        device, keys = find_device(), find_keys()
+    console.print(
+        f"arena {__version__}, Python {platform.python_version()}, {platform.platform()}",
+        highlight=False,
+    )
+    core = [p for p in packages if not p.extra]
+    _section(console, "Core", [(bool(p.version), p.name, p.version or p.install) for p in core])
+    _section(
+        console,
+        "Extras; in the project's folder, pip install -e '.[NAME]' adds one",
+        list(_extras(packages)),
+    )
+    _section(
+        console,
+        "Keys of providers, in the environment or in .env",
+        [(k.is_set, k.variable, f"{'set' if k.is_set else 'not set'}, for {k.spec}") for k in keys],
+    )
+    torch = "torch is not installed: the extra 'embedded' has it"
+    _section(console, "Device", [(bool(device.name), "models here", device.name or torch)])
+    kinds = catalog().entries_by_kind().values()
+    plugins = {entry.plugin for entries in kinds for entry in entries.values()}
+    console.print(f"Plugins: {', '.join(sorted(plugins))}\n", highlight=False)
+    hosted = [key.spec.partition(":")[0] for key in keys if key.is_set]
+    console.print(verdict(packages, hosted), style="bold", highlight=False)
+
+
+def _section(console: Console, title: str, rows: Sequence[tuple[bool, str, str]]) -> None:
+    """Print a title and a line per row: ✓ or ✗, a name, and a text that is broken at spaces."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(title, "bold"))
+    table = Table.grid(padding=(0, 1))
+    table.add_column()
+    table.add_column(no_wrap=True, min_width=NAME_WIDTH)
+    table.add_column(overflow="fold")
+    for good, name, text in rows:
+        mark = Text("  ✓", "green") if good else Text("  ✗", "red")
+        table.add_row(mark, Text(name), Text(text))
+    console.print(table)
+
+
+def _extras(packages: Sequence[Package]) -> Iterator[tuple[bool, str, str]]:
+    """Yield for each extra whether it is complete, its name, and what is missing."""
     for extra in dict.fromkeys(p.extra for p in packages if p.extra):
         parts = [p for p in packages if p.extra == extra]
         missing = [p.name for p in parts if not p.version]
-        line = f"  extra '{extra}': {len(parts) - len(missing)} of {len(parts)} installed"
-        print(line + (f"; missing {', '.join(missing)}: {parts[0].install}" if missing else ""))
-    kinds = catalog().entries_by_kind().values()
-    plugins = {entry.plugin for entries in kinds for entry in entries.values()}
-    print("Plugins:", ", ".join(sorted(plugins)))
-    return 0 if complete else 1
+        text = f"{len(parts) - len(missing)} of {len(parts)} installed"
+        if missing:
+            text += f"; missing {', '.join(missing)}"
+        yield not missing, extra, text
+
+
+def verdict(packages: Sequence[Package], hosted: Sequence[str]) -> str:
+    """Return in one line what can be done with these packages and these providers' keys."""
+    missing = {p.extra: True for p in packages if not p.version}
+    if "" in missing:
+        names = ", ".join(p.name for p in packages if not p.extra and not p.version)
+        return f"✗ Not ready: install {names}."
+    able = ["bots"]
+    if "embedded" not in missing:
+        able.append("models on this machine")
+    if "models" not in missing:
+        able += [f"models of {name}" for name in hosted]
+    if "train" not in missing:
+        able.append("training")
+    return f"✓ Ready: {', '.join(able)}.{'' if hosted else ' Hosted models need a key.'}"
 
 
 def _examine_game(name: str, as_json: bool) -> int:
@@ -73,9 +148,11 @@ def _examine_game(name: str, as_json: bool) -> int:
     if as_json:
         print(json.dumps({"game": game.name, "findings": [asdict(each) for each in findings]}))
     else:
-        print(game.name)
+        say(game.name)
         for each in findings:
-            print(f"  {'ok   ' if each.passed else 'FAULT'} {each.check}: {each.detail}")
+            say(f"  {'✓' if each.passed else '✗'} {each.check}: {real_minus(each.detail)}")
+        faults = sum(not each.passed for each in findings)
+        say(f"✗ {pluralize(faults, 'fault')}." if faults else "✓ No fault found.")
     return 0 if all(each.passed for each in findings) else 1
 
 

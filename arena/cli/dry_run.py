@@ -33,7 +33,7 @@ from arena.plugins.loader import catalog
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from arena.cli.common.table import Table
+    from arena.cli.playing.table import Table
     from arena.episodes.match import Match
     from arena.llm.service import LLMService
 

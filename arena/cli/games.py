@@ -10,17 +10,22 @@ from typing import Annotated, Any
 import typer
 
 from arena.cli.common.flags import JsonFlag
+from arena.cli.common.terminal import say
 from arena.core.errors import ArenaError
 
 
 def games_command(
     name: Annotated[
-        str | None, typer.Argument(help="Only this game, with its rules, or this family of games.")
+        str | None,
+        typer.Argument(
+            help="Only this game, with its rules, also as GAME:OPTION=VALUE; or this family of "
+            "games."
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List the games and their options. A game that cannot be loaded is a warning."""
-    from arena.plugins.loader import catalog
+    from arena.plugins.loader import catalog, make_game
 
     if name in catalog().names("game_family"):
         _list_family(name, as_json)
@@ -32,29 +37,30 @@ def games_command(
         except ArenaError as error:
             if name:
                 raise
-            print(f"warning: {error}", file=sys.stderr)
+            say(f"warning: {error}", file=sys.stderr)
+    # Options may change the rules. Wrong ones are an error here, also with --json.
+    rules = make_game(name).rules() if name else None
     families = [] if name else catalog().entries("game_family")
     if as_json:
         listed = [{"name": entry.name, "summary": entry.summary} for entry in families]
         print(json.dumps({"games": games, "families": listed}))
         return
     for game in games:
-        _print_game(game, with_rules=name is not None)
+        _print_game(game, rules)
     for entry in families:
-        print(f"{entry.name}/GAME: {entry.summary}; 'arena games {entry.name}' lists them")
+        say(f"{entry.name}/GAME: {entry.summary}; 'arena games {entry.name}' lists them")
 
 
-def _print_game(game: dict[str, Any], with_rules: bool) -> None:
-    from arena.plugins.loader import make_game
-
-    print(f"{game['name']}: {game['summary']}")
-    if with_rules:
-        print(f"\n{make_game(game['name']).rules()}\n")
-    print(f"  bots: {', '.join(game['bots'])}")
+def _print_game(game: dict[str, Any], rules: str | None) -> None:
+    """Print a game with its options; with its rules, also what the options mean."""
+    say(f"{game['name']}: {game['summary']}")
+    if rules is not None:
+        say(f"\n{rules}\n")
+    say(f"  bots: {', '.join(game['bots'])}")
     for option in game["options"]:
-        print(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
-        if with_rules:
-            print(f"      {option['description']}")
+        say(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
+        if rules is not None:
+            say(f"      {option['description']}")
 
 
 def _list_family(name: str, as_json: bool) -> None:
@@ -69,7 +75,7 @@ def _list_family(name: str, as_json: bool) -> None:
     for game in games:
         players = f"{game.players or '?':>6} players"
         works = f"not playable: {game.problem}" if game.problem else ", ".join(game.features)
-        print(f"{game.name:<{width}} {players}  {game.information:<9}  {works}")
+        say(f"{game.name:<{width}} {players}  {game.information:<9}  {works}")
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -77,6 +83,7 @@ def describe(name: str) -> dict[str, Any]:
     from arena.agents.seating import bot_names
     from arena.plugins.loader import game_class
 
+    name = name.partition(":")[0]
     game = game_class(name)
     options = [
         {

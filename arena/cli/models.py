@@ -11,6 +11,7 @@ import typer
 
 from arena.cli.common.flags import JsonFlag, flag_groups
 from arena.cli.common.help import ArenaCommand
+from arena.cli.common.terminal import say
 from arena.cli.runs import RunsFlags
 
 if TYPE_CHECKING:
@@ -46,12 +47,12 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
     if not flags.as_json:
         for name, command in fetchable.items():
             model = FETCHABLE[name]
-            print(f"{command}: {model.title} ({model.license}), {model.megabytes} MB to download")
+            say(f"{command}: {model.title} ({model.license}), {model.megabytes} MB to download")
     return code
 
 
 def _table(found: Sequence[LocalModel]) -> Grid:
-    from arena.evaluation.output.formatting import UNKNOWN
+    from arena.core.views.number_text import UNKNOWN
     from arena.evaluation.output.grid import Grid
     from backends.models.local import family_title
     from trainers.runs.quantities import short_count, size_text
@@ -90,5 +91,5 @@ def fetch_command(
     if as_json:
         print(json.dumps({"name": name, "spec": f"embedded:{name}", "folder": str(folder)}))
     else:
-        print(f"{folder}\nPlay it: arena play kuhn_poker --seat 0=embedded:{name} --guided")
+        say(f"{folder}\nPlay it: arena play kuhn_poker --seat 0=embedded:{name} --guided")
     return 0

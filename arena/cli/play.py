@@ -7,6 +7,7 @@ from typing import Annotated
 
 from arena.cli.common import models
 from arena.cli.common.completion import complete_seat
+from arena.cli.common.executors import ExecutorFlags
 from arena.cli.common.flags import (
     Flag,
     GameFlags,
@@ -27,8 +28,7 @@ def play_command(
         list[str],
         Flag(
             autocompletion=complete_seat,
-            help="I=SPEC: the agent of a seat, e.g. 0=bot:oracle or 1=human; 'arena agents' lists "
-            "them. Default: the default bot of the game.",
+            help="I=SPEC, e.g. 0=bot:oracle or 1=human ('arena agents'). Default: the game's bot.",
         ),
     ] = [],  # noqa: B006 - typer reads the default and never changes it.
     seed: SeedFlag = None,
@@ -44,15 +44,16 @@ def play_command(
         bool | None, Flag("--watch/--no-watch", help="Show the game. Default: one game.")
     ] = None,
     as_json: JsonFlag = False,
+    executor: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
     max_concurrent: models.MaxConcurrentFlag = 16,
     backend: models.BackendFlag = None,
     dry_run: models.DryRunFlag = False,
 ) -> int:
     """Play games and write a replay of each."""
-    from arena.cli.common.earlier_games import earlier_seed, keep_finished
     from arena.cli.common.seats import seat_specs
-    from arena.cli.common.table import Table, check, run
     from arena.cli.dry_run import print_table_estimate
+    from arena.cli.playing.earlier_games import earlier_seed, keep_finished
+    from arena.cli.playing.table import Table, check, run
     from arena.cli.replaying.rerun import check_recordings
     from arena.episodes.match import Match
 
@@ -65,9 +66,10 @@ def play_command(
         seeds=range(first, first + games),
         out=out,
         delay=delay,
-        watch=(games == 1 and not as_json) if watch is None else watch,
+        watch=games == 1 and not (as_json or executor.has_workers) if watch is None else watch,
         max_concurrent=max_concurrent,
         llm=asking.service(dry_run) if models.has_models(specs) else None,
+        executor=executor.or_local(),
         probe=asking.probe,
     )
     check_recordings(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 from pydantic import JsonValue
 
@@ -15,6 +16,11 @@ class Event:
 
     __slots__ = ()
 
+    is_partial: ClassVar[bool] = False
+    """True for the version of another event that hides a part of it from its audience, such as a
+    card that its owner draws without seeing it. A viewer who sees everything needs the other one
+    only."""
+
     @property
     def audience(self) -> tuple[int, ...] | None:
         return None
@@ -22,6 +28,10 @@ class Event:
     def seen_by(self, player: int) -> bool:
         """Return True if this seat witnesses the event."""
         return self.audience is None or player in self.audience
+
+    def shown_to(self, seat: int | None) -> bool:
+        """Return True if a list of events for this seat has it; None is a viewer of everything."""
+        return not self.is_partial if seat is None else self.seen_by(seat)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return `{"event": class name, "audience": seats or None, **fields}`."""
@@ -35,7 +45,7 @@ class Event:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Spoken(Event):
-    """A player has said something, to everybody or to some seats."""
+    """A player speaks, to all seats or to some."""
 
     player: int
     text: str

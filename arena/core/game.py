@@ -39,6 +39,7 @@ from arena.core.views.tabletop import TableView, draw_tabletop
 
 if TYPE_CHECKING:
     from arena.core.assessment import Assessment, Assessor, Comment, Fact, Measure
+    from arena.core.batch.state_batch import StateBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,10 @@ class State(ABC):
         As with the roles, a team may be dealt and hidden; members of a team have equal returns.
         """
         return ()
+
+    def is_out(self, player: int) -> bool:
+        """Return whether all players know that `player` will not act any more in this game."""
+        return self.is_terminal
 
     @property
     def is_terminal(self) -> bool:
@@ -216,6 +221,18 @@ class Game(ObservedGame):
         except ValidationError as error:
             raise UsageError(explain_options(self.name, self.Options, error)) from None
 
+    def completed(self, stored: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return the stored options of a game, with the defaults of those that are not stored.
+
+        So options of an earlier version, which had fewer of them, compare with the present ones.
+        Options that are not valid any more are returned as they are.
+        """
+        try:
+            options: dict[str, JsonValue] = self.Options(**stored).model_dump(mode="json")
+        except ValidationError:
+            return dict(stored)
+        return options
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Game) and type(self) is type(other) and self.options == other.options
@@ -258,6 +275,14 @@ class Game(ObservedGame):
     @abstractmethod
     def initial_state(self) -> State:
         """Return the position before the first move."""
+
+    def new_batch(self, size: int) -> StateBatch | None:
+        """Return `size` games that are played at once on arrays; None if not implemented.
+
+        Games of few positions return a `TabulatedBatch`. Without one, the vectorised environment
+        plays game by game.
+        """
+        return None
 
     @cached_property
     def no_actions(self) -> ActionSet:

@@ -46,6 +46,9 @@ class ObservedGame(ABC):
     speech: ClassVar[tuple[type[Speech], ...]] = ()
     """Kinds of speech of the game. Whoever cannot speak, such as a network, has the other actions.
     No action of the table begins with the verb of a kind of speech."""
+    picture_shows_notes: ClassVar[bool] = False
+    """The picture for a terminal holds all that the notes of the level "notes" say. A person then
+    reads them there only."""
 
     @property
     @abstractmethod
@@ -79,12 +82,19 @@ class ObservedGame(ABC):
         return str(event)
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        """Return an observation as text. The default: the events, then the legal actions."""
+        """Return an observation as text. The default: the events, then the `situation`."""
         lines = [] if since else [f"You are {self.seat_names[observation.player]}."]
         lines += [self.narrate(event) for event in observation.events_since(since)]
-        if observation.legal_actions:
-            lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
+        lines += self.situation(observation, level)
         return "\n".join(lines)
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        """Return the lines after the events: the notes of this level, and the legal actions.
+
+        The default has the legal actions only.
+        """
+        legal = observation.legal_actions
+        return [f"Your actions: {' | '.join(legal.notations())}"] if legal else []
 
     def belief_question(self, observation: Observation) -> str | None:
         """Return a question to a player about hidden information; the default is None."""
@@ -97,12 +107,13 @@ class ObservedGame(ABC):
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
         """Return an observation as shorter text, without a list of the first `forget` events.
 
-        The default describes the later events only. A game with a notebook includes all of it, at
-        the level "events" too, because it replaces the omitted events.
+        The default describes the later events only, with notes at the level "events" too, because
+        they replace the omitted events.
         """
         name = self.seat_names[observation.player]
+        shown: TextLevel = "notes" if level == "events" else level
         return (
-            f"You are {name}. {self.omission_notice}\n{self.describe(observation, level, forget)}"
+            f"You are {name}. {self.omission_notice}\n{self.describe(observation, shown, forget)}"
         )
 
     def diagram(self, events: Sequence[Event]) -> str:
@@ -129,7 +140,8 @@ class ObservedGame(ABC):
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether an action may lose the game at once, e.g. an accusation.
 
-        Such an action is never taken from a reply that names it in ambiguous prose.
+        Such an action is never taken from a reply that names it in ambiguous prose, and a person
+        confirms it.
         """
         return False
 
@@ -173,10 +185,12 @@ class NotesCache:
     def advance(self, events: tuple[Event, ...]) -> Notes:
         """Add the events that the notes do not include yet."""
         # Only new events: the notes are incremental, so a game costs linear time, not quadratic.
-        for event in events[self.num_events :]:
-            self.notes.update(event)
-        self.num_events = len(events)
-        return self.notes
+        notes = self.notes
+        if self.num_events < len(events):
+            for event in events[self.num_events :]:
+                notes.update(event)
+            self.num_events = len(events)
+        return notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,12 @@ if TYPE_CHECKING:
 
 LONGEST_QUOTE = 200
 """Characters of a quotation of external text in a message."""
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+    "\u180b-\u180d\u180f\ufe00-\ufe0d\U000e0100-\U000e01ef]"
+)
+"""Letters and marks that show nothing, although Unicode counts them as visible: fillers, the blank
+Braille pattern and variation selectors, but for the two that choose how an emoji looks."""
 
 
 def encodable(text: str) -> str:
@@ -28,10 +35,12 @@ def one_line(text: str) -> str:
     """Return free text as players may exchange it: one line, without invisible characters.
 
     Control and format characters (Unicode categories C*) could move a cursor, reverse the direction
-    of writing or hide words. Double quotes become single ones, so that a quotation of the text
-    between double quotes ends where it seems to end. Quotes around the whole text are left out.
+    of writing or hide words, and so could letters that show nothing. Double quotes become single
+    ones, so that a quotation of the text between double quotes ends where it seems to end. Quotes
+    around the whole text are left out.
     """
-    visible = "".join(c for c in " ".join(text.split()) if unicodedata.category(c)[0] != "C")
+    words = _BLANK.sub("", " ".join(text.split()))
+    visible = "".join(c for c in words if unicodedata.category(c)[0] != "C")
     # Composed last: an invisible character may have parted a letter from its accent.
     line = " ".join(unicodedata.normalize("NFC", visible).split())
     # Repeated, so that the result is its own form: there may be quotes within quotes.
@@ -74,6 +83,11 @@ def pluralize(number: int, noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{number} {noun[:-1]}ies"
     return f"{number} {noun}s"
+
+
+def per_cent(share: float) -> str:
+    """Return a share from 0 to 1 as text: `14 %`."""
+    return f"{100 * share:.0f} %"
 
 
 def read_value(text: str) -> JsonValue:

@@ -15,15 +15,13 @@ import gymnasium
 from pydantic import JsonValue
 
 from arena.agents.agent import act_now
-from arena.agents.seating import default_bot
+from arena.agents.seating import default_opponent
 from arena.core.action import Speech
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
 from arena.envs.multi_agent import (
     ArrayObservation,
     MultiAgentEnv,
-    PlayerInfo,
-    StepResult,
     environment_seed,
     without_actions,
 )
@@ -64,7 +62,8 @@ class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
             game: A game, or the name of one.
             player: The learner's seat, from 0.
             opponents: One SPEC for all other seats, or one for each of them in seat order. By
-                default the game's `default_bot`, or else `bot:random`.
+                default the bot that players of the game are measured against, which is fast: in
+                Cluedo `bot:novice`. The `default_bot` of `arena play` may be slower.
             max_turns: Turns after which a game is truncated; by default the game's own limit.
             render_mode: "ansi" or None.
             options: Options of the game, if it is given by name.
@@ -81,7 +80,7 @@ class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
             raise UsageError(f"player={player}: the seats go from 0 to {game.num_players - 1}")
         self.player = player
         self.specs = _seat_specs(
-            game, player, default_bot(game) if opponents is None else opponents
+            game, player, default_opponent(game) if opponents is None else opponents
         )
         Match(game, self.specs).seat()  # Raises UsageError now for a SPEC that names no agent.
         self.render_mode = render_mode
@@ -102,10 +101,8 @@ class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
         seed = int(self.np_random.integers(2**31)) if seed is None else seed
         # The same streams as in `arena.play`: opponents of a seed play alike.
         self._agents = Match(self.env.game, self.specs, seed).seat()
-        not_over: dict[int | str, bool] = {"__all__": False}
-        observations, infos = self.env.reset(seed=seed)
-        self._last = self._play_opponents((observations, {}, not_over, not_over, infos))
-        self._observation = self._last[4][self.player]["observation"]
+        self.env.start(seed)
+        self._play_opponents()
         self._playing = True
         return self._arrays(), self._info()
 
@@ -126,36 +123,32 @@ class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
                 self.env.action(self.player, action)
             except IllegalAction as error:
                 return self._forfeit(str(error))
-            chosen = self._choose(self._last[4])
-            self._last = self._play_opponents(self.env.step({**chosen, self.player: action}))
-            self._observation = self._last[4][self.player]["observation"]
-        _, rewards, terminations, truncations, _ = self._last
-        terminated, truncated = terminations["__all__"], truncations["__all__"]
+            self.env.move({**self._choose(), self.player: action})
+            self._play_opponents()
+        terminated, truncated = self.env.terminated, self.env.truncated
         self._playing = not (terminated or truncated)
-        return self._arrays(), rewards[self.player], terminated, truncated, self._info()
+        reward = self.env.pay([self.player])[self.player]
+        return self._arrays(), reward, terminated, truncated, self._info()
 
     def render(self) -> str | None:
         """Return the learner's observation as text if `render_mode` is "ansi"."""
         return self._observation.text() if self.render_mode == "ansi" else None
 
-    def _choose(self, infos: Mapping[int, PlayerInfo]) -> dict[int, int | Speech]:
+    def _choose(self) -> dict[int, int | Speech]:
         """Return the action numbers of the opponents who must act, or what they say."""
-        index = self.env.game.actions.index
-        chosen = {
-            player: act_now(self._agents[player], info["observation"]).action
-            for player, info in infos.items()
-            if player != self.player
-        }
-        return {
-            player: action if isinstance(action, Speech) else index[action]
-            for player, action in chosen.items()
-        }
+        index, chosen = self.env.game.actions.index, dict[int, int | Speech]()
+        for player, observation in self.env.seen.items():
+            if player != self.player:
+                action = act_now(self._agents[player], observation).action
+                chosen[player] = action if isinstance(action, Speech) else index[action]
+        return chosen
 
-    def _play_opponents(self, step: StepResult) -> StepResult:
-        # The infos have a key for each player who must act; at the end, for all. So the loop ends.
-        while self.player not in step[4]:
-            step = self.env.step(self._choose(step[4]))
-        return step
+    def _play_opponents(self) -> None:
+        """Play up to the learner's next observation; the opponents read no arrays."""
+        # It sees each position in which it must act, and the end; so the loop ends.
+        while self.player not in self.env.seen:
+            self.env.move(self._choose())
+        self._observation = self.env.seen[self.player]
 
     def _forfeit(self, reason: str) -> tuple[ArrayObservation, float, bool, bool, dict[str, Any]]:
         self._playing = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict
@@ -51,6 +51,8 @@ StepResult = tuple[
 
 def without_actions(observation: Observation) -> Observation:
     """Return the observation of a player that may not act any more."""
+    if not observation.legal_actions:
+        return observation
     return replace(observation, legal_actions=observation.game.actions.subset(()))
 
 
@@ -68,6 +70,15 @@ def masked_space(game: Game, observation: spaces.Space[Any]) -> spaces.Dict:
     """Return the space of observations of this space, together with their action masks."""
     mask = spaces.Box(0, 1, (len(game.actions),), np.int8)
     return spaces.Dict({"observation": observation, "action_mask": mask})
+
+
+def observation_space(game: Game) -> spaces.Dict:
+    """Return `{"observation": one Box per array of game.array_specs, "action_mask": Box}`."""
+    boxes: dict[str, spaces.Space[Any]] = {
+        name: spaces.Box(spec.low, spec.high, spec.shape, np.dtype(spec.dtype).type)
+        for name, spec in game.array_specs.items()
+    }
+    return masked_space(game, spaces.Dict(boxes))
 
 
 class MultiAgentEnv:
@@ -111,19 +122,17 @@ class MultiAgentEnv:
         self._limit = math.inf if self.max_turns is None else self.max_turns
         # Seeded by the operating system until a `reset` gives a seed.
         self._seeds = random.Random()
+        self._series: int | None = None
+        """The seed of a series that has not started; None once it has."""
         self._state: State | None = None
+        self.seen: dict[int, Observation] = {}
+        """The observations of the players who must act; at the end, of all players."""
+        self.terminated = self.truncated = False
 
     @cached_property
     def observation_spaces(self) -> dict[int, spaces.Dict]:
         # A space of its own for each player: users seed a space.
-        return {player: self._make_space() for player in self.possible_agents}
-
-    def _make_space(self) -> spaces.Dict:
-        boxes: dict[str, spaces.Space[Any]] = {
-            name: spaces.Box(spec.low, spec.high, spec.shape, np.dtype(spec.dtype).type)
-            for name, spec in self.game.array_specs.items()
-        }
-        return masked_space(self.game, spaces.Dict(boxes))
+        return {player: observation_space(self.game) for player in self.possible_agents}
 
     @cached_property
     def action_spaces(self) -> dict[int, spaces.Discrete]:
@@ -150,10 +159,10 @@ class MultiAgentEnv:
     def observe(self, player: int) -> Observation:
         """Return what `player` may know now, even if it is not to act."""
         observation = self.state.observe(player)
-        return observation if self.agents else without_actions(observation)
+        return without_actions(observation) if self.truncated else observation
 
     def action(self, player: int, number: SupportsIndex | Speech) -> Action:
-        """Return the action with this number. Speech has none and stands for itself.
+        """Return the action with this number. Speech has none: it is given as the action.
 
         Raises IllegalAction if there is no such action, or if `player` may not play it now.
         """
@@ -161,10 +170,11 @@ class MultiAgentEnv:
             self.state.legal_actions(player).check(number)
             return number
         # Looked up by the mask: one index instead of a search in the set.
-        mask = self.state.legal_actions(player).mask
+        seen = self.seen.get(player)
+        legal = self.state.legal_actions(player) if seen is None else seen.legal_actions
+        mask = legal.mask
         try:
-            # Accepts integers of numpy; a float or a text is no action number.
-            index = operator.index(number)
+            index = operator.index(number)  # Integers of numpy too, but no float and no text.
         except TypeError:
             raise IllegalAction(f"player {player}: {number!r} is not an action number") from None
         if not 0 <= index < len(mask):
@@ -188,17 +198,24 @@ class MultiAgentEnv:
         Raises:
             UsageError: The seed is not an integer of 64 bits.
         """
+        self.start(seed)
+        return self._arrays()
+
+    def start(self, seed: int | None = None) -> None:
+        """Start a game as `reset` does, without arrays; see `seen`. Raises its errors."""
         checked = environment_seed(seed)
         if checked is not None:
-            self._seeds = stream(checked, "seeds")
+            self._series = checked
+        elif self._series is not None:
+            # A generator takes long to seed, so the series starts only when it is needed.
+            self._seeds, self._series = stream(self._series, "seeds"), None
         self.seed = self._seeds.getrandbits(31) if checked is None else checked
         self._chance = stream(self.seed, "chance")
-        # What each player has been paid so far, see `_pay`.
+        # What each player has been paid so far, see `pay`.
         self._paid = [0.0] * self.game.num_players
         self._state = self.game.initial_state()
         self.agents = self.possible_agents.copy()
-        self._draw_chance()
-        return self._observe_all(self._state.to_act)
+        self._settle(self._state)
 
     def step(self, actions: Mapping[int, SupportsIndex | Speech]) -> StepResult:
         """Apply one action number of each player who must act.
@@ -213,30 +230,37 @@ class MultiAgentEnv:
             IllegalAction: An action is not legal, or a player is not to act.
             UsageError: A player is missing, or the game is over.
         """
-        state = self.state
-        for player, action in self._decode(actions).items():
-            state._apply(player, action)  # `_decode` has checked the action like `apply` does.
-        self._draw_chance()
-        terminated = not state.to_act
-        # As in `play`: a turn that starts after the limit truncates the game.
-        truncated = not terminated and state.turn > self._limit
-        players: Sequence[int] = state.to_act
-        if terminated or truncated:
-            # At the end all players get a last observation and reward, also those not to act.
-            self.agents, players = [], self.possible_agents
-        observations, infos = self._observe_all(players)
-        keys: list[int | str] = [*players, "__all__"]
+        self.move(actions)
+        observations, infos = self._arrays()
+        keys: list[int | str] = [*self.seen, "__all__"]
         return (
             observations,
-            self._pay(players),
-            dict.fromkeys(keys, terminated),
-            dict.fromkeys(keys, truncated),
+            self.pay(self.seen),
+            dict.fromkeys(keys, self.terminated),
+            dict.fromkeys(keys, self.truncated),
             infos,
         )
 
-    def _decode(self, actions: Mapping[int, SupportsIndex | Speech]) -> dict[int, Action]:
+    def move(self, actions: Mapping[int, SupportsIndex | Speech]) -> None:
+        """Apply actions as `step` does, without arrays; see `seen` and `pay`. Raises its errors."""
+        state = self.state
+        for player, action in self._decode(state.to_act, actions):
+            state._apply(player, action)  # `_decode` has checked the action like `apply` does.
+        self._settle(state)
+
+    def pay(self, players: Iterable[int]) -> dict[int, float]:
+        """Return what each of these players has earned since it was last paid."""
+        earned, rewards = self.state.returns(), {}
+        for player in players:
+            rewards[player] = earned[player] - self._paid[player]
+            # A player that is left out now is paid later.
+            self._paid[player] = earned[player]
+        return rewards
+
+    def _decode(
+        self, acting: Sequence[int], actions: Mapping[int, SupportsIndex | Speech]
+    ) -> list[tuple[int, Action]]:
         """Return the actions in the order of `to_act`; check all before one is applied."""
-        acting = self.state.to_act
         if not self.agents:
             raise UsageError("the game is over: call reset()")
         for player in actions:
@@ -245,32 +269,32 @@ class MultiAgentEnv:
         for player in acting:
             if player not in actions:
                 raise UsageError(f"player {player} has no action; {list(acting)} must act")
-        # The order of `to_act`, not of the caller's dict: the game must not depend on the latter.
-        return {player: self.action(player, actions[player]) for player in acting}
+        # In the order of `to_act`: the game must not depend on the order of the caller's dict.
+        return [(player, self.action(player, actions[player])) for player in acting]
 
-    def _draw_chance(self) -> None:
-        state = self.state
+    def _settle(self, state: State) -> None:
+        """Draw chance, then see who must act or whether the game is over."""
         # Chance is not drawn after the limit, since the game is truncated there.
         while state.to_act == (CHANCE,) and state.turn <= self._limit:
-            state.apply(CHANCE, state.sample_chance(self._chance))
+            # What the state has drawn itself is possible.
+            state._apply(CHANCE, state.sample_chance(self._chance))
+        players: Sequence[int] = state.to_act
+        self.terminated = not players
+        # As in `play`: a turn that starts after the limit truncates the game.
+        self.truncated = not self.terminated and state.turn > self._limit
+        if self.terminated or self.truncated:
+            # At the end all players get a last observation and reward, also those not to act.
+            self.agents, players = [], self.possible_agents
+        self.seen = {player: state.observe(player) for player in players}
+        if self.truncated:
+            self.seen = {player: without_actions(each) for player, each in self.seen.items()}
 
-    def _observe_all(
-        self, players: Sequence[int]
-    ) -> tuple[dict[int, ArrayObservation], dict[int, PlayerInfo]]:
-        seen = {player: self.observe(player) for player in players}
+    def _arrays(self) -> tuple[dict[int, ArrayObservation], dict[int, PlayerInfo]]:
+        """Return observations and infos of `seen`."""
         return (
             {
                 player: {"observation": each.arrays(), "action_mask": each.legal_actions.mask}
-                for player, each in seen.items()
+                for player, each in self.seen.items()
             },
-            {player: {"observation": each} for player, each in seen.items()},
+            {player: {"observation": each} for player, each in self.seen.items()},
         )
-
-    def _pay(self, players: Sequence[int]) -> dict[int, float]:
-        """Return the rewards of `players`: their returns minus what they have been paid before."""
-        earned, rewards = self.state.returns(), {}
-        for player in players:
-            rewards[player] = earned[player] - self._paid[player]
-            # A player without a key in this step is paid later, with its next key.
-            self._paid[player] = earned[player]
-        return rewards

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena.agents.agent import Agent, Seat
@@ -59,27 +59,35 @@ class Match:
         """The limit that applies: that of the match, or the game's own; None for no limit."""
         return self.game.turn_limit(self.max_turns)
 
-    def seat(self, llm: ModelService | None = None) -> list[Agent]:
-        """Make a fresh agent for each seat; `llm` answers for models. Raises UsageError."""
+    def seat(
+        self, llm: ModelService | None = None, given: Mapping[int, Agent] | None = None
+    ) -> list[Agent]:
+        """Make a fresh agent for each seat. Raises UsageError.
+
+        Args:
+            llm: Answers for models.
+            given: Agents of some seats, which are made elsewhere; their SPECs are names only.
+        """
+        given = given or {}
+        return [
+            given[player] if player in given else make_agent(spec, self.seat_of(player, llm))
+            for player, spec in enumerate(self.specs)
+        ]
+
+    def seat_of(self, player: int, llm: ModelService | None = None) -> Seat:
+        """Return the seat of a player, from which an agent is made; `llm` answers for models."""
         # Each seat has its own stream, so a change of one agent does not shift the draws of the
         # others.
         seed = self.seed if self.agents_seed is None else self.agents_seed
-        chat = self.chat or ChatOptions()
-        return [
-            make_agent(
-                spec,
-                Seat(
-                    self.game,
-                    player,
-                    stream(seed, f"agent {player}"),
-                    self.text_level,
-                    llm,
-                    chat,
-                    self.turn_limit,
-                ),
-            )
-            for player, spec in enumerate(self.specs)
-        ]
+        return Seat(
+            self.game,
+            player,
+            stream(seed, f"agent {player}"),
+            self.text_level,
+            llm,
+            self.chat or ChatOptions(),
+            self.turn_limit,
+        )
 
     def header(self, agents: Sequence[Agent], start: Position | None = None) -> Header:
         """Return the first line of the replay. Raises UsageError for a wrong number of agents."""

@@ -16,7 +16,7 @@ from arena.core.game import State
 from arena.core.outcome import Outcome
 from arena.core.ply import Ply
 from arena.episodes.files import mark_as_written
-from arena.episodes.record import Header, OutcomeLine, dump, turns_played
+from arena.episodes.record import Episode, Header, OutcomeLine, dump, turns_played
 
 
 class ReplayWriter:
@@ -54,6 +54,18 @@ class ReplayWriter:
         self._write([line.to_json()])
         self.close()
         try:
+            self.path = self.path.rename(self._final)
+        except OSError as error:
+            raise ArenaError(f"cannot write {self._final}: {error.strerror}") from error
+
+    def copy(self, replay: str) -> None:
+        """Write a finished replay whole. Raises ArenaError."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._claim()
+            assert self._file is not None
+            self._file.write(replay)
+            self._file.close()
             self.path = self.path.rename(self._final)
         except OSError as error:
             raise ArenaError(f"cannot write {self._final}: {error.strerror}") from error
@@ -96,3 +108,38 @@ class ReplayWriter:
             raise ArenaError(
                 f"cannot write {self.path}: {error.strerror}; what was written so far is kept"
             ) from error
+
+
+def write_episode(folder: Path, stem: str, episode: Episode) -> Path:
+    """Write the replay of a finished game that a worker on another machine has played.
+
+    Returns the path. Raises ArenaError if it cannot be written.
+    """
+    writer = ReplayWriter(folder, stem)
+    writer.copy(replay_text(episode))
+    return writer.path
+
+
+def replace_replay(folder: Path, stem: str, replay: str) -> Path:
+    """Write a replay under this very name; files of an earlier, killed run are replaced.
+
+    Returns the path. Raises ArenaError if it cannot be written.
+    """
+    final, part = folder / f"{stem}.jsonl", folder / f"{stem}.jsonl.part"
+    try:
+        # No checks before: a driver writes thousands of replays in a second.
+        try:
+            part.write_text(replay, encoding="utf-8")
+        except FileNotFoundError:
+            folder.mkdir(parents=True, exist_ok=True)
+            part.write_text(replay, encoding="utf-8")
+        return part.replace(final)
+    except OSError as error:
+        raise ArenaError(f"cannot write {final}: {error.strerror}") from error
+
+
+def replay_text(episode: Episode) -> str:
+    """Return the replay of a finished game, with the bytes that a `ReplayWriter` would write."""
+    line = OutcomeLine.of(episode.outcome, episode.turns, episode.decisions)
+    plies = (line for ply in episode.plies for line in ply.lines())
+    return "".join(map(dump, (episode.header.to_json(), *plies, line.to_json())))

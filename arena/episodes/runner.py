@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from arena.agents.agent import Agent, ask
 from arena.core.action import CHANCE
@@ -26,6 +26,8 @@ from arena.episodes.record import Episode, Header, Position, turns_played
 
 if TYPE_CHECKING:
     from arena.llm.backend import ModelService
+
+T = TypeVar("T")
 
 
 class Watcher(Protocol):
@@ -188,13 +190,14 @@ async def _ask_all(
 async def decide(agent: Agent, observation: Observation, fallback: random.Random) -> Answer:
     """Return one player's decision; a failure of its agent becomes a fallback move.
 
-    The fallback is drawn with the generator of this name. StopPlaying is passed on.
+    The fallback is drawn with the generator of this name. StopPlaying and MemoryError are passed
+    on: a game must not depend on the memory of the machine that plays it.
     """
     legal = observation.legal_actions  # Kept here: an agent may do anything to its observation.
     start = time.perf_counter()
     try:
         decision = _checked(await ask(agent, observation), legal)
-    except StopPlaying:
+    except (StopPlaying, MemoryError):
         raise
     except Exception as error:  # The edge of one player's turn: the others' game goes on.
         failure = f"{type(agent).__name__}: {_describe(error)}"
@@ -238,33 +241,40 @@ def _fall_back(
     return Decision(rng.choice(allowed or legal), failure)
 
 
+async def play_in_worker(match: Match, start: Position | None, llm: ModelService | None) -> Episode:
+    """Play one game. A unit of work of executors."""
+    return await play(match, llm=llm, start=start)
+
+
 async def play_many(
-    play_one: Callable[[int], Awaitable[Episode]], seeds: Iterable[int], concurrency: int = 8
-) -> AsyncIterator[Episode]:
+    play_one: Callable[[int], Awaitable[T]], seeds: Iterable[int], concurrency: int = 8
+) -> AsyncIterator[T]:
     """Play one game per seed, at most `concurrency` at once; yields each as it finishes.
 
     Closing the iterator, or cancelling, drops the games in flight and keeps what was yielded.
     """
     waiting = iter(seeds)
-    running: set[asyncio.Task[Episode]] = set()
+    running: dict[asyncio.Task[T], int] = {}
 
     def start_more() -> None:
         while len(running) < concurrency:
             seed = next(waiting, None)
             if seed is None:
                 return
-            running.add(asyncio.ensure_future(play_one(seed)))
+            running[asyncio.ensure_future(play_one(seed))] = seed
 
     try:
         start_more()
         while running:
-            done, pending = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            running = pending
-            start_more()
-            finished = [task for task in done if not task.exception()]
+            tasks, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             # By seed, so that games that finish at the same time come in a fixed order.
-            for task in sorted(finished, key=lambda task: task.result().header.played_with):
-                yield task.result()
+            done = sorted(tasks, key=running.__getitem__)
+            for task in done:
+                del running[task]
+            start_more()
+            for task in done:
+                if not task.exception():
+                    yield task.result()
             for task in done:
                 task.result()  # Raises what a failed game has raised, after the others are out.
     finally:

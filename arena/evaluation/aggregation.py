@@ -14,6 +14,7 @@ import numpy as np
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
+from arena.core.views.number_text import decimal, percentage
 from arena.evaluation.paired import compare
 from arena.evaluation.records import LUCK, TEAM, GameResult
 from arena.evaluation.report import (
@@ -87,9 +88,9 @@ class EvaluationAggregator:
         """Return the result so far in a few words."""
         scale, games = self.game.return_scale, max(1, len(self.player))
         if scale.is_win_rate:
-            return f"{self.player.player} won {sum(self.player.won) / games:.0%}"
-        mean = sum(self.player.returns) / games
-        return f"{self.player.player}: {scale.name} {mean:+.2f} {scale.unit}".rstrip()
+            return f"{self.player.player} won {percentage(self.player.endings['won'] / games)}"
+        mean = decimal(self.player.total_return / games, 2, signed=True)
+        return f"{self.player.player}: {scale.name} {mean} {scale.unit}".rstrip()
 
     @property
     def enough(self) -> bool:

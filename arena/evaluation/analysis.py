@@ -14,15 +14,21 @@ from pathlib import Path
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
+from arena.episodes.executors.executor import Executor, in_worker
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
-from arena.evaluation.evaluator import Workers, cached_game, in_order, sha256
+from arena.evaluation.evaluator import cached_game, in_order, sha256
 from arena.evaluation.records import GameResult, Role, Slot
 from arena.evaluation.scoring import check_returns, measure_game
 from arena.evaluation.store import RESULTS
 from arena.evaluation.store.results import Results
 from arena.plugins.loader import make_game
 
+OTHER_LOGS = ("metrics.jsonl", "history.jsonl", "quarantine/*.jsonl", "replays-*.jsonl")
+"""Names of lines of JSON that arena writes beside replays: metrics of a training run and of its
+host, groups that a trainer refused, exports."""
+HEADER_BYTES = 64
+"""Within so many bytes a replay names its first line `header`."""
 REPLAYS_AHEAD = 8
 """Replays per worker that are started before an earlier one is finished."""
 
@@ -68,6 +74,7 @@ class SkippedFile:
 def find_files(paths: Sequence[Path]) -> list[Path]:
     """Return the named replays and results files, and all replays in the named folders.
 
+    Other files of arena in the folders, such as the metrics of a training run, are left out.
     Raises UsageError for a path that does not exist, or if there is no file at all.
     """
     files: dict[Path, None] = {}
@@ -76,10 +83,22 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
             raise UsageError(f"{path}: there is no such file or folder")
         # Reading a pipe could wait for ever. A broken link is reported when it is read.
         replays = (p for p in path.rglob("*.jsonl") if p.is_file() or not p.exists())
-        files |= dict.fromkeys(sorted(replays) if path.is_dir() else [path])
+        found = sorted(p for p in replays if not _is_other_log(p)) if path.is_dir() else [path]
+        files |= dict.fromkeys(found)
     if not files:
         raise UsageError(f"no replays (*.jsonl) in {', '.join(map(str, paths))}")
     return list(files)
+
+
+def _is_other_log(path: Path) -> bool:
+    """Return whether a file has the name of another log of arena, and is not a replay."""
+    if not any(path.match(pattern) for pattern in OTHER_LOGS):
+        return False
+    try:
+        with path.open("rb") as file:
+            return b'"header"' not in file.read(HEADER_BYTES)
+    except OSError:
+        return False  # The reader of replays names the fault.
 
 
 def measure_replay(path: Path, scored: bool) -> AnalyzedGame | SkippedFile:
@@ -145,9 +164,9 @@ def stored_games(path: Path) -> Iterator[AnalyzedGame]:
 
 
 async def analyze(
-    paths: Sequence[Path], workers: Workers, scored: bool
+    paths: Sequence[Path], executor: Executor, scored: bool
 ) -> AsyncGenerator[AnalyzedGame | SkippedFile, None]:
-    """Measure all files on all workers; yield results files first, then replays in order."""
+    """Measure all files on an executor; yield results files first, then replays in order."""
     replays = [path for path in paths if not is_results(path)]
     for path in paths:
         if is_results(path):
@@ -158,10 +177,11 @@ async def analyze(
                 yield SkippedFile(path, str(error))
 
     async def measure_one(path: Path) -> AnalyzedGame | SkippedFile:
-        return await workers.run(partial(measure_replay, path, scored))
+        work = in_worker(partial(measure_replay, path, scored))
+        return await executor.run(work, name=str(path))
 
     roles = StoredRoles()
-    async for measured in in_order(replays, measure_one, REPLAYS_AHEAD * workers.number):
+    async for measured in in_order(replays, measure_one, REPLAYS_AHEAD * executor.workers):
         yield roles.complete(measured) if isinstance(measured, AnalyzedGame) else measured
 
 

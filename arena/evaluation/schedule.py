@@ -18,7 +18,7 @@ from arena.core.seeds import stream
 from arena.evaluation.records import Slot
 
 SELF = "self"
-"""Opponent that stands for the SPEC under test."""
+"""Opponent that is replaced by the SPEC under test."""
 DealRule = Literal["hashed", "consecutive"]
 """How the deals of a run follow from its seed. Runs of earlier versions, which store no rule, and
 held-out deals of training have consecutive ones: deal k has the seed `seed + k`."""

@@ -151,6 +151,8 @@ class Completion:
     seconds_to_first_token: float | None = None
     cached: bool = field(default=False, compare=False)
     """Answered from the response cache."""
+    id: str = field(default="", compare=False)
+    """Name of the response, where the provider gives one."""
 
     @property
     def text(self) -> str:

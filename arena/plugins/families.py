@@ -6,10 +6,12 @@ games are called `NAME/GAME`, wherever a name of a game is expected; a replay st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from arena.core.errors import UsageError
 from arena.core.game import Game
 
 
@@ -43,3 +45,10 @@ class GameFamily(Protocol):
 
     def games(self) -> Sequence[FamilyGame]:
         """Return the games of the family, in alphabetical order."""
+
+
+def unknown_game(family: str, library: str, name: str, known: Collection[str]) -> UsageError:
+    """Return the error of a name that a family does not have; it proposes the nearest one."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return UsageError(f"{library} has no game '{name}'; {hint}'arena games {family}'")

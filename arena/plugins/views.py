@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from arena.core.event import Event
 from arena.core.views.scene import Picture, Scene
+from arena.core.views.second_person import second_person, table_for
 from arena.core.views.tabletop import Panel, Tabletop, TabletopScene, Tile, Tone, draw_tabletop
 from arena.plugins.loader import catalog
 
@@ -60,11 +61,19 @@ def scene_factory(name: str) -> SceneFactory:
     return factory
 
 
-def draw_picture(game: Game, events: Sequence[Event], seat: int | None) -> Picture | None:
+def draw_picture(
+    game: Game, events: Sequence[Event], seat: int | None, you: bool = False
+) -> Picture | None:
     """Return the table for a terminal: the game's own picture, its view, or its diagram.
 
-    `events` are those that the viewer in this seat has witnessed; a viewer without a seat (None)
-    sees everything. The result is None if the game draws nothing.
+    Args:
+        game: The game that is drawn.
+        events: The events that the viewer in this seat has witnessed.
+        seat: The viewer's seat; None sees everything.
+        you: The viewer plays this seat, so the table has "you" instead of the seat's name.
+
+    Returns:
+        The picture, or None if the game draws nothing.
     """
     from rich.text import Text
 
@@ -72,9 +81,10 @@ def draw_picture(game: Game, events: Sequence[Event], seat: int | None) -> Pictu
         picture: Picture = catalog().load("picture", game.name)(game, events, seat)
         return picture
     table = draw_tabletop(game, events, seat)
+    name = game.seat_names[seat] if you and seat is not None else ""
     if table is not None:
-        return _tabletop_picture(table)
-    diagram = game.diagram(events)
+        return _tabletop_picture(table_for(table, name))
+    diagram = second_person(game.diagram(events), name)
     return Picture(Text(diagram), diagram.count("\n") + 1) if diagram else None
 
 

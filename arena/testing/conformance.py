@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from arena.core.errors import UsageError
 from arena.core.game import Game
+from arena.plugins.loader import catalog
 from arena.plugins.views import scene_factory, scene_name
 from arena.testing.measures import check_action_values, check_measures
 from arena.testing.non_interference import check_non_interference, check_reachable
@@ -28,6 +30,22 @@ from arena.testing.rules import (
 from arena.testing.scenes import check_scene
 
 
+def check_registered(game: Game) -> None:
+    """Raise UsageError unless arena finds this game by its name, as replays require."""
+    __tracebackhide__ = True
+    # A game of another library has the name of its family before a slash.
+    names = {*catalog().names("game"), *catalog().names("game_family")}
+    if game.name.partition("/")[0] not in names:
+        kind = type(game)
+        raise UsageError(
+            f"the game '{game.name}' has no entry point, so arena cannot find it by its name: add "
+            f'catalog.add("game", "{game.name}", "{kind.__module__}:{kind.__name__}") to a '
+            "function register(catalog), name that function in pyproject.toml "
+            '([project.entry-points.arena] NAME = "MODULE:register"), and install the package '
+            "(pip install -e .)"
+        )
+
+
 def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
     """Run every check on `game`, and on the scene and the measures that are registered for it.
 
@@ -38,7 +56,11 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
 
     Raises:
         AssertionError: A check has failed.
+        UsageError: The game is not registered, so its replays could not be read.
     """
+    # Test runners leave out this frame, so the message of a check is what they show.
+    __tracebackhide__ = True
+    check_registered(game)
     seeds = tuple(seeds)
     check_hashing(game)
     check_codec(game)

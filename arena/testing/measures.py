@@ -63,7 +63,7 @@ def _check_names(game: Game, episode: Episode, measured: Sequence[Measurements],
     """Check that neither a second look nor other names of the players change a value."""
     players = episode.header.players
     others = (players, tuple(f"other:{seat}" for seat in range(len(players))), players[::-1])
-    for names in others:
+    for names in dict.fromkeys(others):  # Equal names are the same backwards.
         header = episode.header.model_copy(update={"players": names})
         again = measure_seats(game, replace(episode, header=header))
         change = "measured again" if names is players else f"if the players are called {names}"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue, ValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
 from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
@@ -137,14 +137,15 @@ class AccessControl:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self.app
-        if scope["type"] == "http":
+        if scope["type"] in {"http", "websocket"}:
             try:
-                self._check(Request(scope))
+                self._check(HTTPConnection(scope))
             except ApiError as error:
+                # Of a WebSocket it refuses the handshake.
                 app = error.response
         await app(scope, receive, send)
 
-    def _check(self, request: Request) -> None:
+    def _check(self, request: HTTPConnection) -> None:
         host = request.headers.get("host", "").lower()
         if self.key is None and not is_loopback_host(host):
             message = f"Host {host!r}: without an API key only loopback names are allowed"
@@ -164,11 +165,12 @@ class AccessControl:
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         # A web page can send a form or plain text to a foreign server without asking it first
         # (CORS preflight), but not application/json.
-        if request.method == "POST" and _has_body(request) and content_type != "application/json":
+        is_post = request.scope.get("method") == "POST"  # A WebSocket has no method.
+        if is_post and _has_body(request) and content_type != "application/json":
             raise ApiError(415, f"Content-Type {content_type!r}: send application/json")
 
 
-def _has_body(request: Request) -> bool:
+def _has_body(request: HTTPConnection) -> bool:
     return (
         request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     )

@@ -59,6 +59,7 @@ class DeadlineProtocol(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
     _cycle: object = None  # The request of the phase: two requests may follow each other at once.
     _is_blocked = False
+    _is_upgraded = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -69,6 +70,12 @@ class DeadlineProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._update_phase()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        super().handle_websocket_upgrade(event)
+        # From here on another protocol has the connection, and pings find a client that is gone.
+        self._is_upgraded = True
+        self._enter(Phase.CLOSED)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -94,6 +101,8 @@ class DeadlineProtocol(H11Protocol):
             self._enter(phase)
 
     def _current_phase(self) -> Phase:
+        if self._is_upgraded:
+            return Phase.CLOSED
         if self._is_blocked or self.transport.is_closing():  # Closing waits until all is written.
             return Phase.WRITE
         if self.conn.their_state is h11.SEND_BODY:

@@ -32,6 +32,10 @@ KERNEL_BACKLOG = 2048
 """Connections that the operating system holds until they are accepted."""
 
 
+PONG_SECONDS = 120.0
+"""Time for the answer to a ping of a WebSocket, after which its client counts as gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """An IP address to listen on."""
@@ -154,6 +158,7 @@ async def run_server(
     drain_seconds: float,
     announce_drain: bool = True,
     max_connections: int = MAX_CONNECTIONS,
+    websocket_bytes: int = 0,
     verbose: bool = False,
 ) -> None:
     """Serve an ASGI application on a bound socket until SIGINT or SIGTERM.
@@ -165,6 +170,8 @@ async def run_server(
         drain_seconds: Time limit for running requests after the first signal.
         announce_drain: Report on standard error how many requests are still running.
         max_connections: Connections at the same time; fewer if the process may open fewer files.
+        websocket_bytes: The longest message of a WebSocket; a longer one ends the connection. 0
+            serves no WebSockets, and an application without them needs no start-up of its own.
         verbose: Log at level "info" instead of "warning".
     """
     limit, accepted_at_once = connection_limits(max_connections)
@@ -172,8 +179,12 @@ async def run_server(
         app,
         loop="asyncio",
         http=DeadlineProtocol,
-        ws="none",
-        lifespan="off",
+        ws="websockets-sansio" if websocket_bytes else "none",
+        ws_max_size=websocket_bytes,
+        # Pings find a dead peer, which would keep its session. A program that trains on all of its
+        # cores may answer late.
+        ws_ping_timeout=PONG_SECONDS,
+        lifespan="on" if websocket_bytes else "off",
         log_level="info" if verbose else "warning",
         access_log=False,
         server_header=False,

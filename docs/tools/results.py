@@ -91,18 +91,29 @@ def rendered(text: str) -> str:
     return MARKED.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}{match[3]}", text)
 
 
-def outdated() -> list[Path]:
+def outdated(paths: Iterable[Path]) -> list[Path]:
     """Return the documents whose tables differ from the stored results."""
-    return [path for path in documents() if rendered(_read(path)) != _read(path)]
+    return [path for path in paths if rendered(_read(path)) != _read(path)]
+
+
+def render(paths: Iterable[Path]) -> None:
+    """Rewrite the tables of these documents, where they differ from the stored results."""
+    for path in outdated(paths):
+        path.write_text(rendered(_read(path)), encoding="utf-8")
+        print(f"Wrote {path.relative_to(ROOT)}")
 
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table; the first column is left-aligned, all others are right-aligned."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+NUMBERS, WORDS = "---:", "---"
+"""Alignment of the columns after the first: to the right or to the left."""
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], alignment: str = NUMBERS) -> str:
+    """Return a Markdown table; the first column is left-aligned."""
+    lines = [header, ["---", *[alignment] * (len(header) - 1)], *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -171,21 +182,22 @@ def clue_tiny() -> str:
     return _table(header, rows) + _origins(map(_measured, stored.values()))
 
 
-def _stored_table(name: str) -> Callable[[], str]:
+def _stored_table(name: str, alignment: str = NUMBERS) -> Callable[[], str]:
     """Return a renderer for a result that is stored as a table of text cells."""
 
     def render() -> str:
         document = load(name)
         rows = document["rows"]
         origins = dict.fromkeys(map(_measured, rows))  # Each once, in the order of the rows.
-        return _table(document["header"], [row["cells"] for row in rows]) + _origins(origins)
+        cells = [row["cells"] for row in rows]
+        return _table(document["header"], cells, alignment) + _origins(origins)
 
     return render
 
 
 def own_games() -> str:
     """Return the table of arena's own games."""
-    return _left_aligned(*game_tables.own_rows())
+    return _table(*game_tables.own_rows(), WORDS)
 
 
 def _family(name: str) -> Callable[[], str]:
@@ -193,15 +205,10 @@ def _family(name: str) -> Callable[[], str]:
 
     def render() -> str:
         document = load(f"games-{name}")
-        table = _left_aligned(*game_tables.family_rows(document))
+        table = _table(*game_tables.family_rows(document), WORDS)
         return game_tables.summary_line(document) + table + _origins([_measured(document)])
 
     return render
-
-
-def _left_aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -212,6 +219,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "coverage-cases": _stored_table("coverage-cases"),
     "speed": _stored_table("speed"),
     "kuhn-poker": _stored_table("kuhn-poker"),
+    "compatibility": _stored_table("compatibility", WORDS),
     "own-games": own_games,
     "games-open_spiel": _family("open_spiel"),
     "games-pettingzoo": _family("pettingzoo"),
@@ -225,11 +233,9 @@ def main(words: Sequence[str]) -> int:
         case ["store", name, "--", *command] if command:
             print(f"Wrote {store(name, command)}")
         case ["render"]:
-            for path in outdated():
-                path.write_text(rendered(_read(path)), encoding="utf-8")
-                print(f"Wrote {path.relative_to(ROOT)}")
+            render(documents())
         case ["check"]:
-            for path in (stale := outdated()):
+            for path in (stale := outdated(documents())):
                 print(f"{path.relative_to(ROOT)}: run `make results`", file=sys.stderr)
             return 1 if stale else 0
         case _:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from arena import Action, Assessment, Comment, Measure, WeightedSum
+from arena.core.text import per_cent
 from games.avalon.moves import Propose, VoteOnTeam
 from games.avalon.options import GOOD, MAX_PROPOSALS, MERLIN
 from games.avalon.state import AvalonState
-from games.hidden_roles.assessor import JudgedChoice, RoleAssessor, comment_knowledge
+from games.hidden_roles.assessor import (
+    JudgedChoice,
+    RoleAssessor,
+    choice_probabilities,
+    comment_knowledge,
+)
 from games.hidden_roles.posterior import RolePosterior
 from games.hidden_roles.rules import HiddenRolesState
-
-if TYPE_CHECKING:
-    pass
 
 MEASURES = (
     Measure(
@@ -81,9 +82,9 @@ def comment(assessment: Assessment) -> Comment:
         approves = bool(assessment.measurements["approved_evil"].total)
         verb = "Approves" if approves else "Rejects"
         return Comment(f"{verb} a team with a member who is provably evil.", approves)
-    chosen, best = assessment.facts["probability"], assessment.facts["best"]
+    chosen, best = choice_probabilities(assessment)
     return Comment(
-        f"Exact probability that the team has no evil member: {chosen:.0%}; of the best team "
-        f"{best:.0%}.",
+        f"Exact probability that the team has no evil member: {per_cent(chosen)}; of the best team "
+        f"{per_cent(best)}.",
         mistake=chosen == 0 and best != 0,
     )

@@ -6,15 +6,9 @@ from abc import ABC
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Literal
 
-from arena import (
-    WIN_RATE,
-    Action,
-    ActionSet,
-    Say,
-    Speech,
-)
+from arena import Action, ActionSet
 from games.avalon.moves import APPROVE, FAIL, REJECT, SUCCESS, Assassinate, Propose
 from games.avalon.options import (
     EVIL,
@@ -33,31 +27,15 @@ from games.avalon.options import (
 )
 from games.hidden_roles.base import PASS, SPEAK, HiddenRolesBase
 
-if TYPE_CHECKING:
-    pass
-
 
 class AvalonBase(HiddenRolesBase, ABC):
-    """Options, roles and actions; `Avalon` adds the rest of the game.
-
-    It is separate from `Avalon`, so that rules and texts can import it without the modules that
-    `Avalon` uses.
-    """
+    """Options, roles and actions; `Avalon` adds the rest of the game."""
 
     name = "avalon"
     team_names = ("good", "evil")
     summary = "missions of loyal servants and hidden traitors; find Merlin"
     Options = AvalonOptions
     options: AvalonOptions
-    speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
-    return_scale = WIN_RATE
-    default_opponent = "deducer"
-    default_bot = "deducer"
-
-    @cached_property
-    def num_players(self) -> int:
-        """Number of seats."""
-        return self.options.players
 
     @cached_property
     def role_list(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ Games", NeurIPS 2019, study the game without talk; Light et al., "AvalonBench" (
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +25,9 @@ from games.avalon.assessor import MEASURES, AvalonAssessor, comment
 from games.avalon.base import AvalonBase
 from games.avalon.moves import FAIL, SUCCESS, PlayCard
 from games.avalon.notes import AvalonNotes
-from games.avalon.options import (
-    MAX_PROPOSALS,
-)
+from games.avalon.options import MAX_PROPOSALS
 from games.avalon.posterior import AvalonPosterior
 from games.avalon.state import AvalonState
-from games.hidden_roles.assessor import ROLE_FACTS
 from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
 
 if TYPE_CHECKING:
@@ -53,17 +50,14 @@ class Avalon(AvalonBase, HiddenRolesGame):
         10
     """
 
-    facts = ROLE_FACTS
     measures = MEASURES
 
     # Positions and knowledge
 
     def initial_state(self) -> AvalonState:
-        """Return the position before the deal."""
         return AvalonState(self)
 
     def knowledge(self, player: int) -> AvalonPosterior:
-        """Return the exact knowledge of `player` before the deal."""
         return AvalonPosterior(self, player)
 
     def assessor(
@@ -76,7 +70,6 @@ class Avalon(AvalonBase, HiddenRolesGame):
         return comment(assessment)
 
     def new_notes(self, player: int) -> AvalonNotes:
-        """Return empty notes of `player`."""
         return AvalonNotes(self, player)
 
     def redraw(
@@ -112,13 +105,12 @@ class Avalon(AvalonBase, HiddenRolesGame):
     def narrate(self, event: Event) -> str:
         return text.narrate(self, event)
 
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        return text.describe(self, observation, level, since)
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        return text.situation(self, observation, level)
 
     def synonyms(self) -> Mapping[str, str]:
         return {
-            **{f"seat {seat}": f"Player {seat}" for seat in range(self.num_players)},
-            **{f"P{seat}": f"Player {seat}" for seat in range(self.num_players)},
+            **super().synonyms(),
             **{"yes": "approve", "accept": "approve", "no": "reject", "disapprove": "reject"},
             **{"sabotage": "fail", "succeed": "success", "nominate": "propose"},
         }

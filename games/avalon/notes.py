@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from arena import Event, Notes
+from arena import Event
 from games.avalon.base import AvalonBase
 from games.avalon.moves import (
     EvilRevealed,
@@ -14,7 +14,7 @@ from games.avalon.moves import (
     TeamVoted,
 )
 from games.avalon.posterior import AvalonPosterior
-from games.hidden_roles.base import RoleDealt, RolesRevealed
+from games.hidden_roles.notes import RoleNotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +32,22 @@ class Proposal:
     approved: bool = False
 
 
-class AvalonNotes(Notes):
+class AvalonNotes(RoleNotes):
     """Proposals, votes, missions and secrets that one player has witnessed."""
 
     game: AvalonBase
 
     def __init__(self, game: AvalonBase, player: int) -> None:
-        super().__init__(game, player)
-        self.role = ""
+        super().__init__(game, player, AvalonPosterior(game, player))
         self.secret: SecretSeen | None = None
         self.proposals: list[Proposal] = []
         self.missions: list[MissionEnded] = []
         self.revealed: EvilRevealed | None = None
-        self.is_over = False
-        self._posterior = AvalonPosterior(game, player)
-        # The posterior is computed only for texts that show it.
-        self._unread: list[Event] = []
 
     def update(self, event: Event) -> None:
         """Add one more event that the player witnessed."""
-        self._unread.append(event)
+        super().update(event)
         match event:
-            case RoleDealt(_, role):
-                self.role = role
             case SecretSeen():
                 self.secret = event
             case TeamProposed(leader, mission, attempt, seats):
@@ -69,16 +62,6 @@ class AvalonNotes(Notes):
                 self.missions.append(event)
             case EvilRevealed():
                 self.revealed = event
-            case RolesRevealed():
-                self.is_over = True
-
-    @property
-    def posterior(self) -> AvalonPosterior:
-        """The exact posterior after all events so far."""
-        for event in self._unread:
-            self._posterior.update(event)
-        self._unread.clear()
-        return self._posterior
 
     @property
     def mission(self) -> int:

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from arena import GameOptions
+from games.hidden_roles.base import HiddenRolesOptions
 
 GOOD, EVIL = 0, 1
 """Numbers of the teams."""
@@ -43,7 +43,7 @@ MAX_PROPOSALS = 5
 """Rejected proposals of one mission after which evil wins."""
 
 
-class AvalonOptions(GameOptions):
+class AvalonOptions(HiddenRolesOptions):
     """Options of `avalon`."""
 
     players: int = Field(5, ge=5, le=10, description="Number of seats.")

@@ -118,7 +118,7 @@ class AvalonState(HiddenRolesState):
     def _play(self, cards: Mapping[int, bool]) -> None:
         mission, fails = len(self.results), sum(cards.values())
         succeeded = fails < self.game.fails_needed(mission)
-        # Each member learns again what it played; nobody learns who played what.
+        # Each member sees its own card again, and no player sees the cards of the others.
         for seat, fail in cards.items():
             self.log.append(MissionCardPlayed(seat, fail))
         self.log.append(MissionEnded(mission + 1, tuple(cards), fails, succeeded))

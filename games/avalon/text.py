@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from arena import Event, Observation, Spoken, TextLevel
@@ -171,25 +172,15 @@ def _cards(fails: int) -> str:
     return "no fail" if not fails else f"{fails} fail{'s' * (fails > 1)}"
 
 
-def describe(game: AvalonBase, observation: Observation, level: TextLevel, since: int) -> str:
-    """Return an observation as text; the notes follow the events."""
-    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
-    lines += [game.narrate(event) for event in observation.events_since(since)]
-    lines += situation(game, observation, level)
-    return "\n".join(lines)
-
-
-def situation(game: AvalonBase, observation: Observation, level: TextLevel) -> list[str]:
-    """Return the lines of the notes and of the legal actions, without the events."""
+def situation(game: AvalonBase, observation: Observation, level: TextLevel) -> Iterator[str]:
+    """Yield the notes of this level and the legal actions."""
     notes: AvalonNotes = observation.notes  # type: ignore[assignment]
-    lines = []
     if level != "events" and notes.role and not notes.is_over:
-        lines += [_own_role(game, notes), _progress(game, notes), *_records(game, notes)]
+        yield from (_own_role(game, notes), _progress(game, notes), *_records(game, notes))
         if level == "deductions":
-            lines += _deductions(game, notes)
+            yield from _deductions(game, notes)
     if observation.legal_actions:
-        lines.append(f"Your actions: {_actions(game, observation)}")
-    return lines
+        yield f"Your actions: {_actions(observation)}"
 
 
 def _own_role(game: AvalonBase, notes: AvalonNotes) -> str:
@@ -247,7 +238,7 @@ def _deductions(game: AvalonBase, notes: AvalonNotes) -> list[str]:
     return lines
 
 
-def _actions(game: AvalonBase, observation: Observation) -> str:
+def _actions(observation: Observation) -> str:
     legal = observation.legal_actions
     first = legal[0]
     if isinstance(first, Propose):

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from arena import CHANCE, Action, Assessment, Comment, Outcome, Ply, WeightedSum
+from arena.core.text import per_cent
 from games.battleship.base import BattleshipBase
 from games.battleship.events import FleetRevealed, Shoot, ShotFired
 from games.battleship.posterior import FleetKnowledge
@@ -145,8 +146,8 @@ def comment(assessment: Assessment) -> Comment | None:
     values = {name: value for name, value in assessment.facts.items() if name != "gained"}
     facts = ShotFacts(**values)  # type: ignore[arg-type]
     text = (
-        f"Hits with {facts.probability:.0%}; the likeliest square is {facts.likeliest} with "
-        f"{facts.best_probability:.0%}. Expected {facts.expected:.2f} bits; the best shot, "
+        f"Hits with {per_cent(facts.probability)}; the likeliest square is {facts.likeliest} with "
+        f"{per_cent(facts.best_probability)}. Expected {facts.expected:.2f} bits; the best shot, "
         f"{facts.best_square}: {facts.best:.2f}."
     )
     # A shot may be made for information or for a hit; it is a mistake if it is poor at both.

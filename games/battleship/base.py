@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from arena import (
-    Action,
-    Game,
-    ReturnScale,
-)
+from arena import Action, Game, ReturnScale
 from games.battleship.board import Board, Fleet, board_of
 from games.battleship.events import BattleshipOptions, PlaceShip, Shoot
-
-if TYPE_CHECKING:
-    pass
 
 
 class BattleshipBase(Game, ABC):
@@ -30,6 +23,7 @@ class BattleshipBase(Game, ABC):
     num_players = 2
     Options = BattleshipOptions
     options: BattleshipOptions
+    picture_shows_notes: ClassVar[bool] = True
     default_opponent: ClassVar[str | None] = "hunter"
     default_bot: ClassVar[str | None] = "gunner"
 

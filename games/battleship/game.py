@@ -9,7 +9,7 @@ benchmarks", NeurIPS 2019: with `placement=players`, `returns_type=damage`, `sho
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -106,15 +106,10 @@ class Battleship(BattleshipBase):
 
         return narrate(self, event)
 
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        from games.battleship.text import describe
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        from games.battleship.text import situation
 
-        return describe(self, observation, level, since)
-
-    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
-        from games.battleship.text import summarise
-
-        return summarise(self, observation, level, forget)
+        return situation(self, observation, level)
 
     def new_notes(self, player: int) -> BattleshipNotes:
         from games.battleship.notes import BattleshipNotes

@@ -101,31 +101,11 @@ def narrate(game: BattleshipBase, event: Event) -> str:
             raise TypeError(f"{event!r} is not an event of Battleship")
 
 
-def describe(
-    game: BattleshipBase, observation: Observation, level: TextLevel, since: int = 0
-) -> str:
-    """Return the situation of a player; with `since`, the news after that many events.
+def situation(game: BattleshipBase, observation: Observation, level: TextLevel) -> Iterator[str]:
+    """Yield boards, deductions and the action.
 
     The boards are always given in full: they are short, and differences are hard to read.
     """
-    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
-    lines += [game.narrate(event) for event in observation.events_since(since)]
-    lines += _aids_and_action(game, observation, level)
-    return "\n".join(lines)
-
-
-def summarise(game: BattleshipBase, observation: Observation, level: TextLevel, forget: int) -> str:
-    """Return the situation without the first `forget` events, whose results the boards show."""
-    lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
-    lines += [game.narrate(event) for event in observation.events_since(forget)]
-    # The boards replace the omitted events, so the level without them is not possible.
-    lines += _aids_and_action(game, observation, "notes" if level == "events" else level)
-    return "\n".join(lines)
-
-
-def _aids_and_action(
-    game: BattleshipBase, observation: Observation, level: TextLevel
-) -> Iterator[str]:
     notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
     if level != "events" and notes.fleet:
         yield from _boards(game, notes)

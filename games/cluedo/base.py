@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from arena.core.action import Action
 from arena.core.action_set import ActionSet
@@ -18,11 +19,15 @@ from games.cluedo.rules.events import (
     Accuse,
     Move,
     MoveToSquare,
+    Place,
     PlaySuspect,
     Show,
     Suggest,
 )
 from games.cluedo.rules.options import CluedoOptions
+
+if TYPE_CHECKING:
+    from games.cluedo.text.array_layout import ArrayLayout
 
 
 class CluedoBase(Game, ABC):
@@ -66,6 +71,11 @@ class CluedoBase(Game, ABC):
             extra = 0
         return tuple(share + (seat < extra) for seat in range(self.num_players))
 
+    @property
+    @abstractmethod
+    def array_layout(self) -> ArrayLayout:
+        """Places of the arrays of an observation in a block of bytes."""
+
     def refuters(self, suggester: int) -> Iterator[int]:
         """Yield the seats asked to refute a suggestion, in turn order from the suggester's left."""
         return ((suggester + step) % self.num_players for step in range(1, self.num_players))
@@ -107,6 +117,13 @@ class CluedoBase(Game, ABC):
     def shows(self) -> dict[str, Show]:
         """The action that shows each card of the deck."""
         return {card: Show(card) for card in self.deck.cards}
+
+    @cached_property
+    def moves(self) -> dict[Place, Move | MoveToSquare]:
+        """The action that moves the pawn to each room and each corridor square."""
+        return {room: Move(room) for room in self.deck.rooms} | {
+            square: MoveToSquare(square) for square in board.CORRIDOR
+        }
 
     @cached_property
     def accusations(self) -> tuple[Accuse, ...]:

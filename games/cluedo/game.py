@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import JsonValue
 
+    from arena.core.batch.state_batch import StateBatch
     from arena.core.prompting import PromptExample
     from games.cluedo.analysis.assessor import CluedoAssessor
     from games.cluedo.inference.knowledge import CluedoKnowledge
+    from games.cluedo.text.array_layout import ArrayLayout
     from games.cluedo.text.notebook import Notebook
 
 
@@ -66,10 +68,17 @@ class Cluedo(CluedoBase):
     measures = MEASURES
     return_scale = WIN_RATE
     combined_move = COMBINED_MOVE
+    picture_shows_notes: ClassVar[bool] = True
 
     def initial_state(self) -> CluedoState:
         """Return the position before the deal."""
         return CluedoState(self)
+
+    def new_batch(self, size: int) -> StateBatch | None:
+        """Return games without a board on arrays; None for the board, which has no such rules."""
+        from games.cluedo.text.notebook_batch import CluedoNotebooks
+
+        return None if self.has_board else CluedoNotebooks(self, size)
 
     def new_notes(self, player: int) -> Notebook:
         """Return an empty notebook of `player`."""
@@ -131,9 +140,15 @@ class Cluedo(CluedoBase):
 
     @cached_property
     def array_specs(self) -> Mapping[str, ArraySpec]:
-        from games.cluedo.text.notebook import array_specs
+        from games.cluedo.text.array_specs import array_specs
 
         return array_specs(self)
+
+    @cached_property
+    def array_layout(self) -> ArrayLayout:
+        from games.cluedo.text.array_layout import ArrayLayout
+
+        return ArrayLayout(self.array_specs, self.deck.categories)
 
     def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
         notes: Notebook = observation.notes  # type: ignore[assignment]

@@ -26,7 +26,7 @@ from games.codenames.table import CodenamesTable
 def rules(game: CodenamesBase) -> str:
     """Return the rules and the notation of actions."""
     players, counts = game.num_players, game.owner_counts
-    blue, orange = (_seats(range(2 + team, players, 2)) for team in (0, 1))
+    blue, orange = (seats_text(players, team) for team in (0, 1))
     # The rule about several guessers is left out where it does not matter.
     several = (
         " The guessers of a team take turns: one of them makes all guesses of a turn."
@@ -35,8 +35,8 @@ def rules(game: CodenamesBase) -> str:
     )
     neutral = "1 is" if counts[NEUTRAL] == 1 else f"{counts[NEUTRAL]} are"
     return (
-        f"Codenames, {players} players in two teams. Blue: Player 0 gives the clues, {blue}. "
-        f"Orange: Player 1 gives the clues, {orange}. On the table are {game.num_words} words. A "
+        f"Codenames, {players} players in two teams. Blue: {blue}. "
+        f"Orange: {orange}. On the table are {game.num_words} words. A "
         f"key, which only the two clue givers see, gives each word an owner: {counts[TEAMS[0]]} "
         f"words belong to blue, {counts[TEAMS[1]]} to orange, {neutral} neutral, 1 is the "
         "assassin. A team wins as soon as all its words are revealed, whoever reveals the last "
@@ -55,12 +55,11 @@ def rules(game: CodenamesBase) -> str:
     )
 
 
-def _seats(seats: Sequence[int]) -> str:
-    """Return the guessers of a team: `Player 2 guesses`, `Players 2 and 4 guess`."""
-    if len(seats) == 1:
-        return f"Player {seats[0]} guesses"
-    *first, last = map(str, seats)
-    return f"Players {', '.join(first)} and {last} guess"
+def seats_text(players: int, team: int) -> str:
+    """Return who does what in a team: `Player 0 gives the clues, Players 2 and 4 guess`."""
+    *first, last = map(str, range(2 + team, players, 2))
+    guess = f"Players {', '.join(first)} and {last} guess" if first else f"Player {last} guesses"
+    return f"Player {team} gives the clues, {guess}"
 
 
 def narrate(names: Sequence[str], event: Event) -> str:

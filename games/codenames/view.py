@@ -6,6 +6,7 @@ from arena import Event, Panel, Tabletop, Tile, TileRow, Tone
 from games.codenames.base import CodenamesBase
 from games.codenames.moves import ASSASSIN, NEUTRAL, TEAMS
 from games.codenames.table import CodenamesTable
+from games.codenames.text import seats_text
 
 TONES: dict[str | None, Tone] = {
     None: "plain",
@@ -25,6 +26,9 @@ class CodenamesView:
 
     def __init__(self, game: CodenamesBase) -> None:
         self._columns = game.options.columns
+        self._teams = tuple(
+            f"{name}: {seats_text(game.num_players, team)}" for team, name in enumerate(TEAMS)
+        )
         # The number of the player matters to texts only; the events decide what is known.
         self._table = CodenamesTable(game, 0)
 
@@ -41,7 +45,8 @@ class CodenamesView:
         rows = tuple(TileRow(tiles[at : at + width]) for at in range(0, len(tiles), width))
         columns = tuple(str(number + 1) for number in range(width))
         clues = tuple(map(self._clues, range(len(TEAMS))))
-        return Tabletop((Panel("Words", rows, columns), Panel("Clues", lines=clues)), CAPTION)
+        lists = Panel("Teams", lines=self._teams), Panel("Clues", lines=clues)
+        return Tabletop((Panel("Words", rows, columns), *lists), CAPTION)
 
     def _tile(self, word: str) -> Tile:
         owner = self._table.owner(word)

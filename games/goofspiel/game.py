@@ -33,6 +33,8 @@ from arena import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from arena.core.batch.state_batch import StateBatch
+
 
 class GoofspielOptions(GameOptions):
     """Options of `goofspiel`."""
@@ -119,6 +121,11 @@ class Goofspiel(Game):
 
     def initial_state(self) -> GoofspielState:
         return GoofspielState(self)
+
+    def new_batch(self, size: int) -> StateBatch:
+        from games.goofspiel.batch import GoofspielBatch
+
+        return GoofspielBatch(self, size, self.options.cards, self.options.prizes == "descending")
 
     def rules(self) -> str:
         highest, order = self.options.cards, self.options.prizes

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from arena import CHANCE, Action, Assessment, Comment, Outcome, Ply, WeightedSum
+from arena.core.text import per_cent
 from games.hanabi.base import HanabiBase
 from games.hanabi.moves import CardDiscarded, CardPlayed, DiscardSlot, HintGiven, PlaySlot
 from games.hanabi.posterior import CERTAIN
@@ -181,9 +182,9 @@ def comment(assessment: Assessment) -> Comment | None:
     match assessment.kind:
         case "play":
             chance, best = facts["probability"], facts["best"]
-            text = f"By exact knowledge the card fits with {100 * chance:.0f} %"
+            text = f"By exact knowledge the card fits with {per_cent(chance)}"
             if best > chance + SMALL:
-                text += f"; another slot has {100 * best:.0f} %"
+                text += f"; another slot has {per_cent(best)}"
             # A play that trusts a convention may be good at a low probability.
             return Comment(f"{text}.", mistake=chance < SMALL)
         case "discard":

@@ -7,7 +7,7 @@ stays fast.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from arena import (
@@ -137,12 +137,9 @@ class Hanabi(HanabiBase):
 
         return narrate(self, event)
 
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        from games.hanabi.text import describe
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        """Return the table as it is now, and the legal actions."""
+        from games.hanabi.text import table_lines
 
-        return describe(self, observation, level, since)
-
-    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
-        from games.hanabi.text import summarise
-
-        return summarise(self, observation, level, forget)
+        notes: HanabiNotes = observation.notes  # type: ignore[assignment]
+        return [*table_lines(notes.table, level), *super().situation(observation, level)]

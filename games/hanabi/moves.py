@@ -7,6 +7,7 @@ down by one, and the new card gets the highest number.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from arena import Action, Event
 
@@ -116,6 +117,8 @@ class CardDrawn(Event):
 @dataclass(frozen=True, slots=True)
 class UnseenCardDrawn(Event):
     """Private: for the player who has drawn a card and does not see it."""
+
+    is_partial: ClassVar[bool] = True
 
     player: int
     deck: int

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arena import Event, Observation, TextLevel
+from arena import Event, TextLevel
 from arena.core.text import pluralize
 from games.hanabi.moves import (
     CardDiscarded,
@@ -19,7 +19,7 @@ from games.hanabi.moves import (
     UnseenCardDrawn,
 )
 from games.hanabi.posterior import CERTAIN
-from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard
+from games.hanabi.table import HanabiTable, HeldCard
 
 if TYPE_CHECKING:
     from games.hanabi.base import HanabiBase
@@ -114,32 +114,11 @@ def _tokens(number: int) -> str:
     return f"{pluralize(number, 'hint token')} left."
 
 
-def describe(game: HanabiBase, observation: Observation, level: TextLevel, since: int = 0) -> str:
-    """Return the situation of a player; with `since`, the news and the table as it is now."""
-    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
-    lines += [game.narrate(event) for event in observation.events_since(since)]
-    notes = observation.notes
-    assert isinstance(notes, HanabiNotes)
-    # Nothing is known before the deal.
-    if level != "events" and any(notes.table.hands):
-        lines += _table_lines(notes.table, level)
-    if observation.legal_actions:
-        lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
-    return "\n".join(lines)
-
-
-def summarise(game: HanabiBase, observation: Observation, level: TextLevel, forget: int) -> str:
-    """Return the situation without the first `forget` events; the table holds what they did."""
-    name = game.seat_names[observation.player]
-    level = "notes" if level == "events" else level
-    # `since` from 1 on leaves out the name, which stands here; the deal is in the table.
-    return f"You are {name}. {game.omission_notice}\n" + describe(
-        game, observation, level, max(forget, 1)
-    )
-
-
-def _table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
+def table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
     """Yield the table: what all players see, the other hands, and the own hand."""
+    # Nothing is known before the deal.
+    if level == "events" or not any(table.hands):
+        return
     game = table.game
     names, highest = game.deck.colour_names, len(game.deck.kinds)
     fireworks = ", ".join(f"{n} {rank}" for n, rank in zip(names, table.fireworks, strict=True))

@@ -7,17 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from arena import Action, Assessment, Comment, Outcome, Ply, WeightedSum
-from arena.core.assessment import Fact
 from games.hidden_roles.base import RolesRevealed
 from games.hidden_roles.posterior import RolePosterior
 from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
-
-ROLE_FACTS: Mapping[str, Fact] = {
-    "probability": Fact("probability", "exact probability, in this seat's view, of what it chose"),
-    "best": Fact("probability", "the highest such probability of a legal choice", True),
-    "entropy_dealt": Fact("bits", "uncertainty about the roles after the deal", True),
-    "entropy_end": Fact("bits", "uncertainty about the roles at the end, before they are shown"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +94,13 @@ class RoleAssessor(ABC):
 
     def _wants(self, kind: str) -> bool:
         return self._kinds is None or kind in self._kinds
+
+
+def choice_probabilities(assessment: Assessment) -> tuple[float, float]:
+    """Return the probability of what a seat chose, and that of its best choice."""
+    chosen, best = assessment.facts["probability"], assessment.facts["best"]
+    assert isinstance(chosen, int | float) and isinstance(best, int | float)
+    return chosen, best
 
 
 def comment_knowledge(assessment: Assessment) -> Comment:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
-from arena import Action, Event, Game, Say, SpeechOffer
+from arena import WIN_RATE, Action, Event, Game, GameOptions, Say, Speech, SpeechOffer
+from arena.core.assessment import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,37 @@ class RolesRevealed(Event):
     roles: tuple[str, ...]
 
 
+ROLE_FACTS: Mapping[str, Fact] = {
+    "probability": Fact("probability", "exact probability, in this seat's view, of what it chose"),
+    "best": Fact("probability", "the highest such probability of a legal choice", True),
+    "entropy_dealt": Fact("bits", "uncertainty about the roles after the deal", True),
+    "entropy_end": Fact("bits", "uncertainty about the roles at the end, before they are shown"),
+}
+
+
+class HiddenRolesOptions(GameOptions):
+    """Options that games of hidden roles share."""
+
+    players: int
+
+
 class HiddenRolesBase(Game, ABC):
-    """Game in which each seat has a secret role, and each role belongs to a team."""
+    """Game in which each seat has a secret role, and each role belongs to a team.
+
+    Rules, texts and bots of a game share a subclass of it without the modules that import them.
+    """
+
+    options: HiddenRolesOptions
+    speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
+    return_scale = WIN_RATE
+    facts = ROLE_FACTS
+    default_opponent = "deducer"
+    default_bot = "deducer"
+
+    @cached_property
+    def num_players(self) -> int:
+        """Number of seats."""
+        return self.options.players
 
     @property
     @abstractmethod
@@ -68,6 +99,11 @@ class HiddenRolesBase(Game, ABC):
         """Unknown: the teams are uneven in size and in chances."""
         return None
 
+    def synonyms(self) -> Mapping[str, str]:
+        """Return other words for the players; a game adds those for its actions."""
+        names = self.seat_names
+        return {f"{word}{seat}": name for word in ("seat ", "P") for seat, name in enumerate(names)}
+
     @cached_property
     def distinct_roles(self) -> tuple[str, ...]:
         """The roles of the game without repetitions."""
@@ -79,6 +115,6 @@ class HiddenRolesBase(Game, ABC):
         return frozenset(role for role in self.role_list if self.team_of(role) == 1)
 
     def names_of(self, seats: Sequence[int]) -> str:
-        """Return the names of seats, parted by commas; `nobody` for none."""
+        """Return the names of seats, parted by commas; `none` if there are none."""
         names = self.seat_names
-        return ", ".join([names[seat] for seat in seats]) or "nobody"
+        return ", ".join([names[seat] for seat in seats]) or "none"

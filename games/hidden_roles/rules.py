@@ -68,7 +68,7 @@ class HiddenRolesGame(HiddenRolesBase, ABC):
                 drawn = self.redraw(state, other, phase, player, rng)
             else:
                 drawn = _redraw_sealed(other, phase, player, rng)
-            # In the true order of commitment, which nobody can see.
+            # In the true order of commitment, which no player can see.
             for step in batch:
                 state.apply(step.player, step.action)
                 other.apply(step.player, drawn[step.player])
@@ -92,7 +92,7 @@ def _redraw_sealed(
 ) -> dict[int, Action]:
     """Draw the commitments of an unfinished phase again; only the player's own one is known."""
     drawn = {}
-    # Statements are drawn too: whether somebody speaks is sealed as well.
+    # Statements are drawn too: silence is sealed as well.
     for seat, action in phase.items():
         legal = other.legal_actions(seat)
         spoken = [offer.sample(rng) for offer in legal.speech]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from arena.core.text import per_cent
 from games.hidden_roles.base import HiddenRolesBase
 
 
@@ -12,7 +13,7 @@ def percentages(
 ) -> str:
     """Return a probability per seat, the seat `player` omitted: `Player 1 40 %, Player 2 0 %`."""
     return ", ".join(
-        f"{name} {100 * probability:.0f} %"
+        f"{name} {per_cent(probability)}"
         for seat, (name, probability) in enumerate(zip(game.seat_names, probabilities, strict=True))
         if seat != player
     )

@@ -32,6 +32,8 @@ from arena import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from arena.core.batch.state_batch import StateBatch
+
 CARDS = ("Jack", "Queen", "King")
 """From the lowest to the highest."""
 
@@ -139,6 +141,11 @@ class KuhnPoker(Game):
 
     def initial_state(self) -> KuhnPokerState:
         return KuhnPokerState(self)
+
+    def new_batch(self, size: int) -> StateBatch:
+        from arena.core.batch.tabulated import TabulatedBatch  # Imported late, as numpy is.
+
+        return TabulatedBatch(self, size)
 
     def synonyms(self) -> Mapping[str, str]:
         return {"check": "pass", "fold": "pass", "call": "bet", "raise": "bet"}

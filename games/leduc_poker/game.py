@@ -57,6 +57,8 @@ from games.leduc_poker.view import LeducView
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from arena.core.batch.state_batch import StateBatch
+
 MOST_MOVES = 4
 """Moves in one round: check, raise, raise, call."""
 
@@ -129,6 +131,11 @@ class LeducPoker(Game):
     def initial_state(self) -> LeducState:
         return LeducState(self)
 
+    def new_batch(self, size: int) -> StateBatch:
+        from arena.core.batch.tabulated import TabulatedBatch  # Imported late, as numpy is.
+
+        return TabulatedBatch(self, size)
+
     def new_notes(self, player: int) -> LeducNotes:
         return LeducNotes(self, player)
 
@@ -156,11 +163,8 @@ class LeducPoker(Game):
     def narrate(self, event: Event) -> str:
         return text.narrate(self, event)
 
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        return text.describe(self, observation, level, since)
-
-    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
-        return text.summarise(self, observation, level, forget)
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        return text.situation(observation, level)
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from arena import Event, Game, Observation, TextLevel
+from arena.core.text import per_cent
 from games.leduc_poker.knowledge import showdown_chances
 from games.leduc_poker.notes import BoardCardDealt, HoleCardDealt, LeducMoved, LeducNotes
 from games.leduc_poker.notes import LeducShowdown as Shown
@@ -46,23 +47,7 @@ def narrate(game: Game, event: Event) -> str:
             raise TypeError(f"{event!r} is not an event of Leduc hold'em")
 
 
-def describe(game: Game, observation: Observation, level: TextLevel, since: int = 0) -> str:
-    """Return the events, the notes of this level and the legal actions."""
-    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
-    lines += [narrate(game, event) for event in observation.events_since(since)]
-    return "\n".join([*lines, *_situation(observation, level)])
-
-
-def summarise(game: Game, observation: Observation, level: TextLevel, forget: int) -> str:
-    """Return an observation without its first events; the notes replace them."""
-    lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
-    lines += [narrate(game, event) for event in observation.events_since(forget)]
-    # The cards and the raises may be among the omitted events.
-    shown: TextLevel = "notes" if level == "events" else level
-    return "\n".join([*lines, *_situation(observation, shown)])
-
-
-def _situation(observation: Observation, level: TextLevel) -> Iterator[str]:
+def situation(observation: Observation, level: TextLevel) -> Iterator[str]:
     """Yield the lines after the events; notes help with decisions, so they need one to make."""
     notes = observation.notes
     assert isinstance(notes, LeducNotes)
@@ -90,12 +75,12 @@ def _notes(notes: LeducNotes) -> str:
 
 def _deductions(notes: LeducNotes) -> Iterator[str]:
     """Yield the exact probabilities, which count cards and ignore what moves suggest."""
-    cards = ", ".join(f"{card} {p:.0%}" for card, p in hand_probabilities(notes).items())
+    cards = ", ".join(f"{card} {per_cent(p)}" for card, p in hand_probabilities(notes).items())
     chances = showdown_chances(notes)
-    yield f"By the unseen cards alone, the other player has: {cards}.".replace("%", " %")
+    yield f"By the unseen cards alone, the other player has: {cards}."
     yield (
-        f"At a showdown you would win with {100 * chances.win:.0f} %, tie with "
-        f"{100 * chances.tie:.0f} % and lose with {100 * chances.lose:.0f} %."
+        f"At a showdown you would win with {per_cent(chances.win)}, tie with "
+        f"{per_cent(chances.tie)} and lose with {per_cent(chances.lose)}."
     )
     price = notes.betting.price
     if price:
@@ -103,5 +88,5 @@ def _deductions(notes: LeducNotes) -> Iterator[str]:
         needed = price / (notes.betting.pot + price)
         yield (
             f"If no raise follows, a call pays if your expected share of the pot is above "
-            f"{100 * needed:.0f} %; it is {100 * chances.share:.0f} %."
+            f"{per_cent(needed)}; it is {per_cent(chances.share)}."
         )

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from arena import Assessment, Comment, Measure, Outcome, Ply, WeightedSum
 from arena.core.assessment import Fact
+from arena.core.text import per_cent
 from games.liars_dice.base import Challenge, DiceBid, LiarsDiceBase
 from games.liars_dice.knowledge import LiarsDiceKnowledge
 
@@ -174,12 +175,12 @@ def comment(assessment: Assessment) -> Comment | None:
         return None
     last, best = _number(facts["last"]), _number(facts["best"])
     if assessment.kind == "challenge":
-        text = f"Challenged a bid that was true with {100 * last:.0f} %, by the own dice."
+        text = f"Challenged a bid that was true with {per_cent(last)}, by the own dice."
         return Comment(text, mistake=last == 1 and best > 0)
     probability = _number(facts["probability"])
-    text = f"True with {100 * probability:.0f} %, by the own dice."
+    text = f"True with {per_cent(probability)}, by the own dice."
     if facts["last"] is not None:
-        text += f" The last bid was true with {100 * last:.0f} %."
+        text += f" The last bid was true with {per_cent(last)}."
     # A bid is a mistake for certain if it cannot be true, or if a challenge could not fail.
     could_win = best > 0 or (facts["last"] is not None and last < 1)
     missed = facts["last"] is not None and last == 0

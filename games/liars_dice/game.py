@@ -9,7 +9,7 @@ Related Topics (1991), 15-28, treat the game with one die of the bidder.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,8 @@ from games.liars_dice.view import LiarsDiceView
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from arena.core.batch.state_batch import StateBatch
+
 
 class LiarsDice(LiarsDiceBase):
     """Liar's dice; `LiarsDiceOptions` lists the options.
@@ -56,6 +58,11 @@ class LiarsDice(LiarsDiceBase):
 
     def initial_state(self) -> LiarsDiceState:
         return LiarsDiceState(self)
+
+    def new_batch(self, size: int) -> StateBatch:
+        from games.liars_dice.batch import LiarsDiceBatch
+
+        return LiarsDiceBatch(self, size)
 
     def new_notes(self, player: int) -> DiceNotes:
         return DiceNotes(self, player)
@@ -81,11 +88,8 @@ class LiarsDice(LiarsDiceBase):
     def narrate(self, event: Event) -> str:
         return text.narrate(self, event)
 
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        return text.describe(self, observation, level, since)
-
-    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
-        return text.summarise(self, observation, level, forget)
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        return text.situation(observation, level)
 
     def synonyms(self) -> Mapping[str, str]:
         return text.synonyms(self)

@@ -77,6 +77,9 @@ class LiarsDiceState(State):
         assert self.roller is not None
         return roll_outcomes(self.dice_left[self.roller], self.game.options.faces)
 
+    def is_out(self, player: int) -> bool:
+        return super().is_out(player) or not self.dice_left[player]
+
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return all hands of the next seat that rolls."""
         return list(self._rolls().values())

@@ -128,26 +128,7 @@ def _dice(hand: Hand) -> str:
     return " ".join(map(str, hand))
 
 
-def describe(
-    game: LiarsDiceBase, observation: Observation, level: TextLevel, since: int = 0
-) -> str:
-    """Return the events, the notes of this level and the legal actions."""
-    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
-    lines += [narrate(game, event) for event in observation.events_since(since)]
-    return "\n".join(lines + _situation(observation, level))
-
-
-def summarise(game: LiarsDiceBase, observation: Observation, level: TextLevel, forget: int) -> str:
-    """Return an observation without its first events; the notes replace them."""
-    lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
-    lines += [narrate(game, event) for event in observation.events_since(forget)]
-    if level == "events":
-        # The dice and the last bid may be among the omitted events.
-        level = "notes"
-    return "\n".join(lines + _situation(observation, level))
-
-
-def _situation(observation: Observation, level: TextLevel) -> list[str]:
+def situation(observation: Observation, level: TextLevel) -> list[str]:
     """Return the lines after the events: notes, deductions and legal actions."""
     notes, lines = observation.notes, list[str]()
     assert isinstance(notes, DiceNotes)

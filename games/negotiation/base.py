@@ -6,15 +6,9 @@ from abc import ABC
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from arena import (
-    Action,
-    Game,
-    ReturnScale,
-    Say,
-    Speech,
-)
+from arena import Action, Game, ReturnScale, Say, Speech
 from games.negotiation.deals import (
     ITEMS,
     MOST,
@@ -29,9 +23,6 @@ from games.negotiation.events import (
     NegotiationOptions,
     ProposeDivision,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @lru_cache(maxsize=64)

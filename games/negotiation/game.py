@@ -9,7 +9,7 @@ others have to accept it in turn.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -142,10 +142,10 @@ class Negotiation(NegotiationBase):
 
         return narrate(self, event)
 
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        from games.negotiation.text import describe
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        from games.negotiation.text import situation
 
-        return describe(self, observation, level, since)
+        return situation(self, observation, level)
 
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
         from games.negotiation.text import summarise

@@ -108,16 +108,6 @@ def narrate(game: NegotiationBase, event: Event) -> str:
             raise TypeError(f"{event!r} is not an event of the negotiation")
 
 
-def describe(
-    game: NegotiationBase, observation: Observation, level: TextLevel, since: int = 0
-) -> str:
-    """Return the situation of a player; with `since`, the news after that many events."""
-    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
-    lines += [game.narrate(event) for event in observation.events_since(since)]
-    lines += _aids_and_action(game, observation, level)
-    return "\n".join(lines)
-
-
 def summarise(
     game: NegotiationBase, observation: Observation, level: TextLevel, forget: int
 ) -> str:
@@ -130,16 +120,15 @@ def summarise(
     ]
     lines += [game.narrate(event) for event in observation.events_since(forget)]
     # The notes hold the offer on the table, which may be among the omitted events.
-    lines += _aids_and_action(game, observation, "notes" if level == "events" else level)
+    lines += situation(game, observation, "notes" if level == "events" else level)
     return "\n".join(lines)
 
 
-def _aids_and_action(
-    game: NegotiationBase, observation: Observation, level: TextLevel
-) -> Iterator[str]:
+def situation(game: NegotiationBase, observation: Observation, level: TextLevel) -> Iterator[str]:
+    """Yield the table, deductions and the actions."""
     notes: NegotiationNotes = observation.notes  # type: ignore[assignment]
     if level != "events" and notes.own:
-        yield from _situation(game, notes)
+        yield from _offer_lines(game, notes)
     if level == "deductions" and notes.own:
         yield from _deductions(game, notes)
     legal = observation.legal_actions
@@ -155,7 +144,7 @@ def _aids_and_action(
     yield f"Your action: {' | '.join(forms)}.{talk}"
 
 
-def _situation(game: NegotiationBase, notes: NegotiationNotes) -> Iterator[str]:
+def _offer_lines(game: NegotiationBase, notes: NegotiationNotes) -> Iterator[str]:
     """Yield items, own values, the offer and the turn."""
     yield (
         f"Turn {notes.turn} of {game.options.turns}. On the table: {items_text(notes.counts)}. "

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from arena import Action, Assessment, Comment, Measure, WeightedSum
-from games.hidden_roles.assessor import JudgedChoice, RoleAssessor, comment_knowledge
+from arena.core.text import per_cent
+from games.hidden_roles.assessor import (
+    JudgedChoice,
+    RoleAssessor,
+    choice_probabilities,
+    comment_knowledge,
+)
 from games.hidden_roles.posterior import RolePosterior
 from games.hidden_roles.rules import HiddenRolesState
 from games.werewolf.moves import DayVote
@@ -59,11 +65,11 @@ def comment(assessment: Assessment) -> Comment:
     """Return an assessment as text."""
     if assessment.kind == "knowledge":
         return comment_knowledge(assessment)
-    chosen, best = assessment.facts["probability"], assessment.facts["best"]
+    chosen, best = choice_probabilities(assessment)
     if "cleared_votes" not in assessment.measurements:
-        return Comment(f"Abstains; the best vote is for a wolf with probability {best:.0%}.")
+        return Comment(f"Abstains; the best vote is for a wolf with probability {per_cent(best)}.")
     return Comment(
-        f"Exact probability that the vote is for a wolf: {chosen:.0%}; of the best vote "
-        f"{best:.0%}.",
+        f"Exact probability that the vote is for a wolf: {per_cent(chosen)}; of the best vote "
+        f"{per_cent(best)}.",
         mistake=bool(assessment.measurements["cleared_votes"].total) and best != 0,
     )

@@ -5,45 +5,24 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from arena import (
-    WIN_RATE,
-    Action,
-    Say,
-    Speech,
-)
+from arena import Action
 from games.hidden_roles.base import PASS, HiddenRolesBase
 from games.werewolf.moves import DayVote, Inspect, NightKill, Protect, ShootPlayer
 from games.werewolf.options import PACK, VILLAGE, WOLVES, WerewolfOptions
 
-if TYPE_CHECKING:
-    pass
-
 
 class WerewolfBase(HiddenRolesBase, ABC):
-    """Options, roles and actions; `Werewolf` adds the rest of the game.
-
-    It is separate from `Werewolf`, so that rules and texts can import it without the modules that
-    `Werewolf` uses.
-    """
+    """Options, roles and actions; `Werewolf` adds the rest of the game."""
 
     name = "werewolf"
     team_names = ("the village", "the werewolves")
     summary = "a village votes out whom it takes for werewolves, who kill at night"
     Options = WerewolfOptions
     options: WerewolfOptions
-    speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
-    return_scale = WIN_RATE
-    default_opponent = "deducer"
-    default_bot = "deducer"
     # Ties and saved victims can go on for long.
     default_max_turns: ClassVar[int | None] = 50
-
-    @cached_property
-    def num_players(self) -> int:
-        """Number of seats."""
-        return self.options.players
 
     @cached_property
     def role_list(self) -> tuple[str, ...]:

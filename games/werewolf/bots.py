@@ -22,7 +22,7 @@ FRAMING = 1.2
 MENTION = 0.05
 """Weight of one suspicion that another player states, as a probability."""
 TRUE_CLAIM, TREASON, LIE, BLUNDER = 1.0, 0.02, 0.3, 0.01
-"""Assumed rates at which somebody claims to be the seer and names a seat: the seer a wolf, a wolf a
+"""Assumed rates at which players claim to be the seer and name a seat: the seer a wolf, a wolf a
 wolf, a wolf another player, a villager another player."""
 LOYALTY = 0.3
 """Public suspicion by which a wolf must exceed all others before its pack votes against it."""

@@ -7,7 +7,7 @@ partial information environment", Annals of Applied Probability 18 (2008), study
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from arena import (
     Observation,
     TextLevel,
 )
-from games.hidden_roles.assessor import ROLE_FACTS
 from games.hidden_roles.base import PASS
 from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
 from games.werewolf import text
@@ -52,17 +51,14 @@ class Werewolf(WerewolfBase, HiddenRolesGame):
         ['kill Player 0', 'kill Player 1']
     """
 
-    facts = ROLE_FACTS
     measures = MEASURES
 
     # Positions and knowledge
 
     def initial_state(self) -> WerewolfState:
-        """Return the position before the deal."""
         return WerewolfState(self)
 
     def knowledge(self, player: int) -> WerewolfPosterior:
-        """Return the exact knowledge of `player` before the deal."""
         return WerewolfPosterior(self, player)
 
     def assessor(
@@ -75,7 +71,6 @@ class Werewolf(WerewolfBase, HiddenRolesGame):
         return comment(assessment)
 
     def new_notes(self, player: int) -> WerewolfNotes:
-        """Return empty notes of `player`."""
         return WerewolfNotes(self, player)
 
     def redraw(
@@ -104,8 +99,10 @@ class Werewolf(WerewolfBase, HiddenRolesGame):
     def narrate(self, event: Event) -> str:
         return text.narrate(self, event)
 
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        return text.describe(self, observation, level, since)
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        """Return the notes of this level and the legal actions."""
+        notes = text.note_lines(self, observation, level)
+        return [*notes, *super().situation(observation, level)]
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Return `pass` where it is legal, so that a failed answer neither votes nor shoots."""
@@ -114,8 +111,7 @@ class Werewolf(WerewolfBase, HiddenRolesGame):
 
     def synonyms(self) -> Mapping[str, str]:
         return {
-            **{f"seat {seat}": f"Player {seat}" for seat in range(self.num_players)},
-            **{f"P{seat}": f"Player {seat}" for seat in range(self.num_players)},
+            **super().synonyms(),
             **{"vote for": "vote", "lynch": "vote", "eliminate": "vote", "abstain": "pass"},
             **{"attack": "kill", "eat": "kill", "investigate": "inspect", "check": "inspect"},
             **{"save": "protect", "heal": "protect", "guard": "protect", "skip": "pass"},

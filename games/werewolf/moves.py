@@ -149,7 +149,7 @@ class DayVoted(Event):
 
 @dataclass(frozen=True, slots=True)
 class HunterShot(Event):
-    """Public: the dying hunter shoots a player, or nobody."""
+    """Public: the dying hunter shoots a player, or does not shoot."""
 
     hunter: int
     seat: int | None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from arena import Event, Notes, Spoken
-from games.hidden_roles.base import RoleDealt, RolesRevealed
+from arena import Event, Spoken
+from games.hidden_roles.notes import RoleNotes
 from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
     DayBegan,
@@ -18,14 +18,13 @@ from games.werewolf.moves import (
 from games.werewolf.posterior import WerewolfPosterior
 
 
-class WerewolfNotes(Notes):
+class WerewolfNotes(RoleNotes):
     """Deaths, votes, statements and secrets that one player has witnessed."""
 
     game: WerewolfBase
 
     def __init__(self, game: WerewolfBase, player: int) -> None:
-        super().__init__(game, player)
-        self.role = ""
+        super().__init__(game, player, WerewolfPosterior(game, player))
         self.pack: tuple[int, ...] = ()
         """The other wolves, if this player is one."""
         self.inspected: dict[int, bool] = {}
@@ -41,17 +40,11 @@ class WerewolfNotes(Notes):
         """Statements of this day or night."""
         self.night = 0
         self.is_day = False
-        self.is_over = False
-        self._posterior = WerewolfPosterior(game, player)
-        # The posterior is computed only for texts that show it.
-        self._unread: list[Event] = []
 
     def update(self, event: Event) -> None:
         """Add one more event that the player witnessed."""
-        self._unread.append(event)
+        super().update(event)
         match event:
-            case RoleDealt(_, role):
-                self.role = role
             case PackSeen(_, seats):
                 self.pack = seats
             case SeerSaw(_, seat, is_wolf):
@@ -72,8 +65,6 @@ class WerewolfNotes(Notes):
                 self._bury(seat, role, "shot by the hunter")
             case Spoken():
                 self.statements.append(event)
-            case RolesRevealed():
-                self.is_over = True
 
     def _bury(self, seat: int | None, role: str, how: str) -> None:
         if seat is not None:
@@ -85,11 +76,3 @@ class WerewolfNotes(Notes):
     def living(self) -> tuple[int, ...]:
         """The living players."""
         return tuple(seat for seat in range(self.game.num_players) if seat not in self.dead)
-
-    @property
-    def posterior(self) -> WerewolfPosterior:
-        """The exact posterior after all events so far."""
-        for event in self._unread:
-            self._posterior.update(event)
-        self._unread.clear()
-        return self._posterior

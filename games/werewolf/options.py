@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from arena import GameOptions
+from games.hidden_roles.base import HiddenRolesOptions
 
 VILLAGE, WOLVES = 0, 1
 """Numbers of the teams."""
@@ -16,7 +16,7 @@ PACK = frozenset({WOLF})
 """The roles of the wolves' team."""
 
 
-class WerewolfOptions(GameOptions):
+class WerewolfOptions(HiddenRolesOptions):
     """Options of `werewolf`."""
 
     players: int = Field(7, ge=5, le=12, description="Number of seats.")

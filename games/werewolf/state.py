@@ -57,6 +57,9 @@ class WerewolfState(HiddenRolesState):
 
     # Legal actions. Sets that depend on hidden roles are made anew, and not kept on the game.
 
+    def is_out(self, player: int) -> bool:
+        return super().is_out(player) or player not in (*self.living, self.dying_hunter)
+
     def _legal_actions(self, player: int) -> ActionSet:
         match self.phase:
             case "night":
@@ -99,7 +102,7 @@ class WerewolfState(HiddenRolesState):
     def _resolve(self, phase: Mapping[int, Action]) -> None:
         match self.phase:
             case "night talk":
-                # The living wolves hear it; in a pack of one nobody else does.
+                # The living wolves hear it; a single wolf speaks to itself.
                 self._log_statements(phase, self.pack)
                 self._begin("night", self.living)
             case "night":
@@ -154,7 +157,7 @@ class WerewolfState(HiddenRolesState):
             if isinstance(action, DayVote):
                 votes[seat] = action.seat
         ranking = Counter(vote for vote in votes if vote != NO_SEAT).most_common(2)
-        # The most votes eliminate; a tie, or no vote at all, eliminates nobody.
+        # The most votes eliminate; a tie, or no vote at all, eliminates no player.
         if not ranking or (len(ranking) == 2 and ranking[0][1] == ranking[1][1]):
             self.log.append(DayVoted(tuple(votes), None, ""))
             self._begin_night()
@@ -169,7 +172,7 @@ class WerewolfState(HiddenRolesState):
         return role if self.game.options.reveal or role == HUNTER else ""
 
     def _die(self, seat: int, then: str) -> None:
-        # The victim is dead before the hunter shoots, so that nobody dies twice.
+        # The victim is dead before the hunter shoots, so that no player dies twice.
         self.living = tuple(other for other in self.living if other != seat)
         if self.dealt[seat] == HUNTER:
             self.dying_hunter, self.after_hunter = seat, then

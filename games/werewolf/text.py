@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from arena import Event, Observation, Spoken, TextLevel
@@ -44,7 +45,7 @@ def rules(game: WerewolfBase) -> str:
         "survives.",
         f"Day: {_talk(options.talk)}all living players vote at the same time for another player, "
         "or pass, and the votes are published. The player with the most votes is out of the game; "
-        "in a tie nobody is.",
+        "in a tie no player is.",
         "The role of a player who dies is published."
         if options.reveal
         else "The role of a player who dies stays secret"
@@ -53,7 +54,7 @@ def rules(game: WerewolfBase) -> str:
     if options.hunter:
         lines.append("The hunter who dies may shoot one living player, who dies too.")
     lines.append("The dead see what is public, but neither act nor speak.")
-    # One wolf alone has nobody to talk to.
+    # A single wolf has no other wolf to talk to.
     if game.pack_talks:
         lines.append(
             "Before the werewolves choose, each may make one statement, which only they hear."
@@ -107,7 +108,7 @@ def narrate(game: WerewolfBase, event: Event) -> str:  # noqa: PLR0911, PLR0912 
             return f"{names[player]} protects {names[seat]}."
         case NightEnded(night, victim, role):
             if victim is None:
-                return f"Nobody died in night {night}."
+                return f"No player died in night {night}."
             return f"{names[victim]}{_role(role)} died in night {night}."
         case DayBegan(day, living):
             return f"Day {day} begins. Living: {game.names_of(living)}."
@@ -118,7 +119,7 @@ def narrate(game: WerewolfBase, event: Event) -> str:  # noqa: PLR0911, PLR0912 
         case DayVoted():
             return _narrate_votes(game, event)
         case HunterShot(hunter, seat, role):
-            target = "nobody" if seat is None else f"{names[seat]}{_role(role)}"
+            target = "no player" if seat is None else f"{names[seat]}{_role(role)}"
             return f"{names[hunter]}, the hunter, shoots {target}."
         case RolesRevealed(roles):
             listed = ", ".join(f"{name} {role}" for name, role in zip(names, roles, strict=True))
@@ -138,33 +139,21 @@ def _narrate_votes(game: WerewolfBase, event: DayVoted) -> str:
         for name, vote in zip(names, event.votes, strict=True)
         if vote != NO_SEAT
     )
-    result = "nobody is eliminated"
+    result = "no player is eliminated"
     if event.eliminated is not None:
         result = f"{names[event.eliminated]}{_role(event.role)} is eliminated"
     return f"Votes: {votes or 'none'}. Result: {result}."
 
 
-def describe(game: WerewolfBase, observation: Observation, level: TextLevel, since: int) -> str:
-    """Return an observation as text; the notes follow the events."""
-    lines = [] if since else [f"You are {game.seat_names[observation.player]}."]
-    lines += [game.narrate(event) for event in observation.events_since(since)]
-    lines += situation(game, observation, level)
-    return "\n".join(lines)
-
-
-def situation(game: WerewolfBase, observation: Observation, level: TextLevel) -> list[str]:
-    """Return the lines of the notes and of the legal actions, without the events."""
+def note_lines(game: WerewolfBase, observation: Observation, level: TextLevel) -> Iterator[str]:
+    """Yield the notes of this level, and the audience of a statement at night."""
     notes: WerewolfNotes = observation.notes  # type: ignore[assignment]
-    lines = []
     if level != "events" and notes.role and not notes.is_over:
-        lines += _facts(game, notes)
+        yield from _facts(game, notes)
         if level == "deductions":
-            lines += _deductions(game, notes)
+            yield from _deductions(game, notes)
     if observation.legal_actions.speech and not notes.is_day:
-        lines.append("Only the living werewolves hear what you say now.")
-    if observation.legal_actions:
-        lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
-    return lines
+        yield "Only the living werewolves hear what you say now."
 
 
 def _facts(game: WerewolfBase, notes: WerewolfNotes) -> list[str]:

@@ -116,7 +116,7 @@ def _ply_json(timeline: Timeline, entry: TimelinePly, seat: int | None) -> PlyJs
         "turn": entry.turn,
         "player": ply.player if is_own else _public_player(entry, events),
         "action": str(decision.action) if is_own else None,
-        "events": [_event_json(timeline, event) for event in events],
+        "events": [_event_json(timeline, event) for event in events if event.shown_to(seat)],
         # A seat knows that it must act itself. The other names could reveal who has already
         # committed, or who has a secret to act upon.
         "to_act": [player for player in entry.to_act if seat in (None, player)],

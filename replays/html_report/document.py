@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from arena.core.errors import ArenaError
 from arena.core.text import printable, shorten
+from arena.core.views.number_text import decimal
 from arena.episodes.files import write_whole
 from arena.evaluation.output import formatting
 
@@ -29,7 +30,7 @@ def environment() -> Environment:
         finalize=_printable,
     )
     page.filters |= {
-        "number": formatting.decimal,
+        "number": decimal,
         "value": formatting.value_text,
         "interval": formatting.interval_text,
         "points": formatting.points_text,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from arena.core.text import printable
-from arena.evaluation.output.formatting import MINUS
+from arena.core.views.number_text import MINUS
 
 WIDTH = 400
 """Width of every chart. Text of 12 units is legible on a telephone and not coarse on a desk."""

@@ -56,7 +56,7 @@ def bar(filled: float, width: int, style: str) -> Text:
     halves = round(max(0.0, min(1.0, filled)) * width * 2)
     full, half = divmod(halves, 2)
     text = Text().append("━" * full + "╸" * half, style)
-    return text.append("─" * (width - full - half), "bright_black")
+    return text.append("─" * (width - full - half), "dim")
 
 
 def stacked_columns(parts: Mapping[str, float], width: int) -> list[int]:

@@ -11,18 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from arena import Event, Game, Header, Picture, Replay, State
+from arena.core.views.number_text import bits_text
 from arena.plugins.views import draw_picture
 
 MIN_PICTURE_WIDTH = 80
 """Columns that a picture needs."""
-BITS_WIDTH, BAR_WIDTH, MIN_NAME_WIDTH = 9, 4, 5
-"""Columns of "7.9 bits ", of the longest bar in the bundled games, and of the shortest name."""
+BITS_WIDTH, BAR_WIDTH, MIN_NAME_WIDTH = 10, 4, 5
+"""Columns of "7.90 bits ", of the longest bar in the bundled games, and of the shortest name."""
 
 EntropyOf = Callable[[int, "Snapshot"], float | None]
 """Function of a seat and a position: the bits that the seat misses; None if they are unknown."""
@@ -69,11 +70,6 @@ def take_snapshots(replay: Replay) -> list[Snapshot]:
         state = walked.state
         snapshots.append(Snapshot(game, state.turn, state.to_act, log, len(log)))
     return snapshots
-
-
-def is_visible(event: Event, seat: int | None) -> bool:
-    """Return True if `seat` witnesses the event; None means that everything is open."""
-    return seat is None or event.seen_by(seat)
 
 
 class EntropyTracker:
@@ -176,7 +172,7 @@ def draw_frame(
         caption: Text in the line between the seats and the events.
     """
     game = snapshot.game
-    events = [event for event in snapshot.events if is_visible(event, seat)]
+    events = [event for event in snapshot.events if event.shown_to(seat)]
     picture = draw_picture(game, events, seat) or Picture(Text(""), 1)
     if size.width < MIN_PICTURE_WIDTH:
         hint = f"(the table needs {MIN_PICTURE_WIDTH} columns; this terminal has {size.width})"
@@ -188,7 +184,7 @@ def draw_frame(
         picture.renderable,
         _draw_seats(snapshot, specs, entropy, seat, picture.seat_notes, size.width),
         Rule(Text(caption, style="dim"), style="dim", align="right"),
-        _draw_events(game, events, max(2, size.height - used)),
+        _draw_events(game, events, Size(size.width, max(2, size.height - used))),
     )
 
 
@@ -218,7 +214,7 @@ def _draw_seats(
     for seat, name in enumerate(names):
         # While several players commit at once, a seat must not see who has already done so.
         acts = seat in snapshot.to_act and viewer in (None, seat)
-        cell = Text("▶" if acts else " ", style="bold yellow", no_wrap=True)
+        cell = Text("▶" if acts else " ", style="bold magenta", no_wrap=True)
         cell.append(f"{seat} {name} ", style="not bold default")
         cells.append(cell.append_text(_seat_status(notes.get(seat, ""), bits[seat], bars)))
     for first in range(0, len(cells), per_row):
@@ -236,15 +232,24 @@ def _seat_status(note: str, bits: float | None, with_bar: bool) -> Text:
     if bits is None:
         return Text()
     bar = entropy_bar(bits) if with_bar else ""
-    return Text.assemble((f"{bits:.1f} bits ", "dim"), (bar, "blue"))
+    return Text.assemble((f"{bits_text(bits)} ", "dim"), (bar, "blue"))
 
 
-def _draw_events(game: Game, events: Sequence[Event], lines: int) -> Text:
-    """Return the latest events, the newest at the bottom; private ones are marked."""
-    text = Text(no_wrap=True, overflow="ellipsis")
-    for event in events[-lines:]:
+def _draw_events(game: Game, events: Sequence[Event], size: Size) -> Text:
+    """Return the latest events that fit, the newest at the bottom; private ones are marked.
+
+    A long event is wrapped, its later lines indented. Of the oldest one the end may be all that
+    fits.
+    """
+    console, drawn = Console(width=size.width), list[Text]()
+    for event in reversed(events):
         private = event.audience is not None
-        text.append("· " if private else "  ", style="dim")
-        text.append(game.narrate(event) + "\n", style="dim" if private else "")
-    text.rstrip()
-    return text
+        text = Text(game.narrate(event), style="dim" if private else "")
+        wrapped = text.wrap(console, max(1, size.width - 2))
+        marks = ["· " if private else "  ", *["  "] * (len(wrapped) - 1)]
+        drawn[:0] = [
+            Text.assemble((mark, "dim"), line) for mark, line in zip(marks, wrapped, strict=True)
+        ]
+        if len(drawn) >= size.height:
+            break
+    return Text("\n", no_wrap=True, overflow="ellipsis").join(drawn[-size.height :])

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 
 from arena import Game, Header, Outcome, Ply, State
+from arena.core.views.ending import ending
 from replays.tui.frame import EntropyTracker, Size, Snapshot, draw_frame, format_title
 
 MAX_HEIGHT = 40
@@ -45,7 +46,7 @@ class LiveView:
             failures = [f"{self._failures} moves failed"] if self._failures else []
             self._draw(f"turn {state.turn}", *failures)
             return
-        for event in ply.events:
+        for event in filter(lambda event: event.shown_to(None), ply.events):
             print(self.game.narrate(event))
         if ply.decision.failure:
             print(f"! player {ply.player}: {ply.decision.failure}; a fallback was played for it")
@@ -53,11 +54,10 @@ class LiveView:
 
     def end(self, outcome: Outcome) -> None:
         """Show the outcome and close the display."""
-        returns = ", ".join(f"{value:g}" for value in outcome.returns)
         if self._live:
             self._draw(f"turn {self._state.turn if self._state else 0}", outcome.status)
         self.close()
-        print(f"{outcome.status}: {outcome.reason}; returns {returns}")
+        print(ending(self.game, outcome))
 
     def close(self) -> None:
         """Close the display; safe to call twice."""

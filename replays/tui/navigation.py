@@ -7,7 +7,7 @@ from collections import Counter
 from arena import CHANCE, Replay
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.tui.background_analysis import BackgroundAnalysis
-from replays.tui.frame import is_visible, take_snapshots
+from replays.tui.frame import take_snapshots
 
 FORWARD = {"n", " ", "right", "c-m", "c-j", "l"}
 BACK = {"p", "b", "left", "backspace", "h"}
@@ -135,7 +135,7 @@ class Navigation:
         """Return the kinds of the events of the ply that led to a position."""
         before, after = self.snapshots[position - 1], self.snapshots[position]
         events = after.log[before.num_events : after.num_events]
-        return [type(event).__name__ for event in events if is_visible(event, self.seat)]
+        return [type(event).__name__ for event in events if event.shown_to(self.seat)]
 
     def _event_kinds(self) -> list[str]:
         """Return the kinds of events of players' plies, the rarest first.

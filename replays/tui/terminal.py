@@ -20,7 +20,6 @@ from replays.tui.frame import (
     Size,
     draw_frame,
     format_title,
-    is_visible,
     take_snapshots,
 )
 from replays.tui.panels.base import printable_lines
@@ -71,7 +70,9 @@ def print_json(replay: Replay, ply: int | None, seat: int | None) -> None:
     for walked in replay.walk():
         if ply is not None and walked.ply.number >= ply:
             break
-        events = [event.to_json() for event in walked.ply.events if is_visible(event, seat)]
+        events = [
+            event.to_json() for event in walked.ply.events if seat is None or event.seen_by(seat)
+        ]
         line: dict[str, object] = {"ply": walked.ply.number, "events": events}
         if seat is None or seat == walked.ply.player:
             line |= {"player": walked.ply.player, "action": str(walked.ply.decision.action)}
@@ -102,7 +103,7 @@ def _print_events(replay: Replay, seat: int | None) -> None:
     print(f"{format_title(replay.header, seat)}: {', '.join(replay.header.players)}")
     for walked in replay.walk():
         for event in walked.ply.events:
-            if is_visible(event, seat):
+            if event.shown_to(seat):
                 print(game.narrate(event))
     if replay.outcome:
         print(f"{replay.outcome.status}: {replay.outcome.reason}")

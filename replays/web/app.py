@@ -146,7 +146,7 @@ def make_app(directory: ReplayDirectory) -> ASGIApp:
         Route("/", index),
         Route("/favicon.ico", favicon),
         Route("/page/{name}", page),
-        Route("/scene/{game}.js", scene),
+        Route("/scene/{game:path}.js", scene),
         *(Route(f"/api/{endpoint.__name__}", endpoint) for endpoint in endpoints),
     ]
     handlers = {

@@ -1,18 +1,32 @@
-"""What a person types: completion piece by piece, beginnings, near misses."""
+"""A person at the terminal: what is shown, what may be typed, and what is asked again."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from random import Random
+from typing import get_args
+
 import pytest
 from known_deal import ENVELOPE, HANDS
+from pseudo_terminal import Terminal
 
-from arena.agents.human import ActionCompleter, parse
+from arena.agents.agent import Seat
+from arena.agents.human import HumanAgent, split_actions
+from arena.agents.typed_action import ActionCompleter, Guess, guess, parse, usual_action
+from arena.cli.playing.epilogue import Epilogue
 from arena.core.errors import ActionError
+from arena.core.game import State
+from arena.core.observation import Observation, TextLevel
+from arena.core.ply import Decision, Ply
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.events import DealCards, EndTurn, Suggest
+from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Suggest
+from games.werewolf.game import Werewolf
 
 STATE = Cluedo(players=3).initial_state()
 STATE.apply(-1, DealCards(ENVELOPE, HANDS))
 SEEN = STATE.observe(0)
+ACCUSATIONS = [Accuse("Miss Scarlett", "Rope", "Hall"), Accuse("Mrs White", "Rope", "Hall")]
+LEVELS: tuple[TextLevel, ...] = get_args(TextLevel)
 
 
 def test_completion_goes_piece_by_piece() -> None:
@@ -34,14 +48,112 @@ def test_beginnings_and_forgiving_spelling() -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", ["suggest Mis Scarlett, Rope, Hall", "sugest Miss Scarlett Rope Hall"]
+    "typed",
+    [
+        "suggest Mis Scarlett, Rope, Hall",
+        "sugest Miss Scarlett Rope Hall",
+        "scarlett rope hall",
+        "hall, the rope, miss scarlett",
+        "I would like to suggest that it was Scarlett with the rope in the hall.",
+    ],
 )
-def test_near_misses_are_named(typed: str) -> None:
-    with pytest.raises(ActionError, match="did you mean 'suggest Miss Scarlett, Rope, Hall'"):
-        parse(typed, SEEN)
-
-
-@pytest.mark.parametrize("typed", ["2", "quit", "show Rope", "suggest"])
-def test_what_is_no_action_is_an_error(typed: str) -> None:
+def test_what_is_nearly_an_action_is_offered(typed: str) -> None:
     with pytest.raises(ActionError):
         parse(typed, SEEN)
+    assert guess(typed, SEEN) == Guess(Suggest("Miss Scarlett", "Rope", "Hall"), "")
+
+
+def test_an_accusation_is_never_offered_to_a_person_who_has_not_written_the_word() -> None:
+    only = Observation(SEEN.game, 0, SEEN.events, SEEN.game.actions.subset(ACCUSATIONS))
+    meant = guess("scarlett rope hall", only)
+    assert meant.action is None
+    assert meant.remark == "To do this, write all of it: accuse Miss Scarlett, Rope, Hall"
+    for typed in ("accuse scarlett rope hall", "acuse Miss Scarlett, Rope, Hall", "accuse"):
+        offered = guess(typed, SEEN).action
+        assert offered == (ACCUSATIONS[0] if typed.startswith("accuse ") else None), typed
+
+
+@pytest.mark.parametrize(
+    ("typed", "remark"),
+    [
+        ("2", "'2' is not an action of this game. For example: suggest Miss Scarlett"),
+        ("show Rope", "'show Rope' is not allowed now."),
+        ("rope", "'rope' may be several actions: suggest, accuse. Say which."),
+        ("suggest rope", "Name the suspect and the room too."),
+    ],
+)
+def test_the_rest_is_explained(typed: str, remark: str) -> None:
+    with pytest.raises(ActionError):
+        parse(typed, SEEN)
+    meant = guess(typed, SEEN)
+    assert meant.action is None and remark in meant.remark
+
+
+def test_enter_plays_the_only_action_that_can_be_taken_back_or_is_harmless() -> None:
+    assert usual_action(SEEN) is None
+    legal = SEEN.game.actions.subset((*ACCUSATIONS, EndTurn()))
+    assert usual_action(Observation(SEEN.game, 0, SEEN.events, legal)) == EndTurn()
+    legal = SEEN.game.actions.subset(ACCUSATIONS)
+    assert usual_action(Observation(SEEN.game, 0, SEEN.events, legal)) is None
+
+
+def test_the_legal_actions_are_parted_from_the_news() -> None:
+    for level in LEVELS:
+        for since in (0, 2, SEEN.num_events):
+            text = SEEN.text(level, since)
+            news, actions = split_actions(text, SEEN)
+            assert "\n".join(filter(None, (news, actions))) == text
+            assert actions.startswith("Your action: suggest") and "Your action" not in news
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_whole_game_on_a_terminal(tmp_path: Path, answer: str) -> None:
+    """The table is above the prompt, Enter accepts an offer, and an accusation is confirmed."""
+    command = "play cluedo --players 3 --seed 2 --seat 0=human --max-turns 1 --out"
+    with Terminal([*command.split(), str(tmp_path)]) as terminal:
+        shown = terminal.until("You>")
+        assert shown.index("You hold") < shown.index("Seen so far") < shown.index("Your action: ")
+        assert "Player 0 holds" not in shown and "in the envelope" in shown
+        assert max(map(len, shown.split("\r\n"))) <= 80
+        terminal.press("scarlett rope kitchen\r")
+        terminal.until("Did you mean 'suggest Miss Scarlett, Rope, Kitchen'?")
+        terminal.until("Kitchen]>")
+        terminal.press("\r")
+        shown = terminal.until("end turn]>")
+        assert "You suggest Miss Scarlett, Rope, Kitchen." in shown and "Seen so far" in shown
+        terminal.press("accuse mrs white, rope, hall\r")
+        terminal.until("Sure?")
+        terminal.press(f"{answer}\r")
+        if answer == "n":
+            terminal.until("end turn]>")
+            terminal.press("\r")
+        shown = terminal.until("Replay:")
+        accused = "You accuse Mrs White, Rope, Hall, and are wrong" in shown
+        assert accused == (answer == "y")
+        assert "No result: stopped after 1 turns." in shown
+        assert terminal.wait() == 0
+
+
+def test_a_person_who_is_out_reads_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """The victim of the first night is not asked again."""
+    game = Werewolf(players=5, talk=0)
+    state, watcher = game.initial_state(), Epilogue(HumanAgent("", Seat(game, 1, Random(0))))
+    before = ["deal Werewolf, Villager, Seer, Doctor, Villager"]
+    for player, text in (
+        *((-1, each) for each in before),
+        *((0, "kill Player 1"), (1, "pass"), (2, "inspect Player 3"), (3, "protect Player 4")),
+    ):
+        _step(state, player, text, watcher)
+    assert not capsys.readouterr().out and not state.is_out(1)
+    _step(state, 4, "pass", watcher)
+    assert state.is_out(1) and not state.is_out(4)
+    assert "You (Villager) died in night 1." in capsys.readouterr().out
+    for player in state.to_act:
+        _step(state, player, "pass", watcher)
+    assert capsys.readouterr().out.count("\n") == 2, "the vote and the night, once"
+
+
+def _step(state: State, player: int, text: str, watcher: Epilogue) -> None:
+    action = state.parse(text)
+    state.apply(player, action)
+    watcher.ply(Ply(0, player, Decision(action), ()), state)

@@ -127,7 +127,7 @@ def test_every_legal_action_is_read_in_every_disguise(disguise: str) -> None:
     rng = random.Random(7)
     for observation in decisions():
         legal = observation.legal_actions
-        for action in rng.sample(legal, min(len(legal), 150)):
+        for action in rng.sample(legal, min(len(legal), 40)):
             other = rng.choice([a for a in legal if a != action])
             reply = DISGUISES[disguise](action, other)
             reading = read_reply(reply, observation)
@@ -463,18 +463,18 @@ def check(reply: str, observation: Observation, **how: Any) -> bool:
     return True
 
 
-def test_ten_thousand_fuzzed_replies() -> None:
+def test_thousands_of_fuzzed_replies() -> None:
     rng = random.Random(20)
     every = decisions()
     found = 0
-    for number in range(10_000):
+    for number in range(2_000):
         observation = every[number % len(every)]
         reason = rng.choice(["stop", "stop", "length", "tool_calls", "unknown"])
         found += check(fragments(observation, rng), observation, finish_reason=reason)
-    assert 1_000 < found < 9_000  # Both ends are reached, so both checks are.
+    assert 200 < found < 1_800  # Both ends are reached, so both checks are.
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150)
 @given(
     pieces=st.lists(
         st.text(max_size=20) | st.sampled_from(LOOSE) | st.integers(0, 10**6), max_size=20

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from whispers import Call, Silence, Toss, Whispers
 
 from arena.agents.action_tools import action_tools
-from arena.agents.human import parse
 from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
+from arena.agents.typed_action import parse
 from arena.core.action import CHANCE, Say
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.event import Spoken
@@ -73,6 +73,10 @@ def test_the_prompt_says_how_to_speak(talking: Observation) -> None:
         ("They need to know.\n\nsay it's heads", "it's heads"),
         ("say heads\n\nI chose this because the next player trusts me.", "heads"),
         ('Action: say "He said "no", I think"', "He said 'no', I think"),
+        ("Action: say **hello**", "hello"),
+        ("**Action: say hello**", "hello"),
+        ("**say** `hello`", "hello"),
+        ("Action: say **you** and **you**", "**you** and **you**"),
         ("Action: say [red]<b>markup</b>[/red] \x1b[31m", "[red]<b>markup</b>[/red] [31m"),
     ],
 )
@@ -123,6 +127,17 @@ def test_a_person_speaks(talking: Observation) -> None:
     assert parse("pa", talking) == Silence()
     with pytest.raises(InvalidAction, match="at most 280 characters, not 1,000,000"):
         parse("say " + "x" * 1_000_000, talking)
+
+
+@pytest.mark.parametrize("blank", "\u3164\u115f\u1160\uffa0\u2800\u034f\ufe00\U000e0101")
+def test_letters_that_show_nothing_are_left_out(blank: str) -> None:
+    assert one_line(f"{blank}a{blank}b {blank} c{blank}") == "ab c"
+    with pytest.raises(InvalidAction, match="needs a text"):
+        Say.read(blank * 3)
+
+
+def test_emoji_keep_their_look() -> None:
+    assert one_line("\u2694\ufe0f") == "\u2694\ufe0f"
 
 
 @given(st.text(st.sampled_from("ab \"“”'e\u0301\u200d\n")))

@@ -133,6 +133,30 @@ def test_an_unwritable_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "permission denied" in capsys.readouterr().err
 
 
+def test_games_in_workers_are_those_of_one_process(tmp_path: Path) -> None:
+    command = "play kuhn_poker --seat 0=bot:random --games 6 --seed 3 --json --out"
+    here = arena(f"{command} here", cwd=tmp_path)
+    there = arena(f"{command} there --executor processes --workers 2", cwd=tmp_path)
+    assert there.returncode == 0, there.stderr
+    assert here.stdout == there.stdout.replace("there", "here")
+    for path in sorted((tmp_path / "here").glob("*.jsonl")):
+        twin = tmp_path / "there" / path.name
+        assert without_times(twin) == without_times(path)
+
+
+def test_executors_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
+    for flags, reason in {
+        "--executor cluster": "--executor 'cluster': choose local, processes, ray",
+        "--executor local --workers 2": "--workers 2: --executor local has one worker",
+        "--address HOST": "--address HOST: it belongs to --executor ray",
+        "--workers 2 --watch": "games in workers cannot be watched",
+    }.items():
+        ended = arena(f"play kuhn_poker --seed 1 --games 2 {flags}", cwd=tmp_path)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert ended.stderr.startswith(f"arena: {reason}") and ended.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
 def test_ctrl_c_keeps_the_finished_games(tmp_path: Path) -> None:
     process = started("play cluedo --games 2000 --json", tmp_path)
     folder = tmp_path / "runs" / "play"
@@ -167,7 +191,7 @@ def test_watching_on_a_pipe_is_plain_lines(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0].startswith("cluedo · cards · 3 players · seed 3")
     assert any("suggests" in line for line in lines)
-    assert lines[-1].startswith("Replay: ")
+    assert lines[-2].startswith("Replay: ")
 
 
 def test_a_replay_as_one_seat_saw_it(tmp_path: Path) -> None:
@@ -192,11 +216,12 @@ def test_a_person_plays_on_a_pipe_and_sees_only_its_own(tmp_path: Path) -> None:
         typed="help\nshow me\nsuggest nobody\nsuggest mrs white, rope, hall\nend\n",
     )
     assert done.returncode == 0, done.stderr
-    assert "not an action of this game" in done.stdout
+    assert "'show me' is not allowed now" in done.stdout
+    assert "Name the suspect, the weapon and the room too." in done.stdout
     assert "One suspect, one weapon and one room" in done.stdout
-    assert "You are Player 0." in done.stdout and "Player 0 holds" in done.stdout
+    assert "You are Player 0." in done.stdout and "You hold" in done.stdout
     assert "Player 1 holds" not in done.stdout and "Player 2 holds" not in done.stdout
-    assert "truncated: stopped after 1 turns" in done.stdout
+    assert "No result: stopped after 1 turns." in done.stdout
 
 
 def test_a_person_who_hangs_up_leaves_the_game_unfinished(tmp_path: Path) -> None:
@@ -221,9 +246,9 @@ def test_a_person_is_told_how_it_ended(tmp_path: Path) -> None:
         cwd=tmp_path,
         typed="accuse Mrs White, Rope, Hall\n",
     )
-    assert "accuses Mrs White, Rope, Hall, and is wrong" in done.stdout
-    assert "looks into the envelope" in done.stdout
-    assert "truncated: stopped after 1 turns; returns 0, 0, 0" in done.stdout
+    assert "You accuse Mrs White, Rope, Hall, and are wrong" in done.stdout
+    assert "You look into the envelope" in done.stdout
+    assert "No result: stopped after 1 turns." in done.stdout
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -249,6 +274,11 @@ def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"cluedo", "tictactoe", "kuhn_poker", "goofspiel"} <= {g["name"] for g in games}
     assert run(["games", "cluedo"]) == 0
     assert "variant = 'cards'  (cards, classic)" in capsys.readouterr().out
+    assert run(["games", "cluedo:players=4"]) == 0
+    assert "Cluedo, 4 players" in capsys.readouterr().out
+    for more in ([], ["--json"]):
+        assert run(["games", "cluedo:players=40", *more]) == 2
+        assert "option players=40" in capsys.readouterr().err
     assert run(["agents"]) == 0
     assert "bot:oracle" in capsys.readouterr().out
     assert run(["agents", "--json"]) == 0

@@ -471,3 +471,20 @@ def test_a_run_of_an_earlier_version_goes_on_with_its_deals_and_has_one_look(
     assert more["games"] == 8 and more["notes"][0].startswith("This is look 2")
     with Results.read(path) as results:
         assert [slot.seed for slot in results.schedule()] == list(range(5, 13))
+
+
+def test_an_option_that_is_newer_than_the_run_counts_by_its_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "eval cluedo --players 3 --player bot:novice --seed 5 --scored 0 --no-replays --json"
+    command += f" --workers 1 --out {tmp_path} --games"
+    in_process(capsys, f"{command} 1")
+    with closing(sqlite3.connect(tmp_path / "results.sqlite")) as database:
+        (stored,) = database.execute("SELECT options FROM experiment").fetchone()
+        options = json.loads(stored)
+        del options["theme"]
+        database.execute("UPDATE experiment SET options = ?", [json.dumps(options)])
+        database.commit()
+    assert run(f"{command} 2 --resume -o theme=generated".split()) == 2
+    assert "was made with theme = " in capsys.readouterr().err
+    assert in_process(capsys, f"{command} 2 --resume")["games"] == 2

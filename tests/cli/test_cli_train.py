@@ -90,6 +90,8 @@ def test_the_flags_of_atropos_mean_what_they_mean_there(capsys: Output) -> None:
         ("--weight-sync none", "--weight-sync none: there is no --server; add --server vllm"),
         ("--sync-every 2", "--sync-every 2: there is no --server; add --server vllm"),
         ("--weight-sync none --server http://h:1", "only the run's own server is restarted"),
+        ("--async-steps 2 --server vllm --weight-sync none", "--async-steps 2: --weight-sync none"),
+        ("--async-steps 1 --server vllm --sync-every 2", "--sync-every 2 is not possible"),
         ("--weight-sync shared_vllm --server arena", "only vLLM shares its memory"),
         ("--weight-sync shared_vllm --server vllm --sync-every 2", "its weights exist once"),
         ("--vllm-port 9001", "a server that runs already is --server http://127.0.0.1:9001"),

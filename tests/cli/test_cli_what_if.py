@@ -253,7 +253,7 @@ def test_an_opinion_in_words(
     monkeypatch.setenv("COLUMNS", "200")
     said = told(capsys, parent, "--ask bot:oracle")
     assert "bot:oracle" in said.out and re.search(r"expected \d\.\d\d, best \d", said.out)
-    assert re.search(r"the same at \d+ of \d+ decisions: \d+% \(\d+% to \d+%\)", said.out)
+    assert re.search(r"the same at \d+ of \d+ decisions: \d+ % \[\d+, \d+\]", said.out)
     assert re.search(r"^ expected +\S+ bits +\S+ bits +\d+", said.out, re.MULTILINE)
     # What is best there, or breaks even, is no matter of who is asked.
     assert not re.search(r"^ (best|break even|least|choices) ", said.out, re.MULTILINE)

@@ -18,6 +18,9 @@ from command_line import ENVIRONMENT
 from preloaded import arena_command
 
 RUNNABLE = ("bash", "python")
+FEW_SCORED = {"ARENA_EVAL_SCORED": "2", "ARENA_TOURNAMENT_SCORED": "2"}
+"""Two games are scored with the exact posterior, which takes most of the time. Tests of the
+commands score more."""
 PAGES = [
     path
     for path in sorted((ROOT / "docs").rglob("*.md"))
@@ -42,6 +45,7 @@ def run(block: Block, folder: Path, programs: Path) -> None:
         env={
             **ENVIRONMENT,
             **pip,
+            **FEW_SCORED,
             "PATH": os.pathsep.join(
                 [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
             ),

@@ -251,10 +251,10 @@ def test_the_learner_meets_the_same_game_as_in_play(name: str, options: dict[str
     assert env.env.state.log.events == events_of(episode)
 
 
-def test_detectives_are_the_opponents_that_cluedo_starts_with() -> None:
+def test_novices_are_the_opponents_that_cluedo_starts_with() -> None:
     env = gymnasium.make("arena/Cluedo-v0", players=4, variant="classic").unwrapped
     assert isinstance(env, SingleAgentEnv)
-    assert env.specs == ["bot:random", "bot:detective", "bot:detective", "bot:detective"]
+    assert env.specs == ["bot:random", "bot:novice", "bot:novice", "bot:novice"]
     assert env.env.game == make_game("cluedo", players=4, variant="classic")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,14 +15,15 @@ from pathlib import Path
 import pytest
 
 from arena.core.assessment import WeightedSum
-from arena.core.errors import ArenaError, StopPlaying
+from arena.core.errors import StopPlaying
+from arena.episodes.executors.choice import make_executor
+from arena.episodes.executors.executor import ExecutorKind
 from arena.episodes.match import Match
 from arena.episodes.replay import read_replay
 from arena.episodes.verify import verify
 from arena.evaluation.evaluator import (
     LOOKAHEAD,
     ExperimentSetup,
-    Workers,
     in_order,
     play_slot,
     replace_finished,
@@ -43,9 +42,10 @@ def schedule(games: int) -> list[Slot]:
 
 def play_all(setting: ExperimentSetup, slots: Sequence[Slot], workers: int) -> list[GameResult]:
     async def go() -> list[GameResult]:
-        with Workers(workers) as pool:
+        kind: ExecutorKind = "local" if workers == 1 else "processes"
+        async with make_executor(kind, workers) as executor:
             playing = run_schedule(
-                slots, lambda slot: play_slot(setting, slot, pool), lambda _: None, 4
+                slots, lambda slot: play_slot(setting, slot, executor), lambda _: None, 4
             )
             return [result async for result in playing]
 
@@ -167,6 +167,9 @@ def test_results_whose_turn_it_is_come_before_an_error() -> None:
 def test_results_are_kept_when_they_come_not_when_their_turn_comes() -> None:
     kept: list[int] = []
 
+    def store(group: Sequence[GameResult]) -> None:
+        kept.extend(result.slot.number for result in group)
+
     def result(slot: Slot) -> GameResult:
         seats = (SeatResult("bot:random", 1.0, True),)
         return GameResult(slot, "terminated", "over", 1, 1, 0.0, seats)
@@ -177,7 +180,7 @@ def test_results_are_kept_when_they_come_not_when_their_turn_comes() -> None:
 
     async def go() -> None:
         slots = [Slot(number, number, ("bot:random",)) for number in range(6)]
-        playing = run_schedule(slots, play_one, lambda r: kept.append(r.slot.number), 3)
+        playing = run_schedule(slots, play_one, store, 3)
         async with aclosing(playing):
             async for found in playing:
                 assert found.slot.number == 0
@@ -198,26 +201,14 @@ def test_games_that_are_done_are_not_played_again() -> None:
     assert list(replace_finished(slots[2:], done)) == [slots[2], done[1], slots[4]]
 
 
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_worker_that_is_killed_is_a_clear_error() -> None:
-    async def go() -> None:
-        with Workers(2) as pool:
-            await pool.run(die)
-
-    with pytest.raises(ArenaError, match="a worker process was killed.*--resume"):
-        asyncio.run(go())
-
-
 def test_workers_end_when_their_parent_is_killed() -> None:
     program = (
         "import asyncio, os, time\n"
-        "from arena.evaluation.evaluator import Workers\n"
+        "from arena.episodes.executors.choice import make_executor\n"
+        "from arena.episodes.executors.executor import in_worker\n"
         "async def go():\n"
-        "    with Workers(2) as pool:\n"
-        "        print(await pool.run(os.getpid), flush=True)\n"
+        "    async with make_executor('processes', 2) as executor:\n"
+        "        print(await executor.run(in_worker(os.getpid)), flush=True)\n"
         "        time.sleep(60)\n"
         "if __name__ == '__main__':\n"
         "    asyncio.run(go())\n"

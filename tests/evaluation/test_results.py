@@ -152,6 +152,21 @@ def test_a_schedule_grows_and_is_never_altered(tmp_path: Path) -> None:
     assert check_whole(path) == [2]
 
 
+def test_games_are_added_together_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    with begin(path, 4) as results:
+        results.add_all([game(slot(2)), game(slot(0))])
+        for more, fault in (
+            ([game(slot(1)), game(slot(2))], "game 2 is already in"),
+            ([game(slot(1)), game(slot(1))], "game 1 is already in"),
+            ([game(slot(1)), game(slot(9))], "game 9 is not in the schedule"),
+        ):
+            with pytest.raises(ArenaError, match=fault):
+                results.add_all(more)
+        results.add_all([])
+    assert check_whole(path) == [0, 2]
+
+
 def test_games_come_in_order_and_in_batches(tmp_path: Path) -> None:
     path, count = tmp_path / "r", 2 * BATCH_SIZE + 1
     order = random.Random(1).sample(range(count), count)

@@ -329,7 +329,7 @@ def test_reports_without_a_scale_compared_win_rates() -> None:
         }
     )
     assert next(sentences(report)).startswith(
-        "Primary result: a wins more often than z: +10.9 points"
+        "Primary result: a wins more often than z: +11 points"
     )
     assert next(grids(report)).title.startswith("kuhn_poker")
 

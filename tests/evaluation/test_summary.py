@@ -17,6 +17,7 @@ from rich.console import Console
 
 from arena.agents.prompt import ChatOptions
 from arena.core.assessment import WeightedSum
+from arena.episodes.executors.choice import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
     EvaluationAggregator,
@@ -24,7 +25,7 @@ from arena.evaluation.aggregation import (
 )
 from arena.evaluation.analysis import AnalysisGroup, AnalyzedGame
 from arena.evaluation.analysis_report import AnalysisAggregator, GroupedAnalyses
-from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot
+from arena.evaluation.evaluator import ExperimentSetup, play_slot
 from arena.evaluation.output.formatting import percent
 from arena.evaluation.output.grid import Grid
 from arena.evaluation.output.tables import grids
@@ -289,8 +290,8 @@ def test_models_are_evaluated_by_the_same_code_with_their_faults_counted() -> No
             options = ChatOptions(max_attempts=1)
             setting = ExperimentSetup(Match(GAME, chat=options, max_turns=12))
             slots = evaluation_schedule(3, "scripted", ["bot:novice"], None, 4, 3)
-            with Workers(1) as workers:
-                return [await play_slot(setting, slot, workers, llm) for slot in slots]
+            async with make_executor("local", llm=llm) as executor:
+                return [await play_slot(setting, slot, executor) for slot in slots]
 
     evaluation = EvaluationAggregator(GAME, "scripted", None)
     results = asyncio.run(play_all())

@@ -175,7 +175,7 @@ def test_textarena_is_verified_by_another_process(tmp_path: Path) -> None:
     [
         ("open_spiel/kuhn_poker", 0, "returns equal those of arena's kuhn_poker: 0 of 30"),
         # Its pot never contains the bets.
-        ("textarena/KuhnPoker-v0", 1, "FAULT returns equal those of arena's kuhn_poker: 12 of 30"),
+        ("textarena/KuhnPoker-v0", 1, "✗ returns equal those of arena's kuhn_poker: 12 of 30"),
     ],
 )
 def test_the_doctor_compares_with_our_game(

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from role_games import deal_roles, played, posterior
 from role_search import possible_roles
 
-from arena import CHANCE, Say, Seat, Step
-from arena.agents.agent import Agent, act_now
+from arena import CHANCE, Say, Seat, Step, TextLevel
+from arena.agents.agent import Agent
 from arena.agents.random_bot import RandomBot
 from arena.core.errors import ActionError, IllegalAction, InvalidAction, UsageError
-from arena.core.seeds import stream
 from arena.testing import check_game
 from games.avalon.bots import AvalonDeducer
 from games.avalon.game import Avalon
@@ -31,7 +31,6 @@ from games.avalon.moves import (
     TeamVoted,
 )
 from games.avalon.options import TEAM_SIZES
-from games.avalon.posterior import AvalonPosterior
 from games.avalon.state import AvalonState
 from games.hidden_roles.base import PASS, DealRoles
 
@@ -40,9 +39,7 @@ FIVE = ("Merlin", "Percival", "Loyal Servant", "Assassin", "Morgana")
 
 def dealt(deal: tuple[str, ...] = FIVE, talk: int = 0, **options: str | int) -> AvalonState:
     """The position after this deal."""
-    state = Avalon(players=len(deal), talk=talk, **options).initial_state()
-    state.apply(CHANCE, DealRoles(deal))
-    return state
+    return deal_roles(Avalon(players=len(deal), talk=talk, **options), deal)
 
 
 def run_mission(state: AvalonState, seats: tuple[int, ...], fails: tuple[int, ...] = ()) -> None:
@@ -52,37 +49,6 @@ def run_mission(state: AvalonState, seats: tuple[int, ...], fails: tuple[int, ..
         state.apply(seat, APPROVE)
     for seat in seats:
         state.apply(seat, FAIL if seat in fails else SUCCESS)
-
-
-def posterior(state: AvalonState, player: int) -> AvalonPosterior:
-    assert isinstance(state.game, Avalon)
-    known = state.game.knowledge(player)
-    for event in state.log.witnessed[player]:
-        known.update(event)
-    return known
-
-
-def played(
-    game: Avalon,
-    seed: int,
-    good: Callable[[Seat], Agent] = RandomBot,
-    evil: Callable[[Seat], Agent] = RandomBot,
-) -> tuple[AvalonState, list[Step]]:
-    """A game between two kinds of bots, by team, and its moves."""
-    rng, state, history = random.Random(seed), game.initial_state(), list[Step]()
-    deal = state.sample_chance(rng)
-    state.apply(CHANCE, deal)
-    history.append(Step(CHANCE, deal))
-    agents = [
-        (good, evil)[team](Seat(game, seat, stream(seed, f"agent {seat}")))
-        for seat, team in enumerate(state.teams())
-    ]
-    while state.to_act:
-        seat = state.to_act[0]
-        action = act_now(agents[seat], state.observe(seat)).action
-        state.apply(seat, action)
-        history.append(Step(seat, action))
-    return state, history
 
 
 # Rules
@@ -421,3 +387,13 @@ def test_deducer_beats_random_in_both_teams() -> None:
     random_play = good_wins(RandomBot, RandomBot, 60)
     assert good_wins(AvalonDeducer, RandomBot, 60) >= random_play + 9
     assert good_wins(RandomBot, AvalonDeducer, 60) <= random_play - 12
+
+
+@pytest.mark.parametrize("level", ["events", "notes", "deductions"])
+def test_a_summary_has_the_notes_in_place_of_the_omitted_events(level: TextLevel) -> None:
+    state = dealt()
+    run_mission(state, (0, 1))
+    seen = state.observe(0)
+    lines = seen.text(level, forget=seen.num_events - 1).splitlines()
+    assert lines[0] == f"You are Player 0. {state.game.omission_notice}"
+    assert lines[2].startswith("Your role is Merlin (good). You see who is evil: Player 3, ")

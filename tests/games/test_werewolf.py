@@ -8,16 +8,16 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from role_games import deal_roles, played, posterior
 from role_search import possible_roles
 
-from arena import CHANCE, Action, Decision, Outcome, Ply, Say, Seat, Step
-from arena.agents.agent import Agent, act_now
+from arena import Action, Decision, Outcome, Ply, Say, Seat
+from arena.agents.agent import Agent
 from arena.agents.random_bot import RandomBot
 from arena.core.errors import ActionError, IllegalAction, UsageError
 from arena.core.event import Spoken
-from arena.core.seeds import stream
 from arena.testing import check_game
-from games.hidden_roles.base import PASS, DealRoles
+from games.hidden_roles.base import PASS
 from games.werewolf.bots import WerewolfDeducer
 from games.werewolf.game import Werewolf
 from games.werewolf.moves import (
@@ -35,7 +35,6 @@ from games.werewolf.moves import (
     SeerSaw,
     ShootPlayer,
 )
-from games.werewolf.posterior import WerewolfPosterior
 from games.werewolf.state import WerewolfState, pack_choice
 
 SEVEN = ("Werewolf", "Werewolf", "Seer", "Doctor", "Villager", "Villager", "Villager")
@@ -44,9 +43,7 @@ WITH_HUNTER = (*SEVEN[:4], "Hunter", *SEVEN[5:])
 
 def dealt(deal: tuple[str, ...] = SEVEN, talk: int = 0, **options: bool | int) -> WerewolfState:
     """The position after this deal."""
-    state = Werewolf(players=len(deal), talk=talk, **options).initial_state()
-    state.apply(CHANCE, DealRoles(deal))
-    return state
+    return deal_roles(Werewolf(players=len(deal), talk=talk, **options), deal)
 
 
 def act(state: WerewolfState, **actions: Action) -> WerewolfState:
@@ -71,37 +68,6 @@ def night(state: WerewolfState, victim: int, saved: bool = False) -> WerewolfSta
 def vote_out(state: WerewolfState, seat: int) -> WerewolfState:
     """A day on which all others vote for one player."""
     return act(state, **{f"p{s}": DayVote(seat) for s in state.living if s != seat})
-
-
-def posterior(state: WerewolfState, player: int) -> WerewolfPosterior:
-    known = state.game.knowledge(player)
-    assert isinstance(known, WerewolfPosterior)
-    for event in state.log.witnessed[player]:
-        known.update(event)
-    return known
-
-
-def played(
-    game: Werewolf,
-    seed: int,
-    village: Callable[[Seat], Agent] = RandomBot,
-    wolves: Callable[[Seat], Agent] = RandomBot,
-) -> tuple[WerewolfState, list[Step]]:
-    """A game between two kinds of bots, by team, and its moves."""
-    rng, state, history = random.Random(seed), game.initial_state(), list[Step]()
-    deal = state.sample_chance(rng)
-    state.apply(CHANCE, deal)
-    history.append(Step(CHANCE, deal))
-    agents = [
-        (village, wolves)[team](Seat(game, seat, stream(seed, f"agent {seat}")))
-        for seat, team in enumerate(state.teams())
-    ]
-    while state.to_act:
-        seat = state.to_act[0]
-        action = act_now(agents[seat], state.observe(seat)).action
-        state.apply(seat, action)
-        history.append(Step(seat, action))
-    return state, history
 
 
 # Rules
@@ -156,14 +122,14 @@ def test_majority_of_the_pack_chooses() -> None:
 def test_doctor_saves_but_not_twice_running() -> None:
     state = night(dealt(), 4, saved=True)
     assert state.living == tuple(range(7))
-    act(state)  # Nobody votes.
+    act(state)  # No player votes.
     assert state.phase == "night" and state.day == 2
     with pytest.raises(IllegalAction):
         state.apply(3, Protect(4))
     assert Protect(3) in state.legal_actions(3)
 
 
-def test_votes_are_sealed_and_ties_eliminate_nobody() -> None:
+def test_votes_are_sealed_and_ties_eliminate_no_player() -> None:
     state = night(dealt(), 6)
     before = state.observe(5).text("deductions")
     state.apply(0, DayVote(5))

@@ -8,7 +8,6 @@ from arena.llm.backend import Message, Request, Role, Tool, traits_of
 from arena.llm.price import Price, PromptCache
 from arena.llm.prompt_tokens import PromptTokens, count_prompts
 from arena.llm.settings import KeylessSettings
-from backends.litellm import any_provider, openai, openrouter
 
 OPENAI = PromptCache(0.5, 1.0)
 CLAUDE = PromptCache(0.1, 1.25, shortest=1024, step=1, is_marked=True)
@@ -64,6 +63,9 @@ def test_functions_count_as_the_start_of_the_prompt() -> None:
 
 
 def test_the_table_of_models_gives_the_cache_of_a_provider() -> None:
+    # Here, so that the processes that run other tests need not import openai and aiohttp.
+    from backends.litellm import any_provider, openai, openrouter
+
     settings = KeylessSettings.load()
     mini = traits_of(openai("gpt-4o-mini", settings)).prompt_cache
     assert mini == PromptCache(7.5e-8, 1.5e-7) and (mini.shortest, mini.step) == (1024, 128)

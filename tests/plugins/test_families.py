@@ -143,11 +143,11 @@ def test_a_game_is_checked_by_the_doctor(
 ) -> None:
     """A fault of the rules is found and is the exit code."""
     assert run(["doctor", "kuhn_poker"]) == 0
-    assert "FAULT" not in capsys.readouterr().out
+    assert "✗" not in capsys.readouterr().out
     # Declares another sum than its returns have.
     monkeypatch.setattr(Goofspiel, "declared_sum", 1.0)
     assert run(["doctor", "goofspiel:cards=3"]) == 1
-    assert "FAULT sum of returns: declared 1, 50 of 50 games differ" in capsys.readouterr().out
+    assert "✗ sum of returns: declared 1, 50 of 50 games differ" in capsys.readouterr().out
 
 
 def test_a_check_of_a_plugin_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,8 @@ import pytest
 
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
-from arena.evaluation.output.formatting import decimal, interval_text, value_text
+from arena.core.views.number_text import decimal
+from arena.evaluation.output.formatting import interval_text, value_text
 from arena.evaluation.report import read_report
 from arena.evaluation.report_parts import Interval
 from replays.html_report import write_html

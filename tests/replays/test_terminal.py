@@ -15,6 +15,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.plugins.loader import make_game
 from replays.analysis.posterior import entry_at
+from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.tui.bars import bar_lines
 from replays.tui.frame import abbreviate_names, entropy_bar, format_title
 from replays.tui.live import LiveView
@@ -39,6 +41,7 @@ from replays.tui.panels.grid import (
     GridSection,
     abbreviate,
     common_last_words,
+    heads_legend,
     place_labels,
     split_into_blocks,
 )
@@ -109,6 +112,36 @@ def test_games_without_a_picture_are_drawn_too(tmp_path: Path, name: str) -> Non
     viewer = TerminalViewer(recorded(tmp_path, name), 3, None)
     text = drawn(viewer)
     assert name in text and "0 random" in text
+
+
+def test_long_events_are_wrapped(tmp_path: Path) -> None:
+    viewer = TerminalViewer(recorded(tmp_path, "avalon", players=10), 0, None)
+    game = viewer.snapshots[0].game
+    for position in range(0, len(viewer.snapshots), 9):
+        viewer.position = position
+        lines = drawn(viewer).splitlines()
+        assert len(lines) <= 24 and max(map(len, lines)) <= 80
+        events = viewer.snapshots[viewer.position].events
+        if events:
+            assert "".join(game.narrate(events[-1]).split()) in "".join("".join(lines).split())
+
+
+def test_a_draw_is_told_once_with_everything_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay = recorded(tmp_path, "hanabi", turns=6)
+    print_json(replay, None, None)
+    kinds = Counter(
+        e["event"] for ply in json.loads(capsys.readouterr().out)["plies"] for e in ply["events"]
+    )
+    assert kinds["CardDrawn"] == kinds["UnseenCardDrawn"] > 0, "data are complete"
+    for seat, sentences in ((None, 0), (0, 1)):
+        timeline = ReplayAnalysis(replay).timeline(seat)
+        shown = [event["text"] for ply in timeline["plies"] for event in ply["events"]]
+        viewer = TerminalViewer(replay, len(timeline["plies"]), seat)
+        for text in ("\n".join(shown), drawn(viewer, height=60)):
+            assert ("draws a card without seeing it" in text) == bool(sentences)
+            assert re.search(r"Player 1 draws [A-Z]\d", text)
 
 
 def test_keys(tmp_path: Path) -> None:
@@ -200,8 +233,8 @@ def test_a_models_name_is_whole_beside_its_bits(tmp_path: Path, width: int) -> N
     specs = ("embedded:clue-tiny", "bot:oracle", "openai:gpt-4o-mini", "bot:detective")
     replay.header = replay.header.model_copy(update={"players": specs})
     text = drawn(studied(replay, 4), width)
-    assert re.search(r"0 (embedded:)?clue-tiny \d\.\d bits", text)
-    assert re.search(r"2 (openai:)?gpt-4o-mini \d\.\d bits", text)
+    assert re.search(r"0 (embedded:)?clue-tiny \d\.\d\d bits", text)
+    assert re.search(r"2 (openai:)?gpt-4o-mini \d\.\d\d bits", text)
 
 
 def test_a_seats_own_column_is_known(tmp_path: Path) -> None:
@@ -527,6 +560,9 @@ def test_parts_of_the_panels() -> None:
     assert abbreviate("Professor Plum", 6) == "Profe…"
     assert place_labels(["Player 0", "Player 11", "Envelope"]) == ["P0", "P11", "Env"]
     assert place_labels(["Left", "Lefty"]) == ["0", "1"]
+    assert heads_legend(["Merlin", "Loyal Servant"]) == ["Mer Merlin   LS Loyal Servant"]
+    assert heads_legend(["Left", "Lefty"]) == ["0 Left   1 Lefty"]
+    assert heads_legend(["Player 0", "Player 11"]) == []
     kinds = [GridSection(str(n), [GridRow("x", [1.0])] * n) for n in (6, 6, 9)]
     assert [[kind.name for kind in block] for block in split_into_blocks(kinds, 2)] == [
         ["6", "6"],

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from browsing import (
     NARROW,
     Tab,
+    address,
     missing,
     tab,
 )
@@ -23,6 +26,7 @@ from served_games import (
     open_game,
     wait_for_view,
 )
+from web_viewer import record, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Route
@@ -280,3 +284,21 @@ def test_dark_is_dark_and_can_be_chosen(browser: Browser, served: Served) -> Non
 def _brightness(colour: str) -> float:
     parts = [float(part) for part in re.findall(r"[\d.]+", colour)[:3]]
     return sum(parts) / 3
+
+
+def test_a_game_of_many_seats(browser: Browser, tmp_path: Path) -> None:
+    """Each seat has its own mark, and commitments without events share lines."""
+    # In another thread, because the browser's event loop runs in this one.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(record, tmp_path, "many", game="werewolf", players=12).result()
+    with serving(tmp_path) as viewer, tab(browser) as opened:
+        opened.page.goto(address(viewer.port, "many.jsonl", at=40))
+        opened.page.locator(".ply.silent").nth(3).wait_for()
+        marks = opened.page.locator("svg.mark").evaluate_all(
+            "all => all.map((mark) => mark.classList.value + mark.firstChild.getAttribute('d'))"
+        )
+        assert len(set(marks)) == 12
+        entries = opened.page.locator(".ply.silent")
+        boxes = [entries.nth(n).bounding_box() for n in range(4)]
+        lines = {box["y"] for box in boxes if box}
+        assert len(lines) < len(boxes)

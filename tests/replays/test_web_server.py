@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -25,9 +27,10 @@ from starlette.requests import Request
 
 from arena.core.errors import MissingDependency, UsageError
 from arena.episodes.replay import read_replay
+from arena.plugins.loader import catalog
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web import serve
-from replays.web.app import ReplayApi
+from replays.web.app import ReplayApi, make_app
 from replays.web.http_errors import HttpError
 from replays.web.replay_cache import ReplayCache
 from replays.web.replay_directory import ReplayDirectory
@@ -481,3 +484,31 @@ def test_a_replay_that_is_asked_for_twice_is_read_once(
     with ThreadPoolExecutor(8) as pool:
         opened = list(pool.map(lambda _: shelf.get(file), range(8)))
     assert len(read) == 1 and all(one is opened[0] for one in opened)
+
+
+def test_a_scene_may_have_a_slash_in_its_name(tmp_path: Path) -> None:
+    """As games of families have: the page requests it with the slash encoded."""
+    before = catalog().entries_by_kind()
+    scene = "arena.core.views.tabletop:TabletopScene"
+    catalog().add("scene", "family/game", scene, "a test")
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {
+        **{"type": "http", "method": "GET", "path": "/scene/family/game.js", "query_string": b""},
+        **{"raw_path": b"/scene/family%2Fgame.js", "headers": [(b"host", b"localhost")]},
+    }
+
+    async def ask() -> None:
+        await make_app(ReplayDirectory(tmp_path))(scope, receive, send)
+
+    try:
+        asyncio.run(ask())
+    finally:
+        catalog().restore(before)
+    assert sent[0]["status"] == 200 and b"export function draw" in sent[1]["body"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import selectors
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from preloaded import arena_command
 from prometheus_client.parser import text_string_to_metric_families
 
 KEY = "sk-planted-4f1d"
@@ -45,7 +45,7 @@ class Server:
 
 
 def start(*flags: str, key: str = "") -> subprocess.Popen[str]:
-    return popen(sys.executable, "-m", "arena", "serve", *flags, key=key)
+    return popen(*arena_command(), "serve", *flags, key=key)
 
 
 def popen(*command: str, key: str = "") -> subprocess.Popen[str]:
@@ -60,7 +60,7 @@ def greeted(process: subprocess.Popen[str]) -> Server:
     assert process.stdout is not None and process.stderr is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        if not selector.select(timeout=60):
+        if not selector.select(timeout=180):
             process.kill()
             pytest.fail(f"the server printed nothing: {process.stderr.read()}")
     greeting = process.stdout.readline()

@@ -1,4 +1,4 @@
-"""Random play in other libraries, with the texts and arrays that their players are given.
+"""Random play here and in other libraries, there with the texts and arrays of their players.
 
 A loop plays one game and returns its number of decisions; draws of chance are not counted.
 """
@@ -9,8 +9,32 @@ import random
 import time
 from collections.abc import Callable
 
+from arena import CHANCE, make_game
+
 Loop = Callable[[random.Random], int]
 """Plays one game and returns the number of decisions."""
+
+
+def arena_game(name: str) -> Loop:
+    """Random play of positions of a game of arena, without speech where there is another move."""
+    game = make_game(name)
+
+    def play(rng: random.Random) -> int:
+        state, decisions = game.initial_state(), 0
+        while state.to_act:
+            if state.to_act == (CHANCE,):
+                state.apply(CHANCE, state.sample_chance(rng))
+                continue
+            for player in state.to_act:
+                legal = state.legal_actions(player)
+                # Some games of TextArena have nothing but speech.
+                action = rng.choice(legal) if len(legal) else legal.speech[0].sample(rng)
+                state.apply(player, action)
+                decisions += 1
+        return decisions
+
+    return play
+
 
 SECONDS = 0.5
 """Of one measurement, about."""

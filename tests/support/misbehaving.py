@@ -292,6 +292,7 @@ class Misbehaving:
                 answer: dict[str, Any] = other(asked.body, text, prompt, answered, behaviour)
                 return answer
         body = openai_answer(asked.body, text, prompt, answered, behaviour)
+        body["id"] = f"gen-{self.ledger.requests}"
         if self.cost is not None:
             body["usage"]["cost"] = self.cost
         if not self.usage:

@@ -8,6 +8,8 @@ id of the child and later with its exit status. A connection that ends early kil
 from __future__ import annotations
 
 import atexit
+import contextlib
+import gc
 import importlib
 import json
 import os
@@ -31,7 +33,6 @@ LIGHT = (
     "replays.analysis.replay_analysis",
     "replays.web.app",
     "scipy.optimize",
-    "scipy.stats",
 )
 """Imported at once."""
 
@@ -69,6 +70,7 @@ def load(modules: tuple[str, ...]) -> None:
     for name in modules:
         importlib.import_module(name)
     assert threading.active_count() == 1, "a fork copies no threads"
+    gc.freeze()  # Children neither search nor copy the memory of the imported modules.
 
 
 def reap() -> bool:
@@ -87,7 +89,8 @@ def supervise(connection: socket.socket, order: dict[str, Any], streams: list[in
         run(order, streams)
     for stream in streams:
         os.close(stream)
-    connection.sendall(child.to_bytes(8, "big", signed=True))
+    with contextlib.suppress(BrokenPipeError):  # The client was killed before; see below.
+        connection.sendall(child.to_bytes(8, "big", signed=True))
     ended = os.pidfd_open(child)
     ready, _, _ = select.select([connection.fileno(), ended], [], [])
     if ended not in ready:

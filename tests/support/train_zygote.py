@@ -12,6 +12,7 @@ replaced.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import re
@@ -22,8 +23,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-RARE = ("polars", "pyarrow.parquet", "tokenizers", "starlette.applications", "httpx", "openai")
-"""Modules that libraries import lazily; imported once for all children."""
+RARE = (
+    *("polars", "pyarrow.parquet", "tokenizers", "starlette.applications", "httpx", "openai"),
+    *("scipy.optimize", "backends.embedded.backend", "backends.scripted", "scripted_table"),
+    *("art.utils.old_benchmarking.calculate_step_metrics", "trainers.hosts.model"),
+)
+"""Modules that are imported lazily; imported once for all children."""
 
 
 class Moments:
@@ -151,6 +156,7 @@ def main() -> None:
         importlib.import_module(name)
     importlib.import_module("backends.server.app")
     importlib.import_module("replays.html_report.training.report")
+    gc.freeze()  # Children neither search nor copy the memory of the imported modules.
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

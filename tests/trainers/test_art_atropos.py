@@ -321,6 +321,40 @@ def test_the_end_of_training_ends_the_environment(api: Api) -> None:
     assert [env.connected for env in api.own.envs] == [False]
 
 
+class Leaver(Typist):
+    """Gives no answer after the environment has pushed its groups for two batches."""
+
+    environment: TrajectoryEnvironment | None = None
+    unanswered = 0
+
+    async def complete(self, request: Request) -> Completion:
+        if self.environment and self.environment.counts.pushed >= 4:
+            self.unanswered += 1
+            await asyncio.Event().wait()
+        return await super().complete(request)
+
+
+def test_games_that_no_trainer_takes_any_more_are_not_waited_for(api: Api) -> None:
+    backend = Leaver()
+
+    async def play() -> None:
+        async with api.client(num_steps=2) as client:
+            options = replace(OPTIONS, total_steps=-1, max_batches_offpolicy=3)
+            environment = TrajectoryEnvironment(
+                client, player(backend, keep_equal=True), options, lambda _: None
+            )
+            backend.environment = environment
+            running = asyncio.create_task(environment.run())
+            await until(lambda: backend.unanswered)
+            await taken(client)
+            await taken(client)
+            await asyncio.wait_for(running, 10)
+            assert environment.counts.pushed == 4
+            assert environment.counts.dropped["after the last batch"] >= 1
+
+    asyncio.run(play())
+
+
 def test_a_reset_makes_the_environment_register_again(api: Api) -> None:
     said: list[str] = []
 

@@ -40,8 +40,8 @@ from trainers.export.exporter import ExportResult, export_replays
 from trainers.hosts.art import TrainableModel, Trajectory, TrajectoryGroup
 from trainers.hosts.embedded_backend import EmbeddedArtBackend
 from trainers.rewards import Rewards, SeatEpisode
-from trainers.rollouts import training_chat
-from trainers.trajectories import trajectory_of
+from trainers.rollouts.rollouts import training_chat
+from trainers.rollouts.trajectories import trajectory_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

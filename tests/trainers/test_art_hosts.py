@@ -107,7 +107,7 @@ def serverless_train() -> Callable[..., object]:
     return ServerlessBackend.train
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(["embedded", "local", "serverless", "anything"]),
     st.lists(st.sampled_from(sorted(WISHES)), max_size=4, unique=True),
@@ -252,8 +252,8 @@ def test_vllms_environment_can_be_there_already(
 
 
 def test_local_refuses_what_it_cannot_do(empty_folder: Path) -> None:
-    wishes = {"server": "http://a", "device": "cpu"}
-    with pytest.raises(UsageError, match=r"--server http://a .*--device cpu"):
+    wishes = {"server": "http://a", "device": "cpu", "async_steps": 1}
+    with pytest.raises(UsageError, match=r"--server http://a .*--async-steps 1.*--device cpu"):
         LocalHost(request_of(empty_folder, **wishes)).arguments()
     with pytest.raises(
         UsageError, match="--trainer-host local does not support: --weight-decay 0.5"
@@ -492,5 +492,5 @@ def test_serverless_says_what_is_missing_and_refuses_the_rest(empty_folder: Path
         UsageError, match=r"--trainer-host serverless does not support: --kl-coef 0.1 .*--trunc"
     ):
         ServerlessHost(request_of(empty_folder, **wishes)).arguments()
-    with pytest.raises(UsageError, match="--lora-rank 4"):
-        ServerlessHost(request_of(empty_folder, lora_rank=4)).arguments()
+    with pytest.raises(UsageError, match=r"--lora-rank 4 .*--async-steps 2"):
+        ServerlessHost(request_of(empty_folder, lora_rank=4, async_steps=2)).arguments()

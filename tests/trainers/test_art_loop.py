@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import itertools
 import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ if find_spec("art") is None:
     pytest.skip("openpipe-art is not installed", allow_module_level=True)
 
 from scripted_table import quick
-from tiny_model import build_tiny_model
+from small_runs import ART, Notes, learn, rows_of, small, small_base, weights
 
 import trainers.update
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
@@ -29,98 +28,24 @@ from arena.episodes.replay import read_replay
 from arena.episodes.verify import verify
 from arena.llm.backend import Backend, Completion, Request
 from arena.plugins.loader import make_game
-from replays.html_report.training.report import write_training_report
 from trainers.config.config import TrainConfig
 from trainers.deal_schedule import schedule_step
 from trainers.groups import select_groups, shuffle_rewards
-from trainers.grpo import GrpoRun, train
-from trainers.heldout_eval import FINAL, PERIODIC
+from trainers.grpo import GrpoRun
 from trainers.hosts.art import Trajectory, TrajectoryGroup
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.opponents import NEWEST, OpponentMix
-from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
-from trainers.seeds import first_deal
+from trainers.runs.records import RunFiles, RunState, StepRecord
+from trainers.seeds import FINAL, PERIODIC, first_deal
 from trainers.step_metrics import collapse_reason
 
 KUHN = make_game("kuhn_poker")
-ART = "art/arena/models/x"
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("base") / "model"
-    return build_tiny_model(
-        folder, layers=1, width=32, heads=2, kv_heads=1, head_dim=16, inner=64, context=768
-    )
-
-
-def small(base: Path, **changes: Any) -> TrainConfig:
-    few: dict[str, Any] = {
-        "game": "kuhn_poker",
-        "trainer_host": "embedded",
-        "base_model": str(base),
-        "experiment_name": "x",
-        "steps": 1,
-        "groups_per_step": 2,
-        "rollouts_per_group": 3,
-        "opponents": "bot:random",
-        "eval_every": 0,
-        "eval_games": 2,
-        "final_eval_games": 0,
-        "guided": True,
-        "reward": "win=1",
-        "max_tokens": 8,
-        "learning_rate": 0.01,
-        "threads": 1,
-        "log_sample_rate": 0.0,
-    }
-    return TrainConfig(**few | changes)
-
-
-@dataclass
-class Notes:
-    """A view that remembers what it was told."""
-
-    rows: list[StepRecord] = field(default_factory=list)
-    phases: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-    about: str = ""
-
-    def start(self, config: TrainConfig, done: int, about: str) -> None:
-        self.about = about
-
-    def phase(self, name: str, done: int = 0, total: int = 0) -> None:
-        self.phases.append(name)
-
-    def step(self, record: StepRecord) -> None:
-        self.rows.append(record)
-
-    def say(self, line: str) -> None:
-        self.said.append(line)
-
-    def close(self) -> None: ...
-
-
-def learn(config: TrainConfig, folder: Path, view: Notes | None = None) -> RunState:
-    return asyncio.run(
-        train(
-            config,
-            folder=folder,
-            view=view or Notes(),
-            settings=quick(),
-            report=write_training_report,
-        )
-    )
-
-
-def rows_of(folder: Path) -> list[StepRecord]:
-    return read_records(RunFiles(folder).metrics)
-
-
-def weights(folder: Path, step: int) -> str:
-    path = folder / ART / "checkpoints" / f"{step:04d}" / "model.safetensors"
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return small_base(tmp_path_factory.mktemp("base") / "model")
 
 
 def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> None:
@@ -179,12 +104,15 @@ def test_self_play_has_a_group_for_each_seat(base: Path, tmp_path: Path) -> None
         assert read_replay(path).header.players == (NEWEST, NEWEST)
 
 
-def test_a_seed_decides_the_weights_and_how_many_play_at_once_does_not(
+def test_a_seed_decides_the_weights_and_where_and_how_many_play_at_once_does_not(
     base: Path, tmp_path: Path
 ) -> None:
     one, again, other = (tmp_path / name for name in ("one", "again", "other"))
     learn(small(base, steps=2, max_concurrent=1, log_sample_rate=0.5), one)
-    learn(small(base, steps=2, max_concurrent=64), again)
+    elsewhere = {"executor": "processes", "workers": 2}
+    learn(small(base, steps=2, max_concurrent=64, log_sample_rate=0.5, **elsewhere), again)
+    replays = [{path.name for path in RunFiles(r).replays.glob("*/*.jsonl")} for r in (one, again)]
+    assert replays[0] == replays[1] != set()
     learn(small(base, steps=2, seed=1), other)
     assert weights(one, 2) == weights(again, 2) != weights(other, 2)
 

@@ -86,12 +86,11 @@ def test_every_second_step_restarts_the_server_with_the_newest_weights(
         await answered_by(host, None, 0)
         metrics = await train(host)
         # Step 1 is not transferred: the base model goes on playing, and says so.
-        assert "swap_difference" not in metrics and metrics["staleness"] == 0
+        assert "swap_difference" not in metrics
         assert own_process(host) == processes[0]
         await answered_by(host, None, 0)
         await answered_by(host, 1, 1)
         metrics = await train(host)
-        assert metrics["staleness"] == 1
         assert metrics["swap_difference"] < 1e-4
         assert metrics["swap_moved"] > 1e-2
         processes.append(own_process(host))

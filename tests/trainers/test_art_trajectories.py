@@ -29,15 +29,15 @@ from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 from trainers.hosts.art import Choice, Trajectory
-from trainers.rollouts import GameFailed, check_answers, training_chat
-from trainers.trajectories import (
+from trainers.rollouts.attempts import (
     DecisionStatus,
-    _histories,
     attempts_of,
     belief_failures,
     decision_statuses,
-    trajectory_of,
 )
+from trainers.rollouts.rollout_game import GameFailed, check_answers
+from trainers.rollouts.rollouts import training_chat
+from trainers.rollouts.trajectories import _histories, trajectory_of
 
 GAME = make_game("tictactoe")
 END = 7

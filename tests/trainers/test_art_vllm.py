@@ -20,7 +20,7 @@ if find_spec("art") is None:
     pytest.skip("openpipe-art is not installed", allow_module_level=True)
 
 from scripted_table import quick  # noqa: E402
-from test_art_loop import Notes, rows_of  # noqa: E402
+from small_runs import Notes, rows_of  # noqa: E402
 from test_art_server import Table, answered_by, train  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
@@ -112,8 +112,9 @@ def test_the_optimizer_writes_into_vllms_memory(
 async def distance_to_base(backend: SharedWeightsBackend) -> float:
     """Nats between vLLM's greedy reply and the base model's probabilities for it."""
     await backend._call("reset_prefix_cache")
-    reply = await backend._probe.request(backend._base_name)
-    return await backend._probe.difference(reply, lambda: backend._weights(0))
+    (server,) = backend._servers
+    reply = await server.probe.request(server.base_name)
+    return await server.probe.difference(reply, lambda: backend._weights(0))
 
 
 def processes_of(group: int) -> list[int]:

@@ -48,8 +48,9 @@ def environment(api: str, port: int, folder: Path) -> Iterator[subprocess.Popen[
     try:
         yield process
     finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
 
 
 def check_training(api: str, bridge: str, folder: Path) -> None:
@@ -63,7 +64,9 @@ def check_training(api: str, bridge: str, folder: Path) -> None:
         finally:
             trainer.terminate()
         assert trainer.returncode == 0, error
-        assert games.wait(60) == 0, "the environment ends with the trainer's last batch"
+        # The environment ends with the trainer's last batch.
+        _, error = games.communicate(timeout=60)
+        assert games.returncode == 0, error
     assert json.loads(out.splitlines()[-1])["step"] == 3
     records = read_records(RunFiles(folder / "run").metrics)
     assert [record.step for record in records] == [1, 2, 3]

@@ -13,9 +13,10 @@ from typing import Any
 from preloaded import arena_command
 
 from arena.core.observation import TextLevel
+from arena.episodes.executors.choice import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot, run_schedule
+from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
 from arena.evaluation.player_report import ReplyCounts
 from arena.evaluation.schedule import evaluation_schedule
 from arena.llm.service import LLMService
@@ -36,7 +37,7 @@ def test_it_plays_by_the_rules_without_a_grammar() -> None:
     tables: list[tuple[TextLevel, int]] = [
         ("deductions", 3), ("notes", 4), ("events", 6), ("deductions", 5)
     ]  # fmt: skip
-    found = [asyncio.run(replies_of(level, players, 6)) for level, players in tables]
+    found = [asyncio.run(replies_of(level, players, 5)) for level, players in tables]
     attempts = sum(replies.attempts for replies in found)
     legal = sum(replies.legal for replies in found)
     assert attempts > 300
@@ -51,13 +52,12 @@ async def replies_of(level: TextLevel, players: int, games: int) -> ReplyCounts:
     )
     setting = ExperimentSetup(Match(game, text_level=level), scored=frozenset())
     evaluation = EvaluationAggregator(game, spec, None)
-    with Workers(1) as workers:
-        async with LLMService() as llm:
-            playing = run_schedule(
-                slots, lambda slot: play_slot(setting, slot, workers, llm), lambda _: None, games
-            )
-            async for result in playing:
-                evaluation.add(result)
+    async with LLMService() as llm, make_executor("local", llm=llm) as executor:
+        playing = run_schedule(
+            slots, lambda slot: play_slot(setting, slot, executor), lambda _: None, games
+        )
+        async for result in playing:
+            evaluation.add(result)
     return evaluation.report().players[0].replies
 
 

@@ -70,6 +70,7 @@ def record(
     logprobs: bool = True,
     tokens: int = 2,
     start: Position | None = None,
+    backend: type[ScriptedBackend] = WithTokens,
     **options: Any,
 ) -> Path:
     """Play a game and keep its replay."""
@@ -78,7 +79,7 @@ def record(
 
     async def one() -> None:
         async with LLMService(quick(max_retries=0), say=lambda _: None) as llm:
-            llm.add("scripted", WithTokens(replies))
+            llm.add("scripted", backend(replies))
             agents = Match(played, specs, seed, text_level="notes", chat=asked).seat(llm)
             watchers = [ReplayWriter(folder, stem)]
             await play(

@@ -118,7 +118,9 @@ def test_a_server_that_does_not_start_shows_the_end_of_its_log(
         server.restart([sys.executable, "-S", "-c", broken])
     quiet = ServerProcess("it", 0, tmp_path / "quiet.log", start_seconds=0.3, stop_seconds=1)
     silent = "import time; print('loading', flush=True); time.sleep(60)"
-    with pytest.raises(StopPlaying, match=r"does not answer at .* after 0.3 s: loading"):
+    # On a busy machine it is stopped before it writes its line.
+    written = r"(loading|it wrote nothing) \(all of it: .*quiet\.log"
+    with pytest.raises(StopPlaying, match=rf"does not answer at .* after 0.3 s: {written}"):
         quiet.restart([sys.executable, "-S", "-c", silent])
     assert not quiet.running
 

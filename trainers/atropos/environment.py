@@ -21,6 +21,8 @@ from trainers.atropos.wire import EnvRegistration, EnvStatus, ScoredData
 
 RESET = "of a run that was reset"
 """Reason to drop a group."""
+AFTER_END = "after the last batch"
+"""Reason to drop the groups of games that could not be finished."""
 Result = TypeVar("Result")
 Say = Callable[[str], None]
 
@@ -98,6 +100,8 @@ class TrajectoryEnvironment:
         self._running = 0
         self._step = -1
         self._total_steps = options.total_steps
+        self._trainer_steps = 0
+        """Batches that the trainer takes in all."""
         self._batch_size = 0
         self._max_tokens = 0
 
@@ -108,16 +112,22 @@ class TrajectoryEnvironment:
         more groups come.
         """
         try:
-            # Items end before the task group does: reaching the last step cancels none.
+            # Items end before the task group does.
             await self._register()
+            items = set[asyncio.Task[None]]()
             async with asyncio.TaskGroup() as group:
                 while (status := await self._status()).current_step < self._total_steps:
                     if self._may_start(status):
                         self._running += 1
-                        group.create_task(self._play(self.counts.items, status.current_step))
+                        item = self._play(self.counts.items, status.current_step)
+                        task = group.create_task(item)
+                        items.add(task)
+                        task.add_done_callback(items.discard)
                         self.counts.items += 1
                     else:
                         await asyncio.sleep(self._options.poll_seconds)
+                if status.current_step >= self._trainer_steps:
+                    self._drop(items)
         # One error in place of a group of them, so that callers catch it by its own class.
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -126,6 +136,12 @@ class TrajectoryEnvironment:
                 with suppress(ArenaError, TimeoutError):
                     async with asyncio.timeout(5):
                         await self._client.disconnect_env(self._env_id)
+
+    def _drop(self, items: set[asyncio.Task[None]]) -> None:
+        """End items whose groups no trainer takes; its model server may be gone already."""
+        for item in items:
+            item.cancel()
+        self.counts.dropped[AFTER_END] += len(items) * self._player.groups_per_item
 
     def _may_start(self, status: EnvStatus) -> bool:
         """Return whether the groups of one more item are wanted."""
@@ -154,6 +170,7 @@ class TrajectoryEnvironment:
             await asyncio.sleep(max(self._options.poll_seconds, 0.1))
         self._env_id, self._step = found.env_id, -1
         self._registered += 1
+        self._trainer_steps = found.num_steps
         if self._options.total_steps < 0:
             self._total_steps = found.num_steps
         info = await self._patiently(self._client.info)
@@ -200,8 +217,20 @@ class TrajectoryEnvironment:
             self.counts.add(played)
             if played.groups:
                 await self._push(played.groups, registered)
+        except ArenaError:
+            # A trainer with its last batch ends the model server, and needs no more games.
+            if not await self._has_ended():
+                raise
+            self.counts.dropped[AFTER_END] += self._player.groups_per_item
         finally:
             self._running -= 1
+
+    async def _has_ended(self) -> bool:
+        """Return whether the trainer has taken its last batch."""
+        try:
+            return (await self._own_status()).current_step >= self._total_steps
+        except ArenaError:
+            return False
 
     async def _push(self, groups: list[ScoredData], registered: int) -> None:
         """Push the groups of an item that started after so many registrations."""

@@ -10,7 +10,6 @@ from pydantic import JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.game import Game
-from arena.episodes.record import Episode
 from arena.llm.service import LLMService
 from trainers.atropos.rows import NothingSampled, RowOptions, longest_row, scored_groups
 from trainers.atropos.wire import ScoredData
@@ -19,8 +18,7 @@ from trainers.config.config import TrainConfig
 from trainers.deal_schedule import schedule_step
 from trainers.groups import complete_groups
 from trainers.hosts.art import TrajectoryGroup
-from trainers.rewards import RewardBreakdown, SeatEpisode
-from trainers.rollouts import Rollouts
+from trainers.rollouts.rollouts import Rollouts
 from trainers.setup import rollout_setting
 
 EQUAL, TOO_LONG, FAILED, EMPTY = "equal scores", "too long", "a failed game", "no sampled token"
@@ -73,7 +71,7 @@ class GroupPlayer:
         self._llm = llm
         self._options = options
         self._keep_equal = keep_equal
-        # Each item has its own Rollouts, so that the counts of concurrent items stay apart.
+        # Each item has its own Rollouts, so that its games do not wait for those of other items.
         # The trainer updates the weights while games are played: one game may meet two versions.
         self._setting = replace(
             rollout_setting(self.config, game),
@@ -100,18 +98,18 @@ class GroupPlayer:
         size = self.config.rollouts_per_group
         # One group per step, so the number of the item is the number of the step.
         setups = schedule_step(self.config, self._game.num_players, self._mix, (), item)
-        rollouts = Rollouts(self._setting, self._llm, self._score)
+        rollouts = Rollouts(self._setting, self._llm, self._rewards.score_seat)
         played = await rollouts.play(setups, size, item)
-        counts = rollouts.counts
+        counts = played.counts
         result = PlayedItem(
             [],
             rewards=[each.reward for each in counts.results],
             games=counts.games,
             failed=counts.failed,
         )
-        complete = complete_groups(played, size)
+        complete = complete_groups(played.groups, size)
         # A group is sent whole or not at all: a mean over the other games would be biased.
-        result.dropped[FAILED] += len(played) - len(complete)
+        result.dropped[FAILED] += len(played.groups) - len(complete)
         for group in complete:
             groups, reason = self._rows(group, version, max_tokens)
             result.groups.extend(groups)
@@ -147,9 +145,6 @@ class GroupPlayer:
             "newest_policy_version": max(newest, default=version),
             "won": [bool(one.metadata["won"]) for one in group.trajectories],
         }
-
-    def _score(self, episode: Episode, seat: int) -> RewardBreakdown:
-        return self._rewards.score(SeatEpisode(self._game, episode, seat))
 
 
 def _known(versions: Iterator[int | None]) -> Iterator[int]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from arena.core.observation import TextLevel
+from arena.episodes.executors.executor import ExecutorKind
 from trainers.config.names import HASHED_IF_CHANGED, HASHED_NAMES, with_new_names
 
 LossName = Literal["cispo", "ppo"]
@@ -72,8 +73,8 @@ class TrainConfig(BaseModel):
     """Checkpoint to start from: a name, a folder, or on a GPU a Hugging Face id. `scratch`: a new
     small model, pretrained on random games only. Empty: the host's default."""
     server: str = setting("", HOST, changeable=True)
-    """Server that answers in place of this process: the URL of one that runs (arena serve, vLLM),
-    or `vllm` or `arena` to start one for the run."""
+    """Server that answers in place of this process: the URL of one that runs (arena serve, vLLM) or
+    several URLs with commas, or `vllm` or `arena` to start one for the run."""
     weight_sync: WeightSync = setting("lora_only", HOST, changeable=True)
     """How --server gets new weights. lora_only: load the adapter. lora_restart: restart the run's
     own server, then load the adapter. none: restart it with the full checkpoint. shared_vllm: write
@@ -100,6 +101,15 @@ class TrainConfig(BaseModel):
     """Deals per step. Each deal forms one group."""
     rollouts_per_group: int = setting(8, GAMES, ge=2, le=1024)
     """Full games per deal."""
+    async_steps: int = setting(0, GAMES, ge=0, le=64)
+    """Play the games of the next N steps while weights are updated, with weights N steps older. 0:
+    games wait for the update."""
+    executor: ExecutorKind = setting("local", GAMES, changeable=True)
+    """Where games run: local (this process), processes, or ray. Models answer in this process."""
+    workers: int = setting(0, GAMES, changeable=True, ge=0, le=100_000)
+    """Workers of --executor processes or ray. 0: one for each core."""
+    address: str = setting("", GAMES, changeable=True)
+    """Address of the Ray cluster. Empty: RAY_ADDRESS, or a new one here."""
     max_concurrent: int = setting(64, GAMES, changeable=True, ge=1, le=10_000)
     """Games played at the same time."""
     seats: Literal["one", "all"] = setting("one", GAMES)
@@ -246,9 +256,14 @@ class TrainConfig(BaseModel):
         )
         return self.lora_rank or (0 if full else DEFAULT_LORA_RANK)
 
+    def known_step(self, step: int) -> int:
+        """Return the newest step whose weights exist when the games after `step` steps start."""
+        return max(0, step - self.async_steps)
+
     def sampling_step(self, step: int) -> int:
         """Return the step whose weights play after `step` finished ones: the last transferred."""
-        return step - step % self.sync_every
+        known = self.known_step(step)
+        return known - known % self.sync_every
 
     def reference_step(self, step: int) -> int:
         """Return the step whose weights are the KL reference in the update after `step`."""

@@ -14,7 +14,7 @@ OLD_NAMES = {
 """Former names of fields. They are still read from files, the environment and old run folders."""
 HASHED_NAMES = {new: old for old, new in OLD_NAMES.items()}
 """Names under which `config_hash` counts renamed fields, so that old runs keep their hash."""
-HASHED_IF_CHANGED = frozenset({"sync_every"})
+HASHED_IF_CHANGED = frozenset({"async_steps", "sync_every"})
 """Later fields, which `config_hash` counts only if changed, so that old runs keep their hash."""
 
 ATROPOS_NAMES = {

@@ -216,6 +216,7 @@ def _sync_problem(config: TrainConfig) -> str:
     sync, sync_every, vllm_port = (
         f"--weight-sync {mode}", f"--sync-every {every}", f"--vllm-port {port}"
     )  # fmt: skip
+    ahead, plays_ahead = f"--async-steps {config.async_steps}", bool(config.async_steps)
     running = f"a server that runs already is --server http://127.0.0.1:{port}"
     problems = {
         f"{sync}: there is no --server; {start}": not server and mode != "lora_only",
@@ -223,12 +224,20 @@ def _sync_problem(config: TrainConfig) -> str:
         f"{sync}: only the run's own server is restarted; {start}": (
             mode in ("lora_restart", "none") and not owned
         ),
+        f"{sync}: several servers get adapters only; use lora_only": (
+            "," in server and mode != "lora_only"
+        ),
         f"{sync}: only vLLM shares its memory; {start}": (
             mode == "shared_vllm" and server == "arena"
         ),
         f"{sync}: its weights exist once, so {sync_every} is not possible; leave it out": (
             mode == "shared_vllm" and every > 1
         ),
+        f"{ahead}: {sync} replaces the weights that are still played with; use lora_only": (
+            plays_ahead and bool(server) and mode != "lora_only"
+        ),
+        f"{ahead}: it needs the weights of every step, so {sync_every} is not possible; leave one "
+        "out": plays_ahead and every > 1,
         f"{vllm_port}: only --server vllm takes a port; {running}": bool(port) and not owned,
     }
     return next((problem for problem, holds in problems.items() if holds), "")

@@ -15,47 +15,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
-from arena.core.action import CHANCE
 from arena.core.errors import ReplayError
 from arena.core.game import Game
 from arena.episodes.replay import Replay
+from trainers.export.deal_groups import NO_TOKENS, GroupKey, StartPosition, has_tokens
 from trainers.export.exporter import Exporter
-from trainers.export.seat_replies import GameSetup, ReplyReader, SeatReplies
+from trainers.export.seat_replies import ReplyReader, SeatReplies
 from trainers.hosts.art import Choice, History, Trajectory, TrajectoryGroup
-from trainers.trajectories import trajectory_of
-
-
-@dataclass(frozen=True, slots=True)
-class StartPosition:
-    """The position from which games of a group start; such games are adjacent in the file."""
-
-    game: str
-    options: str
-    seed: int
-    branches: tuple[str, ...]
-    """PARENT/PLY of each branching; empty for a game that starts with the deal."""
-
-    @property
-    def metadata(self) -> dict[str, float | int | str | bool | None]:
-        """Return what ART keeps of a group; the type is ART's."""
-        return {"game": self.game, "options": self.options, "seed": self.seed}
-
-
-@dataclass(frozen=True, slots=True)
-class GroupKey:
-    """Common features of a group's games, beside their start position."""
-
-    dealt: tuple[str, ...]
-    """Chance actions before the first decision: a branch may have another deal."""
-    seat: int
-    players: tuple[str, ...]
-    text_level: str
-    model: str
-    versions: tuple[int, ...]
+from trainers.rollouts.trajectories import trajectory_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +51,9 @@ class ArtExport(Exporter[list[SeatTrajectory]]):
         self._rows = self._without_variance = 0
 
     def prepare(self, replay: Replay) -> list[SeatTrajectory]:
-        seats = [seat for seat in self._reader.seats(replay) if _has_tokens(seat)]
+        seats = [seat for seat in self._reader.seats(replay) if has_tokens(seat)]
         if not seats:
-            raise ReplayError(
-                f"{replay.path}: no token ids and log-probabilities are recorded: arena play "
-                "keeps them with --logprobs, if the model's backend gives both"
-            )
+            raise ReplayError(f"{replay.path}: {NO_TOKENS}")
         return [_seat_trajectory(seat) for seat in seats]
 
     def write(self, prepared: list[SeatTrajectory]) -> None:
@@ -121,39 +88,18 @@ class ArtExport(Exporter[list[SeatTrajectory]]):
         self._groups = {}
 
 
-def _has_tokens(seat: SeatReplies) -> bool:
-    """Return whether tokens were sampled, and all of them have ids."""
-    tokens = [token for reply in seat.replies for token in reply.attempt.tokens]
-    return bool(tokens) and all(number is not None for number, _, _ in tokens)
-
-
 def _seat_trajectory(seat: SeatReplies) -> SeatTrajectory:
-    header = seat.replay.header
-    facts = seat.facts(())
-    attempts = [reply.attempt for reply in seat.replies if reply.attempt.tokens]
-    versions = sorted({a.policy_version for a in attempts if a.policy_version is not None})
+    facts, key = seat.facts(()), GroupKey.of(seat)
     trajectory = trajectory_of(seat.own, seat.seat)
     trajectory.reward, trajectory.metrics = seat.breakdown.reward, dict(seat.breakdown.terms)
     metadata: dict[str, Any] = {
         name: facts[name] for name in ("replay", "game", "seed", "seat", "spec")
     }
     trajectory.metadata = metadata
-    if versions:
-        trajectory.initial_policy_version = versions[0]
-        trajectory.final_policy_version = versions[-1]
-    branches = tuple(f"{branch.parent_sha256}/{branch.ply}" for branch in header.branches)
-    options = GameSetup.of(header).options
-    start = StartPosition(header.game, options, header.seed, branches)
-    dealing = takewhile(lambda ply: ply.player == CHANCE, seat.seat_episode.episode.plies)
-    key = GroupKey(
-        tuple(str(ply.decision.action) for ply in dealing),
-        seat.seat,
-        header.players,
-        header.text_level,
-        attempts[-1].model,
-        tuple(versions),
-    )
-    return SeatTrajectory(start, key, trajectory)
+    if key.versions:
+        trajectory.initial_policy_version = key.versions[0]
+        trajectory.final_policy_version = key.versions[-1]
+    return SeatTrajectory(StartPosition.of(seat), key, trajectory)
 
 
 def read_groups(path: Path | str) -> Iterator[TrajectoryGroup]:

@@ -181,6 +181,10 @@ class ReplyReader:
             raise ReplayError(f"{replay.path}: no model has answered in this game")
         return seats
 
+    def weights(self, replay: Replay) -> Mapping[str, float]:
+        """Return the weights of the reward in this game, by the name of the term."""
+        return self._rewards_of(replay).weights
+
     def _rewards_of(self, replay: Replay) -> Rewards:
         setup = GameSetup.of(replay.header)
         if setup not in self._by_setup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from trainers.hosts.arguments import train_arguments
 from trainers.hosts.art_errors import require_open
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import inference_server
-from trainers.hosts.weight_sync.adapter_server import check_server
+from trainers.hosts.weight_sync.adapter_server import check_servers
 from trainers.hosts.weight_sync.own_server import check_own_server
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class EmbeddedHost:
         if config.server in OWNED_SERVERS:
             check_own_server(config)
         elif config.server:
-            check_server(self._request)
+            check_servers(self._request)
 
     def arguments(self) -> dict[str, JsonValue]:
         from trainers.hosts.train_settings import TrainSettings
@@ -75,7 +76,8 @@ class EmbeddedHost:
         self._model = trainable_model(config, folder, config.base_model or DEFAULT_CHECKPOINT)
         await self._model.register(self._backend)  # type: ignore[arg-type]
         if self._remote is not None:
-            await self._remote.connect(inference_server(self._model, self._request, self.name))
+            connection = partial(inference_server, self._model, self._request, self.name)
+            await self._remote.connect(connection)
         return self._backend.step
 
     def _make_backend(self, step: int) -> EmbeddedArtBackend:

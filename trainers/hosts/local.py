@@ -71,12 +71,12 @@ class LocalHost(ServedHost[ErrorTranslatingBackend]):
 
     def arguments(self) -> dict[str, JsonValue]:
         config = self._request.config
-        fields = ("server",) if config.device == "cuda" else ("server", "device")
+        device = () if config.device == "cuda" else ("device",)
         return train_arguments(
             config,
             _train_signature if self._backend is None else self._backend.inner.train,
             host=f"--trainer-host {self.name}",
-            unsupported=dict.fromkeys(fields, EMBEDDED_ONLY),
+            unsupported=dict.fromkeys(("server", "async_steps", *device), EMBEDDED_ONLY),
         )
 
     async def _open(self, step: int) -> int:

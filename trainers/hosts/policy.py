@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import math
+import time
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,11 +105,68 @@ class HostedPolicy:
         """Do nothing: all policies of a host share its connections, which the host closes."""
 
 
+OVERLOAD = 1.25
+"""Load, relative to the mean, from which on a server gets no further chats."""
+REST = 15.0
+"""Seconds for which a server that did not answer is not asked, while others do."""
+
+
+class SeveralServers:
+    """Distributes requests among servers that have the same weights.
+
+    A chat goes to one server, which keeps the keys and values of its beginning, unless that server
+    has more than its share of the requests (consistent hashing with bounded loads, Mirrokni et al.
+    2018, arXiv:1608.01350). If a server does not answer, another one does.
+    """
+
+    def __init__(self, policies: Sequence[HostedPolicy]) -> None:
+        self.model = policies[0].model
+        self.context_length = policies[0].context_length
+        self._policies = policies
+        self._running = [0] * len(policies)
+        self._resting = [-math.inf] * len(policies)
+        """Times until which a server is not asked."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Return the completion of one server. Raises BackendError if none answers."""
+        order = self._order(request)
+        for number in order:
+            self._running[number] += 1
+            try:
+                return await self._policies[number].complete(request)
+            except BackendError as error:
+                if error.cause != "connection" or number == order[-1]:
+                    raise
+                self._resting[number] = time.monotonic() + REST
+            finally:
+                self._running[number] -= 1
+        raise AssertionError("the last server answers or raises")
+
+    def _order(self, request: Request) -> list[int]:
+        """Return the numbers of the servers in the order in which they are asked."""
+        now, count = time.monotonic(), len(self._policies)
+        # A chat begins with rules, seat and deal: the same in all requests of a game.
+        start = "\n".join(message.content for message in request.messages[:2])
+        home = zlib.crc32(start.encode()) % count
+        limit = OVERLOAD * (sum(self._running) + 1) / count
+        numbers = sorted(range(count), key=lambda number: (number - home) % count)
+        # Sorting is stable: among equals, those nearest to `home` stay first.
+        return sorted(
+            numbers, key=lambda n: (self._resting[n] > now, self._running[n] + 1 > max(1, limit))
+        )
+
+    async def close(self) -> None:
+        """Do nothing: the host closes the connections."""
+
+
 def inference_server(
-    model: art.TrainableModel[Any, Any], request: HostRequest, host: str
+    model: art.TrainableModel[Any, Any], request: HostRequest, host: str, url: str | None = None
 ) -> HTTPBackend:
-    """Return the server at which ART has registered the model. Raises ArenaError without one."""
-    url, key = model.inference_base_url, model.inference_api_key
+    """Return the server at `url`; None: the one at which ART has registered the model.
+
+    Raises ArenaError if ART has registered it at none.
+    """
+    url, key = url or model.inference_base_url, model.inference_api_key
     if url is None or key is None:
         raise ArenaError(f"--trainer-host {host}: ART has registered {model.name} at no server")
     limits = request.settings.service.limits(host)

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError, UsageError
 from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
-from trainers.hosts.arguments import EMBEDDED_OR_LOCAL, train_arguments
+from trainers.hosts.arguments import EMBEDDED_ONLY, EMBEDDED_OR_LOCAL, train_arguments
 from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open
 from trainers.hosts.policy import ServedWeights, inference_server
 from trainers.hosts.preflight import is_hub_id, raise_problems
@@ -42,6 +42,7 @@ UNSUPPORTED = {
     "lora_alpha": "leave it out: W&B chooses the adapter's scale",
     "device": "leave it out: nothing is computed on this machine",
     "guided": EMBEDDED_OR_LOCAL,
+    "async_steps": EMBEDDED_ONLY,
 }
 """Settings without a meaning at W&B, and the remedy."""
 

@@ -8,6 +8,7 @@ information.py  entropy that each decision removed (potential-based shaping)
 scoring.py      from the text of --reward to a number
 groups.py       scorers that see all trajectories of a group, for example a judge model
 loading.py      user functions by `module:function`
+turns.py        the reward of each decision, for trainers that credit single replies
 """
 
 from arena.episodes.reward import RewardTerm, SeatEpisode

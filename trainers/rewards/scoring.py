@@ -6,11 +6,13 @@ import difflib
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from numbers import Real
 
 from arena import Assessment, Game
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.measurement import assessments
+from arena.episodes.record import Episode
 from arena.episodes.reward import RewardTerm, SeatEpisode, function_term, measure_term
 from arena.plugins.loader import catalog
 from trainers.rewards.loading import load_function
@@ -65,6 +67,8 @@ class Rewards:
     """By the name of the term, in the order of --reward."""
     terms: tuple[RewardTerm, ...]
     """Terms with a weight, then terms that are only logged."""
+    source: tuple[str, str, tuple[str, ...]]
+    """The other arguments of `parse`."""
     kinds: frozenset[str] | None = field(init=False)
     """The kinds of assessments that the terms read together; None: all."""
 
@@ -104,7 +108,15 @@ class Rewards:
             declared = isinstance(catalog().load("reward", name), RewardTerm)
             if declared and _is_covered(term, computed):
                 terms.setdefault(name, term)
-        return cls(game, weights, tuple(terms.values()))
+        return cls(game, weights, tuple(terms.values()), (text, reward_fn, tuple(logged)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Terms are functions, some of which cannot be pickled; a worker finds them by their names.
+        return (_parse_once, (self.game, *self.source))
+
+    def score_seat(self, episode: Episode, seat: int) -> RewardBreakdown:
+        """Return the reward of one seat; as `score`."""
+        return self.score(SeatEpisode(self.game, episode, seat))
 
     def score(self, seat_episode: SeatEpisode) -> RewardBreakdown:
         """Return sum(weight * term) over the terms of one seat.
@@ -143,6 +155,12 @@ class Rewards:
             )
             for term in {**computed, **terms_of(self.game)}.values()
         ]
+
+
+@cache
+def _parse_once(game: Game, text: str, reward_fn: str, logged: tuple[str, ...]) -> Rewards:
+    """Return one instance per process: exact knowledge has tables, which belong to the game."""
+    return Rewards.parse(text, game, reward_fn, logged)
 
 
 def _union_of_kinds(terms: Iterable[RewardTerm]) -> frozenset[str] | None:

@@ -176,7 +176,9 @@ def time_split(record: StepRecord) -> dict[str, float]:
 
 def sampling_rate(record: StepRecord) -> float | None:
     """Return sampled tokens per second of the rollouts; None if nothing was sampled."""
-    return _per_second(record.tokens.sampled, record.time.get("rollouts"))
+    # With --async-steps the time of the rollouts is only the time that the update waited for them.
+    seconds = record.update.get("seconds_playing", record.time.get("rollouts"))
+    return _per_second(record.tokens.sampled, seconds)
 
 
 def training_rate(record: StepRecord) -> float | None:

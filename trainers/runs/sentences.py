@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import pluralize, printable
-from arena.evaluation.output.formatting import amount, decimal, number, percent
+from arena.core.views.number_text import percentage
+from arena.evaluation.output.formatting import amount, number, percent
 from arena.evaluation.report_parts import Interval
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite
@@ -53,8 +54,8 @@ def step_line(record: StepRecord, total_steps: int) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a share with one decimal: `98.4 %`."""
-    return "–" if value is None else f"{decimal(100 * value, 1)} %"
+    """Return a share: `98 %`."""
+    return percentage(value)
 
 
 def title(config: TrainConfig) -> str:

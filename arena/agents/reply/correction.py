@@ -47,7 +47,7 @@ def correction(reading: Reading, observation: Observation, thinking_tokens: int 
 
 def _missing(excerpt: str, observation: Observation) -> str:
     """Return what would distinguish the legal actions that `excerpt` fits."""
-    actions = _fitting(excerpt.casefold(), observation)
+    actions = fitting_actions(excerpt, observation)
     # The kind of action is open, so name the candidates; otherwise name the fields that differ.
     if len({type(action) for action in actions}) > 1:
         book = phrasebook(observation.game)
@@ -63,7 +63,9 @@ def _missing(excerpt: str, observation: Observation) -> str:
     return f"is not a whole action. Name {named} too."
 
 
-def _fitting(excerpt: str, observation: Observation) -> list[Action]:
+def fitting_actions(excerpt: str, observation: Observation) -> list[Action]:
+    """Return the legal actions that the words of a failed reading may mean."""
+    excerpt = excerpt.casefold()
     book, legal = phrasebook(observation.game), observation.legal_actions
     meant = [action for action in book.meant(excerpt) if action in legal]
     mentions = find_mentions(book, excerpt)

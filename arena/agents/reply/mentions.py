@@ -10,7 +10,7 @@ from arena.core.action import Action
 
 GAP = 4
 """Words without meaning that may stand before an argument; before a number or a letter, one: in
-"if I bid low, then player 3 wins" nobody bids 3."""
+"if I bid low, then player 3 wins" no player bids 3."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,11 @@ _FIRST_PART = re.compile(r"\n|[.!;:,(]\s|\s[—–-]+\s")
 _NEXT_ITEM = re.compile(r"\s*(?:,|&|\band\b)\s*([^,.;\n]{1,60})")
 
 
+_EMPHASIS = "*_`"
+_EMPHASISED = re.compile(rf"([{_EMPHASIS}]{{1,3}})(\S(?:(?!\1).)*)\1", re.DOTALL)
+"""Text that Markdown emphasises as a whole, `**hello**`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Parsed reply: a legal action, or the reason why there is none."""
@@ -64,6 +69,18 @@ def shorten(text: str) -> str:
     """Return the text as one line of at most `EXCERPT_LENGTH` characters."""
     line = " ".join(text[: 4 * EXCERPT_LENGTH].split())
     return line if len(line) <= EXCERPT_LENGTH else line[: EXCERPT_LENGTH - 1] + "…"
+
+
+def _without_emphasis(text: str) -> str:
+    """Return a text without the marks of Markdown around all of it; marks within it stay."""
+    whole = _EMPHASISED.fullmatch(text)
+    if whole:
+        return whole[2]
+    # The partner of a mark may be outside of the text: "**Action: say hello**".
+    lead = text[: len(text) - len(text.lstrip(_EMPHASIS))]
+    text = text if lead in text[len(lead) :] else text[len(lead) :]
+    body = text.rstrip(_EMPHASIS)
+    return text if text[len(body) :] in body else body
 
 
 def settle(claims: Sequence[Claim], text: str) -> Reading | None:
@@ -115,10 +132,12 @@ class TextReader:
 
     def spoken(self, text: str) -> Reading | None:
         """Read a text that begins with a verb of speech, `say …`; None if it does not."""
-        plain = text.strip(" \n\t*_`>")
+        plain = _without_emphasis(text.strip(" \n\t>"))
         # The whole action between quotes: "say hello".
         if len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "\"'":
             plain = plain[1:-1]
+        verb, space, words = plain.partition(" ")
+        plain = f"{verb}{space}{_without_emphasis(words.strip())}"
         try:
             speech = self._table.parse_speech(plain)
         except InvalidAction as error:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 from arena.cli.common import models
 from arena.cli.common.accounts import settle_accounts
 from arena.cli.common.descriptors import reserve_descriptors
+from arena.cli.common.executors import ExecutorFlags
 from arena.cli.common.experiment_files import ExperimentFiles
 from arena.cli.common.flags import Flag, GameFlags, first_seed
 from arena.cli.common.report import ReportFlags
-from arena.cli.common.terminal import progress_bar, run_until_stopped
+from arena.cli.common.terminal import progress_bar, run_until_stopped, say
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.core.text import pluralize
@@ -25,22 +26,22 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from arena.core.game import Game
+    from arena.episodes.executors.executor import Executor
     from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
-    from arena.evaluation.evaluator import ExperimentSetup, Workers
+    from arena.evaluation.evaluator import ExperimentSetup
     from arena.evaluation.records import GameResult, Slot
     from arena.evaluation.report import Report
     from arena.evaluation.schedule import DealRule
     from arena.evaluation.store.results import Results
     from arena.evaluation.store.schema import Kind
-    from arena.llm.service import LLMService
 
     Aggregator = EvaluationAggregator | TournamentAggregator
     """Turns results, which come in the order of the schedule, into a report."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExperimentFlags:
-    """Flags for the files of an experiment and for its use of this machine."""
+class ExperimentFlags(ExecutorFlags):
+    """Flags for the files of an experiment and for the games that are measured."""
 
     out: Annotated[
         Path | None, Flag(help="Folder for results and replays. Default: a new one in runs/.")
@@ -48,9 +49,6 @@ class ExperimentFlags:
     resume: Annotated[
         bool, Flag("--resume", help="Continue the run in --out, or the last run with these flags.")
     ] = False
-    workers: Annotated[
-        int | None, Flag(min=1, max=1024, help="Processes for bots and scores. Default: cores.")
-    ] = None
     max_concurrent: Annotated[
         int, Flag(min=1, max=10_000, help="Games played at the same time, if models play.")
     ] = 16
@@ -102,6 +100,7 @@ class ExperimentRun:
 
     def check(self) -> None:
         """Raise the errors of all SPECs before anything is written or played."""
+        self.flags.check_executor()
         reserve_descriptors(self.flags.max_concurrent if self.llm else 1)
         for spec in self.specs:
             if Spec.parse(spec).is_human:
@@ -188,7 +187,7 @@ class ExperimentRun:
             report = self._report(results, aggregator, len(slots))
             report_flags.output(report, f"Results: {results.path}")
         if stop:
-            print(
+            say(
                 f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same command "
                 f"with --resume --out {folder} continues",
                 file=sys.stderr,
@@ -223,8 +222,7 @@ class ExperimentRun:
 
         from rich.markup import escape
 
-        from arena.episodes.game_processes import GameProcesses
-        from arena.evaluation.evaluator import ExperimentSetup, Workers, play_slot, run_schedule
+        from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
         from arena.evaluation.schedule import first_games
 
         setup = ExperimentSetup(
@@ -237,20 +235,16 @@ class ExperimentRun:
             llm = await stack.enter_async_context(self.llm) if self.llm else None
             if llm and self._model_flags.probe and missing:
                 await models.probe_models(llm, self.specs)
-            workers = stack.enter_context(Workers(self.flags.workers))
+            executor = await stack.enter_async_context(self.flags.make_executor(len(slots), llm))
             progress = stack.enter_context(progress_bar())
-            await _score_earlier(results, setup, workers)
+            await _score_earlier(results, setup, executor)
             # With two games per worker, no worker waits for its next game.
-            max_concurrent = self.flags.max_concurrent if llm else 2 * workers.number
-            players: LLMService | GameProcesses | None = llm
-            processes = min(workers.number, max_concurrent, missing)
-            if llm and processes > 1:
-                players = await stack.enter_async_context(GameProcesses(llm, processes))
+            max_concurrent = self.flags.max_concurrent if llm else 2 * executor.workers
             bar = progress.add_task(self.game.name, total=len(slots))
             finished = run_schedule(
                 slots,
-                lambda slot: play_slot(setup, slot, workers, players),
-                results.add,
+                lambda slot: play_slot(setup, slot, executor),
+                results.add_all,
                 max_concurrent,
                 results.games(),
             )
@@ -262,18 +256,20 @@ class ExperimentRun:
                         return
 
 
-async def _score_earlier(results: Results, setup: ExperimentSetup, workers: Workers) -> None:
+async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Executor) -> None:
     """Score games of an earlier run that had a smaller --scored."""
+    from arena.episodes.executors.executor import in_worker
     from arena.evaluation.analysis import score
     from arena.evaluation.evaluator import in_order
 
     async def score_one(result: GameResult) -> GameResult | None:
-        return await workers.run(partial(score, result, results.path.parent))
+        work = in_worker(partial(score, result, results.path.parent))
+        return await executor.run(work, name=f"the scoring of game {result.slot.number}")
 
     numbers = setup.scored
     if numbers and setup.match.game.measures:
         unscored = (g for g in results.games() if g.slot.number in numbers and not g.scored)
-        async for scored in in_order(unscored, score_one, 4 * workers.number):
+        async for scored in in_order(unscored, score_one, 4 * executor.workers):
             if scored:
                 results.rescore(scored)
 

@@ -91,7 +91,8 @@ class ExperimentFiles:
         present: dict[str, JsonValue] = {"kind": self.kind, "game": self.game.name, "seed": seed}
         present |= {**self.game.options.model_dump(mode="json"), **self.settings}
         stored: dict[str, JsonValue] = {"kind": experiment.kind, "game": experiment.game}
-        stored |= {**experiment.options, **experiment.settings}
+        # A game may have options that it did not have when the run began.
+        stored |= {**self.game.completed(experiment.options), **experiment.settings}
         present["deals"] = stored.get("deals")
         if seed is None:
             present["seed"] = stored.get("seed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from typer.core import TyperArgument, TyperCommand, TyperOption
@@ -88,9 +90,19 @@ BASICS = {
             "arena atropos serve kuhn_poker --env.group_size 8 --env.total_steps 100",
         ),
     ),
+    "openenv serve": Basics(
+        "players option text_level opponents reward host port token max_sessions session_timeout "
+        "out",
+        (
+            "arena openenv serve cluedo --opponents bot:detective --port 8000",
+            "arena openenv serve kuhn_poker --opponents openai:gpt-4o-mini",
+        ),
+    ),
 }
 """By command, without `arena`; a command that is not listed shows all its flags."""
 
+MAX_NAME = 28
+"""Widest name that has its text beside it."""
 HELP_ALL = "--help-all"
 RENAMED = {
     "--answer-tokens": "--max-tokens",
@@ -142,9 +154,30 @@ class ArenaCommand(TyperCommand):
         for title, members in sections.items():
             if members:
                 with formatter.section(title):
-                    formatter.write_dl([(_spelling(p), _help(p)) for p in members], col_max=28)
+                    _write_definitions(formatter, [(_spelling(p), _help(p)) for p in members])
         if basics:
             formatter.write(f"\nAll flags: arena {command} {HELP_ALL}\n")
+
+
+def _write_definitions(formatter: HelpFormatter, rows: Sequence[tuple[str, str]]) -> None:
+    """Write a list of names and texts in two columns.
+
+    Unlike `write_dl`, it never breaks a text at a hyphen, so flags such as --dry-run stay whole.
+    """
+    longest = max(len(name) for name, _ in rows)
+    column = formatter.current_indent + min(longest, MAX_NAME) + 2
+    for name, text in rows:
+        lines = textwrap.wrap(
+            text, formatter.width - column, break_on_hyphens=False, break_long_words=False
+        )
+        start = " " * formatter.current_indent + name
+        # A long name has a line of its own.
+        if len(start) > column - 2 or not lines:
+            formatter.write(f"{start}\n")
+            start = ""
+        for line in lines:
+            formatter.write(f"{start:<{column}}{line}\n")
+            start = ""
 
 
 def _path(ctx: Context) -> str:

@@ -62,28 +62,31 @@ class ReportFlags:
             print(f"HTML report: {path}", file=sys.stderr)
 
     def show(self, report: Report, heading: str = "") -> None:
-        """Print tables and sentences.
+        """Print the verdict in bold, the tables, and the other sentences.
 
-        In a terminal the most important table comes last, where people look first. `heading` names
-        the games if there are several reports.
+        `heading` names the games if there are several reports.
         """
         from rich.console import Console
         from rich.text import Text
 
+        from arena.evaluation.output.grid import escape_markdown
         from arena.evaluation.output.tables import grids
         from arena.evaluation.output.verdict import definitions, sentences
 
-        texts = [*(definitions(report) if self.explain else ()), *sentences(report)]
+        verdict, *others = sentences(report)
+        texts = [*others, *(definitions(report) if self.explain else ())]
         if self.markdown:
             print(f"## {heading}\n\n" if heading else "", end="")
+            print(f"**{escape_markdown(verdict)}**\n")
             print("\n".join(grid.markdown() for grid in grids(report)))
             print("\n\n".join(texts))
             return
         console = Console()
         if heading:
             console.rule(Text(heading, style="bold"), align="left")
+        console.print(Text(verdict, "bold"), end="\n\n")
         beside = max(1, (console.width - LABEL_WIDTH) // PLAYER_WIDTH)
-        print_grids(reversed(list(grids(report, beside))), console)
+        print_grids(grids(report, beside), console)
         for text in texts:
             console.print(Text(text))
 

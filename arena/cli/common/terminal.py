@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize
@@ -27,6 +29,32 @@ def progress_bar(hidden: bool = False, transient: bool = False) -> Progress:
         console=Console(stderr=True),
         disable=hidden or not sys.stderr.isatty(),
         transient=transient,
+    )
+
+
+def say(text: str = "", file: TextIO | None = None, indent: str = "") -> None:
+    """Print text for people. On a terminal its lines are broken between words only.
+
+    `indent` stands before the continued part of a broken line. On a pipe nothing is changed.
+    """
+    stream = sys.stdout if file is None else file
+    if stream.isatty():
+        # One column less: some terminals wrap a line that fills the last column.
+        width = shutil.get_terminal_size().columns - 1
+        text = "\n".join(wrap_line(line, width, indent) for line in text.split("\n"))
+    print(text, file=stream)
+
+
+def wrap_line(line: str, width: int, indent: str = "") -> str:
+    """Return a line broken at spaces, never within a flag, a path or another long word."""
+    own = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(
+        line,
+        max(width, 20),
+        subsequent_indent=own + indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
     )
 
 

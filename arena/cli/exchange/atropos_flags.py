@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from arena.cli.common.flags import Flag, GameFlags, one_of
 from arena.core.errors import UsageError
 
+RESTART_PATIENCE = 300.0
+"""Seconds to wait for a model server that does not answer: a trainer may restart it."""
+
 if TYPE_CHECKING:
     from arena.llm.service import LLMService
     from arena.llm.settings import Settings
@@ -210,6 +213,15 @@ def _seats() -> object:
     return TrainConfig.model_fields["seats"].annotation
 
 
+def _patient(settings: Settings) -> Settings:
+    """Return the settings with enough patience for a server that restarts with new weights."""
+    service = settings.service
+    if "patience" in service.model_fields_set:
+        return settings
+    patient = service.model_copy(update={"patience": RESTART_PATIENCE})
+    return settings.model_copy(update={"service": patient})
+
+
 def make_player(
     game: str,
     game_flags: GameFlags,
@@ -226,7 +238,7 @@ def make_player(
 
     config = learner_flags.config(game, game_flags, group_flags)
     the_game = game_flags.make(game)
-    llm = LLMService(settings)
+    llm = LLMService(_patient(settings))
     games = group_flags.group_size * group_flags.max_num_workers * the_game.num_players
     openai_flags.add_to(llm, games)
     from trainers.atropos.group_player import GroupPlayer

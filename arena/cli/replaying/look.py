@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from arena.cli.common.terminal import say
 from arena.cli.replaying.call import Call
 from arena.core.errors import UsageError
 from arena.core.text import pluralize, printable
@@ -106,10 +107,10 @@ def verify_replay(call: Call) -> int:
         complete = replay.outcome is not None
         print(json.dumps({"replay": str(replay.path), **found, "complete": complete}))
     elif difference:
-        print(printable(f"{replay.path}: differs at {difference}"))
+        say(printable(f"{replay.path}: differs at {difference}"))
     else:
         state = "verified" if replay.outcome else "verified as far as it goes"
-        print(printable(f"{replay.path}: {state}, {pluralize(len(replay.moves), 'ply')}"))
+        say(printable(f"{replay.path}: {state}, {pluralize(len(replay.moves), 'ply')}"))
     if replay.notice and not call.as_json:
-        print(replay.notice)
+        say(replay.notice)
     return 1 if difference else 0

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from arena.cli.common.terminal import progress_bar, run_until_stopped
 from arena.core.spec import Spec, redacted
 from arena.core.text import pluralize
+from arena.core.views.number_text import decimal, percentage, real_minus
 from arena.episodes.policy_agreement import Comparison, is_number, mean_facts
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ class AgreementTables:
             Console(stderr=True).print(agreement.llm.ledger.table())
 
     def _share_of_equal_moves(self) -> str:
+        from arena.evaluation.output.formatting import percent
         from arena.evaluation.statistics.intervals import rate
 
         total = len(self._comparisons)
@@ -161,8 +163,7 @@ class AgreementTables:
         share = rate(same, total)
         return (
             f"{redacted(self._agreement.spec)} would have played the same at {same} of "
-            f"{pluralize(total, 'decision')}: "
-            f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})"
+            f"{pluralize(total, 'decision')}: {percent(share)}"
         )
 
     def _means(self, means: Mapping[str, MeanFact]) -> Grid:
@@ -226,8 +227,8 @@ class AgreementTables:
     def _value(self, name: str, value: float) -> str:
         unit = self._facts[name].unit if name in self._facts else ""
         if unit == "%":
-            return f"{value:.0%}".replace("%", " %")
-        number = str(value) if isinstance(value, int) else f"{value:.2f}"
+            return percentage(value)
+        number = real_minus(str(value)) if isinstance(value, int) else decimal(value)
         return f"{number} {unit}".rstrip()
 
     def _legend(self) -> Iterator[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from arena.agents.prompt import ChatOptions
-    from arena.cli.common.table import Table
+    from arena.cli.playing.table import Table
     from arena.core.game import Game
     from arena.episodes.replay import Replay
 

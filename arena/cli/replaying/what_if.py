@@ -13,11 +13,12 @@ from pydantic import BaseModel, ConfigDict
 from arena.cli.common.flags import first_seed
 from arena.cli.common.models import ModelFlags, has_models
 from arena.cli.common.seats import named_seats, seat_model
-from arena.cli.common.table import Table, check, run
-from arena.cli.common.terminal import print_grids
+from arena.cli.common.terminal import print_grids, say
+from arena.cli.playing.table import Table, check, run
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import LONGEST_QUOTE, pluralize, shorten
+from arena.core.views.number_text import percentage, real_minus
 from arena.evaluation.report_parts import Interval
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def branch(call: Call) -> int:
     start = position(replay, what_if.branch or 0)
     specs = _players(replay, game, call.look.seat)
     if deals_anew(replay, start):
-        print(
+        say(
             f"note: at position {len(start.plies)} no player has moved; the deal is drawn again",
             file=sys.stderr,
         )
@@ -204,7 +205,7 @@ class Branches(Table):
         headings = ["seat", "won", *(["95 %"] if several else []), "return", "in the parent"]
         rows = [_row(self._seat(seat), several) for seat in range(len(self.match.specs))]
         print_grids([Grid(title, headings, rows)])
-        print(f"Look: arena replay {self.results[0].replay}, or all: arena replay {self.out} --web")
+        say(f"Look: arena replay {self.results[0].replay}, or all: arena replay {self.out} --web")
 
 
 def _row(seat: BranchSeat, several: bool) -> list[str]:
@@ -215,9 +216,9 @@ def _row(seat: BranchSeat, several: bool) -> list[str]:
     return [
         f"{seat.seat} {name}",
         f"{seat.won} of {seat.games}",
-        *([f"{rate.low:.0%} to {rate.high:.0%}"] if several else []),
-        f"{seat.mean_return:.3g}",
-        "unfinished" if earned is None else f"{result}, {earned:g}",
+        *([f"{percentage(rate.low)} to {percentage(rate.high)}"] if several else []),
+        real_minus(f"{seat.mean_return:.3g}"),
+        "unfinished" if earned is None else real_minus(f"{result}, {earned:g}"),
     ]
 
 

@@ -73,9 +73,9 @@ def train_command(
     resolved = _with_game_options(resolve_settings(game, flags.preset, *layers))
     if resolved.config.server not in ("", *OWNED_SERVERS):
         # Imported here: httpx is not needed to show the help.
-        from trainers.hosts.weight_sync.adapter_server import base_url
+        from trainers.hosts.weight_sync.adapter_server import server_urls
 
-        base_url(resolved.config.server)  # Before it is shown or stored: it must hold no key.
+        server_urls(resolved.config.server)  # Before they are shown or stored: they hold no key.
     host = host_of(resolved.config, flags.resume, environment)
     # config.json stores the selected host, so that a resumed run does not select another.
     resolved = resolved.updated(trainer_host=host.name)

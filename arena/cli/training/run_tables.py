@@ -8,7 +8,8 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from arena.core.outcome import WIN_RATE
-from arena.evaluation.output.formatting import amount, decimal, par_text, percent
+from arena.core.views.number_text import decimal, percentage
+from arena.evaluation.output.formatting import amount, par_text, percent
 from arena.evaluation.output.grid import Grid
 from arena.evaluation.report_parts import Interval
 from trainers.config.config import TrainConfig
@@ -25,7 +26,7 @@ MAX_ROWS = 20
 
 def overview(runs: Sequence[TrainingRun], log_dir: Path) -> Grid:
     """Return one line per run: its progress and its result."""
-    headings = ("run", "game", "steps", "status", "won, first to last", "best delta", "time")
+    headings = ("run", "game", "steps", "status", "won in training", "best delta held out", "time")
     rows = []
     for run in runs:
         summary = run.summary()
@@ -117,7 +118,10 @@ def rewards(records: Sequence[StepRecord]) -> Grid:
     cells = [
         (
             str(row.step),
-            *(f"{row.terms[name].mean:+.3f}" if name in row.terms else "–" for name in names),
+            *(
+                decimal(row.terms[name].mean if name in row.terms else None, 3, signed=True)
+                for name in names
+            ),
         )
         for row in records
     ]
@@ -130,7 +134,7 @@ def times(records: Sequence[StepRecord]) -> Grid:
     cells = []
     for name in key_order([row.time for row in records]):
         seconds = sum(row.time.get(name, 0.0) for row in records)
-        cells.append((name, clock(seconds), f"{100 * seconds / total:.0f} %" if total else "–"))
+        cells.append((name, clock(seconds), percentage(seconds / total if total else None)))
     return Grid("Time (rollouts include rewards)", ("phase", "time", "share"), cells)
 
 

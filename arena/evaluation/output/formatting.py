@@ -1,4 +1,4 @@
-"""Numbers, intervals and options as text, for all reports."""
+"""Intervals and options as text, for all reports; the style of numbers is that of all commands."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from arena.core.outcome import WIN_RATE, ReturnScale
+from arena.core.views.number_text import UNKNOWN, decimal, percentage, share_digits
 
-MINUS, UNKNOWN = "−", "–"
 SHARES = ("share", "probability", "rate")
 """Units whose values are shown in per cent."""
-NO_DECIMALS_FROM, COMMAS_FROM = 100, 10_000
-"""Sizes of a number from which intervals have no decimals, and from which thousands have commas."""
+NO_DECIMALS_FROM = 100
+"""Size of a number from which intervals have no decimals."""
 
 
 class IntervalLike(Protocol):
@@ -31,16 +31,6 @@ class IntervalLike(Protocol):
     def n(self) -> int: ...
 
 
-def decimal(value: float | None, digits: int = 2, signed: bool = False) -> str:
-    """Return `12,345.6`, `−0.50` or `–`; 0 never has a sign."""
-    if value is None:
-        return UNKNOWN
-    if not round(value, digits):
-        return f"{0:.{digits}f}"
-    comma = "," if abs(value) >= COMMAS_FROM else ""
-    return f"{value:{'+' if signed else ''}{comma}.{digits}f}".replace("-", MINUS)
-
-
 def number(interval: IntervalLike, digits: int = 2, signed: bool = False) -> str:
     """Return `0.81 [0.78, 0.84]`; an unknown end is a dash."""
     if interval.value is not None and abs(interval.value) >= NO_DECIMALS_FROM:
@@ -50,7 +40,7 @@ def number(interval: IntervalLike, digits: int = 2, signed: bool = False) -> str
 
 def percent(interval: IntervalLike, signed: bool = False) -> str:
     """Return `54 % [48, 60]`, or for a difference of shares `+12 points [+3, +21]`."""
-    digits = 1 if interval.n >= 1000 else 0
+    digits = _share_digits(interval)
     return _with_ends(interval, 100, digits, signed, " points" if signed else " %")
 
 
@@ -93,7 +83,7 @@ def _with_ends(interval: IntervalLike, scale: int, digits: int, signed: bool, un
 
 def in_unit(unit: str, interval: IntervalLike, digits: int = 2, signed: bool = False) -> str:
     """Return the interval of a measure that has this unit."""
-    if unit == "share":
+    if unit in SHARES:
         return percent(interval, signed)
     return number(interval, digits, signed)
 
@@ -131,7 +121,7 @@ def p_text(p: float | None) -> str:
 
 def par_text(par: float | None) -> str:
     """Return ` (par 33 %)` to print beside win rates; empty if par is not known."""
-    return "" if par is None else f" (par {decimal(100 * par, 0)} %)"
+    return "" if par is None else f" (par {percentage(par)})"
 
 
 def rank_text(rank: IntervalLike) -> str:
@@ -146,12 +136,21 @@ def _scaled(value: float | None, unit: str) -> float | None:
     return 100 * value if value is not None and unit in SHARES else value
 
 
+def _share_digits(interval: IntervalLike) -> int:
+    """Return 1 if the share, or the half width of its interval, is below 1 %; else 0."""
+    if interval.low is None or interval.high is None or interval.high <= interval.low:
+        return share_digits(interval.value)
+    return max(share_digits(interval.value), share_digits((interval.high - interval.low) / 2))
+
+
 def _decimals(interval: IntervalLike, unit: str) -> int:
-    """Two significant digits of the half width, at most 3 decimals (1 in per cent)."""
-    most = 1 if unit in SHARES else 3
+    """Two significant digits of the half width, at most 3 decimals; of shares as everywhere."""
+    if unit in SHARES:
+        return _share_digits(interval)
+    most = 3
     if interval.low is None or interval.high is None or interval.high <= interval.low:
         return min(2, most)
-    half = (interval.high - interval.low) / 2 * (100 if unit in SHARES else 1)
+    half = (interval.high - interval.low) / 2
     # Rounded first: a difference of floats may give 0.09999999 for 0.1.
     return min(most, max(0, 1 - math.floor(math.log10(float(f"{half:.6g}")))))
 

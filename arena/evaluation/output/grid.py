@@ -44,6 +44,28 @@ class _Layout:
             total += min(wide, max_cell) + COLUMN_GAP
         return _Layout(rows, widths, total, dense)
 
+    def fitted(self, headings: Sequence[str], width: int) -> Sequence[int | None]:
+        """Return the widths with those of the text columns, so that no word of them is broken.
+
+        Every text column gets its longest word, and the remaining columns of the terminal in
+        proportion to its longest line. If not even the words fit, text columns stay None.
+        """
+        places = [place for place, wide in enumerate(self.widths) if wide is None]
+        cells = {place: [headings[place], *(row[place] for row in self.rows)] for place in places}
+        words = {place: _longest(" ".join(cells[place]).split()) for place in places}
+        lines = {place: _longest("\n".join(cells[place]).split("\n")) for place in places}
+        known = sum(wide for wide in self.widths if wide is not None)
+        room = width - known - COLUMN_GAP * len(self.widths) - sum(words.values())
+        if room < 0:
+            return self.widths
+        wanted = sum(lines[place] - words[place] for place in places)
+        portion = min(1.0, room / wanted) if wanted else 0.0
+        more = {place: int(portion * (lines[place] - words[place])) for place in places}
+        return [
+            words[place] + more[place] if wide is None else wide
+            for place, wide in enumerate(self.widths)
+        ]
+
 
 def _longest(texts: Iterable[str]) -> int:
     return max(map(len, texts), default=0)
@@ -60,8 +82,8 @@ class Grid:
     def markdown(self) -> str:
         aligned = ["---", *["---:"] * (len(self.headings) - 1)]
         lines = [self.headings, aligned, *self.rows]
-        table = "\n".join(f"| {' | '.join(map(_escape_markdown, line))} |" for line in lines)
-        return f"**{_escape_markdown(self.title)}**\n\n{table}\n"
+        table = "\n".join(f"| {' | '.join(map(escape_markdown, line))} |" for line in lines)
+        return f"**{escape_markdown(self.title)}**\n\n{table}\n"
 
     def rich(self, width: int) -> Table:
         """Return the table for a terminal of this width.
@@ -75,7 +97,7 @@ class Grid:
 
         layout = self._layout(width)
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=layout.dense)
-        for place, wide in enumerate(layout.widths):
+        for place, wide in enumerate(layout.fitted(self.headings, width)):
             side: Literal["left", "right"] = "right" if place else "left"
             heading = Text(self.headings[place])
             table.add_column(heading, justify=side, overflow="fold", width=wide)
@@ -86,10 +108,14 @@ class Grid:
     def _layout(self, width: int) -> _Layout:
         wide = _Layout.of(self.headings, self.rows, MAX_CELL, broken=False)
         broken = _Layout.of(self.headings, self.rows, MAX_CELL, broken=True)
-        stacked = [[cell.replace(" [", "\n[") for cell in row] for row in self.rows]
+        stacked = [
+            [cell.replace(" [", "\n[").replace(" (par", "\n(par") for cell in row]
+            for row in self.rows
+        ]
         dense = _Layout.of(self.headings, stacked, MAX_STACKED_CELL, broken=True, dense=True)
         return next((layout for layout in (wide, broken) if layout.total <= width), dense)
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """Return a text as a cell or a line of Markdown without markup of its own."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

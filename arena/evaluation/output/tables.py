@@ -7,12 +7,11 @@ from itertools import combinations
 
 from arena.core.assessment import Measure
 from arena.core.text import pluralize
+from arena.core.views.number_text import UNKNOWN, decimal, percentage
 from arena.evaluation.output.formatting import (
-    UNKNOWN,
     IntervalLike,
     amount,
     amount_range,
-    decimal,
     in_unit,
     number,
     p_text,
@@ -88,7 +87,7 @@ def _rating(player: PlayerReport, anchor: str | None) -> str:
 def outcomes(report: Report) -> Grid:
     """Return the shares of games won, drawn, lost and truncated, and those with a fallback."""
     rows = [
-        [player.label, *(_percent_of_one(share, 0) for share in _shares(player.outcomes))]
+        [player.label, *(percentage(share) for share in _shares(player.outcomes))]
         for player in report.players
     ]
     headings = ["player", "won", "drawn", "lost", "truncated", "with fallback"]
@@ -221,12 +220,8 @@ def replies(report: Report) -> Grid:
         if not counts.attempts:
             continue
         failures = ", ".join(f"{count} {name}" for name, count in counts.failures.items())
-        legal = _percent_of_one(counts.legal / counts.attempts, 1)
+        legal = percentage(counts.legal / counts.attempts)
         price = "unknown" if cost is None else f"${cost:.4f}"
         row = (player.label, str(counts.attempts), legal, str(counts.fallbacks), failures, price)
         rows.append(row)
     return Grid("Replies of models", headings, rows)
-
-
-def _percent_of_one(share: float | None, digits: int) -> str:
-    return UNKNOWN if share is None else f"{decimal(100 * share, digits)} %"

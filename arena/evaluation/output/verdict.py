@@ -7,14 +7,8 @@ from dataclasses import dataclass, replace
 
 from arena.core.outcome import ReturnScale
 from arena.core.text import pluralize
-from arena.evaluation.output.formatting import (
-    amount,
-    amount_range,
-    decimal,
-    number,
-    par_text,
-    percent,
-)
+from arena.core.views.number_text import decimal, percentage
+from arena.evaluation.output.formatting import amount, amount_range, number, par_text, percent
 from arena.evaluation.player_report import PlayerReport
 from arena.evaluation.report import LuckAdjusted, PairedComparison, Report, SequentialResult
 from arena.evaluation.report_parts import Interval
@@ -128,7 +122,7 @@ def _truncated(report: Report) -> Iterator[Sentence]:
     if share <= TRUNCATED_LIMIT:
         return
     yield Sentence(
-        f"{100 * share:.0f} % of the games were truncated and count with their returns so far: "
+        f"{percentage(share)} of the games were truncated and count with their returns so far: "
         "this result is about play up to that limit, not about finished games; a higher "
         "--max-turns lets them end."
     )

@@ -38,14 +38,20 @@ CELLS = 4_000_000
 
 
 def rate(successes: int, n: int) -> Estimate:
-    """Return a rate with Wilson's interval (Wilson 1927); all of [0, 1] if n is 0."""
-    from scipy.stats import binomtest  # Slow to import, hence not at the top.
+    """Return a rate with Wilson's interval (Wilson 1927); all of [0, 1] if n is 0.
 
+    Computed here, as by `scipy.stats.binomtest`: to import `scipy.stats` takes a second.
+    """
     if n == 0:
         return Estimate(math.nan, 0.0, 1.0, 0)
-    # Wilson's interval has a positive width also at 0 and at n successes.
-    interval = binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
-    return Estimate(successes / n, float(interval.low), float(interval.high), n)
+    # (p + z²/2n ± z sqrt(p (1 - p)/n + z²/4n²)) / (1 + z²/n), multiplied by 2n above and below.
+    p, z = successes / n, float(ndtri(0.5 + 0.5 * LEVEL))
+    denominator = 2 * (n + z**2)
+    center = (2 * n * p + z**2) / denominator
+    half = z / denominator * math.sqrt(4 * n * p * (1 - p) + z**2)
+    # The width is positive also at 0 and at n successes, where rounding must not leave [0, 1].
+    low = 0.0 if successes == 0 else center - half
+    return Estimate(p, low, 1.0 if successes == n else center + half, n)
 
 
 def worst_cases(

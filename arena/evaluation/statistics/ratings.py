@@ -130,7 +130,7 @@ def _outcomes(games: Sequence[GameResult], players: Sequence[str]) -> Outcomes:
                 )
             who[row, seat] = index[result.player]
             returns[row, seat] = result.returns
-        # The first seat of a team stands for it.
+        # A team is numbered by its first seat.
         if game.teams:
             teams[row, : len(game.seats)] = [game.teams.index(team) for team in game.teams]
     return Outcomes(who, returns, teams)

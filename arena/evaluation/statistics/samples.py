@@ -42,6 +42,7 @@ class Sample:
         self.without_winner = 0
         """Rows of finished games that were lost by all players."""
         self.returns = array("d")
+        self.total_return = 0.0
         self.no_fallback = array("b")
         """Whether no move of any player in the game was a fallback, by row."""
         self.fallbacks = 0
@@ -62,6 +63,7 @@ class Sample:
         self.endings[ending] += 1
         self.without_winner += ending == "lost" and not result.has_winner
         self.returns.append(seat.returns)
+        self.total_return += seat.returns
         self.no_fallback.append(result.no_fallback)
         self.fallbacks += seat.fallbacks
         for name, weighted_sum in seat.measurements.items():

@@ -1,19 +1,20 @@
 """One experiment (an evaluation or a tournament) in one SQLite file.
 
-Each game is written in one transaction, so a crash at any moment loses at most the unfinished
-games. One run writes at a time; others may read meanwhile. The lock is `FILE.lock` beside the file:
-the kernel unlocks it when a run is killed, and it may be deleted when no run writes.
+Games are written in transactions of one or several, so a crash at any moment leaves whole games.
+One run writes at a time; others may read meanwhile. The lock is `FILE.lock` beside the file: the
+kernel unlocks it when a run is killed, and it may be deleted when no run writes.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -61,6 +62,8 @@ from arena.evaluation.store.schema import (
 
 BATCH_SIZE = 100
 """Games that are read by one query and are in memory together."""
+NUMBERED = "WHERE number IN (SELECT value FROM json_each(?))"
+"""Condition on the number of a game. A list of values in SQL would be limited in length."""
 
 
 class Results:
@@ -171,34 +174,48 @@ class Results:
 
         Existing slots remain. Raises ArenaError if a number already has another game.
         """
+        new = iter(slots)
         with translated_errors(self.path, "write"), transaction(self._database):
-            for slot in map(without_secrets, slots):
-                check_slot(slot)
-                known = self._slots("WHERE number = ?", (slot.number,))
-                if not known:
-                    self._add_slot(slot)
-                elif known != [slot]:
-                    raise ArenaError(
-                        f"game {slot.number} of {self.path} differs from the schedule; resume with "
-                        "the settings of the first run, or choose another --out"
-                    )
+            # In batches: a statement for each game would delay the start of a large schedule.
+            while batch := list(map(without_secrets, islice(new, BATCH_SIZE))):
+                self._extend(batch)
+
+    def _extend(self, batch: Sequence[Slot]) -> None:
+        known = self._numbered(batch)
+        missing = []
+        for slot in batch:
+            check_slot(slot)
+            if known.setdefault(slot.number, slot) is slot:
+                missing.append(slot)
+            elif known[slot.number] != slot:
+                raise ArenaError(
+                    f"game {slot.number} of {self.path} differs from the schedule; resume with "
+                    "the settings of the first run, or choose another --out"
+                )
+        self._add_slots(missing)
 
     def add(self, result: GameResult) -> None:
         """Add a finished game of the schedule, in one transaction."""
-        number = result.slot.number
+        self.add_all([result])
+
+    def add_all(self, results: Sequence[GameResult]) -> None:
+        """Add finished games of the schedule in one transaction: all of them, or none."""
+        finished = datetime.now(UTC).isoformat()
         with translated_errors(self.path, "write"), transaction(self._database):
-            self._check_fits(result)
+            self._check_fit(results)
             # All columns but the number are fields of the result.
-            game = [number, *(getattr(result, name) for name in GameRow._fields[1:])]
-            GAMES.insert(self._database, [game], finished=datetime.now(UTC).isoformat())
+            columns = GameRow._fields[1:]
+            games = [(r.slot.number, *(getattr(r, name) for name in columns)) for r in results]
+            GAMES.insert(self._database, games, finished=finished)
             SEATS.insert(
                 self._database,
                 [
-                    (number, seat, each.returns, each.won, each.fallbacks)
+                    (result.slot.number, seat, each.returns, each.won, each.fallbacks)
+                    for result in results
                     for seat, each in enumerate(result.seats)
                 ],
             )
-            self._add_shares(result)
+            self._add_shares(results)
 
     def rescore(self, result: GameResult) -> None:
         """Replace the measurements of a finished game; the rest of its result remains."""
@@ -206,13 +223,14 @@ class Results:
         with translated_errors(self.path, "write"), transaction(self._database):
             self._database.execute("DELETE FROM shares WHERE number = ?", (number,))
             self._database.execute("UPDATE games SET scored = 1 WHERE number = ?", (number,))
-            self._add_shares(result)
+            self._add_shares([result])
 
-    def _add_shares(self, result: GameResult) -> None:
+    def _add_shares(self, results: Sequence[GameResult]) -> None:
         SHARES.insert(
             self._database,
             [
                 (result.slot.number, seat, measure, share.total, share.weight)
+                for result in results
                 for seat, each in enumerate(result.seats)
                 for measure, share in each.measurements.items()
             ],
@@ -287,27 +305,48 @@ class Results:
             check_slot(slot)
         return slots
 
-    def _add_slot(self, slot: Slot) -> None:
-        SCHEDULE.insert(self._database, [(slot.number, slot.seed, slot.role, slot.seat)])
-        places = [(slot.number, seat, spec) for seat, spec in enumerate(slot.specs)]
-        for number, seat, spec in PLACES.check(places):
-            self._database.execute("INSERT OR IGNORE INTO players (spec) VALUES (?)", (spec,))
-            self._database.execute(
-                "INSERT INTO places SELECT ?, ?, id FROM players WHERE spec = ?",
-                (number, seat, spec),
-            )
+    def _numbered(self, slots: Iterable[Slot]) -> dict[int, Slot]:
+        """Return those of the schedule that have the numbers of these slots."""
+        known = self._slots(NUMBERED, (_numbers(slots),))
+        return {slot.number: slot for slot in known}
 
-    def _check_fits(self, result: GameResult) -> None:
-        """Raise ArenaError unless the game is in the schedule and not finished yet."""
-        slot = without_secrets(result.slot)
-        check_slot(slot)
-        if self._slots("WHERE number = ?", (slot.number,)) != [slot]:
-            raise ArenaError(f"game {slot.number} is not in the schedule of {self.path}")
-        if tuple(seat.player for seat in result.seats) != slot.specs:
-            raise ArenaError(
-                f"game {slot.number} for {self.path}: its players differ from the schedule"
-            )
-        if GAMES.select(self._database, "WHERE number = ?", (slot.number,)):
-            raise ArenaError(
-                f"game {slot.number} is already in {self.path}; the stored result is kept"
-            )
+    def _add_slots(self, slots: Sequence[Slot]) -> None:
+        SCHEDULE.insert(
+            self._database, [(slot.number, slot.seed, slot.role, slot.seat) for slot in slots]
+        )
+        places = PLACES.check(
+            [(slot.number, seat, spec) for slot in slots for seat, spec in enumerate(slot.specs)]
+        )
+        self._database.executemany(
+            "INSERT OR IGNORE INTO players (spec) VALUES (?)",
+            [(spec,) for spec in dict.fromkeys(place.spec for place in places)],
+        )
+        self._database.executemany(
+            "INSERT INTO places SELECT ?, ?, id FROM players WHERE spec = ?", places
+        )
+
+    def _check_fit(self, results: Sequence[GameResult]) -> None:
+        """Raise ArenaError unless the games are in the schedule and not finished yet."""
+        slots = [without_secrets(result.slot) for result in results]
+        for slot in slots:
+            check_slot(slot)
+        known = self._numbered(slots)
+        rows = GAMES.select(self._database, NUMBERED, (_numbers(slots),))
+        finished = {row.number for row in rows}
+        for slot, result in zip(slots, results, strict=True):
+            if known.get(slot.number) != slot:
+                raise ArenaError(f"game {slot.number} is not in the schedule of {self.path}")
+            if tuple(seat.player for seat in result.seats) != slot.specs:
+                raise ArenaError(
+                    f"game {slot.number} for {self.path}: its players differ from the schedule"
+                )
+            if slot.number in finished:
+                raise ArenaError(
+                    f"game {slot.number} is already in {self.path}; the stored result is kept"
+                )
+            finished.add(slot.number)
+
+
+def _numbers(slots: Iterable[Slot]) -> str:
+    """Return the numbers of slots as the value of NUMBERED."""
+    return json.dumps([slot.number for slot in slots])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from pydantic import Field, create_model
 
-from arena.core.errors import UsageError
 from arena.core.game import Game, GameOptions
-from arena.plugins.families import FamilyGame
+from arena.plugins.families import FamilyGame, unknown_game
 from games.adapters.open_spiel import library
 from games.adapters.open_spiel.game import OpenSpielGame
 from games.adapters.open_spiel.rules import fault_of
@@ -27,9 +25,7 @@ class OpenSpielFamily:
         """Return the class of a game. Raises UsageError or MissingDependency."""
         kinds = library.game_types()
         if name not in kinds:
-            near = difflib.get_close_matches(name, kinds, n=1)
-            hint = f"did you mean '{near[0]}'? " if near else ""
-            raise UsageError(f"OpenSpiel has no game '{name}'; {hint}'arena games {FAMILY}'")
+            raise unknown_game(FAMILY, "OpenSpiel", name, kinds)
         return _game_class(name)
 
     def games(self) -> Sequence[FamilyGame]:

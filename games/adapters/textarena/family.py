@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from arena.core.errors import UsageError
 from arena.core.game import Game
-from arena.plugins.families import FamilyGame
+from arena.plugins.families import FamilyGame, unknown_game
 from games.adapters.textarena import library
 from games.adapters.textarena.game import TextArenaGame
 
@@ -23,9 +21,7 @@ class TextArenaFamily:
         """Return the class of an environment. Raises UsageError or MissingDependency."""
         names = library.environment_ids()
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean '{near[0]}'? " if near else ""
-            raise UsageError(f"TextArena has no game '{name}'; {hint}'arena games {FAMILY}'")
+            raise unknown_game(FAMILY, "TextArena", name, names)
         return _game_class(name)
 
     def games(self) -> Sequence[FamilyGame]:

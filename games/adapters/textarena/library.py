@@ -17,7 +17,7 @@ from arena.plugins.extras import require
 
 
 class TextArenaRandom(threading.local):
-    """Stands for the module `random` in the modules of TextArena.
+    """Replacement of the module `random` in the modules of TextArena.
 
     TextArena draws from the global generator, and `reset` seeds it. With this object in its place
     each game draws from a generator of its own, and the global one is not touched. Each thread has

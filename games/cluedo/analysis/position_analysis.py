@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
+from games.cluedo.analysis.accusation_threshold import break_even
 from games.cluedo.analysis.facts import AccusationOdds, RefutationFacts, SuggestionFacts
-from games.cluedo.inference.accusation_threshold import break_even
 from games.cluedo.inference.answer_distribution import AnswerDistribution
 from games.cluedo.inference.information import QuestionValues, ScoredQuestion
 from games.cluedo.inference.joint_answers import JointAnswers

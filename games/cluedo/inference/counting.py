@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import accumulate, product
 from math import factorial, prod
 
@@ -156,16 +156,6 @@ class DealCount:
         alike = alike[possible]
         probability = (cells[possible] * alike / self.scaled_total).astype(np.float64)
         return float(np.sum(probability * np.log2(alike / probability))) + 0.0  # Not -0.0.
-
-    @cached_property
-    def envelope_cards(self) -> int:
-        """The set of the cards that the envelope may hold."""
-        held = 0
-        for axis, group in enumerate(self._groups):
-            for number, cards in enumerate(group):
-                held |= cards if (self._cells.take(number, axis) > 0).any() else 0
-        self._hands.release()
-        return held
 
     def marginals(self) -> Floats:
         """Return P(holder has card), shape (cards of the deck, holders)."""

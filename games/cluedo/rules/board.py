@@ -107,6 +107,7 @@ WALKABLE = _squares_of(".123456")
 CORRIDOR = tuple(n for n in range(ROWS * COLUMNS) if WALKABLE >> n & 1)
 # Square number of each suspect's start, in turn order.
 STARTS = tuple(_squares_of(str(number)).bit_length() - 1 for number in range(1, 7))
+START_SQUARES = bits(STARTS)
 # Per room, the set of the corridor squares outside its doors.
 OUTSIDE = {room: bits(square(*door) for door in doors) for room, doors in DOORS.items()}
 # A step east must not wrap into the next row, and a step west not into the previous row.
@@ -122,6 +123,15 @@ def neighbours(squares: int) -> int:
         | squares << COLUMNS
         | squares >> COLUMNS
     )
+
+
+BESIDE = {
+    origin: tuple(
+        (number, 1 << number) for number in CORRIDOR if neighbours(1 << origin) >> number & 1
+    )
+    for origin in CORRIDOR
+}
+"""Per corridor square, the corridor squares beside it: the number and the set of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +152,29 @@ def _layers(start: int, free: int) -> Iterator[int]:
         reached |= frontier
 
 
+def _throw_layers(origin: int | str, steps: int, free: int) -> tuple[list[int], int]:
+    """Return the layers within a throw, and the number of those with a step to spare.
+
+    The step from the square outside a door into the room costs one more, so the last layer, which
+    needs the whole throw, does not lead into a room.
+    """
+    if isinstance(origin, str):
+        # From a room, layer 0 is the square outside a door and has cost one step: `steps` layers.
+        return list(islice(_layers(OUTSIDE[origin] & free, free), steps)), steps - 1
+    # From a square, layer 0 is the square itself and costs nothing: `steps + 1` layers.
+    return list(islice(_layers(1 << origin, free | 1 << origin), steps + 1)), steps
+
+
+def rooms_in_reach(origin: int | str, steps: int, occupied: int) -> tuple[str, ...]:
+    """Return the other rooms that a throw enters from a square or a room, see `walk`."""
+    free = WALKABLE & ~occupied
+    layers, last = _throw_layers(origin, steps, free)
+    doorsteps = 0
+    for layer in layers[:last]:
+        doorsteps |= layer & free
+    return tuple([room for room in OUTSIDE if room != origin and OUTSIDE[room] & doorsteps])
+
+
 @lru_cache(maxsize=1 << 15)
 def walk(origin: int | str, room: str, steps: int, occupied: int) -> Walk:
     """Return the end of a walk from a square (number) or a room (name) to `room`.
@@ -155,16 +188,8 @@ def walk(origin: int | str, room: str, steps: int, occupied: int) -> Walk:
     # A pawn may neither enter nor cross a square with another pawn.
     free = WALKABLE & ~occupied
     target = OUTSIDE[room] & free
-    if isinstance(origin, str):
-        # From a room, layer 0 is the square outside a door and has cost one step: `steps` layers.
-        layers = list(islice(_layers(OUTSIDE[origin] & free, free), steps))
-    else:
-        # From a square, layer 0 is the square itself and costs nothing: `steps + 1` layers.
-        layers = list(islice(_layers(1 << origin, free | 1 << origin), steps + 1))
-    # The step from the square outside a door into the room costs one more, so the last layer,
-    # which needs the whole throw, does not count.
-    doorsteps = layers[:-1] if len(layers) == steps + isinstance(origin, int) else layers
-    if any(layer & target for layer in doorsteps):
+    layers, last = _throw_layers(origin, steps, free)
+    if any(layer & target for layer in layers[:last]):
         return Walk(enters=True)
     # Rings of increasing distance from the doors; within a ring, layers of increasing steps.
     # `target` is not used here: a door that a pawn blocks is still worth going to.

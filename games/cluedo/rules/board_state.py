@@ -8,8 +8,6 @@ from arena import State
 from games.cluedo.rules import board
 from games.cluedo.rules.destinations import destinations
 from games.cluedo.rules.events import (
-    Move,
-    MoveToSquare,
     PawnMoved,
     PawnMovement,
     Place,
@@ -49,7 +47,7 @@ class BoardState(State):
             self.suspects = game.deck.suspects[: game.num_players]
         if game.has_board:
             self.places = dict(zip(game.deck.suspects, board.STARTS, strict=True))
-            self.squares = board.bits(board.STARTS)
+            self.squares = board.START_SQUARES
 
     def clone(self) -> BoardState:
         """Return an independent copy."""
@@ -113,5 +111,7 @@ class BoardState(State):
     def _set_destinations(self) -> None:
         """Compute where the throw leads, if it must be used whole."""
         ends = destinations(self.places[self.pawn], self.throw, self._occupied_squares())
-        moves = [*map(Move, ends.rooms), *map(MoveToSquare, ends.squares)]
-        self.destinations = self.game.actions.subset(moves)
+        moves = self.game.moves
+        self.destinations = self.game.actions.subset(
+            [*map(moves.__getitem__, ends.rooms), *map(moves.__getitem__, ends.squares)]
+        )

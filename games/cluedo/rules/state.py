@@ -315,6 +315,9 @@ class CluedoState(BoardState):
 
     def returns(self) -> tuple[float, ...]:
         """Return 1 for the winner and 0 for every other player."""
+        # Nearly always there is none yet.
+        if self.winner is None:
+            return (0.0,) * self.game.num_players
         return tuple(float(player == self.winner) for player in range(self.game.num_players))
 
     def reason(self) -> str:

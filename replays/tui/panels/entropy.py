@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from arena.core.views.number_text import bits_text
 from replays.analysis.documents import PosteriorJson
 from replays.tui.bars import bar_lines
 from replays.tui.panels.base import COMPUTING, NO_POSTERIOR, PanelContext, heading, hint
@@ -25,7 +26,7 @@ def entropy_panel(context: PanelContext) -> RenderableType:
     top = max((bits for curve in curves for bits in curve), default=0.0) or 1.0
     # One line is the title, and each chart has a line of marks below its bars.
     lines = max(1, min(MAX_CHART_HEIGHT, (context.size.height - 1) // len(seats) - 1))
-    scale = f": bars from 0 to {top:.1f} bits, ▲ this position, ! mistakes"
+    scale = f": bars from 0 to {bits_text(top)}, ▲ this position, ! mistakes"
     charts = [
         line
         for seat, curve in zip(seats, curves, strict=True)
@@ -60,7 +61,7 @@ def _draw_chart(
     def column(position: int) -> int:
         return position * columns // (last + 1)
 
-    current = f"  {curve[context.position]:.2f} bits" if curve else f"  {COMPUTING}"
+    current = f"  {bits_text(curve[context.position])}" if curve else f"  {COMPUTING}"
     labels = [context.name(seat), current]
     # A column shows the last of its values.
     last_values = {column(position): bits for position, bits in enumerate(curve)}

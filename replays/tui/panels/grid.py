@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from arena.core.views.number_text import bits_text
 from replays.analysis.documents import PosteriorJson
 from replays.analysis.posterior import entry_at
 from replays.tui.panels.base import (
@@ -62,11 +64,12 @@ def grid_panel(context: PanelContext) -> RenderableType:
         return Group(heading(title), hint(reason + focus_hint))
     entry = entry_at(posterior.value, context.position)
     worlds = _format_large(entry["worlds"])
-    detail = f" · entropy {entry['bits']:.2f} bits · possible worlds: {worlds}"
+    detail = f" · entropy {bits_text(entry['bits'])} · possible worlds: {worlds}"
     if entry["grid"] is None or not posterior.value["places"]:
         return Group(heading(title, detail), hint(focus_hint.strip()))
     table = _draw_grid(posterior.value, entry["grid"], context.size.width)
-    return Group(heading(title, detail), table, hint(LEGEND + focus_hint))
+    heads = heads_legend(posterior.value["places"])
+    return Group(heading(title, detail), table, *map(hint, (*heads, LEGEND + focus_hint)))
 
 
 def _format_large(digits: str) -> str:
@@ -165,6 +168,17 @@ def place_labels(places: Sequence[str]) -> list[str]:
     """Return labels of three columns: P0, P1, Env; numbers if these would not be unique."""
     labels = [_place_label(printable_lines(place)) for place in places]
     return labels if len(set(labels)) == len(labels) else [str(n) for n in range(len(places))]
+
+
+def heads_legend(places: Sequence[str]) -> list[str]:
+    """Return one line with the meanings of the labels, or none if they are seats only."""
+    meanings = [
+        f"{label} {printable_lines(place)}"
+        for label, place in zip(place_labels(places), places, strict=True)
+        # "P0" explains itself below the names of seats.
+        if label != place and not re.fullmatch(r"\w+ \d+", place)
+    ]
+    return ["   ".join(meanings)] if meanings else []
 
 
 def _place_label(place: str) -> str:

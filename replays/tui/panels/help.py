@@ -27,7 +27,7 @@ KEYS = {
 MARKS = {
     "▶": "must act",
     "░▒▓█ 25": "grid: exact probability given what the seat has seen; percent",
-    "5.2 bits ██▌": "entropy of the seat's posterior, one block for two bits",
+    "5.20 bits ██▌": "entropy of the seat's posterior, one block for two bits",
     "· Player 1 …": "event that only some seats witnessed",
     "!": "mistake: a perfect reasoner in this seat would have known better",
     " ": "(what a move revealed is judged only with everything open)",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from rich.text import Text
 
-from arena.evaluation.output.formatting import decimal
+from arena.core.views.number_text import decimal
 from replays.tui.bars import sparkline
 from trainers.runs.figures import Figure, Unit
 from trainers.runs.sentences import share
@@ -56,7 +56,7 @@ def curve_line(
 
 def heading(words: str, width: int) -> Text:
     """Return a heading, filled with a line."""
-    text = Text(f"── {words} ", "bright_black")
+    text = Text(f"── {words} ", "dim")
     return text.append("─" * max(0, width - text.cell_len))
 
 

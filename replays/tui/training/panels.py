@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rich.text import Text
 
+from arena.core.views.number_text import percentage
 from arena.evaluation.report_parts import Interval
 from replays.tui.bars import bar_lines, stacked_columns
 from replays.tui.training.curves import (
@@ -137,11 +138,11 @@ def _groups(last: StepRecord) -> Iterator[Text]:
     groups = last.groups
     yield Text(f"{groups.trained} trained")
     for count, words in [(groups.no_variance, "no variance"), (groups.incomplete, "incomplete")]:
-        yield Text(f"{count} {words}", "yellow" if count else "dim")
+        yield Text(f"{count} {words}", "magenta" if count else "dim")
     # Only trainers whose games come from elsewhere drop groups for these reasons.
     for count, words in [(groups.stale, "stale"), (groups.refused, "refused")]:
         if count:
-            yield Text(f"{count} {words}", "yellow")
+            yield Text(f"{count} {words}", "magenta")
     if last.failed:
         yield Text(f"{last.failed} games failed", "red")
 
@@ -165,7 +166,7 @@ def _time_bar(last: StepRecord, width: int, colors: bool) -> list[Text]:
     legend = [
         Text.assemble(
             ("■" if colors else SHADES[PHASES.index(name)], COLORS[PHASES.index(name)]),
-            (f" {name} {seconds / total:.0%}", "dim"),
+            (f" {name} {percentage(seconds / total)}", "dim"),
         )
         for name, seconds in sorted(split.items(), key=lambda part: -part[1])
         if seconds / total >= 0.005
@@ -210,5 +211,5 @@ def chart(rows: Rows, steps: int, width: int, height: int) -> list[Text]:
 
 def warnings(messages: Sequence[str], width: int, room: int) -> list[Text]:
     """Return the newest messages, one line each."""
-    lines = [Text.assemble(("! ", "bold yellow"), (line, "yellow")) for line in messages]
+    lines = [Text.assemble(("! ", "bold magenta"), (line, "magenta")) for line in messages]
     return [cut(line, width) for line in lines[len(lines) - min(room, len(lines)) :]]

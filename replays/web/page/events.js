@@ -104,7 +104,7 @@ export class EventPanel {
     const colour = ply.player !== null && ply.player >= 0 ? seatClass(ply.player) : "no-seat";
     const element = h(
       "li",
-      { class: `ply ${colour}` },
+      { class: `ply ${colour}${isSilent(ply) && !needsHeading ? " silent" : ""}` },
       needsHeading ? drawTurn(ply.turn) : null,
       button,
       next ? h("span", { class: "turn" }, next.text) : null,
@@ -142,6 +142,12 @@ export class EventPanel {
   }
 }
 
+// Whether a ply shows nothing but its action. Several of these share a line, so that they do not
+// fill the list where many players commit in turn.
+function isSilent(ply) {
+  return !ply.events.length && !ply.failure;
+}
+
 function drawTurn(turn) {
   return h("span", { class: "turn" }, turn > 0 ? `Turn ${turn}` : "Before the first turn");
 }
@@ -157,7 +163,7 @@ function drawLines(game, ply, heading) {
     ),
   );
   if (lines.length === 0) {
-    const description = heading ? "The turn ends" : "A move that is hidden from this seat";
+    const description = heading ? "The turn ends" : "hidden";
     lines.push(h("span", { class: "event unseen" }, ply.action ?? description));
   }
   if (ply.failure) lines.push(h("span", { class: "chip failed" }, icon("mistake"), "fallback"));

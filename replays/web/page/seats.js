@@ -11,9 +11,16 @@ const SHAPES = [
   "M4.2 1h3.6v3.2H11v3.6H7.8V11H4.2V7.8H1V4.2h3.2z",
   "M6 11L.8 1.6h10.4z",
   "M3.4 1h5.2L11.4 6L8.6 11H3.4L.6 6z",
+  "M6 .5l1.5 3.7 4 .3-3.1 2.6 1 3.9L6 8.9 2.6 11l1-3.9L.5 4.5l4-.3z",
+  "M1.5 1h9L7 6l3.5 5h-9L5 6z",
+  "M2.7 1L6 4.3 9.3 1 11 2.7 7.7 6 11 9.3 9.3 11 6 7.7 2.7 11 1 9.3 4.3 6 1 2.7z",
+  "M1 3.8h10v4.4H1z",
+  "M3.8 1h4.4v10H3.8z",
 ];
+// As many as colours: with the shape they make 84 different marks.
+const COLOURS = 7;
 
-const DASHES = ["", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 3 2 2 2 3", "1 4"];
+const DASHES = ["", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 3 2 2 2 3", "1 4", "15 4"];
 
 export function seatShape(seat) {
   return SHAPES[seat % SHAPES.length];
@@ -24,7 +31,7 @@ export function seatDashes(seat) {
 }
 
 export function seatClass(seat) {
-  return `seat-${seat % SHAPES.length}`;
+  return `seat-${seat % COLOURS}`;
 }
 
 export function seatMark(seat) {

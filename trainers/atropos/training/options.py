@@ -14,7 +14,7 @@ from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles
 
 GAME = "atropos"
-"""Stands for the game in `TrainConfig`: only the environments know what is played."""
+"""Placeholder of the game in `TrainConfig`: only the environments know what is played."""
 SETTINGS_FILE = "atropos.json"
 
 

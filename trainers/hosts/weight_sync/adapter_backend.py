@@ -20,8 +20,9 @@ from trainers.algorithms.learner import ADAPTER, Learner
 from trainers.hosts.embedded_backend import AnyModel
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import ServedWeights
+from trainers.hosts.weight_sync.proven_server import ProvenServer
 from trainers.hosts.weight_sync.remote import RemoteBackend
-from trainers.hosts.weight_sync.weight_probe import ANOTHER_MODEL, PROBE, Chat, ProbeReply
+from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply
 
 REHEARSAL = "rehearsal"
 """Version of the rehearsal's adapter: no number, so that no player takes it for the newest."""
@@ -33,89 +34,96 @@ class AdapterBackend(RemoteBackend):
     def __init__(self, request: HostRequest, **options: Any) -> None:
         """Load the base model; `options` are the arguments of `EmbeddedArtBackend`."""
         super().__init__(request, **options)
-        self._loaded: set[int] = set()
-        """Steps whose adapter the server has."""
 
     def _model_inference_name(self, model: AnyModel, step: int | None = None) -> str:
-        """Return the name of a step at the server; step 0 is the server's base model."""
+        """Return the name of a step at the servers; step 0 is the first server's base model."""
         step = self.sampling_step if step is None else step
-        return f"{model.name}@{step}" if step else self._base_name
+        return self._name_at(self._servers[0], step)
 
     async def _delete_checkpoint_files(self, model: AnyModel, steps_to_keep: list[int]) -> None:
         await super()._delete_checkpoint_files(model, steps_to_keep)
-        async with self._loading:
-            await self._unload(self._loaded - set(self.steps()))
+        kept = set(self.steps())
+        for server in self._servers:
+            async with server.loading:
+                await self._unload(server, server.loaded - kept)
 
-    async def _prepare(self) -> None:
-        for name in await asyncio.to_thread(self._server.names):
+    async def _prepare(self, server: ProvenServer) -> None:
+        for name in await asyncio.to_thread(server.names):
             if name.startswith(f"{self._model_name}@"):  # From an earlier start of this run.
-                await asyncio.to_thread(self._server.unload, name)
-        shutil.rmtree(self._adapters, ignore_errors=True)
-        await self._calibrate(0)
+                await asyncio.to_thread(server.unload, name)
+        if server is self._servers[0]:
+            shutil.rmtree(self._adapters, ignore_errors=True)
+        await server.calibrate(0)
         if self.sampling_step:
-            await self._load(self.sampling_step, PROBE)
+            await self._load(server, self.sampling_step, PROBE)
         else:
-            await self._rehearse()
+            await self._rehearse(server)
 
-    async def _make_available(self, step: int | None) -> ServedWeights:
+    async def _make_available(self, server: ProvenServer, step: int | None) -> ServedWeights:
         step = self.sampling_step if step is None else step
         # Tested twice: without the lock, so that games do not wait for each other, and with it,
         # since another game may have loaded the step meanwhile.
-        if step and step not in self._loaded:
-            async with self._loading:
-                if step not in self._loaded:
-                    await self._load(step, PROBE)
-        return ServedWeights(self._name_at_server(step), step)
+        if step and step not in server.loaded:
+            async with server.loading:
+                if step not in server.loaded:
+                    await self._load(server, step, PROBE)
+        return ServedWeights(self._name_at(server, step), step)
 
-    async def _reload(self, step: int | None) -> None:
+    async def _reload(self, server: ProvenServer, step: int | None) -> None:
         step = self.sampling_step if step is None else step
-        async with self._loading:
+        async with server.loading:
             if self._is_dead():
-                await self._revive()
-            known = await asyncio.to_thread(self._server.names)
+                await self._revive(server)
+            known = await asyncio.to_thread(server.names)
             # After a restart the server knows only its base model.
-            self._loaded = {each for each in self._loaded if self._name_at_server(each) in known}
-            if step and step not in self._loaded:
-                await self._load(step, PROBE)
+            server.loaded = {each for each in server.loaded if self._name_at(server, each) in known}
+            if step and step not in server.loaded:
+                await self._load(server, step, PROBE)
 
-    async def _revive(self) -> None:
-        await super()._revive()
-        self._loaded.clear()
+    async def _revive(self, server: ProvenServer) -> None:
+        await super()._revive(server)
+        server.loaded.clear()
 
-    async def _sync(self, step: int, chat: Chat) -> ProbeReply:
+    async def _sync(self, server: ProvenServer, step: int, chat: Chat) -> ProbeReply:
         """Replace the adapters of all earlier steps by a new step's."""
         if self._config.weight_sync == "lora_restart":
-            await self._revive()
+            await self._revive(server)
         # Load first, then unload: there is always an adapter that answers.
-        reply = await self._load(step, chat)
-        await self._unload(self._loaded - {step})
+        reply = await self._load(server, step, chat)
+        await self._unload(server, server.loaded - {step})
         return reply
 
-    async def _load(self, step: int, chat: Chat) -> ProbeReply:
+    async def _load(self, server: ProvenServer, step: int, chat: Chat) -> ProbeReply:
         """Load the adapter of a step. Raises StopPlaying unless the server answers with it."""
+        name = self._name_at(server, step)
         folder = self._publish(self.checkpoint(step) / ADAPTER, step)
-        await asyncio.to_thread(self._server.load, self._name_at_server(step), folder)
-        reply = await self._prove(self._name_at_server(step), step, chat)
-        self._loaded.add(step)
+        await asyncio.to_thread(server.load, name, folder)
+        reply = await server.prove(name, step, chat)
+        server.loaded.add(step)
         return reply
 
-    async def _unload(self, steps: set[int]) -> None:
+    async def _unload(self, server: ProvenServer, steps: set[int]) -> None:
         for step in sorted(steps):
-            await asyncio.to_thread(self._server.unload, self._name_at_server(step))
-            self._loaded.discard(step)
-            for folder in self._adapters.glob(f"{step:04d}-*"):
-                shutil.rmtree(folder)
+            await asyncio.to_thread(server.unload, self._name_at(server, step))
+            server.loaded.discard(step)
+            if not any(step in other.loaded for other in self._servers):
+                for folder in self._adapters.glob(f"{step:04d}-*"):
+                    shutil.rmtree(folder)
 
     def _publish(self, source: Path, step: int) -> Path:
-        """Copy an adapter to the folder from which the server reads it; return the copy."""
+        """Copy an adapter to the folder from which servers read it; return the copy."""
         # The name depends on the weights. vLLM takes equal names and paths for equal weights, and
         # would reuse its cached results when a step is repeated with other weights.
         content = b"".join(path.read_bytes() for path in sorted(source.iterdir()))
         folder = self._adapters / f"{step:04d}-{hashlib.sha256(content).hexdigest()[:12]}"
-        shutil.copytree(source, folder, dirs_exist_ok=True)
+        if not folder.exists():
+            # Another server may read the folder from the moment at which it exists.
+            draft = self._adapters / f".{folder.name}"
+            shutil.copytree(source, draft, dirs_exist_ok=True)
+            draft.rename(folder)
         return folder
 
-    async def _rehearse(self) -> None:
+    async def _rehearse(self, server: ProvenServer) -> None:
         """Swap in a test adapter, so that problems show before the first game."""
         # Normal noise in B changes the log-probabilities much: the base model cannot pass for it.
         learner = Learner(self._base_model, "cpu", self._lora)
@@ -128,18 +136,17 @@ class AdapterBackend(RemoteBackend):
             learner.save_adapter(Path(draft))
             folder = self._publish(Path(draft), 0)
         name = f"{self._model_name}@{REHEARSAL}"
-        await asyncio.to_thread(self._server.load, name, folder)
-        reply = await self._probe.request(name)
-        await asyncio.to_thread(self._server.unload, name)
+        await asyncio.to_thread(server.load, name, folder)
+        reply = await server.probe.request(name)
+        await asyncio.to_thread(server.unload, name)
         shutil.rmtree(folder)
-        difference = await self._probe.difference(reply, learner.state)
-        # A large change is also rounded more, so the tolerance is wider here.
-        if difference > max(self._tolerance, ANOTHER_MODEL):
+        difference = await server.probe.difference(reply, learner.state)
+        if not server.accepts(difference):
             raise StopPlaying(
-                f"{self._server.url} has loaded a test adapter, but does not answer with it: "
-                f"log-probabilities differ by {difference:.2g} nats; {self._server.start_hint}"
+                f"{server.url} has loaded a test adapter, but does not answer with it: "
+                f"log-probabilities differ by {difference:.2g} nats; {server.start_hint}"
             )
 
-    def _name_at_server(self, step: int) -> str:
-        assert self._model is not None, "register a model first"
-        return self._model_inference_name(self._model, step)
+    def _name_at(self, server: ProvenServer, step: int) -> str:
+        """Return the name of a step at a server; step 0 is the server's base model."""
+        return f"{self._model_name}@{step}" if step else server.base_name

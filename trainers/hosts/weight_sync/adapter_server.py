@@ -182,26 +182,23 @@ def _load_body(name: str, folder: Path) -> dict[str, JsonValue]:
     return {"lora_name": name, "lora_path": f"{folder.resolve()}"}
 
 
-def adapter_server(request: HostRequest) -> AdapterServer:
-    """Return the server that --server names. Raises UsageError if it is not a URL."""
-    url = base_url(request.config.server)
-    return AdapterServer(url, request.settings.secret("ARENA_API_KEY"), start_hint(request))
-
-
-def check_server(request: HostRequest) -> None:
-    """Raise UsageError unless the server answers and takes adapters from the run's folder."""
-    server = adapter_server(request)
-    try:
-        problem = _problem(server, request)
-    except (BackendError, StopPlaying) as error:
-        problem = f"{error}"
-    if problem:
-        hint = "" if server.start_hint in problem else f"; {server.start_hint}"
-        url = request.config.server
-        # Without the flag, the server may come from variables that also serve `arena play`.
-        variables = " (from LLM_BACKEND and ART_WRAPPER_URL)"
-        origin = variables if url == art_server(request.settings) else ""
-        raise UsageError(f"--server {url}{origin}: {problem}{hint}")
+def check_servers(request: HostRequest) -> None:
+    """Raise UsageError unless each server answers and takes adapters from the run's folder."""
+    for url in server_urls(request.config.server):
+        hint = start_hint(request, url)
+        server = AdapterServer(url, request.settings.secret("ARENA_API_KEY"), hint)
+        try:
+            problem = _problem(server, request)
+        except (BackendError, StopPlaying) as error:
+            problem = f"{error}"
+        if problem:
+            remedy = "" if hint in problem else f"; {hint}"
+            shown = url.removesuffix("/v1")
+            # Without the flag, the server may come from variables that also serve `arena play`.
+            variables = " (from LLM_BACKEND and ART_WRAPPER_URL)"
+            given = request.config.server
+            origin = variables if given == art_server(request.settings) else ""
+            raise UsageError(f"--server {shown}{origin}: {problem}{remedy}")
 
 
 def _problem(server: AdapterServer, request: HostRequest) -> str:
@@ -219,10 +216,10 @@ def adapters_folder(request: HostRequest) -> Path:
     return request.folder / "adapters"
 
 
-def start_hint(request: HostRequest) -> str:
+def start_hint(request: HostRequest, server: str) -> str:
     """Return the commands that start a suitable server, for one line of an error message."""
     config = request.config
-    url = httpx.URL(base_url(config.server))
+    url = httpx.URL(server)
     port = url.port or PORTS[url.scheme]
     root, model = request.folder.parent, config.base_model or DEFAULT_CHECKPOINT
     if config.weight_sync == "shared_vllm":
@@ -237,6 +234,14 @@ def start_hint(request: HostRequest) -> str:
         f"--model {find_checkpoint(config.base_model)} --dtype float32 --enable-lora "
         f"--max-lora-rank {served_rank(config.trained_rank)} --port {port}`"
     )
+
+
+def server_urls(servers: str) -> list[str]:
+    """Return the URLs of --server, each with /v1 at its end. Raises UsageError."""
+    urls = [base_url(server.strip()) for server in servers.split(",")]
+    if twice := next((url for number, url in enumerate(urls) if url in urls[:number]), ""):
+        raise UsageError(f"--server: {twice} is named twice")
+    return urls
 
 
 def base_url(server: str) -> str:

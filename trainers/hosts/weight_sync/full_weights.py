@@ -13,6 +13,7 @@ from backends.embedded.backend import SamplerBackend
 from trainers.hosts.embedded_backend import AnyModel, EmbeddedArtBackend
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights
+from trainers.hosts.weight_sync.proven_server import ProvenServer
 from trainers.hosts.weight_sync.remote import RemoteBackend
 from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply
 
@@ -31,12 +32,11 @@ class FullWeightsBackend(RemoteBackend):
 
     def _model_inference_name(self, model: AnyModel, step: int | None = None) -> str:
         """Return the name of the server's weights: it has one set only."""
-        return self._base_name
+        return self._servers[0].base_name
 
     def policy(self, step: int | None) -> SplitPolicy:
         """Return a backend for the weights of a step. Raises UsageError if it is not kept."""
-        hosted = super().policy(step)
-        assert isinstance(hosted, HostedPolicy)
+        (hosted,) = self._policies(step)
         return SplitPolicy(self, hosted, step)
 
     async def complete_here(self, step: int, request: Request) -> Completion:
@@ -54,19 +54,19 @@ class FullWeightsBackend(RemoteBackend):
         # Before a lost server is back, its step is that of the newest policy.
         return step == (self.sampling_step if self._served_step is None else self._served_step)
 
-    async def _make_available(self, step: int | None) -> ServedWeights:
+    async def _make_available(self, server: ProvenServer, step: int | None) -> ServedWeights:
         step = self.sampling_step if step is None else step
         if self._served_step != step:
-            await self._reload(step)
-        return ServedWeights(self._base_name, step)
+            await self._reload(server, step)
+        return ServedWeights(server.base_name, step)
 
-    async def _reload(self, step: int | None) -> None:
+    async def _reload(self, server: ProvenServer, step: int | None) -> None:
         step = self.sampling_step if step is None else step
-        async with self._loading:
+        async with server.loading:
             if self._is_dead():
                 self._served_step = None
             if self._served_step != step:
-                await self._sync_to_running(step, PROBE)
+                await self._sync_to_running(server, step, PROBE)
 
 
 class SplitPolicy:
@@ -96,20 +96,20 @@ class CheckpointBackend(FullWeightsBackend):
     def _first_folder(self) -> Path:
         return self.checkpoint(self.sampling_step)
 
-    async def _prepare(self) -> None:
+    async def _prepare(self, server: ProvenServer) -> None:
         # It was started with this checkpoint, by us.
-        await self._calibrate(self.sampling_step)
-        await self._prove(self._base_name, self.sampling_step, PROBE)
+        await server.calibrate(self.sampling_step)
+        await server.prove(server.base_name, self.sampling_step, PROBE)
         self._served_step = self.sampling_step
 
-    async def _revive(self) -> None:
+    async def _revive(self, server: ProvenServer) -> None:
         """Do nothing: `_sync` starts the server in any case."""
 
-    async def _sync(self, step: int, chat: Chat) -> ProbeReply:
+    async def _sync(self, server: ProvenServer, step: int, chat: Chat) -> ProbeReply:
         assert self._own is not None, "only a server of our own is restarted"
         self._served_step = None
         await asyncio.to_thread(self._own.restart, self.checkpoint(step))
-        self._base_name = (await asyncio.to_thread(self._server.base_model)).id
-        reply = await self._prove(self._base_name, step, chat)
+        await server.identify()
+        reply = await server.prove(server.base_name, step, chat)
         self._served_step = step
         return reply

@@ -1,6 +1,6 @@
-"""Training in this process while a server answers: what all modes of --weight-sync share.
+"""Training in this process while servers answer: what all modes of --weight-sync share.
 
-After a transfer of weights, the first reply of the server must have the log-probabilities that the
+After a transfer of weights, the first reply of each server must have the log-probabilities that the
 new weights give it here. If not, training stops, because it would learn from games that other
 weights have played. Until the next transfer (--sync-every) these weights play, and their version
 and log-probabilities are recorded with each reply, so that the loss corrects for their age.
@@ -26,20 +26,18 @@ from trainers.config.config import OWNED_SERVERS
 from trainers.hosts.art import TrainResult, TrajectoryGroup
 from trainers.hosts.embedded_backend import AnyModel, EmbeddedArtBackend
 from trainers.hosts.host import HostRequest
-from trainers.hosts.policy import HostedPolicy, ServedWeights
+from trainers.hosts.policy import HostedPolicy, ServedWeights, SeveralServers
 from trainers.hosts.train_settings import ReadSequences, TrainSettings
 from trainers.hosts.weight_sync.adapter_server import (
-    AdapterServer,
-    adapter_server,
     adapters_folder,
+    server_urls,
+    start_hint,
 )
 from trainers.hosts.weight_sync.own_server import OwnServer, own_server
+from trainers.hosts.weight_sync.proven_server import ProvenServer
 from trainers.hosts.weight_sync.weight_probe import (
-    ANOTHER_MODEL,
-    EXACT,
     PROBE,
     RESUME,
-    ROUNDING,
     Chat,
     ProbeReply,
     WeightProbe,
@@ -64,25 +62,33 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
         if request.config.server in OWNED_SERVERS:
             device = f"{self.sampler.device}"
             self._own = own_server(request, self._adapters, device, self.context_length)
-            key = request.settings.secret("ARENA_API_KEY")
             log = f"its log is {request.folder / 'server.log'}"
-            self._server = AdapterServer(f"{self._own.process.url}/v1", key, log)
+            hints = {f"{self._own.process.url}/v1": log}
         else:
-            self._server = adapter_server(request)
+            urls = server_urls(request.config.server)
+            hints = {url: start_hint(request, url) for url in urls}
+        key = request.settings.secret("ARENA_API_KEY")
+        self._servers = [
+            ProvenServer(
+                url,
+                key,
+                hint,
+                base=self._base_model,
+                weights=self._weights,
+                earlier=self._earlier_steps,
+            )
+            for url, hint in hints.items()
+        ]
+        """Where games are sampled; several only for adapters."""
         self._patience = request.settings.service.limits("embedded").patience
         """Seconds to wait for a server that does not answer."""
-        self._tolerance = EXACT
-        self._base_name = ""
-        """Name of the weights at the server that are no adapter."""
-        self._loading = asyncio.Lock()
-        self._connected: WeightProbe | None = None
 
     # Methods that ART calls
 
     async def _prepare_backend_for_training(
         self, model: AnyModel, config: object = None
     ) -> tuple[str, str]:
-        return self._server.url, self._server.key or "unused"
+        return self._servers[0].url, self._servers[0].key or "unused"
 
     async def train_sequences(
         self,
@@ -92,25 +98,23 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
     ) -> TrainResult:
         """Do one training step; it is finished when the server has answered with its weights."""
         played = self.sampling_step
-        staleness = {"staleness": float(self._step - played)} if self._config.sync_every > 1 else {}
         result = await self._train_drained(read, settings)
         if self.sampling_step != result.step:
-            return TrainResult(result.step, {**result.metrics, **staleness})
+            return result
         started = time.perf_counter()
         # Probe with a chat from the games: it is where the new weights matter.
         chat = next(first_chats(groups), PROBE)
-        async with self._loading:
-            metrics = await self._transfer(result.step, played, chat)
+        metrics = await self._transfer(result.step, played, chat)
         metrics["seconds_swapping"] = time.perf_counter() - started
-        return TrainResult(result.step, {**result.metrics, **staleness, **metrics})
+        return TrainResult(result.step, {**result.metrics, **metrics})
 
     async def _train_drained(self, read: ReadSequences, settings: TrainSettings) -> TrainResult:
         """Do one training step. A subclass pauses the server here if it sees the update at once."""
         return await super().train_sequences(read, settings)
 
     async def close(self) -> None:
-        if self._connected is not None:
-            await self._connected.http.close()
+        for server in self._servers:
+            await server.close()
         if self._own is not None:
             await asyncio.to_thread(self._own.process.stop)
         await super().close()
@@ -128,114 +132,105 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
         """Return the step whose weights answer for the newest policy."""
         return self._config.sampling_step(self._step)
 
-    async def connect(self, http: HTTPBackend) -> None:
-        """Start the server if it is our own, and test it before the first game.
+    async def connect(self, connection: Callable[[str], HTTPBackend]) -> None:
+        """Start the server if it is our own, and test all before the first game.
+
+        Args:
+            connection: makes the connections to the server at a URL.
 
         Raises:
             UsageError: another program uses the port.
-            StopPlaying: the server holds another model, or does not answer with given weights.
+            StopPlaying: a server holds another model, or does not answer with given weights.
         """
-        learner, hint = self._learner, self._server.start_hint
-        self._connected = WeightProbe(
-            http, self.sampler.encode, learner.architecture, learner.device, hint
-        )
         if self._own is not None:
             await asyncio.to_thread(self._own.restart, self._first_folder())
-        listed = await asyncio.to_thread(self._server.base_model)
-        self._base_name = listed.id
-        self.context_length = min(self.context_length, listed.max_model_len or self.context_length)
-        await self._prepare()
+        for server in self._servers:
+            probe = WeightProbe(
+                connection(server.url),
+                self.sampler.encode,
+                self._learner.architecture,
+                self._learner.device,
+                server.start_hint,
+            )
+            listed = await server.connect(probe)
+            longest = listed.max_model_len or self.context_length
+            self.context_length = min(self.context_length, longest)
+            await self._prepare(server)
 
     @abstractmethod
-    async def _prepare(self) -> None:
+    async def _prepare(self, server: ProvenServer) -> None:
         """Let the server answer with the weights of `sampling_step`, and prove that it does."""
 
     @abstractmethod
-    async def _sync(self, step: int, chat: Chat) -> ProbeReply:
+    async def _sync(self, server: ProvenServer, step: int, chat: Chat) -> ProbeReply:
         """Transfer the weights of a step; returns a reply to the chat that proves them."""
 
     @abstractmethod
-    async def _make_available(self, step: int | None) -> ServedWeights:
+    async def _make_available(self, server: ProvenServer, step: int | None) -> ServedWeights:
         """Let the server answer with the weights of a step; None: those of `sampling_step`."""
 
     @abstractmethod
-    async def _reload(self, step: int | None) -> None:
+    async def _reload(self, server: ProvenServer, step: int | None) -> None:
         """Transfer the weights of a step again if the server has lost them."""
 
     def policy(self, step: int | None) -> Backend:
         """Return a backend for the weights of a step. Raises UsageError if it is not kept."""
+        policies = self._policies(step)
+        return policies[0] if len(policies) == 1 else SeveralServers(policies)
+
+    def _policies(self, step: int | None) -> list[HostedPolicy]:
+        """Return a backend for each server."""
         # Step 0 is the base model, and needs no checkpoint here.
         if step and step not in self.steps():
             raise UsageError(f"the checkpoint of step {step} is not kept; found {self.steps()}")
-        return HostedPolicy(
-            self._probe.http,
-            self._make_available,
-            step,
-            model=self._model_name,
-            context_length=self.context_length,
-            reload=self._reload,
-            # Nobody but this run restarts its own server.
-            reload_on_loss=self._own is not None,
-        )
+        return [
+            HostedPolicy(
+                server.http,
+                partial(self._make_available, server),
+                step,
+                model=self._model_name,
+                context_length=self.context_length,
+                reload=partial(self._reload, server),
+                # Only this run restarts its own server.
+                reload_on_loss=self._own is not None,
+            )
+            for server in self._servers
+        ]
 
     # The transfer
 
     async def _transfer(self, step: int, before: int, chat: Chat) -> dict[str, float]:
-        """Transfer a step in place of the step `before`; return metrics in nats."""
+        """Transfer a step in place of the step `before` to all servers; return metrics in nats.
+
+        The largest difference of any server, and the least movement.
+        """
         try:
-            reply = await self._retry(lambda: self._sync_to_running(step, chat))
+            replies = await asyncio.gather(
+                *(self._retry(partial(self._transfer_to, s, step, chat)) for s in self._servers)
+            )
         except BackendError as error:
             # Not retryable: the step itself is done, and would be done a second time.
             raise StopPlaying(f"{error}; {RESUME}") from None
         # Read late and in a thread: each is a file of the size of the model.
         new, old = partial(self._weights, step), partial(self._weights, before)
+        pairs = list(zip(self._servers, replies, strict=True))
         return {
-            "swap_difference": await self._probe.difference(reply, new),
-            "swap_moved": await self._probe.distance(reply, new, old),
+            "swap_difference": max([await s.probe.difference(reply, new) for s, reply in pairs]),
+            "swap_moved": min([await s.probe.distance(reply, new, old) for s, reply in pairs]),
         }
 
-    async def _sync_to_running(self, step: int, chat: Chat) -> ProbeReply:
+    async def _transfer_to(self, server: ProvenServer, step: int, chat: Chat) -> ProbeReply:
+        async with server.loading:
+            return await self._sync_to_running(server, step, chat)
+
+    async def _sync_to_running(self, server: ProvenServer, step: int, chat: Chat) -> ProbeReply:
         if self._is_dead():
-            await self._revive()
-        return await self._sync(step, chat)
+            await self._revive(server)
+        return await self._sync(server, step, chat)
 
-    async def _prove(self, name: str, step: int, chat: Chat) -> ProbeReply:
-        """Return the reply under this name. Raises StopPlaying unless it is that of the step."""
-        reply = await self._probe.request(name, chat)
-        difference = await self._probe.difference(reply, partial(self._weights, step))
-        # Written so that NaN fails too.
-        if not difference <= self._tolerance:
-            raise StopPlaying(
-                f"{self._server.url} still answers with other weights than those of step {step}: "
-                f"the log-probabilities of its first reply differ by {difference:.2g} nats"
-                f"{await self._matching_step(reply, step)}. Restart the server and {RESUME}"
-            )
-        return reply
-
-    async def _matching_step(self, reply: ProbeReply, step: int) -> str:
-        """Return which earlier weights the reply matches, for the error message, or ""."""
-        earlier_steps = {self._config.sampling_step(step - 1), step - 1, 0} & {0, *self.steps()}
-        for earlier in sorted(earlier_steps, reverse=True):
-            gap = await self._probe.difference(reply, partial(self._weights, earlier))
-            if gap <= self._tolerance:
-                return f", and are those of {f'step {earlier}' if earlier else 'the base model'}"
-        return ""
-
-    async def _calibrate(self, step: int) -> None:
-        """Set the tolerance by the server's rounding, while it must have the weights of a step.
-
-        Raises StopPlaying for another model.
-        """
-        reply = await self._probe.request(self._base_name)
-        difference = await self._probe.difference(reply, partial(self._weights, step))
-        if not difference <= ANOTHER_MODEL:
-            raise StopPlaying(
-                f"{self._server.url} answers with another model ({self._base_name}) than "
-                f"--base-model {self._base_model}: the log-probabilities of its reply differ by "
-                f"{difference:.2g} nats; {self._server.start_hint}"
-            )
-        # The weights are equal here, so the difference is rounding alone.
-        self._tolerance = max(EXACT, ROUNDING * difference)
+    def _earlier_steps(self, step: int) -> set[int]:
+        """Return the steps whose weights a server may still have in place of those of a step."""
+        return {self._config.sampling_step(step - 1), step - 1, 0} & {0, *self.steps()}
 
     # A server of our own
 
@@ -246,7 +241,7 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
     def _is_dead(self) -> bool:
         return self._own is not None and not self._own.process.running
 
-    async def _revive(self) -> None:
+    async def _revive(self, server: ProvenServer) -> None:
         """Start our own server again after it has ended. The weights are transferred later."""
         assert self._own is not None, "the server belongs to someone else"
         await asyncio.to_thread(self._own.restart, self._first_folder())
@@ -262,11 +257,6 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
             with attempt:
                 return await do()
         raise AssertionError("tenacity raises the error of the last attempt")
-
-    @property
-    def _probe(self) -> WeightProbe:
-        assert self._connected is not None, "connect it first"
-        return self._connected
 
     @property
     def _model_name(self) -> str:

@@ -31,6 +31,7 @@ from trainers.hosts.host import HostRequest
 from trainers.hosts.train_settings import ReadSequences, TrainSettings
 from trainers.hosts.weight_sync.adapter_server import send_request
 from trainers.hosts.weight_sync.full_weights import FullWeightsBackend
+from trainers.hosts.weight_sync.proven_server import ProvenServer
 from trainers.hosts.weight_sync.vllm_plugin.arena_vllm import map_file, open_cuda
 from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply
 
@@ -47,16 +48,16 @@ class SharedWeightsBackend(FullWeightsBackend):
         """vLLM's weights by the names of transformers; empty until they are shared."""
         super().__init__(request, **options)
 
-    async def _prepare(self) -> None:
+    async def _prepare(self, server: ProvenServer) -> None:
         await self._attach()
         # The base model first: a server that ran before holds weights of an earlier start.
         await self._write(self._weights(0), "0")
-        await self._calibrate(0)
-        await self._sync(self._step, PROBE)
+        await server.calibrate(0)
+        await self._sync(server, self._step, PROBE)
 
-    async def _revive(self) -> None:
+    async def _revive(self, server: ProvenServer) -> None:
         self._views = {}
-        await super()._revive()
+        await super()._revive(server)
         await self._attach()
 
     async def _train_drained(self, read: ReadSequences, settings: TrainSettings) -> TrainResult:
@@ -75,13 +76,13 @@ class SharedWeightsBackend(FullWeightsBackend):
         self._alias(learner)
         return learner
 
-    async def _sync(self, step: int, chat: Chat) -> ProbeReply:
+    async def _sync(self, server: ProvenServer, step: int, chat: Chat) -> ProbeReply:
         """Write the learner's weights, which are those of `step`, and prove that vLLM has them."""
         self._served_step = None
         await self._write(self._learner.weights(), f"{step}")
         # Now the trained tensors become vLLM's: from here on there is one copy.
         self._alias(self._learner)
-        reply = await self._prove(self._base_name, step, chat)
+        reply = await server.prove(server.base_name, step, chat)
         self._served_step = step
         return reply
 
@@ -126,12 +127,12 @@ class SharedWeightsBackend(FullWeightsBackend):
             name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)
         )
         if different:
-            name = different[0]
+            name, server = different[0], self._servers[0]
             self._views = {}
             raise StopPlaying(
-                f"{self._server.url} holds another model than --base-model {self._base_model}: "
+                f"{server.url} holds another model than --base-model {self._base_model}: "
                 f"{name} is {theirs.get(name, 'missing')} there and {ours.get(name, 'missing')} "
-                f"here; {self._server.start_hint}"
+                f"here; {server.start_hint}"
             )
 
     def _alias(self, learner: Learner) -> None:
@@ -149,14 +150,15 @@ class SharedWeightsBackend(FullWeightsBackend):
     async def _call(self, route: str, body: JsonValue = None) -> None:
         """Call one of vLLM's routes for training. Raises BackendError, StopPlaying."""
         # These routes are beside /v1.
-        url = f"{self._server.url.removesuffix('/v1')}/{route}"
-        reply = await asyncio.to_thread(send_request, "POST", url, self._server.key, body)
+        server = self._servers[0]
+        url = f"{server.url.removesuffix('/v1')}/{route}"
+        reply = await asyncio.to_thread(send_request, "POST", url, server.key, body)
         if isinstance(reply, str):
-            message = f"nothing answers at {url} ({reply}); {self._server.start_hint}"
+            message = f"nothing answers at {url} ({reply}); {server.start_hint}"
             raise BackendError(message, "connection", retryable=True)
         if reply.status_code != 200:
             cause = extract_message(reply.text) or f"{reply.status_code}"
-            raise StopPlaying(f"{url}: {cause}; {self._server.start_hint}")
+            raise StopPlaying(f"{url}: {cause}; {server.start_hint}")
 
 
 class ParameterDescription(TypedDict, total=False):

@@ -1,0 +1,227 @@
+"""`arena openenv`: games as environments of OpenEnv."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from arena.cli.common import models
+from arena.cli.common.flags import Flag, GameFlags, GameName, JsonFlag, flag_groups
+from arena.cli.common.help import ArenaCommand
+
+if TYPE_CHECKING:
+    from arena.core.game import Game
+    from arena.envs.openenv.host import Scoring
+    from arena.episodes.match import Match
+    from arena.episodes.runner import Watcher
+
+app = typer.Typer(
+    help="Serve games as environments of OpenEnv 0.10.0.",
+    no_args_is_help=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HostFlags:
+    """The other seats and the reward of an environment."""
+
+    opponents: Annotated[
+        list[str],
+        Flag(
+            help="SPEC[,SPEC…] of the other seats; fewer SPECs take several seats each. Default: "
+            "the game's default bot."
+        ),
+    ] = field(default_factory=list)
+    reward: Annotated[
+        str, Flag(help="Terms and weights, e.g. win=1,information=0.5. Default: the return.")
+    ] = ""
+    reward_fn: Annotated[str, Flag(help="module:function of a custom term.")] = ""
+
+    @property
+    def specs(self) -> list[str]:
+        """The SPECs of the opponents."""
+        from arena.core.spec import split_specs
+
+        return [spec for text in self.opponents for spec in split_specs(text)]
+
+    def scoring(self, game: Game) -> Scoring:
+        """Return the function of the reward. Raises UsageError for an unknown term."""
+        from arena.core.errors import UsageError
+        from arena.envs.openenv.host import game_return
+        from trainers.rewards import Rewards
+
+        if self.reward:
+            return Rewards.parse(self.reward, game, self.reward_fn).score
+        if self.reward_fn:
+            raise UsageError(f"--reward-fn {self.reward_fn} has no weight: add --reward custom=1")
+        return game_return
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFlags:
+    """Limits of the sessions of a server."""
+
+    max_sessions: Annotated[
+        int, Flag(min=1, help="Sessions at the same time; one more is refused.")
+    ] = 64
+    session_timeout: Annotated[
+        float, Flag(min=1, help="Seconds without a call after which a session ends.")
+    ] = 1800.0
+    turn_seconds: Annotated[
+        float | None,
+        Flag(min=0.01, help="Time for a decision; then a fallback move is played. Default: none."),
+    ] = None
+    join_seconds: Annotated[
+        float, Flag(min=0.01, help="Time for all sessions of an episode to join it.")
+    ] = 30.0
+    max_message_bytes: Annotated[
+        int, Flag(min=1024, help="Largest message or body; a larger one is refused.")
+    ] = 262_144
+
+
+@app.command("serve", cls=ArenaCommand)
+@flag_groups
+def serve_command(
+    game: GameName,
+    which: GameFlags,
+    hosting: HostFlags,
+    asking: models.ModelFlags,
+    limits: SessionFlags = SessionFlags(),
+    host: Annotated[str, Flag(help="Where to listen; beyond this machine a token is needed.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    token: Annotated[
+        str,
+        Flag(
+            envvar="ARENA_API_KEY",
+            help="Bearer token that clients must send. Others on this machine can read the flag; "
+            "the variable ARENA_API_KEY, also in .env, keeps it from them.",
+        ),
+    ] = "",
+    out: Annotated[Path | None, Flag(help="Folder for replays. Default: none are kept.")] = None,
+) -> int:
+    """Serve a game: a client plays one seat, the opponents the others."""
+    from arena.plugins.extras import require
+
+    require("arena openenv", ("openenv",), "openenv")
+    from arena.cli.common.paths import game_stem
+    from arena.cli.exchange.openenv_server import ServedGame, serve_game
+    from arena.envs.openenv.host import HostedGame
+    from arena.episodes.replay_writer import ReplayWriter
+
+    played = which.make(game)
+    specs = hosting.specs
+    llm = asking.service() if models.has_models(specs) else None
+
+    def watchers(match: Match) -> list[Watcher]:
+        return [] if out is None else [ReplayWriter(out, game_stem(played, match.seed))]
+
+    hosted = HostedGame(
+        played,
+        specs,
+        which.level,
+        which.max_turns,
+        asking.options(played, specs, which.max_turns) if llm else None,
+        llm,
+        hosting.scoring(played),
+        watchers,
+        limits.turn_seconds,
+        limits.join_seconds,
+    )
+    return serve_game(
+        ServedGame(
+            hosted,
+            host,
+            port,
+            token,
+            limits.max_sessions,
+            limits.session_timeout,
+            limits.max_message_bytes,
+        ),
+        llm,
+    )
+
+
+@app.command("package", cls=ArenaCommand)
+@flag_groups
+def package_command(
+    game: GameName,
+    directory: Annotated[Path, typer.Argument(help="A new folder for the package.")],
+    which: GameFlags,
+    hosting: HostFlags,
+    name: Annotated[str, Flag(help="Name of the package. Default: arena_GAME.")] = "",
+    reward_range: Annotated[
+        str, Flag(help="LOW,HIGH of --reward. Default: the range of the game's return.")
+    ] = "",
+    as_json: JsonFlag = False,
+) -> int:
+    """Write a complete environment package: server, client, Dockerfile, validation.
+
+    The opponents are bots. Its validation holds a game of bot:oracle and one of bot:random.
+    """
+    import json
+
+    from arena.plugins.extras import require
+
+    require("arena openenv", ("openenv",), "openenv")
+    from arena.envs.openenv.host import HostedGame
+    from arena.envs.openenv.package import PackageOptions, check_bots, write_package
+
+    played = which.make(game)
+    check_bots(hosting.specs)
+    hosted = HostedGame(
+        played, hosting.specs, which.level, which.max_turns, score=hosting.scoring(played)
+    )
+    bounds = _bounds(reward_range)
+    options = PackageOptions(name, hosting.reward, hosting.reward_fn, bounds)
+    written = write_package(hosted, directory, options)
+    if as_json:
+        print(json.dumps({"package": written.name, "files": written.files, "seed": written.seed}))
+    else:
+        print(
+            f"{directory}: the package {written.name}, {len(written.files)} files\n"
+            f"Check it: arena openenv validate {directory}   Serve it: "
+            f"python -m {written.name}.server.app, after pip install {directory}"
+        )
+    return 0
+
+
+def _bounds(text: str) -> tuple[float, float] | None:
+    """Return the range of --reward-range. Raises UsageError."""
+    from arena.core.errors import UsageError
+
+    if not text:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise UsageError(f"--reward-range {text}: give LOW,HIGH, for example 0,1.5") from None
+    return low, high
+
+
+@app.command("validate", cls=ArenaCommand)
+def validate_command(
+    directory: Annotated[Path, typer.Argument(help="The folder of a package.")],
+    as_json: JsonFlag = False,
+) -> int:
+    """Run OpenEnv's validator on a package, whose server runs as a process of this machine.
+
+    `openenv validate` runs it in a container instead. The recorded games are played too.
+    """
+    import json
+
+    from arena.plugins.extras import require
+
+    require("arena openenv", ("openenv",), "openenv")
+    from arena.envs.openenv.validation import validate_package
+
+    report = validate_package(directory)
+    if as_json:
+        print(json.dumps(report.to_json()))
+    else:
+        print("\n".join(report.lines()))
+    return 0 if report.passed else 1

@@ -1,0 +1,1 @@
+"""Games of `arena play` and of branches: playing, display and results."""

@@ -1,0 +1,267 @@
+"""The environment of one session: one seat of one game after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.mcp_types import (
+    CallToolAction,
+    ListToolsAction,
+    ListToolsObservation,
+    ToolError,
+    ToolErrorType,
+)
+from openenv.core.env_server.types import EnvironmentMetadata
+
+from arena.agents.prompt import DETAILS, rule_details
+from arena.core.errors import ActionError, InvalidAction, UsageError
+from arena.core.version import __version__
+from arena.envs.openenv.calls import read_call, served_tools, turn_number
+from arena.envs.openenv.host import HostedGame
+from arena.envs.openenv.models import GameObservation, GameState
+from arena.envs.openenv.rubric import EpisodeRubric
+from arena.envs.openenv.tables import Gathering, Gatherings
+from arena.episodes.reward import SeatEpisode
+from arena.episodes.session import SeatTurn
+
+MAX_EPISODE_ID = 255
+"""Characters, as in OpenEnv's requests."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Place:
+    """The seat of a session in an episode."""
+
+    episode_id: str | None
+    gathering: Gathering
+    seat: int
+    turn: SeatTurn
+    read: int = 0
+    """Events that the session has read."""
+    steps: int = 0
+
+
+class GameEnvironment(Environment):
+    """One session of a hosted game.
+
+    `reset` and `step` are also there without a running event loop, for use in this process.
+
+    Args:
+        host: What is played.
+        gatherings: The episodes that sessions share; they belong to one event loop.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, host: HostedGame, gatherings: Gatherings) -> None:
+        super().__init__(rubric=EpisodeRubric(host.score))
+        self._host = host
+        self._gatherings = gatherings
+        self._place: Place | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._busy = self._closed = False
+
+    async def reset_async(
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        seat: int | None = None,
+        seats: int = 1,
+        **unknown: Any,
+    ) -> GameObservation:
+        """Start an episode, or join one, and wait until the seat must decide.
+
+        Args:
+            seed: Seed of the game. None: a random one, which is not served.
+            episode_id: Name of the episode; with `seats` above 1 other sessions join by it.
+            seat: Seat of this session. None: the first free one.
+            seats: Number of sessions that play the episode.
+            unknown: Refused.
+
+        Raises:
+            UsageError: A wrong argument; the episode before has ended in any case.
+            ArenaError: The other sessions have not joined in time.
+        """
+        with self._one_call():
+            if unknown:
+                names = "seed, episode_id, seat, seats"
+                raise UsageError(f"reset takes {names}, and no '{next(iter(unknown))}'")
+            if not isinstance(episode_id, str | None) or len(episode_id or "") > MAX_EPISODE_ID:
+                raise UsageError(f"episode_id: give a text of at most {MAX_EPISODE_ID} characters")
+            self._loop = asyncio.get_running_loop()
+            self._leave()
+            gathering, taken = await self._gatherings.join(episode_id, seed, seat, seats)
+            try:
+                turn = await gathering.session.turn(taken)
+                self._check_open()  # It may have been closed while it waited for the others.
+            except BaseException:
+                self._gatherings.leave(episode_id or "", gathering, taken)
+                raise
+            self._reset_rubric()
+            self._place = place = Place(episode_id, gathering, taken, turn)
+            return self._observe(place, CallToolAction(tool_name=""), rules=self._rules())
+
+    async def step_async(
+        self, action: Any, timeout_s: float | None = None, **unknown: Any
+    ) -> GameObservation | ListToolsObservation:
+        """Call a function, and wait until the seat must decide again or the game is over.
+
+        `timeout_s` is not used: an answer that is cut off would leave the game between two turns.
+
+        Raises:
+            UsageError: There is no game, it is over, another call is in progress, or the action
+                answers another decision than the present one.
+        """
+        with self._one_call():
+            if isinstance(action, ListToolsAction):
+                return ListToolsObservation(tools=served_tools(self._host.game))
+            place = self._present()
+            session = place.gathering.session
+            try:
+                move = read_call(self._host.game, action)
+                session.act(place.seat, move, turn_number(action))
+            except ActionError as error:
+                place.steps += 1
+                return self._refuse(place, action, error)
+            place.turn = await session.turn(place.seat)
+            place.steps += 1
+            return self._observe(place, action)
+
+    def reset(
+        self, seed: int | None = None, episode_id: str | None = None, **more: Any
+    ) -> GameObservation:
+        """Do the same as `reset_async`, without a running event loop."""
+        return self._run(self.reset_async(seed, episode_id, **more))
+
+    def step(
+        self, action: Any, timeout_s: float | None = None, **more: Any
+    ) -> GameObservation | ListToolsObservation:
+        """Do the same as `step_async`, without a running event loop."""
+        return self._run(self.step_async(action, timeout_s, **more))
+
+    @property
+    def state(self) -> GameState:
+        """Public facts of the session."""
+        game, place = self._host.game, self._place
+        if place is None:
+            return GameState(game=game.name, players=game.num_players)
+        return GameState(
+            episode_id=place.episode_id,
+            step_count=place.steps,
+            game=game.name,
+            players=game.num_players,
+            seat=place.seat,
+            turn=place.turn.number,
+            done=place.turn.is_over,
+        )
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        """Return the name and the summary of the game."""
+        game = self._host.game
+        return EnvironmentMetadata(name=game.name, description=game.summary, version=__version__)
+
+    def close(self) -> None:
+        """End the session: its seat is free, and its game ends unless other sessions play it.
+
+        May be called from another thread than that of the event loop.
+        """
+        self._closed = True
+        if self._own_loop is not None:
+            self._run(self._leave_now())
+            self._own_loop.close()
+            self._own_loop = None
+        elif self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._leave)
+
+    def _leave(self) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            self._gatherings.leave(place.episode_id or "", place.gathering, place.seat)
+
+    async def _leave_now(self) -> None:
+        """Leave, and wait until the game has stopped."""
+        place = self._place
+        self._leave()
+        if place is not None:
+            await place.gathering.session.close()
+
+    @contextmanager
+    def _one_call(self) -> Iterator[None]:
+        """Refuse a call while another one is in progress, and any after the end."""
+        self._check_open()
+        if self._busy:
+            raise UsageError("another call of this session is in progress: wait for its answer")
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the session was closed, for example after a long silence: reconnect")
+
+    def _present(self) -> Place:
+        if self._place is None:
+            raise UsageError("there is no episode: call reset first")
+        if self._place.turn.is_over:
+            raise UsageError("the episode is over: call reset")
+        return self._place
+
+    def _observe(self, place: Place, action: CallToolAction, rules: str = "") -> GameObservation:
+        """Return what is new for the seat, and the reward of the step."""
+        seen, over = place.turn.observation, place.turn.is_over
+        observation = self._observation(
+            place,
+            action,
+            result=seen.text(self._host.text_level, place.read),
+            rules=rules,
+            done=over,
+        )
+        place.read = seen.num_events
+        if over:
+            episode = place.gathering.session.episode
+            observation.outcome = episode.outcome.reason
+            self.rubric.finished = SeatEpisode(self._host.game, episode, place.seat)
+        # A game may end before the seat has decided, so a reset can bring the reward too.
+        observation.reward = self._apply_rubric(action, observation)
+        observation.terms = self.rubric.terms if over else {}
+        return observation
+
+    def _refuse(self, place: Place, action: CallToolAction, fault: ActionError) -> GameObservation:
+        """Return the reason why a call was refused."""
+        kind = ToolErrorType.EXECUTION_ERROR
+        if isinstance(fault, InvalidAction):
+            names = [tool.name.casefold() for tool in served_tools(self._host.game)]
+            is_known = action.tool_name.casefold() in names
+            kind = ToolErrorType.INVALID_ARGS if is_known else ToolErrorType.TOOL_NOT_FOUND
+        error = ToolError(error_type=kind, message=str(fault))
+        return self._observation(place, action, error=error, reward=0.0)
+
+    def _observation(self, place: Place, action: CallToolAction, **fields: Any) -> GameObservation:
+        return GameObservation(
+            tool_name=action.tool_name,
+            seat=place.seat,
+            turn=place.turn.number,
+            legal_actions=list(place.turn.observation.legal_actions.notations()),
+            **fields,
+        )
+
+    def _rules(self) -> str:
+        """Return the rules, and their details as a last paragraph, like a system message."""
+        game = self._host.game
+        details = rule_details(game, game.turn_limit(self._host.max_turns))
+        return f"{game.rules()}\n{DETAILS}{details}" if details else game.rules()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._own_loop is None:
+            self._own_loop = asyncio.new_event_loop()
+        return self._own_loop.run_until_complete(work)

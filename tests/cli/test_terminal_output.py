@@ -1,0 +1,125 @@
+"""What the commands print on a terminal of 80 columns: whole words, a verdict, no own files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pseudo_terminal import Terminal
+from rich.console import Console
+
+from arena.cli import run
+from arena.cli.common.machine import find_keys
+from arena.cli.common.terminal import wrap_line
+from arena.cli.doctor import Package, verdict
+from arena.core.errors import UsageError
+from arena.evaluation.analysis import find_files
+from arena.evaluation.output.grid import Grid
+from arena.testing import check_game
+from games.tictactoe.game import TicTacToe
+
+
+def test_an_error_is_broken_between_words(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["play", "cluedo", "--seat", "0=nobody:here"]
+    assert run(command) == 2
+    line = capsys.readouterr().err.rstrip("\n")
+    assert "\n" not in line, "on a pipe an error is one line"
+    with Terminal(command) as terminal:
+        shown = terminal.rest().strip().split("\r\n")
+        assert terminal.wait() == 2
+    assert len(shown) > 1 and max(map(len, shown)) < 80
+    assert " ".join(shown) == line
+
+
+def test_flags_and_paths_stay_whole() -> None:
+    line = "  a rather long line that says --dry-run and /a/path-with/hyphens-in-it too"
+    shown = wrap_line(line, 30, indent="    ").split("\n")
+    assert shown == [
+        "  a rather long line that says",
+        "      --dry-run and",
+        "      /a/path-with/hyphens-in-it",
+        "      too",
+    ]
+    assert wrap_line("", 30) == "" and wrap_line("short", 30) == "short"
+
+
+@pytest.mark.parametrize("command", ["train", "pretrain", "play", "eval", "doctor"])
+def test_the_help_breaks_no_flag(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "--help-all"]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if line.endswith("-")]
+
+
+def test_a_table_breaks_no_word_that_fits() -> None:
+    rows = [("kuhn-3e4", "stopped: the entropy fell to 0.1 nats", "58 % [40, 70]") for _ in "ab"]
+    grid = Grid("", ("run", "status and its reason", "won"), rows)
+    for width in (50, 60, 80):
+        console = Console(width=width, file=None, record=True, quiet=True)
+        with console.capture() as captured:
+            console.quiet = False
+            console.print(grid.rich(width))
+        words = set(captured.get().split())
+        assert {"kuhn-3e4", "stopped:", "entropy", "nats", "[40,"} <= words, width
+
+
+def test_doctor_gives_marks_keys_device_and_a_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.delenv("COHERE_API_KEY", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"✓ numpy +\d", text)
+    assert re.search(r"✓ OPENAI_API_KEY +set, for openai:MODEL", text)
+    assert re.search(r"✗ COHERE_API_KEY +not set", text) and "sk-secret" not in text
+    assert "Device" in text and max(map(len, text.split("\n"))) <= 80
+    assert text.rstrip().split("\n")[-1].startswith("✓ Ready: bots")
+
+
+def test_the_verdict_follows_from_packages_and_keys() -> None:
+    core, lacking = Package("numpy", "", "2.0", ""), Package("scipy", "", None, "")
+    torch, train = Package("torch", "embedded", None, ""), Package("art", "train", "1", "")
+    assert verdict([core, lacking], []) == "✗ Not ready: install scipy."
+    assert verdict([core, torch], []) == "✓ Ready: bots, training. Hosted models need a key."
+    assert verdict([core, torch, train], ["openai"]) == "✓ Ready: bots, models of openai, training."
+
+
+def test_only_the_presence_of_a_key_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_API_KEY", "sk-secret")
+    keys = find_keys()
+    assert "sk-secret" not in repr(keys)
+    assert next(key for key in keys if key.spec == "gemini:MODEL").is_set
+
+
+def test_other_logs_of_arena_are_not_taken_for_broken_replays(tmp_path: Path) -> None:
+    replay = '{"type":"header","schema_version":1}\n'
+    files = {
+        "metrics.jsonl": '{"step":1}\n',
+        "art/history.jsonl": '{"step":1}\n',
+        "quarantine/0001.jsonl": "[]\n",
+        "replays-chat.jsonl": '{"messages":[]}\n',
+        "game.jsonl": replay,
+        "broken.jsonl": "{\n",
+        "more/metrics.jsonl": replay,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    found = {path.relative_to(tmp_path).as_posix() for path in find_files([tmp_path])}
+    assert found == {"game.jsonl", "broken.jsonl", "more/metrics.jsonl"}
+    named = tmp_path / "metrics.jsonl"
+    assert find_files([named]) == [named], "a file that is named is read"
+
+
+class _Unregistered(TicTacToe):
+    name = "unregistered"
+
+
+def test_a_game_without_an_entry_point_is_named() -> None:
+    with pytest.raises(UsageError, match="'unregistered' has no entry point") as caught:
+        check_game(_Unregistered())
+    assert "catalog.add(" in str(caught.value) and "pyproject.toml" in str(caught.value)
+    assert caught.value.__cause__ is None

@@ -1,0 +1,499 @@
+"""OpenEnv: sessions of a hosted game over real sockets."""
+
+# ruff: noqa: E402 - the imports below need openenv.
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openenv.core", reason="needs openenv: make test-openenv")
+pytestmark = [
+    pytest.mark.openenv,
+    # Its own deprecations are not ours to mend.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+import httpx
+from openenv_server import Hosted, hosting
+from pydantic import SecretStr
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from arena.core.action import CHANCE, Action, Step
+from arena.core.errors import UsageError
+from arena.core.game import Game
+from arena.envs.openenv.app import make_app
+from arena.envs.openenv.client import GameClient, call
+from arena.envs.openenv.environment import GameEnvironment
+from arena.envs.openenv.host import HostedGame
+from arena.envs.openenv.models import GameObservation
+from arena.envs.openenv.tables import Gatherings
+from arena.episodes import session as session_module
+from arena.episodes.match import Match
+from arena.episodes.replay import read_replay
+from arena.episodes.replay_writer import ReplayWriter
+from arena.episodes.runner import play
+from arena.episodes.verify import verify
+from arena.plugins.loader import make_game
+from arena.testing.positions import sampled_positions
+from backends.server import connections
+from backends.server.access import AccessControl, BodyLimit
+from trainers.rewards import Rewards
+
+KUHN, CLUEDO = make_game("kuhn_poker"), make_game("cluedo", players=3)
+SLOTS = 4
+
+
+def hosted(game: Any = KUHN, *opponents: str, **options: Any) -> HostedGame:
+    return HostedGame(game, opponents or ("bot:random",), **options)
+
+
+@pytest.fixture(scope="module")
+def kuhn() -> Iterator[Hosted]:
+    app = make_app(hosted(join_seconds=1.0), max_sessions=SLOTS, session_timeout=600)
+    with hosting(app, 50_000) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def cluedo() -> Iterator[Hosted]:
+    with hosting(make_app(hosted(CLUEDO, "bot:novice"), max_sessions=64)) as server:
+        yield server
+
+
+def clients(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    return asyncio.run(asyncio.wait_for(work(), 60))
+
+
+async def played(url: str, seed: int, choices: int = 0, **reset: Any) -> list[str]:
+    """Play one game at random; return all that was served, as text."""
+    rng, served = random.Random(choices), []
+    async with GameClient(url) as env:
+        result = await env.reset(seed=seed, **reset)
+        while True:
+            served.append(result.observation.model_dump_json())
+            served.append((await env.state()).model_dump_json())
+            if result.done:
+                return served
+            action = rng.choice(result.observation.legal_actions)
+            result = await env.step(call("reply", result.observation.turn, text=action))
+
+
+def test_a_game_by_its_functions(kuhn: Hosted) -> None:
+    with GameClient(kuhn.url).sync() as env:
+        result = env.reset(seed=7, episode_id="mine")
+        seen = result.observation
+        assert seen.rules.startswith("Kuhn poker") and "Your actions: pass | bet" in seen.result
+        assert (seen.seat, seen.turn, seen.legal_actions) == (0, 0, ["pass", "bet"])
+        state = env.state()
+        assert (state.episode_id, state.step_count, state.game) == ("mine", 0, "kuhn_poker")
+        while not result.done:
+            assert result.reward == 0.0
+            result = env.step(call("Bet"))
+        assert result.reward in {-2.0, 1.0, 2.0} and result.observation.outcome
+        assert env.state().done
+        with pytest.raises(RuntimeError, match="the episode is over: call reset"):
+            env.step(call("Bet"))
+        assert not env.reset(seed=7).done
+
+
+def test_tools_of_each_kind_over_mcp(cluedo: Hosted) -> None:
+    def rpc(method: str, **params: Any) -> Any:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return httpx.post(f"{cluedo.url}/mcp", json=body).json()
+
+    tools = {tool["name"]: tool for tool in rpc("tools/list")["result"]["tools"]}
+    assert list(tools) == ["Suggest", "Accuse", "Show", "EndTurn", "reply"]
+    suggest = tools["Suggest"]["input_schema"]
+    assert suggest["required"] == ["suspect", "weapon", "room"]
+    assert "Rope" in suggest["properties"]["weapon"]["enum"]
+    session = rpc("openenv/session/create")["result"]["session_id"]
+    refused = rpc("tools/call", session_id=session, name="EndTurn", arguments={})
+    assert refused["error"]["message"] == "there is no episode: call reset first"
+    unknown = rpc("tools/call", session_id="nobody", name="EndTurn", arguments={})
+    assert unknown["error"]["message"] == "Unknown session_id: nobody"
+    with connect(f"ws://127.0.0.1:{cluedo.port}/ws?session_id={session}") as socket:
+        socket.send(json.dumps({"type": "reset", "data": {"seed": 1}}))
+        first = json.loads(socket.recv())["data"]["observation"]
+        action = next(text for text in first["legal_actions"] if text.startswith("suggest"))
+        arguments = dict(zip(suggest["required"], action[8:].split(", "), strict=True))
+        done = rpc("tools/call", session_id=session, name="Suggest", arguments=arguments)
+    assert done["result"]["error"] is None and done["result"]["turn"] == 1
+    assert rpc("openenv/session/close", session_id=session)["result"]["closed"]
+
+
+def test_the_same_seed_and_actions_give_the_same_observations(cluedo: Hosted) -> None:
+    async def work() -> None:
+        games = await asyncio.gather(
+            *(played(cluedo.url, seed, 3) for seed in (5, 5, 6)), played(cluedo.url, 5, 4)
+        )
+        assert games[0] == games[1]
+        # What differs is the deal, or the choices.
+        assert games[0][0] != games[2][0] and games[0][0] == games[3][0] and games[0] != games[3]
+
+    clients(work)
+
+
+def test_a_refused_call_gives_the_reason_and_keeps_the_turn(cluedo: Hosted) -> None:
+    with GameClient(cluedo.url).sync() as env:
+        first = env.reset(seed=3).observation
+        for action, kind, reason in (
+            (call("Fly"), "tool_not_found", "there is no function 'Fly'"),
+            (call("Suggest", weapon="Rope"), "invalid_args", "lacks suspect, room"),
+            (call("Show", card="Rope"), "execution_error", "'show Rope' is not allowed now"),
+            (call("reply", text="hm"), "invalid_args", "No action was found in your reply"),
+            (call("reply", text=7), "invalid_args", "takes one argument, text, a string"),
+            (call("reply", text="x" * 70_000), "invalid_args", "at most 65,536 are read"),
+        ):
+            result = env.step(action)
+            error = result.observation.error
+            assert error is not None and error.error_type.value == kind and reason in error.message
+            assert (result.reward, result.done, result.observation.turn) == (0.0, False, 0)
+            assert result.observation.legal_actions == first.legal_actions
+        assert env.state().step_count == 6 and env.state().turn == 0
+
+
+def test_late_repeated_and_wrong_messages_are_one_line(kuhn: Hosted) -> None:
+    def error(message: Any) -> str:
+        socket.send(message if isinstance(message, str) else json.dumps(message))
+        answer = json.loads(socket.recv())
+        assert answer["type"] == "error"
+        assert "\n" not in answer["data"]["message"]
+        return str(answer["data"]["message"])
+
+    step = {"type": "step", "data": {"tool_name": "Pass", "metadata": {"turn": 0}}}
+    with connect(f"ws://127.0.0.1:{kuhn.port}/ws") as socket:
+        assert error(step) == "there is no episode: call reset first"
+        for data, reason in (
+            ({"seed": "7"}, "seed='7': give a whole number"),
+            ({"seed": True}, "seed=True: give a whole number"),
+            ({"seed": 2**63}, "give a whole number from -2"),
+            ({"seed": 1.0}, "seed=1.0: give a whole number"),
+            ({"sed": 1}, "reset takes seed, episode_id, seat, seats, and no 'sed'"),
+            ({"seat": 2}, "seat=2: give a seat from 0 to 1"),
+            ({"seat": "0"}, "seat='0': give a seat from 0 to 1"),
+            ({"seats": 3}, "seats=3: give the number of sessions, from 1 to 2"),
+            ({"seats": 2}, "sessions that share an episode need its episode_id"),
+            ({"episode_id": "x" * 300}, "episode_id: give a text of at most 255"),
+            ({"episode_id": 5}, "episode_id: give a text"),
+        ):
+            assert reason in error({"type": "reset", "data": data})
+        assert "Invalid JSON" in error("{")
+        socket.send(json.dumps({"type": "reset", "data": {"seed": 0}}))
+        assert json.loads(socket.recv())["data"]["observation"]["turn"] == 0
+        assert "turn 1 of seat 0 is to come; the turn now is 0" in error(
+            {"type": "step", "data": {"tool_name": "Pass", "metadata": {"turn": 1}}}
+        )
+        assert "metadata.turn='x'" in error(
+            {"type": "step", "data": {"tool_name": "Pass", "metadata": {"turn": "x"}}}
+        )
+        assert error({"type": "step", "data": {"tool": "Pass"}}) == "Invalid message"
+        socket.send(json.dumps(step))
+        served = json.loads(socket.recv())["data"]
+        if not served["done"]:
+            assert "turn 0 of seat 0 was decided already: the answer is late or repeated" in error(
+                step
+            )
+
+
+def test_an_oversized_message_ends_its_connection_only(kuhn: Hosted) -> None:
+    with GameClient(kuhn.url).sync() as other, connect(f"ws://127.0.0.1:{kuhn.port}/ws") as socket:
+        other.reset(seed=1)
+        socket.send("x" * 60_000)
+        with pytest.raises(ConnectionClosed, match="1009"):
+            socket.recv()
+        assert other.state().step_count == 0
+
+
+def test_errors_over_http_are_no_tracebacks(kuhn: Hosted) -> None:
+    action = {"action": {"type": "call_tool", "tool_name": "Pass", "arguments": {}}}
+    answer = httpx.post(f"{kuhn.url}/step", json=action)
+    assert answer.status_code == 400
+    assert answer.json() == {"detail": "there is no episode: call reset first"}
+    assert httpx.post(f"{kuhn.url}/reset", json={"seed": 2**70}).status_code == 400
+    assert httpx.post(f"{kuhn.url}/reset", json={"seed": 7}).json()["observation"]["seat"] == 0
+    assert httpx.get(f"{kuhn.url}/state").json()["episode_id"] is None
+    assert httpx.get(f"{kuhn.url}/metadata").json()["name"] == "kuhn_poker"
+
+
+def free_slots(kuhn: Hosted) -> int:
+    """Take all slots, count them and give them back."""
+    sockets = []
+    try:
+        while True:
+            socket = connect(f"ws://127.0.0.1:{kuhn.port}/ws")
+            sockets.append(socket)
+            with suppress(ConnectionClosed):  # One that is refused may be closed already.
+                socket.send(json.dumps({"type": "state"}))
+            answer = json.loads(socket.recv())
+            if answer["type"] == "error":
+                assert answer["data"]["code"] == "CAPACITY_REACHED"
+                return len(sockets) - 1
+    finally:
+        for socket in sockets:
+            socket.close()
+
+
+def wait_for_slots(kuhn: Hosted) -> None:
+    end = time.monotonic() + 10
+    while (free := free_slots(kuhn)) != SLOTS:
+        assert time.monotonic() < end, f"{free} of {SLOTS} slots are free"
+        time.sleep(0.05)
+
+
+def test_a_client_that_vanishes_frees_its_slot(kuhn: Hosted) -> None:
+    wait_for_slots(kuhn)
+    for _ in range(3 * SLOTS):
+        socket = connect(f"ws://127.0.0.1:{kuhn.port}/ws")
+        socket.send(json.dumps({"type": "reset", "data": {"seed": 1}}))
+        socket.recv()
+        # Without a goodbye, as when its process is killed.
+        socket.socket.close()
+        wait_for_slots(kuhn)
+
+
+def test_a_session_may_be_silent_for_longer_than_a_connection_of_http(
+    kuhn: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("HEAD", "KEEP_ALIVE", "BODY", "BODY_GRACE", "WRITE"):
+        monkeypatch.setattr(connections, f"{limit}_SECONDS", 0.2)
+    with connect(f"ws://127.0.0.1:{kuhn.port}/ws") as socket:
+        for _ in range(3):
+            socket.send(json.dumps({"type": "reset", "data": {"seed": 1}}))
+            assert json.loads(socket.recv())["type"] == "observation"
+            time.sleep(0.6)
+
+
+def test_a_silent_session_ends() -> None:
+    app = make_app(hosted(), max_sessions=1, session_timeout=0.5)
+    # OpenEnv looks for silent sessions every five seconds at the most.
+    with hosting(app) as server, GameClient(server.url).sync() as env:
+        env.reset(seed=1)
+        time.sleep(6.5)
+        with pytest.raises(RuntimeError, match="the session was closed"):
+            env.step(call("Pass"))
+        with GameClient(server.url).sync() as other:
+            assert not other.reset(seed=1).done
+
+
+def test_many_sessions_at_once(cluedo: Hosted) -> None:
+    async def work() -> None:
+        games = await asyncio.gather(*(played(cluedo.url, seed, seed) for seed in range(32)))
+        again = await asyncio.gather(*(played(cluedo.url, seed, seed) for seed in range(0, 32, 8)))
+        assert games[::8] == again
+
+    clients(work)
+
+
+def test_sessions_share_an_episode(kuhn: Hosted) -> None:
+    async def work() -> None:
+        for number in range(3):
+            name = f"pair {number}"
+            both = [
+                played(kuhn.url, 5, 1, episode_id=name, seats=2, seat=0),
+                played(kuhn.url, 5, 2, episode_id=name, seats=2),
+            ]
+            first, second = await asyncio.gather(*both)
+            rewards = [json.loads(served[-2])["reward"] for served in (first, second)]
+            assert sum(rewards) == 0 and rewards[0]
+            assert [json.loads(s[0])["seat"] for s in (first, second)] == [0, 1]
+
+    clients(work)
+
+
+def test_joining_has_clear_errors(kuhn: Hosted) -> None:
+    async def refused(match: str, **reset: Any) -> None:
+        async with GameClient(kuhn.url) as env:
+            with pytest.raises(RuntimeError, match=match):
+                await env.reset(**reset)
+
+    async def work() -> None:
+        await refused("only 1 of 2 sessions joined 'a' within 1 seconds", episode_id="a", seats=2)
+        async with GameClient(kuhn.url) as one, GameClient(kuhn.url) as two:
+            first = asyncio.ensure_future(one.reset(seed=1, episode_id="b", seats=2, seat=0))
+            await asyncio.sleep(0.2)
+            same = {"episode_id": "b", "seats": 2}
+            await refused("seed=2: the episode 'b' has another seed", seed=2, **same)
+            await refused(r"seat 0 is taken by another session; free: \[1\]", seat=0, **same)
+            # The second seat must not decide before the first one has.
+            second = asyncio.ensure_future(two.reset(episode_id="b", seats=2))
+            result = await first
+            await refused("the episode has all of its 2 sessions", **same)
+            # The one that goes on plays against fallback moves.
+            second.cancel()
+            await two.close()
+            while not result.done:
+                result = await one.step(call("Bet"))
+
+    clients(work)
+
+
+def test_without_the_token_nothing_is_served() -> None:
+    app = make_app(hosted())
+    guarded = AccessControl(BodyLimit(app, 10_000), SecretStr("secret"))
+    with hosting(guarded) as server:
+        right = {"Authorization": "Bearer secret"}
+        assert httpx.get(f"{server.url}/health").status_code == 200
+        assert httpx.get(f"{server.url}/schema").status_code == 401
+        assert httpx.get(f"{server.url}/schema", headers=right).status_code == 200
+        large = {"data": "x" * 20_000}
+        assert httpx.post(f"{server.url}/reset", json=large, headers=right).status_code == 503
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            with pytest.raises(ConnectionError, match="401"):
+                GameClient(server.url, headers=headers).sync().connect()
+        with GameClient(server.url, headers=right).sync() as env:
+            assert not env.reset(seed=1).done
+    with hosting(AccessControl(app, None)) as server:
+        foreign = {"Origin": "http://evil.example"}
+        with pytest.raises(ConnectionError, match="403"):
+            GameClient(server.url, headers=foreign).sync().connect()
+
+
+def test_concurrent_calls_of_one_session_are_refused() -> None:
+    async def work() -> None:
+        host = hosted(join_seconds=0.5)
+        tables = Gatherings(host)
+        env, other = GameEnvironment(host, tables), GameEnvironment(host, tables)
+        reset: dict[str, Any] = {"seed": 1, "episode_id": "a", "seats": 2}
+        joined = [asyncio.ensure_future(each.reset_async(**reset)) for each in (env, other)]
+        first = await joined[0]
+        step = asyncio.ensure_future(env.step_async(call("Bet")))
+        await asyncio.sleep(0)
+        for again in (env.step_async(call("Bet")), env.reset_async(seed=1)):
+            with pytest.raises(UsageError, match="another call of this session is in progress"):
+                await again
+        await joined[1]
+        await other.step_async(call("Pass"))
+        assert (await step).done and isinstance(first, GameObservation)
+        env.close()
+        await asyncio.sleep(0)
+        with pytest.raises(UsageError, match="the session was closed"):
+            await env.step_async(call("Bet"))
+
+    clients(work)
+
+
+def test_an_environment_in_this_process_needs_no_loop(tmp_path: Path) -> None:
+    def watchers(match: Match) -> list[ReplayWriter]:
+        return [ReplayWriter(tmp_path, f"seed{match.seed}")]
+
+    host = hosted(CLUEDO, "bot:detective", watchers=watchers, max_turns=12)
+    env = GameEnvironment(host, Gatherings(host))
+    for seed in (1, 2):
+        seen = env.reset(seed=seed)
+        while not seen.done:
+            seen = env.step(call("reply", text=seen.legal_actions[0]))
+    env.reset(seed=3)
+    env.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("seed1.jsonl", "seed2.jsonl", "seed3.jsonl.part")
+    ]
+    assert verify(read_replay(tmp_path / "seed1.jsonl")) is None
+
+
+def test_the_terms_of_the_reward_are_its_rubric() -> None:
+    host = hosted(CLUEDO, "bot:novice", score=Rewards.parse("win=1,information=0.5", CLUEDO).score)
+    env = GameEnvironment(host, Gatherings(host))
+    seen = env.reset(seed=1)
+    while not seen.done:
+        assert seen.reward == 0.0 and not seen.terms
+        seen = env.step(call("reply", text=seen.legal_actions[-1]))
+    assert seen.reward == pytest.approx(seen.terms["win"] + 0.5 * seen.terms["information"])
+    assert {name: rubric.last_score for name, rubric in env.rubric.named_rubrics()} == seen.terms
+    assert env.reset(seed=1).terms == {}
+    env.close()
+
+
+def served_in(game: Game, history: Sequence[Step], seat: int) -> list[str]:
+    """Return all that the session of a seat is served in a game with exactly these moves.
+
+    All seats have sessions; chance draws what the history has.
+    """
+    state, choices = game.initial_state(), [list[Action]() for _ in range(game.num_players)]
+    for move in history:
+        # Sessions are not asked for moves without an alternative.
+        if move.player != CHANCE and not state.legal_actions(move.player).is_forced:
+            choices[move.player].append(move.action)
+        state.apply(move.player, move.action)
+    draws = iter([move.action for move in history if move.player == CHANCE])
+    served: list[str] = []
+
+    async def play_seat(env: GameEnvironment, player: int) -> None:
+        def keep(seen: GameObservation) -> None:
+            if player == seat:
+                served.extend((seen.model_dump_json(), env.state.model_dump_json()))
+
+        keep(await env.reset_async(0, "episode", seat=player, seats=game.num_players))
+        for action in choices[player]:
+            keep(await env.step_async(call("reply", text=str(action))))
+
+    async def work() -> None:
+        host = HostedGame(game)
+        tables = Gatherings(host)
+        envs = [GameEnvironment(host, tables) for _ in range(game.num_players)]
+        tasks = [asyncio.ensure_future(play_seat(env, i)) for i, env in enumerate(envs)]
+        # Nothing waits for anything but the sessions, so at some time all of them are idle.
+        for _ in range(100 + 20 * len(history)):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        errors = [each for each in outcomes if isinstance(each, Exception)]
+        assert not errors, errors
+        for env in envs:
+            env.close()
+        await asyncio.sleep(0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        # At the end of the history the next draw of chance waits too.
+        patch.setattr(type(state), "sample_chance", lambda _state, _rng: next(draws))
+        patch.setattr(session_module, "play", until_chance_ends(play))
+        asyncio.run(work())
+    return served
+
+
+def until_chance_ends(usual: Any) -> Any:
+    """Return a `play` that waits for ever where the history has no draw of chance left."""
+
+    async def waiting(*args: Any, **more: Any) -> Any:
+        try:
+            return await usual(*args, **more)
+        except (StopIteration, RuntimeError):
+            await asyncio.Event().wait()
+
+    return waiting
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("kuhn_poker", "leduc_poker", "liars_dice", "cluedo", "battleship", "hanabi"),
+        *("negotiation", "codenames", "avalon", "werewolf"),
+    ],
+)
+def test_nothing_that_is_served_depends_on_what_is_hidden(name: str) -> None:
+    game = make_game(name)
+    rng, compared = random.Random(1), 0
+    for seed in range(3):
+        for position in sampled_positions(game, seed, 5):
+            seat, state = rng.randrange(game.num_players), position.state
+            # A move without an alternative is played at once, and what follows it is seen too.
+            if any(p != CHANCE and state.legal_actions(p).is_forced for p in state.to_act):
+                continue
+            # At the end the reward is served too, and the game may show it no other way.
+            other = game.resample(position.history, seat, rng)
+            if other is None or state.is_terminal or other == list(position.history):
+                continue
+            mine = served_in(game, position.history, seat)
+            assert mine == served_in(game, other, seat)
+            compared += bool(mine)
+    assert compared, "no world differed from the true one"

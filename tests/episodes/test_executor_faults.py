@@ -1,0 +1,205 @@
+"""`arena eval` whose workers, or which itself, are killed again and again: no game is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+import pytest
+from command_line import ENVIRONMENT
+
+from arena.evaluation.store.results import Results
+from arena.testing.replays import without_times
+
+GAMES = "eval cluedo --players 3 --player bot:detective --baseline bot:novice --seed 5 --scored 2"
+KILLS = int(os.environ.get("ARENA_KILLS", "1"))
+"""Kills per test; `make test-ray` makes it 50."""
+PATIENCE = 1200.0
+GAMES_IN_HAND = 4
+"""Games that two workers have in hand."""
+EXECUTORS = [
+    "processes",
+    pytest.param(
+        "ray",
+        marks=[
+            pytest.mark.ray,
+            pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed"),
+        ],
+    ),
+]
+
+
+def started(command: str, cwd: Path) -> subprocess.Popen[str]:
+    """Start `arena` as a child of this process, which a preloaded one would not be."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "arena", *command.split()],
+        cwd=cwd,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def workers_of(driver: psutil.Process, executor: str) -> list[psutil.Process]:
+    """Return the processes that play games for this driver."""
+    mark = "spawn_main" if executor == "processes" else "ray::WorkerActor"
+    found = []
+    for process in driver.children(recursive=True):
+        try:
+            if mark in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:  # It has ended meanwhile.
+            continue
+    return found
+
+
+def games_in(folder: Path) -> dict[int, object]:
+    """Return the stored games of a run by number, each with its replay. No number is twice."""
+    with Results.read(folder / "results.sqlite") as results:
+        games = list(results.games())
+    assert len({game.slot.number for game in games}) == len(games)
+    replays = sorted((folder / "replays").iterdir())
+    assert [path.name for path in replays] == [f"game{n:06}.jsonl" for n in range(len(games))]
+    return {
+        game.slot.number: (game.slot, game.seats, without_times(folder / str(game.replay)))
+        for game in games
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[int, object]:
+    """The games of a run in one process that nobody disturbs."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    run = started(f"{GAMES} --games {games_for(KILLS)} --executor local --out run", folder)
+    _, error = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 0, error
+    return games_in(folder / "run")
+
+
+def games_for(kills: int) -> int:
+    """Return a number of games that takes longer than so many kills."""
+    return 12 + 6 * kills
+
+
+def finished_in(folder: Path) -> int:
+    """Return the number of finished games, while the run goes on."""
+    return len(list((folder / "replays").glob("game*.jsonl")))
+
+
+def wait_for(number: int, count: Callable[[], int], run: subprocess.Popen[str]) -> bool:
+    """Wait until a count is reached; return False if the run ended before."""
+    deadline = time.monotonic() + PATIENCE
+    while run.poll() is None:
+        if count() >= number:
+            return True
+        assert time.monotonic() < deadline, "the run makes no progress"
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_no_game_is_lost_with_a_worker(
+    executor: str, undisturbed: dict[int, object], tmp_path: Path
+) -> None:
+    """Kills come at random moments, one or two in a row.
+
+    Between them, both workers have started and have finished games: otherwise the kills could come
+    faster than a worker starts, and a game that lost five of them ends the run.
+    """
+    rng = random.Random(7)
+    command = f"{GAMES} --games {games_for(KILLS)} --executor {executor} --workers 2 --out run"
+    run = started(command, tmp_path)
+    driver, kills = psutil.Process(run.pid), 0
+    finished = partial(finished_in, tmp_path / "run")
+    while kills < KILLS:
+        if not wait_for(2, lambda: len(workers_of(driver, executor)), run):
+            break
+        if not wait_for(finished() + GAMES_IN_HAND, finished, run):
+            break
+        for _ in range(min(rng.choice((1, 2)), KILLS - kills)):
+            time.sleep(rng.uniform(0, 1.0))
+            if workers := workers_of(driver, executor):
+                rng.choice(workers).send_signal(signal.SIGKILL)
+                kills += 1
+    _, error = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 0, error
+    assert kills == KILLS, "the run ended before the last kill"
+    games = games_in(tmp_path / "run")
+    assert games == undisturbed
+    print(f"{executor}: {kills} kills, {len(games)} games; {error.splitlines()[-1]}")
+
+
+REPORT = "eval cluedo --players 3 --player bot:oracle --baseline bot:detective --seed 5 --json"
+
+
+def reported(command: str, folder: Path) -> dict[str, object]:
+    """Run a command; return its JSON report without the path of the results."""
+    run = subprocess.run(
+        [sys.executable, "-m", "arena", *command.split(), "--out", "run"],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    report = json.loads(run.stdout)
+    assert report.pop("results") == "run/results.sqlite"
+    return dict(report)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_reports_and_replays_do_not_depend_on_the_executor(executor: str, tmp_path: Path) -> None:
+    """As `--games 400` on each executor, with fewer games."""
+    here, there = tmp_path / "local", tmp_path / executor
+    here.mkdir()
+    there.mkdir()
+    command = f"{REPORT} --games {4 if KILLS < 10 else 40}"
+    alone = reported(f"{command} --executor local", here)
+    assert alone == reported(f"{command} --executor {executor} --workers 2", there)
+    assert games_in(here / "run") == games_in(there / "run")
+
+
+@pytest.mark.ray  # `test_evaluator` and the tests of the commands have shorter ones.
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_no_game_is_lost_with_the_driver(
+    executor: str, undisturbed: dict[int, object], tmp_path: Path
+) -> None:
+    rng = random.Random(8)
+    command = f"{GAMES} --games {games_for(KILLS)} --executor {executor} --workers 2 --out run"
+    kills = max(2, KILLS // 10)
+    finished = partial(finished_in, tmp_path / "run")
+    kept = []
+    for number in range(kills):
+        run = started(command + with_resume(tmp_path), tmp_path)
+        # Every other kill may come before the first game; the next one after some of this start.
+        if number % 2:
+            assert wait_for(finished() + 1, finished, run), run.communicate()
+        time.sleep(rng.uniform(0, 6))
+        run.kill()
+        run.communicate(timeout=60)
+        kept.append(finished())
+    run = started(command + with_resume(tmp_path), tmp_path)
+    _, error = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 0, error
+    games = games_in(tmp_path / "run")
+    assert games == undisturbed
+    print(f"{executor}: {kills} kills of the driver after {kept} of {len(games)} games")
+
+
+def with_resume(folder: Path) -> str:
+    """Return the flag that continues a run, if it was killed after it had made its file."""
+    results = folder / "run" / "results.sqlite"
+    return " --resume" if results.exists() and results.stat().st_size else ""

@@ -1,0 +1,243 @@
+"""Games on a Ray cluster (`make test-ray`): the results of one process, through lost nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from scripted_table import quick
+from test_executors import SPECS, exhaust_memory_once, fail, play_seed, reply, timeless
+
+from arena.core.errors import ArenaError
+from arena.episodes.executors.choice import make_executor
+from arena.episodes.executors.executor import in_worker
+from arena.episodes.executors.pool import MAX_LOSSES
+from arena.llm.service import LLMService
+from backends.scripted import ScriptedBackend
+
+ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.ray
+SEEDS = range(12)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A cluster of a head without cores and two nodes of one core each."""
+    from ray.cluster_utils import Cluster
+
+    import_tests_in_workers()
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    cluster.add_node(num_cpus=1)
+    cluster.add_node(num_cpus=1)
+    yield cluster
+    cluster.shutdown()
+
+
+@contextmanager
+def one_node(system: dict[str, float], **options: int) -> Iterator[str]:
+    """A cluster of one node of two cores; yields its address."""
+    from ray.cluster_utils import Cluster
+
+    import_tests_in_workers()
+    node = {"num_cpus": 2, "_system_config": system, **options}
+    cluster = Cluster(initialize_head=True, head_node_args=node)
+    try:
+        yield cluster.address
+    finally:
+        cluster.shutdown()
+
+
+def import_tests_in_workers() -> None:
+    """Let workers import the work, which is defined in tests."""
+    folders = [str(Path(__file__).parents[1] / name) for name in ("episodes", "support", "..")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(folders)
+
+
+def make_service() -> LLMService:
+    llm = LLMService(quick(max_retries=1, patience=60.0, breaker_failures=10_000), say=print)
+    llm.add(SPECS[0], ScriptedBackend(reply))
+    return llm
+
+
+async def local_games() -> list[list[object]]:
+    async with make_service() as llm, make_executor("local", llm=llm) as executor:
+        return [timeless(await executor.run(partial(play_seed, s), SPECS)) for s in SEEDS]
+
+
+def test_the_games_are_those_of_one_process(cluster: Any) -> None:
+    async def on_ray() -> tuple[list[list[object]], int]:
+        async with (
+            make_service() as llm,
+            make_executor("ray", None, llm, cluster.address) as executor,
+        ):
+            assert executor.workers == 2
+            work = [executor.run(partial(play_seed, seed), SPECS) for seed in SEEDS]
+            games = [timeless(episode) for episode in await asyncio.gather(*work)]
+            nodes = {await executor.run(in_worker(node_of_worker)) for _ in range(20)}
+            assert len(nodes) <= 2
+            with pytest.raises(LookupError, match="no such thing"):
+                await executor.run(fail, SPECS)
+            return games, llm.ledger.total().calls
+
+    games, calls = asyncio.run(on_ray())
+    assert games == asyncio.run(local_games())
+    assert calls > len(SEEDS)
+    assert not ray.is_initialized()
+
+
+def node_of_worker() -> str:
+    return str(ray.get_runtime_context().get_node_id())
+
+
+async def die_once(folder: Path, seed: int, llm: object) -> list[object]:
+    """Play a game, in a worker that is killed after it if its game is not known yet."""
+    episode = await play_seed(seed, llm)  # type: ignore[arg-type]
+    mark = folder / str(seed)
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return timeless(episode)
+
+
+def test_the_games_of_killed_actors_are_played_again(cluster: Any, tmp_path: Path) -> None:
+    from arena.episodes.executors.ray import RayPool
+
+    async def on_ray() -> list[list[object]]:
+        async with make_service() as llm, RayPool(2, llm, cluster.address) as executor:
+            work = [executor.run(partial(die_once, tmp_path, seed), SPECS) for seed in (0, 1)]
+            games = await asyncio.gather(*work)
+            assert executor.lost >= 1
+            return games
+
+    assert asyncio.run(on_ray()) == asyncio.run(local_games())[:2]
+
+
+def test_a_node_that_leaves_and_comes_back(cluster: Any) -> None:
+    async def on_ray() -> list[list[object]]:
+        node = cluster.add_node(num_cpus=1)
+        async with make_service() as llm, make_executor("ray", 3, llm, cluster.address) as executor:
+            work = [executor.run(partial(play_seed, seed), SPECS) for seed in SEEDS]
+            playing = asyncio.gather(*work)
+            await asyncio.sleep(1)
+            # In this thread: the nodes set handlers of signals.
+            cluster.remove_node(node)
+            node = cluster.add_node(num_cpus=1)
+            games = [timeless(episode) for episode in await playing]
+        cluster.remove_node(node)
+        return games
+
+    assert asyncio.run(on_ray()) == asyncio.run(local_games())
+
+
+def test_the_games_of_a_worker_without_memory_are_played_again(
+    cluster: Any, tmp_path: Path
+) -> None:
+    async def on_ray() -> list[object]:
+        async with (
+            make_service() as llm,
+            make_executor("ray", 1, llm, cluster.address) as executor,
+        ):
+            return timeless(await executor.run(partial(exhaust_memory_once, tmp_path, 0), SPECS))
+
+    assert asyncio.run(on_ray()) == asyncio.run(local_games())[0]
+
+
+def test_a_game_that_ray_kills_for_its_memory_is_a_clear_error() -> None:
+    """The monitor of Ray kills workers as soon as a node uses more than a share of its memory."""
+    memory = psutil.virtual_memory()
+    used, more = 1 - memory.available / memory.total, 2**31 / memory.total
+    finished: list[int] = []
+
+    async def on_ray(address: str) -> None:
+        async with make_executor("ray", 1, address=address) as executor:
+            for size in (1, 2, ENDLESS):
+                finished.append(await executor.run(partial(allocate, size), (), f"size {size}"))
+
+    config = {"memory_usage_threshold": used + more, "memory_monitor_refresh_ms": 100}
+    with one_node(config) as address, pytest.raises(ArenaError) as lost:
+        asyncio.run(on_ray(address))
+    assert finished == [1, 2]
+    assert str(lost.value).startswith(
+        f"{MAX_LOSSES} workers in turn were lost with size {ENDLESS}, the last one out of memory: "
+        "Ray's memory monitor has killed it; finished games are kept: continue with --resume"
+    )
+
+
+ENDLESS = 2**50
+"""More bytes than there are: other programs may free some meanwhile."""
+
+
+async def allocate(size: int, llm: object) -> int:
+    """Use so many bytes, slowly enough for a monitor."""
+    blocks = []
+    for _ in range(size // 2**25):
+        # Written, since the kernel gives no memory for pages of zeros.
+        blocks.append(b"\x01" * 2**25)
+        await asyncio.sleep(0.1)
+    return size
+
+
+def test_an_object_store_that_is_full_spills_and_loses_nothing() -> None:
+    async def on_ray(address: str) -> list[int]:
+        async with make_executor("ray", 2, address=address) as executor:
+            work = [executor.run(partial(make_bytes, size)) for size in SIZES]
+            results = [len(result) for result in await asyncio.gather(*work)]
+            work2 = [executor.run(partial(length, bytes(size))) for size in SIZES]
+            assert await asyncio.gather(*work2) == results
+            return results
+
+    with one_node({}, object_store_memory=STORE) as address:
+        assert asyncio.run(on_ray(address)) == SIZES
+
+
+def test_an_object_store_without_disk_is_a_clear_error() -> None:
+    finished: list[int] = []
+
+    async def on_ray(address: str) -> None:
+        async with make_executor("ray", 1, address=address) as executor:
+            for size in (10, 2**20):
+                finished.append(len(await executor.run(partial(make_bytes, size))))
+            with pytest.raises(ArenaError, match="Ray cannot send work: the object store and the"):
+                await executor.run(partial(length, bytes(2 * STORE)))
+            # The executor goes on.
+            finished.append(len(await executor.run(partial(make_bytes, 20))))
+            await executor.run(partial(make_bytes, 2 * STORE), (), "game 3")
+
+    # To Ray, the disk is full.
+    config = {"local_fs_capacity_threshold": 0.001, "local_fs_monitor_interval_ms": 100}
+    with (
+        one_node(config, object_store_memory=STORE) as address,
+        pytest.raises(ArenaError, match="lost with game 3, the last one because the object store"),
+    ):
+        asyncio.run(on_ray(address))
+    assert finished == [10, 2**20, 20]
+
+
+STORE = 80 * 2**20
+"""About the least object store that Ray accepts, in bytes."""
+SIZES = [2**20, STORE // 2, 2 * STORE, 2**10, STORE // 2, 2 * STORE]
+
+
+async def make_bytes(size: int, llm: object) -> bytes:
+    return bytes(size)
+
+
+async def length(data: bytes, llm: object) -> int:
+    return len(data)
+
+
+def test_a_cluster_that_is_not_there_is_one_line() -> None:
+    async def on_ray() -> None:
+        async with make_executor("ray", 1, address="127.0.0.1:1"):
+            pass
+
+    with pytest.raises(ArenaError, match=r"cannot connect to a Ray cluster at 127.0.0.1:1"):
+        asyncio.run(on_ray())

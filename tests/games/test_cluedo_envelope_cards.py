@@ -1,0 +1,144 @@
+"""The cards that the envelope may hold: kept event by event, against counts from scratch."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from known_deal import ENVELOPE, HANDS
+from pydantic import JsonValue
+
+from arena.core.action import CHANCE
+from arena.core.event import Event
+from games.cluedo.game import Cluedo
+from games.cluedo.inference.constraints import Constraints, propagate
+from games.cluedo.inference.counting import DealCount
+from games.cluedo.inference.envelope_cards import SearchTooLong, envelope_cards
+from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import Accuse, Accused, DealCards
+from games.cluedo.rules.state import CluedoState
+
+
+@st.composite
+def any_games(draw: st.DrawFn) -> Cluedo:
+    players = draw(st.integers(2, 6))
+    common: dict[str, JsonValue] = {
+        "players": players,
+        "leftover_cards": draw(st.sampled_from(["dealt", "open"])),
+        "refuters": draw(st.sampled_from(["in_turn", "all"])),
+    }
+    if draw(st.booleans()):
+        movement = draw(st.sampled_from(["toward", "squares"]))
+        for name in ("choose_suspects", "summoned_may_suggest"):
+            common[name] = draw(st.booleans())
+        first = draw(st.sampled_from(["scarlett", "random"]))
+        return Cluedo(variant="classic", movement=movement, first_player=first, **common)
+    for name in ("suspects", "weapons"):
+        common[name] = draw(st.integers(2, 5))
+    # Each seat needs a card at least.
+    rooms = draw(st.integers(max(2, players), 7))
+    return Cluedo(rooms=rooms, **common)
+
+
+def witnessed(game: Cluedo, rng: random.Random, moves: int, player: int) -> list[Event]:
+    """Return the events of a game of random actions, with few accusations, for one seat."""
+    state = game.initial_state()
+    while state.to_act and moves > 0:
+        actor = state.to_act[0]
+        if actor == CHANCE:
+            state.apply(CHANCE, state.sample_chance(rng))
+            continue
+        legal = state.legal_actions(actor)
+        calm = [action for action in legal if not isinstance(action, Accuse)]
+        accuses = not calm or (rng.random() < 0.05 and bool(legal.of(Accuse)))
+        state.apply(actor, rng.choice(legal.of(Accuse) if accuses else calm))
+        moves -= 1
+    return state.log.witnessed[player]
+
+
+def counted(game: Cluedo, constraints: Constraints) -> set[str]:
+    """Return the cards with a positive number of deals that have them in the envelope."""
+    column = DealCount(constraints).marginals()[:, -1]
+    return {card for card, share in zip(game.deck.cards, column, strict=True) if share > 0}
+
+
+@settings(max_examples=60, deadline=None)
+@given(any_games(), st.randoms(use_true_random=False), st.integers(0, 40), st.integers(0, 5))
+def test_kept_knowledge_equals_a_count_from_scratch_after_every_event(
+    game: Cluedo, rng: random.Random, moves: int, seat: int
+) -> None:
+    player = seat % game.num_players
+    events = witnessed(game, rng, moves, player)
+    kept = CluedoKnowledge(game, player, "logic")
+    before: Constraints | None = None
+    expected = set[str]()
+    for number, event in enumerate(events, start=1):
+        kept.update(event)
+        fresh = CluedoKnowledge.after(game, player, events[:number], "logic").constraints
+        # Equal constraints have equal counts, which take most of the time.
+        if fresh != before:
+            before, expected = fresh, counted(game, fresh)
+        assert kept.envelope_cards() == expected, f"after event {number}, {event}"
+        if rng.random() < 0.1:
+            kept.count  # noqa: B018 - keeps conclusions of its own.
+
+
+def test_a_search_that_takes_too_long_becomes_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("games.cluedo.inference.envelope_cards.MOST_STEPS", 1)
+    counts = 0
+    for seed in range(6):
+        game = Cluedo(players=4, suspects=4, weapons=4, rooms=6)
+        events = witnessed(game, random.Random(seed), 40, player=1)
+        knowledge = CluedoKnowledge.after(game, 1, events, "logic")
+        expected = counted(game, knowledge.constraints)
+        propagate(knowledge.constraints)
+        try:
+            envelope_cards(knowledge.constraints)
+        except SearchTooLong:
+            counts += 1
+        assert knowledge.envelope_cards() == expected
+    assert counts >= 2
+
+
+def start() -> CluedoState:
+    state = Cluedo(players=3).initial_state()
+    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
+    return state
+
+
+def test_a_false_accusation_excludes_the_last_combination_of_two_cards() -> None:
+    state = start()
+    deck = state.game.deck
+    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0], "logic")
+    keep = {ENVELOPE.suspect, ENVELOPE.weapon, ENVELOPE.room}
+    other = next(room for room in deck.rooms if room not in keep and room not in HANDS[0])
+    envelope = knowledge.constraints.holders[-1]
+    # Two rooms are left and one card of each other category; seats 1 and 2 lack no card.
+    envelope.may &= sum(1 << deck.index[card] for card in (*ENVELOPE, other))
+    assert knowledge.envelope_cards() == {*keep, other}
+    knowledge.update(Accused(1, ENVELOPE.suspect, ENVELOPE.weapon, other, correct=False))
+    assert knowledge.envelope_cards() == keep
+
+
+def test_events_of_two_games_are_an_error() -> None:
+    state = start()
+    own = Triple(*(next(c for c in cards if c in HANDS[0]) for cards in state.game.deck.categories))
+    for read in (CluedoKnowledge.envelope_cards, CluedoKnowledge.entropy):
+        knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0], "logic")
+        knowledge.update(Accused(1, *own, correct=True))
+        with pytest.raises(ValueError, match="no deal is consistent with these events"):
+            read(knowledge)
+
+
+def test_it_is_not_decided_again_while_the_events_say_nothing_new() -> None:
+    state = start()
+    knowledge = CluedoKnowledge(state.game, 0, "logic")
+    *dealt, began = state.log.witnessed[0]
+    for event in dealt:
+        knowledge.update(event)
+    cards = knowledge.envelope_cards()
+    knowledge.update(began)
+    assert knowledge.envelope_cards() is cards

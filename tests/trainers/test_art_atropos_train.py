@@ -1,0 +1,500 @@
+"""The trainer of the trajectory API: batches into weights, and the weights into a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+torch = pytest.importorskip("torch")
+pytest.importorskip("uvicorn")
+if find_spec("art") is None:
+    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+
+from sampled_groups import sampled_groups  # noqa: E402
+from small_runs import Notes  # noqa: E402
+from test_art_atropos import OPTIONS, player, together  # noqa: E402
+from test_art_server import ModelServer  # noqa: E402
+from tiny_model import build_tiny_model  # noqa: E402
+from trajectory_servers import SERVERS, STOCK, serving, stock_api  # noqa: E402
+
+from arena.core.errors import ArenaError, StopPlaying, UsageError  # noqa: E402
+from arena.llm.settings import Settings  # noqa: E402
+from backends.openai_http import HTTPBackend  # noqa: E402
+from trainers.atropos.app import make_trajectory_app  # noqa: E402
+from trainers.atropos.client import TrajectoryClient  # noqa: E402
+from trainers.atropos.environment import TrajectoryEnvironment  # noqa: E402
+from trainers.atropos.newest_model import NewestModel  # noqa: E402
+from trainers.atropos.store import TrajectoryStore  # noqa: E402
+from trainers.atropos.training.options import TrajectoryOptions, settled_options  # noqa: E402
+from trainers.atropos.training.trainer import TrajectoryTrainer  # noqa: E402
+from trainers.config.config import TrainConfig  # noqa: E402
+from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
+from trainers.hosts.host import HostRequest  # noqa: E402
+from trainers.runs.records import RunFiles, StepRecord, read_records  # noqa: E402
+
+SETTINGS = Settings.model_validate({"service": {"patience": 1}})
+CONTEXT = 2048
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    return build_tiny_model(
+        folder, layers=1, width=32, heads=2, head_dim=16, inner=64, context=CONTEXT
+    )
+
+
+@pytest.fixture
+def server(model: Path, tmp_path: Path, one_thread: None) -> Iterator[ModelServer]:
+    served = ModelServer(model, tmp_path)
+    yield served
+    served.stop()
+
+
+@dataclass
+class Api:
+    """The trajectory API, in this process or at a URL."""
+
+    url: str
+    app: Any = None
+    store: TrajectoryStore | None = None
+
+    def client(self) -> TrajectoryClient:
+        transport = httpx.ASGITransport(self.app) if self.app else None
+        return TrajectoryClient(self.url, transport=transport)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    with closing(TrajectoryStore(tmp_path / "queue")) as store:
+        yield Api("http://127.0.0.1", make_trajectory_app(store), store)
+
+
+@pytest.fixture(params=SERVERS)
+def any_api(request: pytest.FixtureRequest) -> Iterator[Api]:
+    if request.param == "arena":
+        yield request.getfixturevalue("api")
+    else:
+        with stock_api() as url:
+            yield Api(url)
+
+
+@dataclass
+class Run:
+    """One run of the trainer, which may be started several times."""
+
+    api: Api
+    server: ModelServer
+    model: Path
+    folder: Path
+    view: Notes = field(default_factory=Notes)
+    batch_size: int = 4
+    options: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def trainer(self, **config: Any) -> AsyncIterator[TrajectoryTrainer]:
+        values: dict[str, Any] = {"learning_rate": 0.01, "minibatches": 1, "threads": 1}
+        values |= {"loss": "ppo", "clip_eps": 0.2, "steps": 2}
+        made = TrainConfig(
+            game="atropos", experiment_name="run", trainer_host="embedded",
+            server=self.server.url, base_model=str(self.model),
+            **values | self.config | config,
+        )  # fmt: skip
+        options = TrajectoryOptions(
+            batch_size=self.batch_size, max_token_len=CONTEXT, patience=1.0, **self.options
+        )
+        settled = settled_options(options, RunFiles(self.folder), "run")
+        host = EmbeddedHost(HostRequest(made, self.folder, SETTINGS))
+        host.preflight()
+        yield TrajectoryTrainer(made, settled, host, self.api.client(), self.folder, self.view)
+
+    def complete(self, push: Pushing | None = None, **config: Any) -> None:
+        """Run the trainer to its end; `push` gets a client once the trainer is registered."""
+
+        async def work() -> None:
+            async with self.trainer(**config) as trainer:
+                training = asyncio.ensure_future(trainer.complete())
+                if push is not None:
+                    client = self.api.client()
+                    try:
+                        await self.registered(training)
+                        await push(client)
+                    finally:
+                        await client.close()
+                await asyncio.wait_for(training, 60)
+
+        asyncio.run(work())
+
+    async def registered(self, training: asyncio.Future[Any]) -> None:
+        client = self.api.client()
+        try:
+            while not training.done() and (await client.info()).batch_size < 0:
+                await asyncio.sleep(0.02)
+        finally:
+            await client.close()
+
+    def records(self) -> list[StepRecord]:
+        return read_records(RunFiles(self.folder).metrics)
+
+    def adapters(self) -> list[str]:
+        return sorted(self.server.sampler.adapters)
+
+
+Pushing = Callable[[TrajectoryClient], Awaitable[None]]
+
+
+@pytest.fixture
+def run(api: Api, server: ModelServer, model: Path, tmp_path: Path) -> Run:
+    return Run(api, server, model, tmp_path / "run")
+
+
+def pushes(groups: list[dict[str, Any]]) -> Pushing:
+    """Push groups as they are, without the checks of the client."""
+
+    async def push(client: TrajectoryClient) -> None:
+        for group in groups:
+            await client._call("POST", "/scored_data", json.dumps(group))
+
+    return push
+
+
+def test_environment_trainer_and_server_together(
+    any_api: Api, server: ModelServer, model: Path, tmp_path: Path
+) -> None:
+    """Real parts: games are played by a server whose weights the trainer replaces."""
+    run = Run(any_api, server, model, tmp_path / "run")
+
+    async def work() -> None:
+        limits = SETTINGS.service.limits("http")
+        newest = NewestModel(HTTPBackend(f"{server.url}/v1", "", limits, None))
+        client = any_api.client()
+        playing = TrajectoryEnvironment(
+            client, player(newest, seats="all", max_tokens=4), OPTIONS, lambda _: None
+        )
+        async with run.trainer() as trainer:
+
+            async def train() -> None:
+                await asyncio.wait_for(trainer.complete(), 60)
+
+            await together(playing, train)
+        assert playing.counts.games and newest.model in {"tiny", "run@1", "run@2"}
+        await newest.close()
+        await client.close()
+
+    asyncio.run(work())
+    first, second = run.records()
+    # The rows are those of these weights, to rounding: nothing was tokenised again.
+    assert first.update["kl"] < 1e-6
+    for record in first, second:
+        assert record.update["swap_difference"] < 1e-4 < record.update["grad_norm"]
+        assert record.games == 4 and record.groups.trained == 2
+    assert first.update["swap_moved"] > 1e-3
+    assert first.update["staleness_max"] == 0
+    assert run.adapters() == ["run@2"] and run.view.said == []
+    state = json.loads((run.folder / "run.json").read_text())
+    assert (state["step"], state["status"]) == (2, "finished")
+    assert not (run.folder / "batch.json").exists()
+
+
+def test_bad_groups_are_put_aside_and_training_goes_on(run: Run) -> None:
+    good = sampled_groups(run.server.url, 5)
+    foreign = good[4] | {"inference_logprobs": _times(good[4], 0.1)}
+    outside = json.loads(json.dumps(good[3]))
+    outside["tokens"][0][-1] = outside["masks"][0][-1] = 99_999
+    bad = [
+        {name: value for name, value in good[2].items() if name != "inference_logprobs"},
+        outside,
+        foreign,
+    ]
+    run.batch_size = 10
+    run.complete(pushes([*good[:2], *bad]), steps=1)
+    (record,) = run.records()
+    assert (record.groups.trained, record.groups.refused) == (2, 3)
+    lines = [
+        json.loads(line) for line in (run.folder / "quarantine/0001.jsonl").read_text().splitlines()
+    ]
+    assert [line["group"]["group_overrides"]["arena"]["seed"] for line in lines] == [2, 3, 4]
+    reasons = [line["reason"] for line in lines]
+    assert reasons[0].startswith("no inference_logprobs")
+    assert "id 99999 is outside of the vocabulary" in reasons[1]
+    assert "another checkpoint, tokenizer or temperature has sampled them" in reasons[2]
+    assert record.warnings == tuple(reasons)
+
+
+def _times(group: dict[str, Any], factor: float) -> list[list[float]]:
+    return [[p if p == 1.0 else p * factor for p in row] for row in group["inference_logprobs"]]
+
+
+def test_a_batch_without_any_good_group_ends_the_run(run: Run) -> None:
+    groups = sampled_groups(run.server.url, 4)
+    for group in groups[:2]:
+        group["inference_logprobs"] = None
+    with pytest.raises(
+        ArenaError, match="all 2 groups of the batch of step 1 were refused.*no inf"
+    ):
+        run.complete(pushes(groups), steps=1)
+    assert run.records() == [] and run.adapters() == []
+    # The next batch of the queue is good.
+    run.complete(steps=1)
+    assert run.adapters() == ["run@1"]
+
+
+def test_old_and_equal_groups_are_left_out_and_the_age_is_recorded(run: Run) -> None:
+    groups = sampled_groups(run.server.url, 4)
+    old = groups[2] | {"group_overrides": {"arena": {"policy_version": 0}}}
+    equal = groups[3] | {"scores": [1.0, 1.0], "group_overrides": None}
+    run.options = {"max_staleness": 0, "max_mismatch": 0}
+    run.complete(pushes([groups[0], groups[1], old, equal]))
+    first, second = run.records()
+    assert first.groups.trained == 2 and first.update["staleness"] == 0
+    assert (second.groups.stale, second.groups.no_variance, second.groups.trained) == (1, 1, 0)
+    assert second.update["staleness_max"] == 1
+    assert "step 2 does not change the weights: no row has an advantage" in run.view.said
+    assert second.update["swap_moved"] == 0
+
+
+def test_one_batch_for_each_step_the_oldest_first(run: Run) -> None:
+    # The stock trainer emptied the queue at once and trained on the newest batch first.
+    groups = sampled_groups(run.server.url, 6)
+    run.complete(pushes(groups))
+    assert [record.reward.n for record in run.records()] == [2, 2]
+    assert run.api.store is not None and len(run.api.store.waiting) == 2
+    assert run.api.store.run is not None and run.api.store.run.step == 2
+
+
+def test_a_resumed_run_continues_with_the_optimizer_and_at_the_server(run: Run) -> None:
+    groups = sampled_groups(run.server.url, 4)
+    run.complete(pushes(groups), steps=1)
+    registration = run.api.store.run if run.api.store else None
+    run.server.restart()
+    run.complete(steps=2)
+    assert run.adapters() == ["run@2"]
+    assert [record.step for record in run.records()] == [1, 2]
+    again = run.api.store.run if run.api.store else None
+    assert registration is not None and again is not None
+    assert again.registration.wandb_group == registration.registration.wandb_group
+    assert again.registration.starting_step == 1 and again.step == 2
+    moments = run.folder / "art/arena/models/run/checkpoints/0002/optimizer.state"
+    from safetensors.torch import load_file
+
+    assert {float(t) for n, t in load_file(moments).items() if n.endswith("/step")} == {2.0}
+
+
+def test_settings_that_a_resumed_run_may_not_change(run: Run) -> None:
+    run.complete(pushes(sampled_groups(run.server.url, 2)), steps=1)
+    for name, value, flag in (
+        ("batch_size", 8, "--batch-size times --gradient-accumulation-steps 4, now 8"),
+        ("kl_coef", 0.5, "--kl-coef 0.0, now 0.5"),
+    ):
+        settings: dict[str, Any] = {"batch_size": 4, "max_token_len": CONTEXT} | {name: value}
+        options = TrajectoryOptions(**settings)
+        with pytest.raises(UsageError, match=flag):
+            settled_options(options, RunFiles(run.folder), "run")
+
+
+def test_a_second_run_at_the_same_api_is_refused(
+    any_api: Api, server: ModelServer, model: Path, tmp_path: Path
+) -> None:
+    groups = sampled_groups(server.url, 4)
+    first = Run(any_api, server, model, tmp_path / "run")
+    first.complete(pushes(groups), steps=1)
+    # Same name and sizes: the groups in the queue are another run's all the same.
+    second = Run(any_api, server, model, tmp_path / "other")
+    with pytest.raises(ArenaError, match="still holds .*; (reset it|GET /reset_data)"):
+        second.complete(steps=1)
+    assert second.records() == []
+
+
+def test_a_reset_makes_the_trainer_register_again(run: Run) -> None:
+    async def push(client: TrajectoryClient) -> None:
+        await client._call("GET", "/reset_data")
+        while (await client.info()).batch_size < 0:
+            await asyncio.sleep(0.02)
+        await pushes(sampled)(client)
+
+    sampled = sampled_groups(run.server.url, 2)
+    run.complete(push, steps=1)
+    assert "http://127.0.0.1 was reset: registering again" in run.view.said
+
+
+@pytest.mark.atropos
+@pytest.mark.skipif(STOCK not in os.environ, reason=f"{STOCK} is not set")
+def test_faults_of_the_stock_server(server: ModelServer, model: Path, tmp_path: Path) -> None:
+    sampled = sampled_groups(server.url, 5, 2)
+    with stock_api() as url:
+        run = Run(Api(url), server, model, tmp_path / "lost")
+        nan = sampled[0] | {"scores": [float("nan"), 1.0]}
+
+        async def push(client: TrajectoryClient) -> None:
+            # Two batches: NaN costs the first one, and the run goes on with the second.
+            body = json.dumps([nan, sampled[1]])
+            await client._call("POST", "/scored_data_list", body)
+            while not any("the batch is lost" in line for line in run.view.said):
+                await asyncio.sleep(0.05)
+            await pushes(sampled[2:4])(client)
+
+        run.complete(push, steps=1)
+        assert [record.step for record in run.records()] == [1]
+    three = sampled_groups(server.url, 1, 3)
+    with stock_api() as url:
+        run = Run(Api(url), server, model, tmp_path / "sizes")
+        with pytest.raises(UsageError, match="groups of 3 rows, which does not divide the batch"):
+            run.complete(pushes(three), steps=1)
+    with stock_api() as url:
+        client = httpx.Client(trust_env=False)
+        client.post(f"{url}/scored_data", json=sampled[0])
+        run = Run(Api(url), server, model, tmp_path / "early")
+        with pytest.raises(ArenaError, match="accepts a trainer and forgets it"):
+            run.complete(steps=1)
+        client.close()
+
+
+def test_servers_that_go_away(run: Run) -> None:
+    sampled = sampled_groups(run.server.url, 4)
+
+    async def push(client: TrajectoryClient) -> None:
+        await pushes(sampled[:2])(client)
+        # Not only for the adapter: the server must still prove its weights.
+        while not run.records():
+            await asyncio.sleep(0.02)
+        run.server.stop()
+        await pushes(sampled[2:])(client)
+
+    with pytest.raises(StopPlaying, match="nothing answers at .*give the same command again"):
+        run.complete(push)
+    state = json.loads((run.folder / "run.json").read_text())
+    assert state["step"] == 1 and (run.folder / "batch.json").exists()
+    # Its batch was not lost: the resumed run repeats the step.
+    run.server.start()
+    run.complete()
+    assert [record.step for record in run.records()] == [1, 2] and run.adapters() == ["run@2"]
+    assert "step 2 repeats the batch that an earlier start has received" in run.view.said
+    gone = Run(Api("http://127.0.0.1:9"), run.server, run.model, run.folder.parent / "gone")
+    with pytest.raises(ArenaError, match="is the trajectory API running there"):
+        gone.complete(steps=1)
+    assert any("trying again for 1 s" in line for line in gone.view.said)
+
+
+def test_a_server_that_ignores_adapters_is_not_believed(run: Run) -> None:
+    async def push(client: TrajectoryClient) -> None:
+        run.server.deaf = True
+        await pushes(sampled)(client)
+
+    sampled = sampled_groups(run.server.url, 2)
+    with pytest.raises(StopPlaying, match="still answers with other weights than those of step 1"):
+        run.complete(push, steps=1)
+    assert run.records() == []
+
+
+def test_a_batch_that_cannot_be_stored_returns_to_the_queue(run: Run) -> None:
+    sampled = sampled_groups(run.server.url, 2)
+    # The draft of the file cannot be opened, as on a full disk.
+    obstacle = run.folder / ".batch.json.part"
+
+    async def push(client: TrajectoryClient) -> None:
+        obstacle.mkdir()
+        await pushes(sampled)(client)
+
+    with pytest.raises(ArenaError, match="cannot write .*batch.json.*is back in the queue"):
+        run.complete(push, steps=1)
+    obstacle.rmdir()
+    run.complete(steps=1)
+    assert [record.groups.trained for record in run.records()] == [2]
+
+
+def test_an_old_vllm_is_named(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    async def models(_request: Any) -> JSONResponse:
+        return JSONResponse({"data": [{"id": "tiny", "owned_by": "vllm"}]})
+
+    async def version(_request: Any) -> JSONResponse:
+        return JSONResponse({"version": "0.8.5.post1"})
+
+    app = Starlette(routes=[Route("/v1/models", models), Route("/version", version)])
+    text = "it is vLLM 0.8.5.post1, which does not report token ids; 0.11 or later does"
+    with serving(app) as url:
+        config = TrainConfig(server=url, base_model=str(model), trainer_host="embedded")
+        with pytest.raises(UsageError, match=f"--server {url}: {text}"):
+            EmbeddedHost(HostRequest(config, tmp_path, SETTINGS)).preflight()
+    # The same for a vLLM that the run would start, which is not imported for it.
+    package = tmp_path / "packages/vllm"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('imported')")
+    (package / "_version.py").write_text("__version__ = version = '0.8.5.post1'\n")
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    config = TrainConfig(server="vllm", base_model=str(model), trainer_host="embedded")
+    with pytest.raises(UsageError, match=f"--server vllm: .*{text}"):
+        EmbeddedHost(HostRequest(config, tmp_path, SETTINGS)).preflight()
+
+
+def test_the_command_trains_and_refuses_in_one_line(
+    run: Run, api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from arena.cli import run as arena
+
+    command = [
+        "atropos", "train", "--model-name", str(run.model), "--server", run.server.url,
+        "--batch-size", "2", "--gradient-accumulation-steps", "2", "--training-steps", "1",
+        "--save-path", str(tmp_path), "--experiment-name", "run", "--patience", "0",
+        "--lr", "1e-2", "--clip-eps", "0.2", "--kl-coef", "0.1", "--threads", "1",
+    ]  # fmt: skip
+    refusals = {
+        ("--atropos-url", "http://127.0.0.1:9"): (1, "is the trajectory API running there?"),
+        ("--weight-bridge-mode", "none"): (2, "only the run's own server is restarted"),
+        ("--weight-bridge-mode", "ssh"): (2, "choose shared_vllm, lora_only, lora_restart, none"),
+        ("--weight-bridge-mode", "shared_vllm", "--lora-r", "8"): (2, "trains all weights"),
+        ("--resume", "--experiment-name", "x"): (2, "there is no experiment 'x'"),
+        ("--model-name", "unknown"): (2, "neither a folder with a config.json nor a model"),
+    }
+    for more, (code, text) in refusals.items():
+        assert arena([*command, *more]) == code
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error.startswith("arena: ") and text in error
+    with serving(Lazily(tmp_path / "served")) as url:
+        groups = sampled_groups(run.server.url, 2)
+        client = httpx.Client(base_url=url, trust_env=False)
+
+        def push() -> None:
+            while client.get("/info").json()["batch_size"] < 0:
+                time.sleep(0.05)
+            client.post("/scored_data_list", json=groups)
+
+        pushing = threading.Thread(target=push)
+        pushing.start()
+        assert arena([*command, "--atropos-url", url, "--json", "--vllm-config-path", "x"]) == 0
+        pushing.join()
+        client.close()
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (result["step"], result["status"]) == (1, "finished")
+    assert Path(result["checkpoint"]).joinpath("model.safetensors").exists()
+    assert arena(["runs", "show", "run", "--log-dir", str(tmp_path)]) == 0
+    assert "atropos" in capsys.readouterr().out
+
+
+class Lazily:
+    """The trajectory API whose store belongs to the thread that serves it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._app is None:
+            self._app = make_trajectory_app(TrajectoryStore(self._folder))
+        await self._app(scope, receive, send)

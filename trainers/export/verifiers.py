@@ -1,0 +1,232 @@
+"""Episodes of verifiers 1 (verifiers 0.4.0), exact: a MessagePack map for each game, in a row.
+
+    import msgpack
+    from verifiers.v1 import WireEpisode
+
+    for raw in msgpack.Unpacker(open("replays-verifiers.msgpack", "rb")):
+        episode = WireEpisode.model_validate(raw)
+
+An episode has a trace for each seat of a model, and a trace one branch for each chat of it; see
+`trainers.export.message_graph`. Replays without token ids give nodes without.
+
+`advantages` are the reward minus the mean reward of the group (GRPO without scaling), the same for
+all tokens of a seat. A group is what `trainers.export.deal_groups` says; a game that is alone in
+its group has none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import BinaryIO, ClassVar
+
+from pydantic import JsonValue
+
+from arena.agents.model_call import DEFAULTS, Attempt
+from arena.core.game import Game
+from arena.core.text import pluralize
+from arena.episodes.replay import Replay
+from trainers.export.deal_groups import GroupKey, StartPosition
+from trainers.export.exporter import Exporter
+from trainers.export.message_graph import Fields, message_graph
+from trainers.export.msgpack import pack
+from trainers.export.seat_replies import ModelReply, ReplyReader, SeatReplies
+
+TRACE_VERSION = 1
+VERIFIERS = "0.4.0"
+"""The release whose classes the episodes were checked with."""
+
+
+@dataclass(slots=True)
+class TraceRecord:
+    """The trace of a seat, and what decides about its advantages."""
+
+    fields: Fields
+    nodes: list[Fields]
+    key: GroupKey
+    reward: float
+
+
+@dataclass(slots=True)
+class EpisodeRecord:
+    """The episode of a game."""
+
+    start: StartPosition
+    fields: Fields
+    traces: list[TraceRecord] = field(default_factory=list)
+
+
+class VerifiersExport(Exporter[EpisodeRecord]):
+    """Exporter with one episode per game."""
+
+    suffix: ClassVar[str] = "verifiers.msgpack"
+    requirement: ClassVar[str] = "a finished game of a model"
+
+    def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
+        self._file = file
+        self._reader = ReplyReader(games, reward)
+        self._pending: list[EpisodeRecord] = []
+        self._rows = self._traces = self._alone = self._without_tokens = 0
+
+    def prepare(self, replay: Replay) -> EpisodeRecord:
+        return episode_record(self._reader.seats(replay), self._reader.weights(replay))
+
+    def write(self, prepared: EpisodeRecord) -> None:
+        if self._pending and self._pending[0].start != prepared.start:
+            self._flush()
+        self._pending.append(prepared)
+
+    def finish(self) -> int:
+        self._flush()
+        return self._rows
+
+    def notes(self) -> list[str]:
+        traces = pluralize(self._traces, "trace")
+        alone = (
+            f"{self._alone} of {traces} have no advantages: they need several games of a deal, by "
+            "the same players"
+        )
+        bare = (
+            f"{self._without_tokens} of {traces} have no token ids: arena play keeps them with "
+            "--logprobs, if the model's backend gives them"
+        )
+        return [*[alone] * bool(self._alone), *[bare] * bool(self._without_tokens)]
+
+    def _flush(self) -> None:
+        """Write the episodes of one start position, with the advantages in their groups."""
+        rewards: dict[GroupKey, list[float]] = {}
+        for trace in self._pending_traces():
+            rewards.setdefault(trace.key, []).append(trace.reward)
+        for trace in self._pending_traces():
+            group = rewards[trace.key]
+            self._traces += 1
+            self._without_tokens += not any(node["token_ids"] for node in trace.nodes)
+            if len(group) == 1:
+                self._alone += 1
+                continue
+            advantage = trace.reward - fmean(group)
+            for node in trace.nodes:
+                if node["sampled"]:
+                    # One value for each sampled token, as for `logprobs`.
+                    logprobs = node["logprobs"]
+                    assert isinstance(logprobs, list), "made by `_reply_node`"
+                    node["advantages"] = [advantage] * len(logprobs)
+        for episode in self._pending:
+            traces: list[JsonValue] = [
+                {**trace.fields, "nodes": [*trace.nodes]} for trace in episode.traces
+            ]
+            self._file.write(pack({**episode.fields, "traces": traces}))
+        self._rows += len(self._pending)
+        self._pending = []
+
+    def _pending_traces(self) -> Iterator[TraceRecord]:
+        for episode in self._pending:
+            yield from episode.traces
+
+
+def episode_record(seats: Sequence[SeatReplies], weights: Mapping[str, float]) -> EpisodeRecord:
+    """Return the episode of a game from all seats in which a model has answered."""
+    start, header = StartPosition.of(seats[0]), seats[0].replay.header
+    data: Fields = {
+        "name": f"{header.game}#{header.seed}",
+        "game": header.game,
+        "options": header.options,
+        "seed": header.seed,
+    }
+    digest = _digest(data)
+    task: Fields = {"type": "GameTask", "data": data, "key": digest, "hash": digest}
+    replay = _file_digest(seats[0].replay)
+    dealt = GroupKey.of(seats[0]).dealt
+    group: list[JsonValue] = [start.game, start.options, start.seed]
+    group += [[*start.branches], [*dealt], [*header.players]]
+    fields: Fields = {
+        "id": replay[:32],
+        "env": {"id": f"arena-{header.game}"},
+        "task": task,
+        "group": {"id": _digest(group)},
+        "ok": True,
+    }
+    record = EpisodeRecord(start, fields)
+    for seat in seats:
+        nodes, places = message_graph(seat.replies, header.created.timestamp())
+        made = _trace_fields(seat, task, weights, _digest([replay, seat.seat])[:32])
+        made["calls"] = [_call(reply, places.get(id(reply))) for reply in seat.replies]
+        record.traces.append(TraceRecord(made, nodes, GroupKey.of(seat), seat.breakdown.reward))
+    return record
+
+
+def _trace_fields(
+    seat: SeatReplies, task: Fields, weights: Mapping[str, float], number: str
+) -> Fields:
+    answered = [reply.attempt for reply in seat.replies if reply.answered]
+    terms = seat.breakdown.terms
+    return {
+        "version": TRACE_VERSION,
+        "id": number,
+        "verifiers": {"version": VERIFIERS},
+        "task": task,
+        "agent": {
+            "config": {
+                "model": answered[-1].model,
+                "harness": {"id": "arena"},
+                "runtime": {"type": "subprocess"},
+                "sampling": _sampling(answered[-1]),
+            },
+            "name": f"seat_{seat.seat}",
+            "trainable": True,
+        },
+        "rewards": {
+            name: {"score": value, "weight": weights[name]}
+            for name, value in terms.items()
+            if name in weights
+        },
+        "metrics": {name: value for name, value in terms.items() if name not in weights},
+        "info": {"game": seat.facts(())},
+        "is_completed": True,
+        "ok": True,
+        "stop_condition": "game_over",
+        "timing": {"start": seat.replay.header.created.timestamp()},
+    }
+
+
+def _sampling(attempt: Attempt) -> Fields:
+    return {**DEFAULTS, **attempt.sampling}
+
+
+def _call(reply: ModelReply, place: int | None) -> Fields:
+    """Return the record of a request; `place` is the node of its reply."""
+    attempt = reply.attempt
+    call: Fields = {
+        "node": place,
+        "model": attempt.model or None,
+        "sampling": _sampling(attempt),
+        "endpoint": "/chat/completions",
+        "time": {"start": 0.0, "end": attempt.seconds},
+    }
+    if place is None:
+        return {**call, "error": {"type": "ProviderError", "message": attempt.excerpt}}
+    known = attempt.finish_reason in {"stop", "length", "tool_calls"}
+    return {
+        **call,
+        "finish_reason": attempt.finish_reason if known else None,
+        "usage": {
+            # There, tokens from the provider's cache do not count as tokens of the prompt.
+            "prompt_tokens": attempt.prompt_tokens - attempt.cached_tokens,
+            "completion_tokens": attempt.completion_tokens,
+            "cached_input_tokens": attempt.cached_tokens,
+            "reasoning_tokens": attempt.reasoning_tokens,
+            "cost": attempt.cost,
+        },
+    }
+
+
+def _digest(value: JsonValue) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _file_digest(replay: Replay) -> str:
+    with replay.path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,101 @@
+"""One game of a training step: the unit of work that executors run.
+
+Imports neither ART nor torch, so that a worker starts quickly and stays small.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.core.errors import ArenaError
+from arena.episodes.match import Match
+from arena.episodes.record import Episode
+from arena.episodes.replay_writer import ReplayWriter
+from arena.episodes.runner import Watcher, play
+from trainers.rewards import RewardBreakdown
+from trainers.rollouts.attempts import attempts_of, belief_failures
+
+if TYPE_CHECKING:
+    from arena.llm.backend import ModelService
+
+Score = Callable[[Episode, int], RewardBreakdown]
+"""Reward of a seat for a finished game. Workers need a picklable one."""
+
+
+class GameFailed(ArenaError):
+    """A game could not be played to its end. A retry may succeed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPlace:
+    """Folder and name of a replay."""
+
+    folder: Path
+    stem: str
+
+
+@dataclass(frozen=True, slots=True)
+class RewardedEpisode:
+    """A finished game with the rewards of the seats that learn."""
+
+    episode: Episode
+    rewards: Mapping[int, RewardBreakdown]
+    seconds_scoring: float
+
+
+async def play_and_score(
+    match: Match,
+    learners: tuple[int, ...],
+    score: Score,
+    timeout: float,
+    replay: ReplayPlace | None,
+    llm: ModelService | None,
+) -> RewardedEpisode:
+    """Play one game and score the seats that learn.
+
+    Args:
+        match: The set-up, with its seeds.
+        learners: Seats.
+        score: Computes the reward of a seat.
+        timeout: Seconds for the game.
+        replay: The file that is written during the game; None for no file.
+        llm: Answers for models.
+
+    Raises:
+        GameFailed: The game took too long, or a player got no answer.
+    """
+    watchers: list[Watcher] = [ReplayWriter(replay.folder, replay.stem)] if replay else []
+    try:
+        async with asyncio.timeout(timeout):
+            episode = await play(match, llm=llm, watchers=watchers)
+    except TimeoutError:
+        raise GameFailed(f"a game took longer than {timeout:g} s") from None
+    check_answers(episode)
+    started = time.perf_counter()
+    rewards = {seat: score(episode, seat) for seat in learners}
+    return RewardedEpisode(episode, rewards, time.perf_counter() - started)
+
+
+def check_answers(episode: Episode) -> None:
+    """Raise GameFailed if a player got no answer: its move was not its own decision.
+
+    A chat that exceeds the model's context is not a failure of the game: it is the model's fault.
+    """
+    for ply in episode.plies:
+        failure, details = ply.decision.failure, ply.decision.details
+        # Without details the agent itself raised an error; a forfeit is a legal way to lose.
+        if failure and not details and not failure.startswith("forfeit"):
+            raise GameFailed(f"seat {ply.player} failed: {failure}")
+    for seat, spec in enumerate(episode.header.players):
+        for cause in belief_failures(episode, seat):
+            if cause != "context_length":
+                raise GameFailed(f"seat {seat} ({spec}): the belief question failed: {cause}")
+        for attempt in attempts_of(episode, seat):
+            if attempt.failure == "provider_error" and attempt.cause != "context_length":
+                reason = attempt.excerpt or attempt.cause
+                raise GameFailed(f"seat {seat} ({spec}) got no answer: {reason}")

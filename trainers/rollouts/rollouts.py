@@ -1,0 +1,286 @@
+"""Rollouts: full games of a training step, in groups that share a deal and the learner's seat."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from arena.agents.model_call import Attempt
+from arena.agents.prompt import ChatOptions
+from arena.core.errors import StopPlaying
+from arena.core.seeds import stream
+from arena.episodes.executors.executor import Executor
+from arena.episodes.executors.local import LocalExecutor
+from arena.episodes.match import Match
+from arena.episodes.replay_writer import write_episode
+from arena.llm.service import LLMService
+from trainers.hosts.art import Trajectory, TrajectoryGroup
+from trainers.opponents import NEWEST
+from trainers.rollouts.attempts import attempts_of, check_context
+from trainers.rollouts.rollout_game import (
+    GameFailed,
+    ReplayPlace,
+    RewardedEpisode,
+    Score,
+    play_and_score,
+)
+from trainers.rollouts.trajectories import trajectory_of
+from trainers.step_metrics import RolloutCounts
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSetup:
+    """The deal and the players that the games of a group share."""
+
+    seed: int
+    specs: tuple[str, ...]
+    """By seat; the learner is NEWEST, or a checkpoint if several versions play."""
+    learners: tuple[int, ...]
+    """The seats that are trained: one, or all in self-play."""
+
+    def with_learner(self, spec: str) -> GroupSetup:
+        """Return the same table with a SPEC in place of NEWEST."""
+        specs = tuple(spec if each == NEWEST else each for each in self.specs)
+        return replace(self, specs=specs)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSetting:
+    """Rules and limits of the games of training steps."""
+
+    match: Match
+    """The game, text level, chat options and limits; a GroupSetup adds players and seed."""
+    concurrency: int = 64
+    """Games played at the same time."""
+    timeout: float = 300.0
+    """Seconds for one game."""
+    retries: int = 2
+    fixed_weights: bool = True
+    """All answers of a step must come from the weights of that step. False: another program
+    updates the weights at any time, and trajectories record the versions that answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedStep:
+    """The games of a training step."""
+
+    groups: list[TrajectoryGroup]
+    """One for each learning seat, in the order of the setups. If a game failed, the group has fewer
+    trajectories, and the failures as its exceptions."""
+    counts: RolloutCounts
+
+
+@dataclass(frozen=True, slots=True)
+class StepInPlay:
+    """What the games of one step share while they are played."""
+
+    step: int
+    """Number of finished steps."""
+    version: int
+    """Step of the weights that play."""
+    total: int
+    """Number of games."""
+    progress: Callable[[int, int], None]
+    counts: RolloutCounts = field(default_factory=RolloutCounts)
+
+
+class Rollouts:
+    """Player of the games of training steps; several steps may be played at the same time."""
+
+    def __init__(
+        self,
+        setting: RolloutSetting,
+        llm: LLMService,
+        score: Score,
+        executor: Executor | None = None,
+    ) -> None:
+        """Prepare to play.
+
+        Args:
+            setting: How games are played.
+            llm: Answers for the learner and for models among the opponents.
+            score: Computes the reward of a learning seat.
+            executor: Runs the games; the caller opens and closes it. Default: this process.
+        """
+        self._setting = setting
+        self._executor: Executor = executor or LocalExecutor(llm)
+        self._score = score
+        self._started: dict[tuple[int, int], float] = {}
+        """Start time of each running game, by its step and its number in the step."""
+        # One semaphore for all steps: it limits games, the service limits requests.
+        self._slots = asyncio.Semaphore(setting.concurrency)
+
+    def ages(self) -> list[float]:
+        """Return the seconds since each running game started."""
+        now = time.monotonic()
+        return [now - started for started in self._started.values()]
+
+    async def play(
+        self,
+        setups: Sequence[GroupSetup],
+        games: int,
+        step: int,
+        replay_folder: Callable[[int], Path | None] = lambda number: None,
+        version: int | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> PlayedStep:
+        """Play `games` games of each setup.
+
+        Args:
+            setups: The deals and players.
+            games: Games per setup.
+            step: Number of finished steps.
+            replay_folder: Returns the folder for the replay of the game with this number, or None.
+            version: Step of the weights that play. Default: `step`.
+            progress: Is called with the number of finished games of the step, and their total.
+
+        Raises:
+            StopPlaying: No further game can be played.
+        """
+        version = step if version is None else version
+        started = time.monotonic()
+        playing = StepInPlay(step, version, len(setups) * games, progress)
+        try:
+            # Game n belongs to setup n // games. If one game raises, the others are cancelled.
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(
+                        self._rollout(playing, setups[n // games], n, replay_folder(n))
+                    )
+                    for n in range(playing.total)
+                ]
+        except ExceptionGroup as errors:  # The other games were cancelled.
+            # One error in place of a group of them, so that callers catch it by its own class.
+            raise errors.exceptions[0] from None
+        # By number, not by completion: the order of the groups is the same in every run.
+        results = [task.result() for task in tasks]
+        counts = playing.counts
+        counts.seconds_playing = time.monotonic() - started
+        check_context(counts.replies, counts.context_overflow)
+        groups = [
+            _group(results[n * games : (n + 1) * games], n, seat)
+            for n, setup in enumerate(setups)
+            for seat in setup.learners
+        ]
+        return PlayedStep(groups, counts)
+
+    async def _rollout(
+        self, playing: StepInPlay, setup: GroupSetup, number: int, folder: Path | None
+    ) -> dict[int, Trajectory] | GameFailed:
+        """Play one game with retries; returns the trajectories of the learning seats."""
+        tries, counts, key = self._setting.retries + 1, playing.counts, (playing.step, number)
+        for attempt in range(tries):
+            # A slot for each attempt: a retry waits behind the games that have not started yet.
+            async with self._slots:
+                self._started[key] = time.monotonic()
+                try:
+                    # The name seeds the agents: a retry must not repeat the draws of the failed
+                    # game.
+                    name = f"{playing.step}/{number}/{attempt}"
+                    scored = await self._game(playing, setup, name, folder)
+                    break
+                except GameFailed as fault:
+                    counts.failed += 1
+                    counts.faults.append(str(fault))
+                    if attempt == tries - 1:
+                        # Returned, not raised: one failed game costs its group, not the step.
+                        return fault
+                finally:
+                    del self._started[key]
+        trajectories = {
+            seat: self._trajectory(playing, scored, seat, setup.seed) for seat in setup.learners
+        }
+        counts.games += 1
+        counts.seconds_scoring += scored.seconds_scoring
+        playing.progress(counts.games, playing.total)
+        return trajectories
+
+    async def _game(
+        self, playing: StepInPlay, setup: GroupSetup, name: str, folder: Path | None
+    ) -> RewardedEpisode:
+        """Play one game. Raises GameFailed on a timeout, or if a player got no answer."""
+        setting = self._setting
+        # All games of a group share the deal. The agents' own draws differ, so that games do.
+        # 62 bits fit into a signed 64-bit integer.
+        agents_seed = stream(setup.seed, f"rollout {name}").getrandbits(62)
+        match = replace(setting.match, specs=setup.specs, seed=setup.seed, agents_seed=agents_seed)
+        replay = ReplayPlace(folder, f"game{name.replace('/', '-')}") if folder else None
+        there = replay if self._executor.shares_files else None
+        work = partial(play_and_score, match, setup.learners, self._score, setting.timeout, there)
+        scored = await self._executor.run(work, match.specs, f"rollout {name}")
+        if replay and not there:
+            write_episode(replay.folder, replay.stem, scored.episode)
+        chat = match.chat or ChatOptions()
+        for seat in setup.learners:
+            # Importance ratios are relative to the weights that sampled: another step's would be
+            # off-policy without any sign of it.
+            if setting.fixed_weights:
+                _check_policy_version(attempts_of(scored.episode, seat), playing.version)
+            if chat.guided or chat.sampling.temperature != 1:
+                _check_sampling_probabilities(attempts_of(scored.episode, seat))
+        return scored
+
+    def _trajectory(
+        self, playing: StepInPlay, scored: RewardedEpisode, seat: int, deal: int
+    ) -> Trajectory:
+        episode, breakdown = scored.episode, scored.rewards[seat]
+        playing.counts.add_game(episode, seat, deal, breakdown)
+        trajectory = trajectory_of(episode, seat)
+        trajectory.reward = breakdown.reward
+        trajectory.metrics = dict(breakdown.terms)
+        won = episode.outcome.is_winner(seat)
+        trajectory.metadata = {
+            "seed": deal,
+            "seat": seat,
+            "step": playing.step,
+            "won": won,
+            "plies": len(episode.plies),
+        }
+        if self._setting.fixed_weights:
+            trajectory.initial_policy_version = trajectory.final_policy_version = playing.version
+        else:
+            versions = [one.policy_version for one in attempts_of(episode, seat)]
+            known = [version for version in versions if version is not None]
+            trajectory.initial_policy_version = min(known, default=None)
+            trajectory.final_policy_version = max(known, default=None)
+        return trajectory
+
+
+def _check_policy_version(attempts: Iterable[Attempt], step: int) -> None:
+    """Raise StopPlaying if weights of another step have answered."""
+    for attempt in attempts:
+        # None: the server does not report versions.
+        if attempt.policy_version not in (None, step):
+            raise StopPlaying(
+                f"the weights of step {attempt.policy_version} have answered, not those of step "
+                f"{step}: the trained weights would not be those that sampled"
+            )
+
+
+def _check_sampling_probabilities(attempts: Iterable[Attempt]) -> None:
+    """Raise StopPlaying if the probability that a token was sampled with is unknown."""
+    if any(sampled is None for attempt in attempts for _, _, sampled in attempt.tokens):
+        raise StopPlaying(
+            "the server does not report the probabilities it samples with, so answers with another "
+            "--temperature than 1 or with --guided cannot be trained: leave these flags out"
+        )
+
+
+def _group(
+    games: Sequence[dict[int, Trajectory] | GameFailed], deal: int, seat: int
+) -> TrajectoryGroup:
+    """Return the trajectories of one seat of a deal; failed games are its exceptions."""
+    return TrajectoryGroup(
+        [game[seat] for game in games if not isinstance(game, GameFailed)],
+        exceptions=[game for game in games if isinstance(game, GameFailed)],
+        metadata={"deal": deal, "seat": seat},
+    )
+
+
+def training_chat(chat: ChatOptions) -> ChatOptions:
+    """Return the options that training needs: token ids with log-probabilities, a growing chat."""
+    return replace(chat, logprobs=True, chat="append")

@@ -1,0 +1,247 @@
+"""Base classes of a game's package for verifiers 1: taskset, harness and environment.
+
+A task is a deal. In its episode each seat is played by a model, through a rollout of verifiers with
+a trace of its own, or by the agent of a SPEC, which leaves no trace. Every trace gets the reward
+terms of its seat. A package adds only the name of the game and its seats:
+
+    class CluedoTaskset(GameTaskset):
+        game, options = "cluedo", {"players": 2}
+
+    class CluedoEnvConfig(GameEnvConfig):
+        seat_0: SeatConfig = SeatConfig()
+        seat_1: SeatConfig = SeatConfig(player="bot:novice")
+
+    class CluedoEnv(GameEnv, vf.Env[CluedoEnvConfig]): ...
+"""
+
+# The annotations of pydantic's models are evaluated when the classes are made, so names that only
+# annotations use are imported at run time too.
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from itertools import count
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field, JsonValue
+
+from arena.agents.agent import Agent
+from arena.agents.prompt import ChatMode, ChatOptions
+from arena.agents.seating import make_agent
+from arena.core.errors import UsageError
+from arena.core.game import Game
+from arena.core.observation import TextLevel
+from arena.episodes.match import Match
+from arena.episodes.record import Episode
+from arena.episodes.replay_writer import ReplayWriter
+from arena.episodes.runner import play
+from arena.llm.service import LLMService
+from arena.llm.settings import Settings
+from arena.plugins.extras import require
+from arena.plugins.loader import make_game
+from trainers.rewards import Rewards, SeatEpisode
+from trainers.verifiers.package import MODEL
+from trainers.verifiers.seat import ModelSeat
+
+require("a package for verifiers", ("verifiers",), "verifiers")
+
+import verifiers.v1 as vf  # noqa: E402 - after the check that names the extra.
+
+Decide = Callable[[str, str], Awaitable[None]]
+"""Makes one decision; calls to the model go to the address, with the bearer token."""
+
+
+class GameData(vf.TaskData):  # type: ignore[misc]
+    """A deal."""
+
+    game: str
+    options: dict[str, JsonValue]
+    seed: int
+
+
+class TaskState(vf.State):  # type: ignore[misc]
+    """State of a rollout while its game is played."""
+
+    decide: Decide | None = Field(None, exclude=True)
+
+
+class GameTask(vf.Task[GameData, TaskState, vf.TaskConfig]):  # type: ignore[misc]
+    """Task without rewards of its own: `GameEnv` records them, since they depend on all seats."""
+
+
+class GameTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
+    """Deals to play (`--env.taskset.*`)."""
+
+    seed: int = Field(0, ge=0, description="The first deal; the others have the next seeds.")
+
+
+class GameTaskset(vf.Taskset[GameTask, GameTasksetConfig]):  # type: ignore[misc]
+    """The deals of one game, without an end: `-n` says how many are played."""
+
+    INFINITE = True
+    game: ClassVar[str]
+    options: ClassVar[Mapping[str, JsonValue]] = {}
+
+    def make_game(self) -> Game:
+        """Make the game of all tasks. Raises UsageError for bad options."""
+        return make_game(self.game, **self.options)
+
+    def load(self) -> Iterator[GameTask]:
+        """Yield a task for each seed."""
+        options = self.make_game().options.model_dump(mode="json")
+        for seed in count(self.config.seed):
+            data = GameData(name=f"{self.game}#{seed}", game=self.game, options=options, seed=seed)
+            yield GameTask(data, self.config.task)
+
+
+class GameHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
+    """Harness in which arena's chat agent asks the model, in this process."""
+
+    APPENDS_SYSTEM_PROMPT = True
+    EXECUTES_CODE = False
+    NEEDS_CONTAINER = False
+
+    async def launch(self, *args: object, **others: object) -> vf.ProgramResult:
+        """Refuse a rollout without a game. Raises UsageError."""
+        raise UsageError(f"{self.config.id} plays games only: use the environment of its package")
+
+    async def resume(
+        self,
+        ctx: vf.ModelContext,
+        trace: vf.Trace,
+        runtime: vf.Runtime,
+        endpoint: str,
+        secret: str,
+        *others: object,
+    ) -> vf.ProgramResult:
+        await trace.state.decide(endpoint, secret)
+        return vf.ProgramResult(exit_code=0, stdout="", stderr="")
+
+
+class SeatConfig(vf.AgentConfig):  # type: ignore[misc]
+    """Player of one seat (`--env.seat_0.*`).
+
+    With `player` "model", the other fields are those of any agent of verifiers: `model`, `client`,
+    `sampling`, `max_turns`. A seat with a `model` of its own is not trained.
+    """
+
+    player: str = Field(MODEL, description="model, or the SPEC of an agent: bot:novice.")
+    runtime: vf.RuntimeConfig = vf.SubprocessConfig()
+
+
+class GameEnvConfig(vf.EnvConfig):  # type: ignore[misc]
+    """Rules of play, and the reward (`--env.*`); a package adds `seat_0`, `seat_1`, …"""
+
+    reward: str = Field("", description="NAME=WEIGHT,…; empty: the default of the game.")
+    text_level: TextLevel = "notes"
+    chat: ChatMode = "append"
+    max_attempts: int = Field(3, ge=1, description="Replies for one decision, with corrections.")
+    max_turns: int | None = Field(None, ge=1, description="Turns of a game; null: the game's own.")
+    replays: Path | None = Field(None, description="Folder for a replay of each game.")
+
+    @property
+    def seats(self) -> list[SeatConfig]:
+        """The seats in the order of the fields."""
+        return [value for _, value in self if isinstance(value, SeatConfig)]
+
+
+class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
+    """Plays one game for each episode and records the rewards of the models' seats."""
+
+    def __init__(self, config: GameEnvConfig) -> None:
+        """Raises UsageError for seats, a reward or a limit that the game does not have."""
+        super().__init__(config)
+        self._game: Game = self.taskset.make_game()
+        self._rewards = Rewards.parse(config.reward, self._game)
+        self._settings = Settings.load()
+        seats, needed = len(config.seats), self._game.num_players
+        if seats != needed:
+            raise UsageError(f"{self._game!r} has {needed} seats, and this package {seats}")
+        if not any(seat.player == MODEL for seat in config.seats):
+            raise UsageError(f"no seat has a model: set --env.seat_0.player {MODEL}")
+        self._game.turn_limit(config.max_turns)
+
+    async def setup(self, agents: vf.Agents) -> None:
+        """Exclude the seats that other models play from training."""
+        for number, seat in enumerate(self.config.seats):
+            getattr(agents, f"seat_{number}").trainable = seat.model is None
+
+    async def run(self, task: GameTask, agents: vf.Agents) -> None:
+        """Play the game of a task. Raises StopPlaying if a model gave no answer."""
+        async with AsyncExitStack() as stack:
+            llm = await stack.enter_async_context(LLMService(self._settings))
+            models: dict[int, ModelSeat] = {}
+            for number, seat in enumerate(self.config.seats):
+                if seat.player == MODEL:
+                    rollout = getattr(agents, f"seat_{number}").interaction(task)
+                    opened = await stack.enter_async_context(rollout)
+                    models[number] = ModelSeat(opened, self._settings)
+                    stack.push_async_callback(models[number].close)
+            match = self._match(task.data, models)
+            seated = self._seated(match, models, llm)
+            watchers = []
+            if self.config.replays is not None:
+                watchers.append(ReplayWriter(self.config.replays, f"{task.data.seed}"))
+            episode = await play(match, seated, watchers=watchers)
+            for number, model in models.items():
+                self._record(SeatEpisode(self._game, episode, number), model.trace)
+
+    def _match(self, data: GameData, models: Mapping[int, ModelSeat]) -> Match:
+        config = self.config
+        specs = [
+            models[number].spec if number in models else seat.player
+            for number, seat in enumerate(config.seats)
+        ]
+        chat = ChatOptions(
+            chat=config.chat, max_attempts=config.max_attempts, system=data.system_prompt
+        )
+        # Rollouts of one task share the deal; their ids, drawn by verifiers, make the play differ.
+        # 62 bits fit into a signed 64-bit integer.
+        first = next(iter(models.values())).trace.id
+        agents_seed = int(first, 16) % 2**62
+        return Match(
+            self._game, specs, data.seed, config.text_level, chat, config.max_turns, agents_seed
+        )
+
+    @staticmethod
+    def _seated(match: Match, models: Mapping[int, ModelSeat], llm: LLMService) -> list[Agent]:
+        agents: list[Agent] = []
+        for number, spec in enumerate(match.specs):
+            seat = match.seat_of(number, llm)
+            if number in models:
+                models[number].sit(seat)
+                agents.append(models[number])
+            else:
+                agents.append(make_agent(spec, seat))
+        return agents
+
+    def _record(self, seat_episode: SeatEpisode, trace: vf.Trace) -> None:
+        """Record the reward terms of a seat; those without a weight are metrics."""
+        episode, seat = seat_episode.episode, seat_episode.seat
+        weights = self._rewards.weights
+        for name, value in self._rewards.score(seat_episode).terms.items():
+            if name in weights:
+                trace.record_reward(name, value, weights[name])
+            else:
+                trace.record_metric(name, value)
+        trace.record_metric("won", episode.outcome.is_winner(seat))
+        failures = [failure.text for failure in episode.failures if failure.player == seat]
+        trace.record_metric("fallbacks", len(failures))
+        trace.info["game"] = _result(episode, seat, failures)
+
+
+def _result(episode: Episode, seat: int, failures: list[str]) -> dict[str, JsonValue]:
+    """Return what a reader of a trace wants to know about its game."""
+    header, outcome = episode.header, episode.outcome
+    return {
+        "name": header.game,
+        "seed": header.seed,
+        "seat": seat,
+        "players": list(header.players),
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "returns": list(outcome.returns),
+        "turns": episode.turns,
+        "fallbacks": [*failures],
+    }

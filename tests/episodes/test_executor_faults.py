@@ -89,7 +89,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[int, object]:
 
 def games_for(kills: int) -> int:
     """Return a number of games that takes longer than so many kills."""
-    return 12 + 6 * kills
+    return 40 + 6 * kills
 
 
 def finished_in(folder: Path) -> int:
@@ -104,7 +104,7 @@ def wait_for(number: int, count: Callable[[], int], run: subprocess.Popen[str]) 
         if count() >= number:
             return True
         assert time.monotonic() < deadline, "the run makes no progress"
-        time.sleep(0.05)
+        time.sleep(0.02)
     return False
 
 
@@ -112,7 +112,7 @@ def wait_for(number: int, count: Callable[[], int], run: subprocess.Popen[str]) 
 def test_no_game_is_lost_with_a_worker(
     executor: str, undisturbed: dict[int, object], tmp_path: Path
 ) -> None:
-    """Kills come at random moments, one or two in a row.
+    """Kills come at random moments of a game, one or two in a row.
 
     Between them, both workers have started and have finished games: otherwise the kills could come
     faster than a worker starts, and a game that lost five of them ends the run.
@@ -125,10 +125,12 @@ def test_no_game_is_lost_with_a_worker(
     while kills < KILLS:
         if not wait_for(2, lambda: len(workers_of(driver, executor)), run):
             break
+        waiting = time.monotonic()
         if not wait_for(finished() + GAMES_IN_HAND, finished, run):
             break
+        game_seconds = (time.monotonic() - waiting) / GAMES_IN_HAND
         for _ in range(min(rng.choice((1, 2)), KILLS - kills)):
-            time.sleep(rng.uniform(0, 1.0))
+            time.sleep(rng.uniform(0, 2 * game_seconds))
             if workers := workers_of(driver, executor):
                 rng.choice(workers).send_signal(signal.SIGKILL)
                 kills += 1

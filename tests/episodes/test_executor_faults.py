@@ -182,14 +182,18 @@ def test_no_game_is_lost_with_the_driver(
     rng = random.Random(8)
     command = f"{GAMES} --games {games_for(KILLS)} --executor {executor} --workers 2 --out run"
     kills = max(2, KILLS // 10)
+    # The kills end before the run does, however fast it is.
+    most = games_for(KILLS) // (2 * kills)
     finished = partial(finished_in, tmp_path / "run")
     kept = []
     for number in range(kills):
         run = started(command + with_resume(tmp_path), tmp_path)
         # Every other kill may come before the first game; the next one after some of this start.
         if number % 2:
-            assert wait_for(finished() + 1, finished, run), run.communicate()
-        time.sleep(rng.uniform(0, 6))
+            wanted = finished() + rng.randint(1, most)
+            assert wait_for(wanted, finished, run), run.communicate()
+        else:
+            time.sleep(rng.uniform(0, 1.5))
         run.kill()
         run.communicate(timeout=60)
         kept.append(finished())

@@ -30,8 +30,9 @@ from arena.episodes.replay import read_replay
 from arena.plugins.loader import catalog
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web import serve
-from replays.web.app import ReplayApi, make_app
+from replays.web.app import make_app
 from replays.web.http_errors import HttpError
+from replays.web.replay_api import ReplayApi
 from replays.web.replay_cache import ReplayCache
 from replays.web.replay_directory import ReplayDirectory
 

@@ -1,0 +1,136 @@
+"""JSON API of the replay viewer: the list of games, and the documents of one game."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from arena.core.errors import ArenaError
+from arena.core.text import shorten
+from replays.analysis.documents import CommentJson
+from replays.web.branch_parents import find_parents
+from replays.web.encoding import encode
+from replays.web.exchange import json_response, number, parameter
+from replays.web.http_errors import HttpError
+from replays.web.listing import Listing
+from replays.web.replay_cache import OpenReplay, ReplayCache
+from replays.web.replay_directory import ReplayDirectory, ServedFile
+
+
+class ReplayApi:
+    """Endpoints of the JSON API for the served files."""
+
+    def __init__(self, directory: ReplayDirectory) -> None:
+        self._directory = directory
+        self._listing = Listing(directory)
+        self._cache = ReplayCache()
+
+    def routes(self) -> list[BaseRoute]:
+        """Return one route for each document."""
+        endpoints = (
+            self.games, self.timeline, self.posterior, self.comments, self.summaries,
+            self.decision,
+        )  # fmt: skip
+        return [Route(f"/api/{endpoint.__name__}", endpoint) for endpoint in endpoints]
+
+    def games(self, request: Request) -> Response:
+        """List the replays."""
+        games = self._listing.read()
+        games["single"] = self._directory.single_file is not None
+        if not games["games"]:  # The page shows a command that plays a game into this folder.
+            games["folder"] = shlex.quote(str(self._directory.typed_path))
+        return json_response(request, games)
+
+    def timeline(self, request: Request) -> Response:
+        """Return the course of a game."""
+        file = self._file(request)
+        replay = self._open_file(request, file)
+        seat, first = _seat(request, replay), number(request, "first") or 0
+        with replay.lock:
+            timeline = replay.analysis.timeline(seat, first)
+        timeline["running"], timeline["key"] = file.is_running(), file.key
+        # The path and the parents contain seeds, so a seat does not get them.
+        if seat is None:
+            timeline["path"] = file.name
+            parents = find_parents(self._directory, replay.branches)
+            for branch, path in zip(timeline["game"]["branches"], parents, strict=True):
+                branch["path"] = path
+        return json_response(request, timeline)
+
+    def posterior(self, request: Request) -> Response:
+        """Return the exact posterior of one player."""
+        replay = self._open(request)
+        # The perspective, and the seat whose posterior is requested.
+        seat, player = _seat(request, replay), _seat(request, replay, "player")
+        if player is None:
+            raise HttpError(400, "player= is missing: the seat whose posterior is requested")
+        if seat not in (None, player):
+            raise HttpError(403, f"seat {seat} may not see the posterior of seat {player}")
+        with replay.lock:
+            return json_response(request, replay.analysis.posterior(player))
+
+    def comments(self, request: Request) -> Response:
+        """Stream the comments while they are computed."""
+        replay = self._open(request)
+        lines = _comment_lines(replay.analysis.comments(_seat(request, replay)))
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    def summaries(self, request: Request) -> Response:
+        """Return the summary of each seat."""
+        replay = self._open(request)
+        seat = _seat(request, replay)
+        return json_response(request, replay.analysis.summaries(seat))
+
+    def decision(self, request: Request) -> Response:
+        """Return one decision."""
+        replay = self._open(request)
+        seat, ply = _seat(request, replay), number(request, "ply")
+        if ply is None:
+            raise HttpError(400, "ply= is missing: the number of the decision")
+        with replay.lock:
+            return json_response(request, replay.analysis.decision(ply, seat))
+
+    def _open(self, request: Request) -> OpenReplay:
+        return self._open_file(request, self._file(request))
+
+    def _open_file(self, request: Request, file: ServedFile) -> OpenReplay:
+        try:
+            return self._cache.get(file)
+        except HttpError as error:
+            if parameter(request, "seat") is None:
+                raise
+            # The message may quote a move that this seat must not see.
+            message = "this replay cannot be opened; the view with everything open shows the reason"
+            raise HttpError(error.status, message) from None
+
+    def _file(self, request: Request) -> ServedFile:
+        key = parameter(request, "key")
+        if key is not None:
+            return self._directory.find_key(key)
+        return self._directory.find(parameter(request, "path") or "")
+
+
+def _seat(request: Request, replay: OpenReplay, name: str = "seat") -> int | None:
+    seat = number(request, name)
+    if seat is not None and seat >= replay.seats:
+        message = f"{name}={seat}: this game has seats 0 to {replay.seats - 1}"
+        raise HttpError(400, message, seats=replay.seats)
+    return seat
+
+
+def _comment_lines(comments: Iterator[CommentJson]) -> Iterator[str]:
+    """Yield the lines of the answer.
+
+    The status has been sent before an error can occur, so the last line says how it ended.
+    """
+    try:
+        for comment in comments:
+            yield encode(comment) + "\n"
+    except ArenaError as error:
+        yield encode({"error": shorten(str(error))}) + "\n"
+    else:
+        yield encode({"done": True}) + "\n"

@@ -17,6 +17,7 @@ from arena.cli.common.flags import (
     first_seed,
     flag_groups,
 )
+from arena.cli.playing.browser_flags import BrowserFlags
 
 
 @flag_groups
@@ -39,17 +40,21 @@ def play_command(
     resume: Annotated[
         bool, Flag("--resume", help="Keep the finished games in --out and play the missing ones.")
     ] = False,
-    delay: Annotated[float, Flag(min=0, max=3600, help="Seconds between moves.")] = 0.0,
+    delay: Annotated[
+        float | None,
+        Flag(min=0, max=3600, help="Seconds between moves. Default: 0, with --web 0.7."),
+    ] = None,
     watch: Annotated[
         bool | None, Flag("--watch/--no-watch", help="Show the game. Default: one game.")
     ] = None,
     as_json: JsonFlag = False,
+    browser: BrowserFlags = BrowserFlags(),  # noqa: B008 - frozen.
     executor: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
     max_concurrent: models.MaxConcurrentFlag = 16,
     backend: models.BackendFlag = None,
     dry_run: models.DryRunFlag = False,
 ) -> int:
-    """Play games and write a replay of each."""
+    """Play games and write a replay of each; with --web, people play in the browser."""
     from arena.cli.common.seats import seat_specs
     from arena.cli.dry_run import print_table_estimate
     from arena.cli.playing.earlier_games import earlier_seed, keep_finished
@@ -65,7 +70,7 @@ def play_command(
         match=Match(played, specs, text_level=which.level, chat=chat, max_turns=which.max_turns),
         seeds=range(first, first + games),
         out=out,
-        delay=delay,
+        delay=delay or 0.0,
         watch=games == 1 and not (as_json or executor.has_workers) if watch is None else watch,
         max_concurrent=max_concurrent,
         llm=asking.service(dry_run) if models.has_models(specs) else None,
@@ -73,6 +78,11 @@ def play_command(
         probe=asking.probe,
     )
     check_recordings(table)
+    if browser.web:
+        from arena.cli.playing.in_browser import serve_table
+
+        return serve_table(table, browser, delay, by_hand=bool(seat))
+    browser.check_unused()
     check(table)
     if resume:
         keep_finished(table, dry_run)

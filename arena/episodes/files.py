@@ -6,7 +6,10 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from arena.core.game import Game
 
 if sys.platform != "win32":
     import fcntl
@@ -52,3 +55,11 @@ def is_written(path: Path) -> bool | None:
     except OSError:
         return None
     return False
+
+
+def game_stem(game: Game, seed: int) -> str:
+    """Return the name of a file about this game: `cluedo-cards-3p-seed7`."""
+    variant = getattr(game.options, "variant", None)
+    # The name of a family's game has a slash, which would be a folder.
+    parts = [game.name.replace("/", "-"), variant, f"{game.num_players}p", f"seed{seed}"]
+    return "-".join(part for part in parts if part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
@@ -58,6 +58,7 @@ class GameSession:
         llm: ModelService | None = None,
         watchers: Sequence[Watcher] = (),
         turn_seconds: float | None = None,
+        delay: float = 0.0,
     ) -> None:
         """Start the game.
 
@@ -68,6 +69,7 @@ class GameSession:
             watchers: Follow the game, for example a `ReplayWriter`.
             turn_seconds: Time for one external decision, after which a fallback move is played.
                 None: no limit.
+            delay: Seconds to wait after each move, so that people can follow the others.
 
         Raises:
             UsageError: A seat does not exist, or a SPEC names no agent.
@@ -80,7 +82,7 @@ class GameSession:
         agents = match.seat(llm, self._seats)
         self._position = _SessionPosition()
         self._task = asyncio.get_running_loop().create_task(
-            play(match, agents, llm=llm, watchers=(self._position, *watchers))
+            play(match, agents, llm=llm, watchers=(self._position, *watchers), delay=delay)
         )
         self._task.add_done_callback(self._wake_all)
 
@@ -116,7 +118,17 @@ class GameSession:
         last = self._position.observe(seat)
         return SeatTurn(external.asked, last, is_over=True)
 
-    def act(self, seat: int, answer: Action | str, turn: int | None = None) -> None:
+    def observe(self, seat: int) -> Observation:
+        """Return what a seat knows now, without actions, whoever must act."""
+        return self._position.observe(seat)
+
+    def act(
+        self,
+        seat: int,
+        answer: Action | str,
+        turn: int | None = None,
+        details: Mapping[str, JsonValue] | None = None,
+    ) -> None:
         """Decide for a seat; if an error is raised, the game has not advanced.
 
         Args:
@@ -124,25 +136,26 @@ class GameSession:
             answer: The action, or a reply that is read like that of a model.
             turn: Number of the decision that is answered, so that a repeated or late answer is
                 refused. None: the present one.
+            details: Kept with the decision in the replay.
 
         Raises:
             ActionError: The action is not legal, or the reply names none. It gives the reason.
             UsageError: It is not this seat's turn, or that of another number.
         """
         external = self._find(seat)
-        observation = self._awaited(seat, external, turn)
-        details: dict[str, JsonValue] = {}
+        observation = self.awaited(seat, turn)
+        kept = dict(details or {})
         try:
             if isinstance(answer, str):
-                details["reply"] = answer
+                kept["reply"] = answer
                 answer = _read(answer, observation)
             observation.legal_actions.check(answer)
         except ArenaError:
             external.refused += 1
             raise
         if external.refused:
-            details["refused"] = external.refused
-        external.decide(Decision(answer, details=details))
+            kept["refused"] = external.refused
+        external.decide(Decision(answer, details=kept))
 
     def leave(self, seat: int) -> None:
         """Let fallback moves play this seat to the end; without external seats the game ends."""
@@ -150,13 +163,22 @@ class GameSession:
         if all(external.has_left for external in self._seats.values()):
             self._task.cancel()
 
+    async def wait(self) -> None:
+        """Wait until the game is over, has failed or was closed; `episode` says which."""
+        await asyncio.wait([self._task])
+
     async def close(self) -> None:
         """Stop the game if it is not over, and wait until it has stopped."""
         self._task.cancel()
-        await asyncio.wait([self._task])
+        await self.wait()
 
-    def _awaited(self, seat: int, external: ExternalSeat, turn: int | None) -> Observation:
-        """Return the observation that an answer is for. Raises UsageError if none is awaited."""
+    def awaited(self, seat: int, turn: int | None = None) -> Observation:
+        """Return the observation that an answer to this turn is for; None: the present turn.
+
+        Raises:
+            UsageError: No answer of this seat is awaited, or that to another turn.
+        """
+        external = self._find(seat)
         present = external.asked - 1
         if self.is_over:
             raise UsageError("the game is over")
@@ -252,7 +274,7 @@ class _SessionPosition:
         """Do nothing: nothing is held open."""
 
     def observe(self, seat: int) -> Observation:
-        """Return what a seat knows at the end, without actions: the game may be truncated."""
+        """Return what a seat knows, without actions: the game may be truncated."""
         return replace(self.state.observe(seat), legal_actions=self.state.game.no_actions)
 
 

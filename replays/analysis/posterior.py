@@ -43,16 +43,33 @@ def compute_posterior(timeline: Timeline, player: int) -> PosteriorJson | None:
 def _append_if_changed(
     entries: list[PosteriorEntryJson], knowledge: Knowledge, position: int
 ) -> None:
-    grid = None
-    if isinstance(knowledge, PlacedKnowledge):
-        rows = knowledge.placement().probabilities
-        grid = [[round(p, PROBABILITY_DECIMALS) for p in row] for row in rows]
-    # A sum of floats may be slightly negative and round to -0.0; adding 0.0 makes it 0.0.
-    bits = round(knowledge.entropy(), BITS_DECIMALS) + 0.0
+    bits, grid = _bits(knowledge), _grid(knowledge)
     if not entries or (entries[-1]["bits"], entries[-1]["grid"]) != (bits, grid):
         # Counting worlds is slow, so it is done for new entries only.
         worlds = str(knowledge.world_count())
         entries.append({"position": position, "bits": bits, "worlds": worlds, "grid": grid})
+
+
+def posterior_entry(knowledge: Knowledge, position: int) -> PosteriorEntryJson:
+    """Return the exact knowledge at a position."""
+    return {
+        "position": position,
+        "bits": _bits(knowledge),
+        "worlds": str(knowledge.world_count()),
+        "grid": _grid(knowledge),
+    }
+
+
+def _grid(knowledge: Knowledge) -> list[list[float]] | None:
+    if not isinstance(knowledge, PlacedKnowledge):
+        return None
+    rows = knowledge.placement().probabilities
+    return [[round(p, PROBABILITY_DECIMALS) for p in row] for row in rows]
+
+
+def _bits(knowledge: Knowledge) -> float:
+    # A sum of floats may be slightly negative and round to -0.0; adding 0.0 makes it 0.0.
+    return round(knowledge.entropy(), BITS_DECIMALS) + 0.0
 
 
 def entry_at(posterior: PosteriorJson, position: int) -> PosteriorEntryJson:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Lifespan
 
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
@@ -81,16 +81,28 @@ def make_app(directory: ReplayDirectory, parts: Sequence[WebPart] = ()) -> ASGIA
         directory: The files that are served.
         parts: Further parts, whose routes come after those of `viewer_parts`.
     """
-    every = [*viewer_parts(directory), *parts]
+    return compose([*viewer_parts(directory), *parts])
+
+
+def compose(
+    parts: Sequence[WebPart], lifespan: Lifespan[Starlette] | None = None, is_public: bool = False
+) -> ASGIApp:
+    """Return the application of these parts.
+
+    Args:
+        parts: The parts; no two of them have the same path.
+        lifespan: Context that is open while the server runs.
+        is_public: Requests may come from other machines. The parts check who may do what.
+    """
     handlers = {
         ArenaError: _handle_arena_error,
         HTTPException: _handle_http_exception,
         Exception: _handle_exception,
     }
-    routes = [route for part in every for route in part.routes()]
-    app = Starlette(routes=routes, exception_handlers=handlers)
+    routes = [route for part in parts for route in part.routes()]
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
     app.router.redirect_slashes = False  # A redirect would repeat the requested path.
-    return SecurityMiddleware(app)
+    return SecurityMiddleware(app, is_public)
 
 
 async def _handle_arena_error(_request: Request, error: Exception) -> Response:

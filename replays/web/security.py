@@ -33,12 +33,17 @@ HEADERS = {
 class SecurityMiddleware:
     """ASGI middleware that refuses requests of other web pages and sets security headers.
 
-    Only this machine can reach the server. The danger is a web page in a browser on this machine:
-    it must neither send requests, nor embed the answers.
+    Usually only this machine can reach the server. The danger is a web page in a browser on this
+    machine: it must neither send requests, nor embed the answers.
+
+    Args:
+        app: The application.
+        is_public: The server may be reached by other names than those of this machine.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, is_public: bool = False) -> None:
         self.app = app
+        self._is_public = is_public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
@@ -48,16 +53,19 @@ class SecurityMiddleware:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        error = _check_headers(Headers(scope=scope)) if scope["type"] == "http" else None
+        error = None
+        if scope["type"] in ("http", "websocket"):
+            error = _check_headers(Headers(scope=scope), self._is_public)
+        # Of a WebSocket the answer refuses the handshake.
         app = JSONResponse({"error": error}, 403) if error else self.app
         await app(scope, receive, send_with_headers)
 
 
-def _check_headers(headers: Headers) -> str | None:
+def _check_headers(headers: Headers, is_public: bool) -> str | None:
     """Return the reason for refusing a request, or None."""
     hosts, origin = headers.getlist("host"), headers.get("origin")
     # A foreign host name that resolves to 127.0.0.1 (DNS rebinding) is refused as well.
-    if len(hosts) != 1 or not is_loopback_host(hosts[0]):
+    if len(hosts) != 1 or not (is_public or is_loopback_host(hosts[0])):
         return "the Host header must name this machine: 127.0.0.1 or localhost"
     if origin is not None and not is_own_origin(origin, hosts[0]):
         return "requests from other web pages are not allowed"

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.cli.common.paths import game_stem, unused_path
+from arena.cli.common.paths import unused_path
 from arena.core.errors import ArenaError, UsageError
+from arena.episodes.files import game_stem
 from arena.evaluation.store import RESULTS
 
 if TYPE_CHECKING:

@@ -108,9 +108,9 @@ def serve_command(
     from arena.plugins.extras import require
 
     require("arena openenv", ("openenv",), "openenv")
-    from arena.cli.common.paths import game_stem
     from arena.cli.exchange.openenv_server import ServedGame, serve_game
     from arena.envs.openenv.host import HostedGame
+    from arena.episodes.files import game_stem
     from arena.episodes.replay_writer import ReplayWriter
 
     played = which.make(game)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.cli.common.paths import game_stem
 from arena.cli.playing.table import PlayedGame
 from arena.core.errors import UsageError
 from arena.core.spec import redacted
+from arena.episodes.files import game_stem
 
 if TYPE_CHECKING:
     from arena.cli.playing.table import Table

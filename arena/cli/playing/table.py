@@ -17,11 +17,11 @@ from arena.cli.common.accounts import settle_accounts
 from arena.cli.common.descriptors import reserve_descriptors
 from arena.cli.common.executors import LOCAL, ExecutorFlags
 from arena.cli.common.models import has_models, probe_models
-from arena.cli.common.paths import game_stem
 from arena.cli.common.terminal import progress_bar, run_until_stopped, say
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import pluralize
+from arena.episodes.files import game_stem
 
 if TYPE_CHECKING:
     from arena.episodes.executors.executor import Executor

@@ -1,0 +1,273 @@
+// The legal actions as a form: the kind of action, then the value of each of its fields. Actions
+// can also be typed, and chosen by a click on the table.
+
+import { fill, h } from "./dom.js";
+
+// A field with more values is a list to choose from, instead of one button per value.
+const MOST_BUTTONS = 12;
+
+export class ActionForm {
+  constructor(act, changed) {
+    this.act = act;
+    this.changed = changed;
+    this.turn = null;
+    this.kind = null;
+    this.chosen = [];
+    this.body = h("div", { class: "action-body" });
+    this.note = h("div", { class: "action-note", role: "status" });
+    this.text = h("input", {
+      type: "text",
+      maxlength: 2000,
+      autocomplete: "off",
+      "aria-label": "Action or text",
+      placeholder: "or type an action",
+    });
+    this.typed = h(
+      "form",
+      { class: "action-typed", onsubmit: (event) => this.submitTyped(event) },
+      this.text,
+      h("button", { type: "submit" }, "Play"),
+    );
+    this.element = h("div", { class: "action-form", hidden: true }, this.body, this.note, this.typed);
+  }
+
+  show(turn) {
+    const isNew = turn?.number !== this.turn?.number;
+    this.turn = turn;
+    this.element.hidden = turn === null;
+    if (turn === null) {
+      fill(this.note);
+      this.changed();
+      return;
+    }
+    if (isNew) {
+      this.text.value = "";
+      fill(this.note);
+      this.chooseKind(this.firstKind());
+      this.text.placeholder = turn.speech.length
+        ? `${turn.speech[0].verb} ${turn.speech[0].form.toLowerCase()} …`
+        : "or type an action";
+    } else this.draw();
+  }
+
+  firstKind() {
+    const { kinds } = this.turn;
+    return kinds.length === 1 && !this.isWhole(kinds[0]) ? kinds[0] : null;
+  }
+
+  // Whether each action of a kind is a button of its own.
+  isWhole(kind) {
+    const isShort = kind.fields.length === 1 && kind.actions.length <= MOST_BUTTONS;
+    return kind.fields.length === 0 || isShort || kind.actions.length === 1;
+  }
+
+  chooseKind(kind) {
+    this.kind = kind;
+    this.chosen = kind ? kind.fields.map(() => null) : [];
+    this.settle();
+    this.draw();
+  }
+
+  // Fields in which a single value is left have that value.
+  settle() {
+    if (!this.kind) return;
+    this.kind.fields.forEach((_, field) => {
+      const left = this.valuesOf(field);
+      if (left.length === 1) this.chosen[field] = left[0];
+    });
+  }
+
+  // The actions that have the chosen values; those of one field do not count if it is given.
+  fitting(except = -1) {
+    return this.kind.actions.filter((action) =>
+      this.chosen.every((value, field) => field === except || value === null || action[field + 1] === value),
+    );
+  }
+
+  valuesOf(field) {
+    return [...new Set(this.fitting(field).map((action) => action[field + 1]))];
+  }
+
+  draw() {
+    const focused = document.activeElement?.dataset?.choice;
+    fill(this.body, this.drawKinds(), this.kind ? this.drawFields() : null);
+    if (focused) this.body.querySelector(`[data-choice="${CSS.escape(focused)}"]`)?.focus();
+    this.changed();
+  }
+
+  drawKinds() {
+    const { kinds, usual, left_out: leftOut } = this.turn;
+    const buttons = kinds.flatMap((kind) => {
+      if (this.isWhole(kind)) return kind.actions.map((action) => this.playButton(action[0], usual));
+      const chosen = kind === this.kind;
+      return h(
+        "button",
+        {
+          type: "button",
+          class: chosen ? "chosen" : null,
+          "aria-pressed": String(chosen),
+          "data-choice": `kind ${kind.name} ${kind.verb}`,
+          onclick: () => this.chooseKind(chosen && kinds.length > 1 ? null : kind),
+        },
+        `${kind.verb} …`,
+      );
+    });
+    const more = leftOut ? h("p", { class: "muted" }, `${leftOut} more actions can be typed.`) : null;
+    return [h("div", { class: "action-row" }, buttons), more];
+  }
+
+  playButton(text, usual) {
+    return h(
+      "button",
+      {
+        type: "button",
+        class: text === usual ? "primary" : null,
+        "data-choice": `play ${text}`,
+        onclick: () => this.play(text),
+      },
+      text,
+    );
+  }
+
+  drawFields() {
+    const rows = this.kind.fields.map((name, field) => this.drawField(name, field));
+    const left = this.fitting();
+    const complete = left.length === 1 && this.chosen.every((value) => value !== null);
+    const ready = complete
+      ? h(
+          "button",
+          { type: "button", class: "primary", "data-choice": "ready", onclick: () => this.play(left[0][0]) },
+          `Play: ${left[0][0]}`,
+        )
+      : h("span", { class: "muted" }, "Choose one of each.");
+    return [rows, h("div", { class: "action-row" }, ready)];
+  }
+
+  drawField(name, field) {
+    const all = [...new Set(this.kind.actions.map((action) => action[field + 1]))];
+    if (all.length === 1) return null;
+    const left = new Set(this.valuesOf(field));
+    const label = name.replaceAll("_", " ");
+    if (all.length > MOST_BUTTONS) return this.drawList(label, field, all, left);
+    const options = all.map((value) =>
+      h(
+        "button",
+        {
+          type: "button",
+          class: this.chosen[field] === value ? "value chosen" : "value",
+          "aria-pressed": String(this.chosen[field] === value),
+          disabled: !left.has(value),
+          "data-choice": `${field} ${value}`,
+          onclick: () => this.choose(field, value),
+        },
+        value,
+      ),
+    );
+    return h(
+      "div",
+      { class: "action-field", role: "group", "aria-label": label },
+      h("span", { class: "muted" }, label),
+      h("div", { class: "action-row" }, options),
+    );
+  }
+
+  drawList(label, field, all, left) {
+    const options = all.map((value) =>
+      h(
+        "option",
+        { value, disabled: !left.has(value), selected: this.chosen[field] === value },
+        this.labelOf(value),
+      ),
+    );
+    const select = h(
+      "select",
+      {
+        "data-choice": `list ${field}`,
+        onchange: (event) => this.choose(field, event.target.value || null),
+      },
+      h("option", { value: "" }, "choose …"),
+      options,
+    );
+    return h("label", { class: "action-field" }, h("span", { class: "muted" }, label), select);
+  }
+
+  // A value as people read it: that of a single field may be a number, which the action spells out.
+  labelOf(value) {
+    if (this.kind.fields.length > 1) return value;
+    return this.kind.actions.find((action) => action[1] === value)[0];
+  }
+
+  choose(field, value) {
+    this.chosen[field] = this.chosen[field] === value ? null : value;
+    this.settle();
+    this.draw();
+  }
+
+  // The values that can be chosen on the table now.
+  values() {
+    const values = new Set();
+    if (!this.turn) return values;
+    const kinds = this.kind ? [this.kind] : this.turn.kinds;
+    for (const kind of kinds) {
+      for (const action of kind.actions) {
+        for (const value of action.slice(1)) values.add(value.toLowerCase());
+      }
+    }
+    return values;
+  }
+
+  // Takes a value that was clicked on the table.
+  pick(value) {
+    if (!this.turn) return;
+    const wanted = value.toLowerCase();
+    const kinds = this.kind ? [this.kind] : this.turn.kinds;
+    const kind = kinds.find((each) => each.actions.some((action) => has(action, wanted)));
+    if (!kind) return;
+    if (this.isWhole(kind)) {
+      this.play(kind.actions.find((action) => has(action, wanted))[0]);
+      return;
+    }
+    if (kind !== this.kind) this.chooseKind(kind);
+    const action = kind.actions.find((each) => has(each, wanted));
+    const field = action.slice(1).findIndex((each) => each.toLowerCase() === wanted);
+    if (this.chosen[field] !== action[field + 1]) this.choose(field, action[field + 1]);
+  }
+
+  submitTyped(event) {
+    event.preventDefault();
+    const text = this.text.value.trim();
+    if (text) this.play(text);
+    else if (this.turn?.usual) this.play(this.turn.usual);
+  }
+
+  play(text, sure = false) {
+    fill(this.note);
+    this.act({ act: text, sure });
+  }
+
+  // An irrevocable action needs a second click.
+  confirm(text) {
+    const yes = h("button", { type: "button", class: "danger", onclick: () => this.play(text, true) }, `Yes: ${text}`);
+    const no = h("button", { type: "button", onclick: () => fill(this.note) }, "No");
+    fill(this.note, h("p", null, "This cannot be taken back. Sure?"), h("div", { class: "action-row" }, yes, no));
+    no.focus();
+  }
+
+  offer(text) {
+    const yes = h("button", { type: "button", class: "primary", onclick: () => this.play(text) }, text);
+    fill(this.note, h("p", null, "Did you mean:"), h("div", { class: "action-row" }, yes));
+    yes.focus();
+  }
+
+  remark(text) {
+    fill(this.note, h("p", { class: "wrong" }, text));
+  }
+
+  setEnabled(enabled) {
+    this.element.inert = !enabled;
+  }
+}
+
+function has(action, wanted) {
+  return action.slice(1).some((value) => value.toLowerCase() === wanted);
+}

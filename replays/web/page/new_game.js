@@ -1,0 +1,189 @@
+// The form for a new game: the game, its options, and who sits where.
+
+import { fill, h } from "./dom.js";
+
+const HUMAN = "human";
+
+export class NewGame {
+  constructor(form) {
+    this.form = form;
+    this.fields = new Map();
+    this.seats = [];
+    this.game = form.games.find((game) => game.name === "cluedo") ?? form.games[0];
+    this.options = h("div", { class: "new-options" });
+    this.seatRows = h("ol", { class: "new-seats" });
+    this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.links = h("section", { class: "panel new-links", hidden: true });
+    const names = form.games.map((game) =>
+      h("option", { value: game.name, selected: game === this.game }, game.name.replaceAll("_", " ")),
+    );
+    this.summary = h("p", { class: "muted" });
+    this.pace = h("input", { type: "number", min: 0, max: 60, step: 0.1, value: 0.7 });
+    this.clock = h("input", { type: "number", min: 1, max: 86400, placeholder: "no limit" });
+    this.help = h(
+      "select",
+      null,
+      form.help.map((level) => h("option", { value: level, selected: level === "posterior" }, level)),
+    );
+    const choose = h("select", { onchange: (event) => this.choose(event.target.value) }, names);
+    this.element = h(
+      "form",
+      { class: "new-game", onsubmit: (event) => this.submit(event) },
+      h("h1", null, "New game"),
+      h("section", { class: "panel new-panel" }, h("label", null, h("span", null, "Game"), choose), this.summary, this.options),
+      h("section", { class: "panel new-panel", "aria-labelledby": "seats-title" }, h("h2", { id: "seats-title" }, "Players"), this.seatRows),
+      h(
+        "section",
+        { class: "panel new-panel new-extra" },
+        h("label", null, h("span", null, "Seconds between moves"), this.pace),
+        h("label", null, h("span", null, "Seconds for a decision"), this.clock),
+        h("label", null, h("span", null, "Most help"), this.help),
+      ),
+      this.trouble,
+      h("button", { type: "submit", class: "primary" }, "Start"),
+      this.links,
+    );
+    this.choose(this.game.name);
+  }
+
+  choose(name) {
+    this.game = this.form.games.find((game) => game.name === name);
+    this.summary.textContent = this.game.summary;
+    this.fields = new Map();
+    this.seats = [];
+    // The number of players and the variant are what people change; the rest is folded.
+    const common = this.game.options.filter((option) => ["players", "variant"].includes(option.name));
+    const rare = this.game.options.filter((option) => !common.includes(option));
+    fill(
+      this.options,
+      common.map((option) => this.field(option)),
+      rare.length
+        ? h("details", null, h("summary", null, "More options"), rare.map((option) => this.field(option)))
+        : null,
+    );
+    this.drawSeats();
+  }
+
+  field(option) {
+    const control = option.choices ? choiceOf(option) : inputOf(option);
+    this.fields.set(option.name, control);
+    if (option.name === "players") control.addEventListener("input", () => this.drawSeats());
+    const label = h("span", null, option.name.replaceAll("_", " "));
+    return h("label", { title: option.description }, label, control);
+  }
+
+  get players() {
+    const field = this.fields.get("players");
+    const count = field ? Number(field.value) : this.game.players;
+    return Number.isInteger(count) && count > 0 && count <= 64 ? count : this.game.players;
+  }
+
+  drawSeats() {
+    const before = this.seats.map((select) => select.value);
+    const specs = [HUMAN, ...this.game.bots, ...this.form.models];
+    this.seats = Array.from({ length: this.players }, (_, seat) => {
+      const value = before[seat] ?? (seat === 0 ? HUMAN : this.game.usual);
+      const options = specs.map((spec) =>
+        h("option", { value: spec, selected: spec === value }, spec === HUMAN ? (seat === 0 ? "you" : "a person, by link") : spec),
+      );
+      return h("select", { "aria-label": `Seat ${seat}` }, options);
+    });
+    fill(
+      this.seatRows,
+      this.seats.map((select, seat) => h("li", null, h("span", null, `Seat ${seat}`), select)),
+    );
+  }
+
+  body() {
+    const options = {};
+    for (const { name, default: usual } of this.game.options) {
+      const control = this.fields.get(name);
+      const value = control.value === "" ? usual : convert(control.value, usual);
+      if (value !== usual) options[name] = value;
+    }
+    return {
+      game: this.game.name,
+      options,
+      seats: this.seats.map((select) => select.value),
+      pace: Number(this.pace.value),
+      clock: this.clock.value === "" ? null : Number(this.clock.value),
+      help: this.help.value,
+    };
+  }
+
+  async submit(event) {
+    event.preventDefault();
+    this.showTrouble("");
+    try {
+      const answer = await fetch("/api/play/tables", {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify(this.body()),
+      });
+      const made = await answer.json();
+      if (answer.ok) this.made(made);
+      else this.showTrouble(made.error ?? made.detail ?? `${answer.status} ${answer.statusText}`);
+    } catch {
+      this.showTrouble("The server does not answer. Check that it is still running.");
+    }
+  }
+
+  // One person starts at once; several get their links first.
+  made({ seats, spectators }) {
+    const tokens = Object.entries(seats);
+    if (tokens.length === 1) {
+      location.hash = tokens[0][1];
+      return;
+    }
+    const rows = [...tokens.map(([seat, token]) => [`Seat ${seat}`, token]), ["To watch", spectators]];
+    fill(
+      this.links,
+      h("h2", null, "Send each person one link"),
+      h("p", { class: "muted" }, "The game starts when all of them are open. Open your own in another tab."),
+      h(
+        "dl",
+        null,
+        rows.map(([name, token]) => {
+          const address = `${location.origin}/play#${token}`;
+          const field = h("input", { type: "text", readonly: true, value: address, "aria-label": name, onfocus: (event) => event.target.select() });
+          const open = h("button", { type: "button", onclick: () => window.open(`/play#${token}`, "_blank", "noopener") }, "Open");
+          return [h("dt", null, name), h("dd", null, field, open)];
+        }),
+      ),
+    );
+    this.links.hidden = false;
+    this.links.querySelector("input").focus();
+  }
+
+  showTrouble(text) {
+    this.trouble.hidden = text === "";
+    this.trouble.textContent = text;
+  }
+}
+
+function choiceOf(option) {
+  const options = option.choices.map((choice) =>
+    h("option", { value: String(choice), selected: choice === option.default }, describe(choice)),
+  );
+  return h("select", null, options);
+}
+
+function inputOf(option) {
+  const isNumber = typeof option.default === "number";
+  return h("input", {
+    type: isNumber ? "number" : "text",
+    min: option.low,
+    max: option.high,
+    value: option.default === null ? "" : option.default,
+  });
+}
+
+function describe(choice) {
+  return choice === true ? "yes" : choice === false ? "no" : String(choice).replaceAll("_", " ");
+}
+
+// Values of options have the type of their default.
+function convert(text, usual) {
+  if (typeof usual === "boolean") return text === "true";
+  return typeof usual === "number" ? Number(text) : text;
+}

@@ -1,0 +1,74 @@
+// Help beside the game: the notebook of one's own facts, deductions, or exact probabilities. The
+// replay says which help was open for each decision.
+
+import { fill, h } from "./dom.js";
+import { Grid } from "./grid.js";
+
+const NAMES = {
+  none: "None",
+  notes: "My notes",
+  deductions: "Deductions",
+  posterior: "Probabilities",
+};
+
+export class HelpPanel {
+  constructor(game, seat, choose) {
+    this.game = game;
+    this.seat = seat;
+    this.choose = choose;
+    this.notes = h("pre", { class: "play-notes", hidden: true });
+    this.place = h("div");
+    this.grid = null;
+    this.options = h("div", { class: "play-help-levels", role: "radiogroup", "aria-label": "Help" });
+    this.element = h(
+      "section",
+      { class: "panel play-help", "aria-labelledby": "help-title", hidden: seat === null },
+      h("div", { class: "panel-head" }, h("h2", { id: "help-title" }, "Help"), this.options),
+      this.notes,
+      this.place,
+    );
+  }
+
+  show({ help, notes, posterior }) {
+    fill(
+      this.options,
+      this.game.offered_help.map((level) =>
+        h(
+          "label",
+          null,
+          h("input", {
+            type: "radio",
+            name: "help",
+            value: level,
+            checked: level === help,
+            onchange: () => this.choose(level),
+          }),
+          ` ${NAMES[level]}`,
+        ),
+      ),
+    );
+    this.notes.hidden = notes === "";
+    this.notes.textContent = notes;
+    this.showPosterior(posterior);
+  }
+
+  showPosterior(posterior) {
+    if (!posterior) {
+      this.grid = null;
+      fill(this.place);
+      return;
+    }
+    const position = posterior.entry.position;
+    if (!this.grid) {
+      // The grid of the viewer, at the one position that there is.
+      const page = { focus: this.seat, position, timeline: { game: this.game, seat: this.seat } };
+      this.grid = new Grid(page);
+      this.before = null;
+      fill(this.place, this.grid.element);
+    }
+    this.grid.page.position = position;
+    const entries = [...(this.before ? [this.before] : []), posterior.entry];
+    if (this.before?.position !== position) this.before = posterior.entry;
+    this.grid.setPosterior({ ...posterior, player: this.seat, entries });
+  }
+}

@@ -1,0 +1,13 @@
+"""Play in a browser: tables whose seats people take by links.
+
+    documents.py    messages of the socket
+    offers.py       the actions that a seat may choose from, as a form
+    seat_view.py    what one seat, or a spectator, may be shown
+    table.py        one game in play: its seats, links, clock and replay
+    tables.py       the tables of a server
+    new_game.py     the form for a new game, and its answer
+    routes.py       the page, the form and the sockets
+
+A document for a seat is made only from events that the seat has witnessed and from its own
+observation, never from the state, so that it cannot hold what the seat may not know.
+"""

@@ -1,0 +1,148 @@
+"""Messages between the page of a table and the server."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from replays.analysis.documents import PosteriorEntryJson, SceneJson
+
+Help = Literal["none", "notes", "deductions", "posterior"]
+"""Help beside the game, from none to the exact probabilities; each includes those before it."""
+HELP_LEVELS: tuple[Help, ...] = ("none", "notes", "deductions", "posterior")
+
+MAX_ANSWER = 2_000
+"""Characters of an action or a speech as a person writes it."""
+
+
+class SeatMessage(BaseModel):
+    """A message from the page of a seat: a move, or a change of the help that it shows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    act: Annotated[str, Field(max_length=MAX_ANSWER)] | None = None
+    """The action as text; with `turn`, the number of the decision that it answers."""
+    turn: Annotated[int, Field(ge=0)] | None = None
+    sure: bool = False
+    """The person has confirmed an irrevocable action."""
+    help: Help | None = None
+
+
+class KindJson(TypedDict):
+    """Legal actions of one kind: the same verb and fields."""
+
+    name: str
+    verb: str
+    fields: list[str]
+    actions: list[list[str]]
+    """For each action its text, then the value of each field."""
+
+
+class SpeechJson(TypedDict):
+    """A kind of speech that is legal now."""
+
+    verb: str
+    form: str
+    max_length: int
+
+
+class TurnJson(TypedDict):
+    """A decision that the seat must take now."""
+
+    number: int
+    kinds: list[KindJson]
+    speech: list[SpeechJson]
+    left_out: int
+    """Legal actions that are too many to be listed; all of them can be typed."""
+    usual: str | None
+    """The action that Enter plays, if there is an obvious one."""
+    until: float | None
+    """End of the time for this decision, in seconds since 1970."""
+
+
+class SeenEventJson(TypedDict):
+    """An event that the viewer has witnessed, in words that address the viewer."""
+
+    text: str
+    private: bool
+
+
+class PosteriorNowJson(TypedDict):
+    """Exact probabilities of the seat now."""
+
+    things: list[str]
+    kinds: list[str]
+    places: list[str]
+    entry: PosteriorEntryJson
+
+
+class OverJson(TypedDict):
+    """The end of the game."""
+
+    text: str
+    won: bool | None
+    """None for a spectator, and where nobody can win."""
+    returns: list[str]
+    replay: str | None
+    """Fragment of the address of the replay in the viewer, if this server shows it."""
+
+
+class PartsJson(TypedDict):
+    """What the page shows now beside the events; only parts that have changed are sent."""
+
+    scene: SceneJson
+    before: SceneJson
+    """The scene before the latest event that has changed it."""
+    turn: TurnJson | None
+    present: list[bool | None]
+    """For each seat of a person whether its page is open; None for other players."""
+    help: Help
+    notes: str
+    posterior: PosteriorNowJson | None
+    over: OverJson | None
+    error: str | None
+    """Why the game has stopped without an end."""
+
+
+class TableGameJson(TypedDict):
+    """Facts of a table that never change."""
+
+    name: str
+    title: str
+    summary: str
+    seats: list[str]
+    specs: list[str]
+    options: dict[str, object]
+    scene: str | None
+    has_posterior: bool
+    has_grid: bool
+    rules: str
+    offered_help: list[Help]
+    """Levels of help that this table allows."""
+
+
+class UpdateJson(TypedDict):
+    """A message to the page."""
+
+    now: float
+    """The server's clock, in seconds since 1970."""
+    table: NotRequired[TableGameJson]
+    """In the first message."""
+    seat: NotRequired[int | None]
+    """In the first message; null for a spectator."""
+    first: NotRequired[int]
+    """Number of the first of `events`."""
+    events: NotRequired[list[SeenEventJson]]
+    parts: NotRequired[dict[str, object]]
+    """Entries of `PartsJson` that have changed."""
+
+
+class AnswerJson(TypedDict):
+    """The answer to a message that was not simply carried out."""
+
+    error: NotRequired[str]
+    offer: NotRequired[str]
+    """An action that may have been meant."""
+    confirm: NotRequired[str]
+    """An irrevocable action, which needs `sure`."""

@@ -1,0 +1,147 @@
+"""The form for a new game, and the table that its answer makes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, NotRequired, TypedDict, cast
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from arena.agents.prompt import ChatOptions
+from arena.agents.seating import bot_names, default_bot
+from arena.core.errors import ArenaError, UsageError
+from arena.core.spec import Spec
+from arena.episodes.match import Match
+from arena.plugins.loader import catalog, game_class, make_game
+from replays.web.play.documents import HELP_LEVELS, Help
+from replays.web.play.table import TableSetup
+
+HUMAN = "human"
+SEED_BITS = 48
+
+
+class OptionJson(TypedDict):
+    """An option of a game, as a field of the form."""
+
+    name: str
+    description: str
+    default: JsonValue
+    choices: NotRequired[list[JsonValue]]
+    low: NotRequired[float]
+    high: NotRequired[float]
+
+
+class OfferedGameJson(TypedDict):
+    """A game that can be chosen."""
+
+    name: str
+    summary: str
+    players: int
+    """Seats with the default options; the option `players` changes it where there is one."""
+    bots: list[str]
+    usual: str
+    """SPEC of the player that takes a seat by default."""
+    options: list[OptionJson]
+    has_posterior: bool
+
+
+class FormJson(TypedDict):
+    """What can be chosen for a new game."""
+
+    games: list[OfferedGameJson]
+    models: list[str]
+    """SPECs of models that may take a seat."""
+    help: list[Help]
+
+
+class NewTable(BaseModel):
+    """The answer to the form."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    game: Annotated[str, Field(max_length=100)]
+    options: Mapping[Annotated[str, Field(max_length=100)], JsonValue] = {}
+    seats: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=64)]
+    pace: Annotated[float, Field(ge=0, le=60)] = 0.7
+    clock: Annotated[float, Field(ge=1, le=86_400)] | None = None
+    help: Help = "posterior"
+
+
+@dataclass(frozen=True, slots=True)
+class NewGames:
+    """The games that the form offers, and the models that may take a seat."""
+
+    models: Sequence[str] = ()
+    chat: ChatOptions | None = None
+
+    def form(self) -> FormJson:
+        """Return what can be chosen; a game that cannot be loaded is left out."""
+        games = []
+        for name in catalog().names("game"):
+            try:
+                games.append(_offered(name))
+            except ArenaError:
+                continue
+        return {"games": games, "models": list(self.models), "help": list(HELP_LEVELS)}
+
+    def setup(self, wanted: NewTable) -> TableSetup:
+        """Return the table that the answer describes.
+
+        Raises:
+            UsageError: There is no such game, option or player.
+        """
+        game = make_game(wanted.game, **dict(wanted.options))
+        if len(wanted.seats) != game.num_players:
+            raise UsageError(
+                f"seats: {game.name} has {game.num_players} here, and {len(wanted.seats)} are given"
+            )
+        for seat, spec in enumerate(wanted.seats):
+            self._check(seat, spec)
+        has_models = any(spec in self.models for spec in wanted.seats)
+        match = Match(
+            game,
+            wanted.seats,
+            seed=secrets.randbits(SEED_BITS),
+            chat=self.chat if has_models else None,
+        )
+        return TableSetup(match, wanted.pace, wanted.clock, wanted.help)
+
+    def _check(self, seat: int, spec: str) -> None:
+        # A page must not choose a model that costs money, or a program that it names.
+        is_bot = Spec.parse(spec).prefix == "bot"
+        if spec != HUMAN and not is_bot and spec not in self.models:
+            known = ", ".join([HUMAN, "bot:NAME", *self.models])
+            raise UsageError(f"seat {seat}: '{spec}' may not play here; players are: {known}")
+
+
+def _offered(name: str) -> OfferedGameJson:
+    kind = game_class(name)
+    game = make_game(name)
+    fields = kind.Options.model_json_schema().get("properties", {})
+    return {
+        "name": name,
+        "summary": game.summary,
+        "players": game.num_players,
+        "bots": [f"bot:{bot}" for bot in bot_names(name)],
+        "usual": default_bot(game),
+        "options": [_option(each, field) for each, field in fields.items()],
+        "has_posterior": game.knowledge(0) is not None,
+    }
+
+
+def _option(name: str, field: Mapping[str, JsonValue]) -> OptionJson:
+    option: OptionJson = {
+        "name": name,
+        "description": str(field.get("description", "")),
+        "default": field.get("default"),
+    }
+    if isinstance(field.get("enum"), list):
+        option["choices"] = cast("list[JsonValue]", field["enum"])
+    elif field.get("type") == "boolean":
+        option["choices"] = [False, True]
+    elif isinstance(field.get("minimum"), int | float):
+        option["low"] = cast("float", field["minimum"])
+        option["high"] = cast("float", field["maximum"])
+    return option

@@ -1,0 +1,178 @@
+"""Routes of the play server: the page, the form for a new game, and a socket for each open page."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import cast
+
+from pydantic import JsonValue, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from arena.core.errors import ArenaError
+from arena.core.text import shorten
+from arena.episodes.files import game_stem
+from backends.server.access import read_body
+from replays.web.encoding import encode
+from replays.web.exchange import file_response
+from replays.web.http_errors import HttpError
+from replays.web.page_files import page_files
+from replays.web.play.documents import AnswerJson, SeatMessage, UpdateJson
+from replays.web.play.new_game import NewGames, NewTable
+from replays.web.play.table import Link, Page, PlayTable
+from replays.web.play.tables import PlayTables
+
+MAX_FORM_BYTES = 16_384
+MAX_MESSAGE_BYTES = 16_384
+"""Longest message of a page; a longer one ends the connection."""
+MESSAGES_PER_SECOND = 20.0
+MESSAGES_AT_ONCE = 40
+"""Messages that a page may send at once; later ones are answered at the rate above."""
+UNKNOWN_LINK = 4404
+"""Code with which a socket is closed whose link does not exist; the page does not retry."""
+
+
+class PlayApi:
+    """Part of the web server in which people play.
+
+    Args:
+        tables: The tables of this server.
+        new_games: What a page may start; None: nothing, the tables are laid by the command.
+    """
+
+    def __init__(self, tables: PlayTables, new_games: NewGames | None) -> None:
+        self._tables = tables
+        self._new_games = new_games
+        self._page = page_files().get("play.html")
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """Return the routes of play."""
+        return [
+            Route("/play", self.page),
+            Route("/api/play/form", self.form),
+            Route("/api/play/tables", self.add_table, methods=["POST"]),
+            WebSocketRoute("/api/play/seat/{token}", self.socket),
+        ]
+
+    def page(self, _request: Request) -> Response:
+        """Return the page; the fragment of its address names the seat."""
+        return file_response(self._page)
+
+    def form(self, _request: Request) -> Response:
+        """Return what can be chosen for a new game."""
+        return JSONResponse(self._allowed().form())
+
+    async def add_table(self, request: Request) -> Response:
+        """Lay a table; return the tokens of its links."""
+        new_games = self._allowed()
+        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+            raise HttpError(415, "send application/json")  # A form of another page cannot.
+        body = await read_body(request, MAX_FORM_BYTES)
+        try:
+            wanted = NewTable.model_validate_json(body)
+        except ValidationError as error:
+            raise HttpError(400, first_fault(error)) from None
+        setup = await run_in_threadpool(new_games.setup, wanted)
+        await run_in_threadpool(self._tables.check, setup)
+        table = self._tables.add(setup, game_stem(setup.match.game, setup.match.seed))
+        seats = {str(seat): link.token for seat, link in table.links.items()}
+        return JSONResponse({"seats": seats, "spectators": table.spectators.token}, 201)
+
+    async def socket(self, socket: WebSocket) -> None:
+        """Connect one open page with its place at a table."""
+        await socket.accept()
+        found = self._tables.find(socket.path_params["token"])
+        if found is None:
+            await socket.close(UNKNOWN_LINK, "there is no such game, or it was cleared")
+            return
+        table, link = found
+        try:
+            page = table.open_page(link)
+        except ArenaError as error:
+            await socket.close(UNKNOWN_LINK, shorten(str(error), 100))
+            return
+        sender = asyncio.create_task(_send(socket, table, link, page))
+        try:
+            await _receive(socket, table, link)
+        except (WebSocketDisconnect, RuntimeError):  # RuntimeError: it was closed by the sender.
+            pass
+        finally:
+            table.close_page(link, page)
+            sender.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await sender
+
+    def _allowed(self) -> NewGames:
+        if self._new_games is None:
+            raise HttpError(403, "this server does not start new games")
+        return self._new_games
+
+
+async def _send(socket: WebSocket, table: PlayTable, link: Link, page: Page) -> None:
+    """Send what is new for a page, whenever there is something."""
+    first: UpdateJson = {"now": time.time(), "table": table.facts(), "seat": link.view.seat}
+    try:
+        await socket.send_text(encode({**first, **news(table, link, page)}))
+        while True:
+            await page.changed.wait()
+            page.changed.clear()
+            if update := news(table, link, page):
+                await socket.send_text(encode({**update, "now": time.time()}))
+    except (WebSocketDisconnect, RuntimeError, OSError):
+        pass  # The page has gone; the receiver notices it too.
+
+
+def news(table: PlayTable, link: Link, page: Page) -> dict[str, JsonValue]:
+    """Return what a page was not sent yet, and mark it as sent; empty if there is nothing."""
+    update: dict[str, object] = {}
+    events = link.view.events
+    if page.events_sent < len(events):
+        update["first"], update["events"] = page.events_sent, events[page.events_sent :]
+        page.events_sent = len(events)
+    parts = cast("dict[str, object]", table.parts(link))
+    changed = {
+        name: value
+        for name, value in parts.items()
+        if name not in page.parts_sent or page.parts_sent[name] != value
+    }
+    if changed:
+        update["parts"] = changed
+        page.parts_sent = parts
+    return cast("dict[str, JsonValue]", update)
+
+
+async def _receive(socket: WebSocket, table: PlayTable, link: Link) -> None:
+    """Carry out the messages of a page until it is closed."""
+    allowance, checked = float(MESSAGES_AT_ONCE), time.monotonic()
+    while True:
+        text = await socket.receive_text()
+        now = time.monotonic()
+        allowance = min(MESSAGES_AT_ONCE, allowance + (now - checked) * MESSAGES_PER_SECOND) - 1
+        checked = now
+        if allowance < 0:  # Slowed down; other pages are served meanwhile.
+            await asyncio.sleep(1 / MESSAGES_PER_SECOND)
+        await socket.send_text(encode({"answer": dict(_answer(table, link, text))}))
+
+
+def _answer(table: PlayTable, link: Link, text: str) -> AnswerJson:
+    if link.view.seat is None:
+        return {"error": "spectators do not play"}
+    try:
+        return table.take(link.view.seat, SeatMessage.model_validate_json(text))
+    except ValidationError as error:
+        return {"error": first_fault(error)}
+    except ArenaError as error:
+        return {"error": shorten(str(error))}
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return the first fault of a message with the name of its field."""
+    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    field = ".".join(map(str, fault["loc"]))
+    return f"{field}: {fault['msg']}" if field else fault["msg"]

@@ -1,0 +1,135 @@
+"""What one viewer of a game in play may be shown: a seat, or a spectator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from arena import Event, Game, Observation, PlacedKnowledge
+from arena.core.knowledge import Knowledge
+from arena.core.observation import TextLevel
+from arena.core.views.scene import Scene
+from arena.core.views.second_person import second_person
+from arena.plugins.views import scene_factory, scene_name
+from replays.analysis.documents import PosteriorEntryJson, SceneJson
+from replays.analysis.posterior import posterior_entry
+from replays.web.play.documents import (
+    Help,
+    OverJson,
+    PartsJson,
+    PosteriorNowJson,
+    SeenEventJson,
+    TurnJson,
+)
+
+MAX_DIAGRAM_EVENTS = 500
+"""Longer games have no diagrams, each of which is drawn from all events so far."""
+
+
+class SeatView:
+    """The events that a viewer has witnessed, and everything that is drawn from them.
+
+    Args:
+        game: The game.
+        seat: The viewer's seat; None for a spectator, who sees public events only.
+    """
+
+    def __init__(self, game: Game, seat: int | None) -> None:
+        self.seat = seat
+        self.events: list[SeenEventJson] = []
+        self.turn: TurnJson | None = None
+        self.over: OverJson | None = None
+        self.error: str | None = None
+        self.help: Help = "none"
+        self._game = game
+        self._witnessed: list[Event] = []
+        self._name = "" if seat is None else game.seat_names[seat]
+        name = scene_name(game)
+        self._scene: Scene | None = scene_factory(name)(game, seat) if name else None
+        self._drawn = self._before = self._draw()
+        self._knowledge: Knowledge | None = None
+        self._known = 0
+        self._entry: PosteriorEntryJson | None = None
+
+    def read(self, events: Sequence[Event]) -> bool:
+        """Take in the events of the game that are new; return whether the viewer has seen any."""
+        # A spectator is no player: it sees what everybody sees.
+        new = [each for each in events if self._witnesses(each)]
+        for event in new:
+            self._witnessed.append(event)
+            if self._scene is not None:
+                self._scene.update(event)
+            self.events.append(self._seen(event))
+        if new:
+            drawn = self._draw()
+            if drawn != self._drawn:
+                self._before, self._drawn = self._drawn, drawn
+        return bool(new)
+
+    def parts(self, present: list[bool | None], observation: Observation | None) -> PartsJson:
+        """Return what the page shows now.
+
+        Args:
+            present: For each seat whether the page of its person is open.
+            observation: What the seat knows now; None for a spectator and before the game.
+        """
+        return {
+            "scene": self._drawn,
+            "before": self._before,
+            "turn": self.turn,
+            "present": present,
+            "help": self.help,
+            "notes": self._notes(observation),
+            "posterior": self._posterior(),
+            "over": self.over,
+            "error": self.error,
+        }
+
+    def _witnesses(self, event: Event) -> bool:
+        return event.audience is None if self.seat is None else event.seen_by(self.seat)
+
+    def _seen(self, event: Event) -> SeenEventJson:
+        text = self._game.narrate(event)
+        return {
+            "text": second_person(text, self._name) if self._name else text,
+            "private": event.audience is not None,
+        }
+
+    def _draw(self) -> SceneJson:
+        if self._scene is not None:
+            return self._scene.to_json()
+        if len(self._witnessed) > MAX_DIAGRAM_EVENTS:
+            return None
+        diagram = self._game.diagram(self._witnessed)
+        return second_person(diagram, self._name) if diagram and self._name else diagram or None
+
+    def _notes(self, observation: Observation | None) -> str:
+        """Return the notes of the chosen level, without events and actions."""
+        if observation is None or self.help == "none":
+            return ""
+        level = cast("TextLevel", "deductions" if self.help == "posterior" else self.help)
+        quiet = replace(observation, legal_actions=self._game.no_actions)
+        return second_person(quiet.text(level, quiet.num_events), self._name)
+
+    def _posterior(self) -> PosteriorNowJson | None:
+        """Return the exact probabilities, if the help includes them and the game has them."""
+        if self.seat is None or self.help != "posterior":
+            return None
+        if self._knowledge is None:
+            self._knowledge = self._game.knowledge(self.seat)
+        knowledge = self._knowledge
+        if knowledge is None:
+            return None
+        if self._known < len(self._witnessed) or self._entry is None:
+            for event in self._witnessed[self._known :]:
+                knowledge.update(event)
+            self._known = len(self._witnessed)
+            self._entry = posterior_entry(knowledge, self._known)
+        placement = knowledge.placement() if isinstance(knowledge, PlacedKnowledge) else None
+        return {
+            "things": list(placement.things) if placement else [],
+            "kinds": list(placement.kinds) if placement else [],
+            "places": list(placement.places) if placement else [],
+            "entry": self._entry,
+        }

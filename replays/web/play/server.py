@@ -1,0 +1,151 @@
+"""The server of `arena play --web`."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Lifespan
+
+from arena.core.errors import ArenaError, UsageError
+from arena.episodes.files import game_stem
+from arena.llm.service import LLMService
+from backends.server.uvicorn_server import bind_socket, resolve_address, run_server
+from replays.web.app import PageFiles, compose, viewer_parts
+from replays.web.play.new_game import NewGames
+from replays.web.play.routes import MAX_MESSAGE_BYTES, PlayApi
+from replays.web.play.table import PlayTable, TableSetup
+from replays.web.play.tables import PlayTables
+from replays.web.replay_directory import ReplayDirectory
+
+DRAIN_SECONDS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PlayServer:
+    """What is served, and where."""
+
+    out: Path
+    """Folder for the replays; the viewer shows what is in it."""
+    setup: TableSetup | None
+    """A table that is laid at the start."""
+    new_games: NewGames
+    llm: LLMService | None = None
+    host: str = "127.0.0.1"
+    """Beyond this machine only the tables are served: no replays, and no new games."""
+    port: int = 0
+
+    def run(self) -> int:
+        """Serve until a signal; return the exit code.
+
+        Raises:
+            UsageError: The address cannot be used, or a SPEC names no agent.
+            ArenaError: The folder cannot be made.
+        """
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--out {self.out}: {error.strerror}") from None
+        address = resolve_address(self.host)
+        tables = PlayTables(self.out, self.llm)
+        if self.setup is not None:
+            tables.check(self.setup)
+        try:
+            listener = bind_socket(address, self.port)
+        except ArenaError as error:
+            raise UsageError(str(error)) from None
+        with listener:
+            app = play_app(
+                tables,
+                None if not address.is_loopback else ReplayDirectory(self.out),
+                self.new_games,
+                self.llm,
+            )
+            asyncio.run(self._serve(app, tables, listener))
+        return 0
+
+    async def _serve(self, app: ASGIApp, tables: PlayTables, listener: socket.socket) -> None:
+        base = f"http://{_url_host(self.host, listener)}:{listener.getsockname()[1]}"
+        table = None
+        if self.setup is not None:
+            match = self.setup.match
+            table = tables.add(self.setup, game_stem(match.game, match.seed))
+        await run_server(
+            app,
+            listener,
+            greeting(base, table),
+            drain_seconds=DRAIN_SECONDS,
+            announce_drain=False,
+            websocket_bytes=MAX_MESSAGE_BYTES,
+        )
+
+
+def play_app(
+    tables: PlayTables,
+    directory: ReplayDirectory | None,
+    new_games: NewGames,
+    llm: LLMService | None = None,
+) -> ASGIApp:
+    """Return the application in which people play.
+
+    Args:
+        tables: The tables, which the application closes at its end.
+        directory: The replays that it shows. None: it is reached from other machines, so that it
+            shows no replays, which hold the cards of all seats, and starts no new games.
+        new_games: What the page may start.
+        llm: Answers for models; open while the application runs.
+    """
+    if directory is None:
+        return compose(
+            [PageFiles(), PlayApi(tables, None)], play_lifespan(tables, llm), is_public=True
+        )
+    parts = [*viewer_parts(directory), PlayApi(tables, new_games)]
+    return compose(parts, play_lifespan(tables, llm))
+
+
+def play_lifespan(tables: PlayTables, llm: LLMService | None = None) -> Lifespan[Starlette]:
+    """Return the context of an application with tables: it clears them, and ends their games."""
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with llm or nullcontext():
+            clearing = asyncio.create_task(tables.clear_quiet())
+            try:
+                yield
+            finally:
+                clearing.cancel()
+                with suppress(asyncio.CancelledError):
+                    await clearing
+                await tables.close()
+
+    return lifespan
+
+
+def greeting(base: str, table: PlayTable | None) -> str:
+    """Return the lines for the terminal: the address of each seat."""
+    if table is None:
+        return f"Open {base}/play in a browser to start a game; Ctrl-C stops the server"
+    names = table.game.seat_names
+    lines = ["Open in a browser; Ctrl-C stops the server:"]
+    for seat, link in table.links.items():
+        lines.append(f"  {names[seat]}: {base}/play#{link.token}")
+    lines.append(f"  To watch: {base}/play#{table.spectators.token}")
+    if len(table.links) > 1:
+        lines.append("Send each person one link. The game starts when all of them are open.")
+    return "\n".join(lines)
+
+
+def _url_host(host: str, listener: socket.socket) -> str:
+    """Return the host for addresses that are sent to people."""
+    bound = str(listener.getsockname()[0])
+    with suppress(ValueError):
+        if ipaddress.ip_address(bound).is_unspecified:
+            return socket.gethostname()  # 0.0.0.0 is no address that others can open.
+    name = bound if host in ("", bound) else host
+    return f"[{name}]" if ":" in name else name

@@ -1,0 +1,400 @@
+"""One table: a game in play, its links, its pages, its clock and its replay."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from arena.agents.typed_action import guess, parse
+from arena.core.action import Action
+from arena.core.errors import ActionError, ArenaError, UsageError
+from arena.core.game import State
+from arena.core.knowledge import PlacedKnowledge
+from arena.core.observation import Observation
+from arena.core.outcome import Outcome
+from arena.core.ply import Ply
+from arena.core.spec import Spec, redacted
+from arena.core.text import shorten
+from arena.core.views.ending import ending
+from arena.core.views.number_text import decimal
+from arena.episodes.match import Match
+from arena.episodes.record import Header
+from arena.episodes.replay_writer import ReplayWriter
+from arena.episodes.session import GameSession, SeatTurn
+from arena.llm.backend import ModelService
+from arena.plugins.views import scene_name
+from replays.web.play.documents import (
+    HELP_LEVELS,
+    AnswerJson,
+    Help,
+    OverJson,
+    PartsJson,
+    SeatMessage,
+    TableGameJson,
+)
+from replays.web.play.offers import offer
+from replays.web.play.seat_view import SeatView
+
+TOKEN_BYTES = 16
+"""Of a link; as many as cannot be guessed."""
+HIDDEN_FOLDER = ".playing"
+"""Folder of replays of games in play. The viewer does not serve it, since a replay holds the cards
+of all seats."""
+MAX_PAGES = 16
+"""Pages that are open at the same link at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSetup:
+    """What is played at a table, and how."""
+
+    match: Match
+    """Seats with the SPEC `human` are taken by links."""
+    pace: float = 0.7
+    """Seconds between moves."""
+    clock: float | None = None
+    """Seconds for a decision of a person, after which a fallback move is played."""
+    most_help: Help = "posterior"
+    """The highest level of help that a person may show."""
+
+    @property
+    def persons(self) -> tuple[int, ...]:
+        """The seats of people."""
+        specs = enumerate(self.match.specs)
+        return tuple(seat for seat, spec in specs if Spec.parse(spec).is_human)
+
+
+class Page:
+    """One open page: what it was sent so far, and whether there is something new."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self.changed.set()
+        self.events_sent = 0
+        self.parts_sent: dict[str, object] = {}
+
+
+@dataclass(slots=True)
+class Link:
+    """A place at a table that is taken by an address: a seat, or the place of spectators."""
+
+    token: str
+    view: SeatView
+    pages: set[Page] = field(default_factory=set)
+    parts: PartsJson | None = None
+    """What is shown now; None after a change, until a page needs it."""
+
+    def change(self) -> None:
+        """Let every page look for news."""
+        self.parts = None
+        for page in self.pages:
+            page.changed.set()
+
+
+class PlayTable:
+    """A game whose persons play through links. It starts when each of them has opened theirs.
+
+    It is used in one event loop.
+    """
+
+    def __init__(self, setup: TableSetup, out: Path, stem: str, llm: ModelService | None) -> None:
+        """Lay the table; the game starts when all persons are there.
+
+        Args:
+            setup: What is played.
+            out: Folder for the replay.
+            stem: Its name.
+            llm: Answers for models among the players.
+        """
+        self.setup = setup
+        self.game = setup.match.game
+        self.replay: Path | None = None
+        """The finished replay."""
+        self.quiet_since = time.monotonic()
+        """When the last page was closed."""
+        self._out, self._stem, self._llm = out, stem, llm
+        self._session: GameSession | None = None
+        self._read = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._decided = {seat: asyncio.Event() for seat in setup.persons}
+        self._help_used: dict[int, Help] = dict.fromkeys(setup.persons, "none")
+        self.links = {seat: self._new_link(seat) for seat in setup.persons}
+        self.spectators = self._new_link(None)
+
+    def _new_link(self, seat: int | None) -> Link:
+        return Link(secrets.token_urlsafe(TOKEN_BYTES), SeatView(self.game, seat))
+
+    @property
+    def all_links(self) -> list[Link]:
+        return [*self.links.values(), self.spectators]
+
+    @property
+    def has_started(self) -> bool:
+        return self._session is not None
+
+    @property
+    def has_pages(self) -> bool:
+        return any(link.pages for link in self.all_links)
+
+    # Pages
+
+    def open_page(self, link: Link) -> Page:
+        """Add a page, and start the game if it is that of the last person.
+
+        Raises:
+            UsageError: Too many pages are open at this link.
+        """
+        if len(link.pages) >= MAX_PAGES:
+            raise UsageError(f"this link is open in {MAX_PAGES} pages already: close one of them")
+        page = Page()
+        link.pages.add(page)
+        self._change_all()  # The others see who is there.
+        if not self.has_started and all(each.pages for each in self.links.values()):
+            self._start()
+        return page
+
+    def close_page(self, link: Link, page: Page) -> None:
+        link.pages.discard(page)
+        self.quiet_since = time.monotonic()
+        self._change_all()
+
+    def parts(self, link: Link) -> PartsJson:
+        """Return what a link shows now."""
+        if link.parts is None:
+            present = [
+                bool(self.links[seat].pages) if seat in self.links else None
+                for seat in range(self.game.num_players)
+            ]
+            link.parts = link.view.parts(present, self._observation(link.view))
+        return link.parts
+
+    def facts(self) -> TableGameJson:
+        """Return the facts of the table that never change."""
+        game, match = self.game, self.setup.match
+        knowledge = game.knowledge(0)
+        levels = HELP_LEVELS[: HELP_LEVELS.index(self.setup.most_help) + 1]
+        if knowledge is None:
+            levels = tuple(level for level in levels if level != "posterior")
+        title = [game.name, getattr(game.options, "variant", ""), f"{game.num_players} players"]
+        return {
+            "name": game.name,
+            "title": " · ".join(str(part) for part in title if part),
+            "summary": game.summary,
+            "seats": list(game.seat_names),
+            "specs": [redacted(spec) for spec in match.specs],
+            "options": game.options.model_dump(mode="json"),
+            "scene": scene_name(game),
+            "has_posterior": knowledge is not None,
+            "has_grid": isinstance(knowledge, PlacedKnowledge),
+            "rules": game.rules(),
+            "offered_help": list(levels),
+        }
+
+    # What persons do
+
+    def take(self, seat: int, message: SeatMessage) -> AnswerJson:
+        """Carry out a message of a person; an empty answer means that it was.
+
+        Raises:
+            ArenaError: It is not this seat's turn, or the message has neither part.
+        """
+        if message.help is not None:
+            return self._show_help(seat, message.help)
+        if message.act is None or message.turn is None:
+            raise UsageError("send 'act' with 'turn', or 'help'")
+        return self._act(seat, message.act, message.turn, message.sure)
+
+    def _show_help(self, seat: int, level: Help) -> AnswerJson:
+        if level not in self.facts()["offered_help"]:
+            raise UsageError(f"this table does not offer the help '{level}'")
+        self.links[seat].view.help = level
+        self._note_help(seat)
+        self.links[seat].change()
+        return {}
+
+    def _note_help(self, seat: int) -> None:
+        """Remember the highest level that was open since the last decision."""
+        used = (self._help_used[seat], self.links[seat].view.help)
+        self._help_used[seat] = max(used, key=HELP_LEVELS.index)
+
+    def _act(self, seat: int, text: str, turn: int, sure: bool) -> AnswerJson:
+        session = self._started()
+        observation = session.awaited(seat, turn)
+        try:
+            action = parse(text, observation)
+        except ActionError:
+            meant = guess(text, observation)
+            if meant.action is not None:
+                return {"offer": str(meant.action)}
+            return {"error": meant.remark}
+        if self.game.is_irrevocable(action) and not sure:
+            return {"confirm": str(action)}
+        self._decide(session, seat, action, turn)
+        return {}
+
+    def _decide(self, session: GameSession, seat: int, action: Action, turn: int) -> None:
+        used = self._help_used[seat]
+        details: dict[str, JsonValue] = {} if used == "none" else {"help": used}
+        session.act(seat, action, turn, details)
+        self._help_used[seat] = "none"
+        self._note_help(seat)
+        self._end_turn(seat)
+
+    def _end_turn(self, seat: int) -> None:
+        self.links[seat].view.turn = None
+        self.links[seat].change()
+        self._decided[seat].set()
+
+    def _started(self) -> GameSession:
+        if self._session is None:
+            raise UsageError("the game has not started: it waits for the other people")
+        return self._session
+
+    # The game
+
+    def _start(self) -> None:
+        setup = self.setup
+        # Not in the folder of the viewer while it is played: it holds all hands.
+        writer = ReplayWriter(self._out / HIDDEN_FOLDER, f"{self._stem}-{secrets.token_hex(4)}")
+        try:
+            self._session = session = GameSession(
+                setup.match,
+                setup.persons,
+                llm=self._llm,
+                watchers=(_TableWatcher(self), writer),
+                turn_seconds=setup.clock,
+                delay=setup.pace,
+            )
+        except ArenaError as error:
+            self._fail(error)
+            return
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._follow(session, seat)) for seat in setup.persons]
+        self._tasks.append(loop.create_task(self._finish(session, writer)))
+
+    async def _follow(self, session: GameSession, seat: int) -> None:
+        """Show each decision of a seat to its person."""
+        while True:
+            try:
+                turn = await session.turn(seat)
+            except ArenaError:
+                return  # `_finish` reports it.
+            if turn.is_over:
+                return
+            self._decided[seat].clear()
+            self._offer(seat, turn)
+            await self._decided[seat].wait()
+
+    def _offer(self, seat: int, turn: SeatTurn) -> None:
+        clock = self.setup.clock
+        until = None if clock is None else time.time() + clock
+        self.links[seat].view.turn = offer(turn.observation, turn.number, until)
+        self.links[seat].change()
+
+    async def _finish(self, session: GameSession, writer: ReplayWriter) -> None:
+        """Wait for the end, and move the replay to where the viewer finds it."""
+        await session.wait()
+        try:
+            assert session.episode
+            self.replay = publish(writer.path, self._out, self._stem)
+        except ArenaError as error:
+            self._fail(error)
+            return
+        for link in self.all_links:
+            over = link.view.over
+            if over is not None:
+                link.view.over = {**over, "replay": self.replay.name}
+            link.change()
+
+    def _fail(self, error: ArenaError) -> None:
+        # The text of an error may name what a seat may not know, so it is for the terminal only.
+        print(f"table {self._stem}: the game has stopped: {shorten(str(error))}", flush=True)
+        for link in self.all_links:
+            link.view.error = "the game has stopped; the terminal of the server shows the reason"
+            link.view.turn = None
+            link.change()
+
+    async def close(self) -> None:
+        """End the game if it goes on; the unfinished replay is kept."""
+        if self._session is not None:
+            await self._session.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _observation(self, view: SeatView) -> Observation | None:
+        # Nothing is known, and there is no position, before the first ply.
+        if view.seat is None or self._session is None or not self._read:
+            return None
+        return self._session.observe(view.seat)
+
+    def _change_all(self) -> None:
+        for link in self.all_links:
+            link.change()
+
+    # What the game reports
+
+    def show(self, ply: Ply, state: State) -> None:
+        """Show the new events to the views whose viewers have witnessed them."""
+        new = state.log.events[self._read :]
+        self._read = len(state.log.events)
+        for link in self.all_links:
+            # Without an event the viewer must not notice that there was a ply.
+            if link.view.read(new):
+                link.change()
+        if ply.player in self.links and self.links[ply.player].view.turn is not None:
+            self._end_turn(ply.player)  # The time was up.
+
+    def show_end(self, outcome: Outcome) -> None:
+        for link in self.all_links:
+            link.view.turn = None
+            link.view.over = self._over(outcome, link.view.seat)
+            link.change()
+
+    def _over(self, outcome: Outcome, seat: int | None) -> OverJson:
+        won = None
+        if seat is not None and self.game.has_winner:
+            won = outcome.is_winner(seat)
+        returns = [decimal(each, 0 if each == round(each) else 2) for each in outcome.returns]
+        text = ending(self.game, outcome, seat)
+        return {"text": text, "won": won, "returns": returns, "replay": None}
+
+
+class _TableWatcher:
+    """Watcher of the game at a table."""
+
+    def __init__(self, table: PlayTable) -> None:
+        self._table = table
+
+    def begin(self, header: Header, state: State) -> None:
+        """Do nothing: before the first ply there are no events."""
+
+    def ply(self, ply: Ply, state: State) -> None:
+        self._table.show(ply, state)
+
+    def end(self, outcome: Outcome) -> None:
+        self._table.show_end(outcome)
+
+    def close(self) -> None:
+        """Do nothing: nothing is held open."""
+
+
+def publish(finished: Path, out: Path, stem: str) -> Path:
+    """Move a finished replay to the first free name of its stem. Raises ArenaError."""
+    number = 1
+    while True:
+        path = out / (f"{stem}.jsonl" if number == 1 else f"{stem}-{number}.jsonl")
+        try:
+            # A hard link fails if the name is taken, so nothing is overwritten.
+            path.hardlink_to(finished)
+            finished.unlink()
+            return path
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise ArenaError(f"cannot write {path}: {error.strerror}; {finished} is kept") from None

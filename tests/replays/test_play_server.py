@@ -1,0 +1,340 @@
+"""`arena play --web` as a process: several people, reconnection, leaks and hostile messages."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from command_line import arena
+from play_server import Person, PlayProcess, play_out, play_server
+
+pytest.importorskip("starlette")
+pytest.importorskip("websockets")
+
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from arena.core.ply import Ply
+from arena.core.views.second_person import second_person
+from arena.episodes.replay import Replay, read_replay
+from arena.episodes.verify import verify
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayProcess]:
+    with play_server("kuhn_poker --seed 3 --delay 0", tmp_path_factory.mktemp("play")) as served:
+        yield served
+
+
+def finished(server: PlayProcess, person: Person) -> Path:
+    """Return the replay of a game that is over."""
+    while not person.parts["over"]["replay"]:
+        person.receive()
+    return server.out / person.parts["over"]["replay"]
+
+
+def plies_of(replay: Replay, seat: int) -> list[Ply]:
+    return [walked.ply for walked in replay.walk() if walked.ply.player == seat]
+
+
+def test_a_game_of_the_command(server: PlayProcess) -> None:
+    """The seat's link of the greeting plays; the replay says what was played, and who won."""
+    person = server.join(server.tokens[0])
+    person.receive()
+    assert person.table["seats"] == ["Player 0", "Player 1"]
+    assert "bot:" in person.table["specs"][1]
+    play_out([person], random.Random(1))
+    assert person.parts["over"]["text"].startswith(("You won", "You lost"))
+    replay = read_replay(finished(server, person))
+    assert replay.header.players[0] == "human" and replay.header.seed == 3
+    assert "seed" not in "".join(person.sent).replace("seed3", "")
+    assert verify(replay) is None
+    person.close()
+
+
+GAMES = {
+    "cluedo": {"options": {"players": 3, "variant": "cards"}},
+    "goofspiel": {"options": {"cards": 5}},
+    "werewolf": {"options": {"players": 5, "talk": 0}},
+    "hanabi": {},
+    "liars_dice": {},
+    "battleship": {},
+}
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_nobody_receives_the_events_of_another_seat(server: PlayProcess, game: str) -> None:
+    """All seats are people. Each gets exactly what it has witnessed; a spectator what all have."""
+    form = httpx.get(f"{server.base}/api/play/form", trust_env=False).json()
+    offered = next(each for each in form["games"] if each["name"] == game)
+    options = GAMES[game].get("options", {})
+    players = options.get("players", offered["players"])
+    tokens = server.table(game, ["human"] * players, **GAMES[game])
+    people = [server.join(token) for token in tokens]
+    *seats, spectator = people
+    play_out(seats, random.Random(5))
+    replay = read_replay(finished(server, seats[0]))
+    assert verify(replay) is None
+    made = replay.make_game()
+    events = [event for walked in replay.walk() for event in walked.ply.events]
+    for seat, person in enumerate(seats):
+        name = made.seat_names[seat]
+        seen = [second_person(made.narrate(e), name) for e in events if e.seen_by(seat)]
+        assert person.events == seen
+        # Without news there is no message: not even the number of moves is there.
+        assert all(each.keys() - {"now"} for each in map(json.loads, person.sent))
+    public = [made.narrate(event) for event in events if event.audience is None]
+    spectator.wait("over")
+    assert spectator.events == public
+    assert str(replay.header.seed) not in "".join(
+        text for person in people for text in person.sent if '"over":{' not in text
+    )
+    for person in people:
+        person.close()
+
+
+def test_a_lost_connection_loses_nothing(server: PlayProcess) -> None:
+    [token, _] = server.table(
+        "cluedo", ["human", "bot:random", "bot:random"], options={"players": 3}
+    )
+    first = server.join(token)
+    first.wait("turn")
+    turn, events = first.parts["turn"], first.events
+    first.close()
+    second = server.join(token)
+    second.wait("turn")
+    assert second.parts["turn"] == turn and second.events == events
+    assert second.act("end turn") == {}
+    second.wait("turn")
+    second.close()
+
+
+def test_a_game_starts_when_all_are_there(server: PlayProcess) -> None:
+    [left, right, watching] = server.table("kuhn_poker", ["human", "human"])
+    first, watcher = server.join(left), server.join(watching)
+    first.receive()
+    assert first.parts["present"] == [True, False] and not first.events
+    assert "has not started" in first.send(act="bet", turn=0)["error"]
+    second = server.join(right)
+    first.wait("turn")
+    assert first.parts["present"] == [True, True]
+    assert "not to act now" in second.send(act="bet", turn=0)["error"]
+    assert first.act("pass") == {}
+    assert "not to act now" in first.send(act="pass", turn=0)["error"]
+    play_out([first, second], random.Random(2))
+    for person in (first, second, watcher):
+        person.close()
+
+
+def test_help_is_shown_and_recorded(server: PlayProcess) -> None:
+    seats = ["human", "bot:random", "bot:random"]
+    [token, _] = server.table("cluedo", seats, options={"players": 3})
+    person = server.join(token)
+    person.wait("turn")
+    assert person.parts["notes"] == "" and person.parts["posterior"] is None
+    assert person.act("end turn") == {}
+    person.wait("turn", "over")
+    assert person.send(help="posterior") == {}
+    person.wait("posterior")
+    assert "Your action" not in person.parts["notes"]
+    grid = person.parts["posterior"]["entry"]["grid"]
+    assert len(grid) == 21 and abs(sum(grid[0]) - 1) < 1e-6
+    assert person.send(help="none") == {}
+    assert person.act(person.actions[-1], sure=True) == {}
+    play_out([person], random.Random(3))
+    replay = read_replay(finished(server, person))
+    own = [ply.decision.details for ply in plies_of(replay, 0)]
+    assert [each.get("help") for each in own][:2] == [None, "posterior"]
+    assert {each.get("help") for each in own[2:]} <= {None}
+    person.close()
+
+
+def test_a_table_may_refuse_help(server: PlayProcess) -> None:
+    [token, _] = server.table("kuhn_poker", ["human", "bot:random"], help="notes")
+    person = server.join(token)
+    person.wait("turn")
+    assert person.table["offered_help"] == ["none", "notes"]
+    assert "does not offer" in person.send(help="posterior")["error"]
+    person.close()
+
+
+def test_an_irrevocable_action_is_confirmed(server: PlayProcess) -> None:
+    seats = ["human", "bot:random", "bot:random"]
+    [token, _] = server.table("cluedo", seats, options={"players": 3})
+    person = server.join(token)
+    person.wait("turn")
+    text = "accuse Mrs White, Rope, Hall"
+    assert person.act(text) == {"confirm": text}
+    assert person.act("scarlett rope kitchen") == {"offer": "suggest Miss Scarlett, Rope, Kitchen"}
+    assert "not an action" in person.act("castle")["error"]
+    assert person.act(text, sure=True) == {}
+    while not any(event.startswith("You accuse Mrs White") for event in person.events):
+        person.receive()
+    person.close()
+
+
+def test_the_clock_plays_a_fallback(server: PlayProcess) -> None:
+    [token, _] = server.table("kuhn_poker", ["human", "bot:random"], clock=1)
+    person = server.join(token)
+    person.wait("turn")
+    assert 0 < person.parts["turn"]["until"] - time.time() <= 1
+    person.wait("over")
+    replay = read_replay(finished(server, person))
+    failures = [ply.decision.failure for ply in plies_of(replay, 0)]
+    assert failures and all("no decision within 1 seconds" in str(each) for each in failures)
+    person.close()
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ("", "Invalid JSON"),
+        ("[]", "should be an object"),
+        ('{"act": "bet"}', "send 'act' with 'turn'"),
+        ('{"act": "bet", "turn": -1}', "turn"),
+        ('{"act": "bet", "turn": 99}', "is to come"),
+        ('{"act": 3, "turn": 0}', "act"),
+        (json.dumps({"act": "x" * 5000, "turn": 0}), "at most 2000"),
+        ('{"help": "all"}', "help"),
+        ('{"seat": 1, "act": "bet", "turn": 0}', "seat: Extra inputs"),
+    ],
+)
+def test_wrong_messages_are_answered(server: PlayProcess, message: str, error: str) -> None:
+    [token, watching] = server.table("kuhn_poker", ["human", "bot:random"])
+    person = server.join(token)
+    person.wait("turn")
+    person.socket.send(message)
+    assert error in person.receive()["answer"]["error"]
+    watcher = server.join(watching)
+    assert watcher.send(act="bet", turn=0) == {"error": "spectators do not play"}
+    person.close()
+    watcher.close()
+
+
+def test_hostile_connections(server: PlayProcess) -> None:
+    """Unknown links, huge messages, foreign pages and floods; the game goes on."""
+    [token, _] = server.table("kuhn_poker", ["human", "bot:random"])
+    stranger = server.join("A" * 22)
+    with pytest.raises(ConnectionClosed) as closed:
+        stranger.receive()
+    assert closed.value.rcvd is not None and closed.value.rcvd.code == 4404
+    with pytest.raises(InvalidStatus) as refused:
+        server.join(token, origin="http://evil.example")
+    assert refused.value.response.status_code == 403
+    huge = server.join(token)
+    huge.wait("turn")
+    huge.socket.send("x" * 100_000)
+    with pytest.raises(ConnectionClosed):
+        while True:
+            huge.receive()
+    binary = server.join(token)
+    binary.wait("turn")
+    binary.socket.send(b"\xff\x00")
+    with pytest.raises(ConnectionClosed):
+        while True:
+            binary.receive()
+    flood = server.join(token)
+    flood.wait("turn")
+    for _ in range(60):
+        flood.socket.send("{}")
+    person = server.join(token)
+    person.wait("turn")
+    assert person.act("pass") == {}
+    for each in (flood, person):
+        each.close()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error"),
+    [
+        ({"game": "chess", "seats": ["human"]}, "chess"),
+        ({"game": "kuhn_poker", "seats": ["human"]}, "has 2 here, and 1"),
+        ({"game": "kuhn_poker", "seats": ["bot:random", "bot:random"]}, "no seat is a person's"),
+        ({"game": "kuhn_poker", "seats": ["human", "bot:nope"]}, "no bot 'nope'"),
+        ({"game": "kuhn_poker", "seats": ["human", "openai:gpt-4o"]}, "may not play here"),
+        ({"game": "kuhn_poker", "seats": ["human", ":"]}, "may not play here"),
+        ({"game": "cluedo", "seats": ["human"] * 3, "options": {"players": "<b>"}}, "players"),
+        ({"game": "kuhn_poker", "seats": ["human", "human"], "pace": -1}, "pace"),
+        ({"seats": []}, "game: Field required"),
+    ],
+)
+def test_wrong_tables_are_refused(
+    server: PlayProcess, wanted: dict[str, object], error: str
+) -> None:
+    answer = server.post(**wanted)
+    assert 400 <= answer.status_code < 500
+    assert error in answer.json()["error"]
+
+
+def test_foreign_pages_start_no_games(server: PlayProcess) -> None:
+    wanted = {"game": "kuhn_poker", "seats": ["human", "human"]}
+    for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
+        assert server.post(headers, **wanted).status_code == 403
+    address = f"{server.base}/api/play/tables"
+    plain = httpx.post(address, content=json.dumps(wanted), trust_env=False)
+    assert plain.status_code == 415
+    large = httpx.post(
+        address,
+        content=b" " * 20_000,
+        headers={"Content-Type": "application/json"},
+        trust_env=False,
+    )
+    assert large.status_code == 413
+
+
+def test_a_game_in_play_is_not_in_the_viewer(server: PlayProcess) -> None:
+    """Its replay holds all hands, so that it is kept where nothing is served."""
+    [token, _] = server.table("kuhn_poker", ["human", "bot:random"])
+    before = set(server.out.glob("*.jsonl"))
+    person = server.join(token)
+    person.wait("turn")
+    listed = httpx.get(f"{server.base}/api/games", trust_env=False).json()
+    hidden = list((server.out / ".playing").iterdir())
+    assert hidden and not any("playing" in game["path"] for game in listed["games"])
+    assert set(server.out.glob("*.jsonl")) == before
+    for name in (f".playing/{hidden[0].name}", hidden[0].name):
+        answer = httpx.get(f"{server.base}/api/timeline", params={"path": name}, trust_env=False)
+        assert answer.status_code == 404
+    person.close()
+
+
+def test_beyond_this_machine_only_tables_are_served(tmp_path: Path) -> None:
+    command = "kuhn_poker --seat 0=human --seat 1=human --host 0.0.0.0"
+    with play_server(command, tmp_path) as served:
+        port = served.base.rpartition(":")[2]
+        base = f"http://127.0.0.1:{port}"
+        headers = {"Host": f"arena.example:{port}"}
+        assert httpx.get(f"{base}/play", headers=headers, trust_env=False).status_code == 200
+        for path in ("api/games", "api/timeline?path=x.jsonl", "api/comments?path=x.jsonl"):
+            answer = httpx.get(f"{base}/{path}", headers=headers, trust_env=False)
+            assert answer.status_code == 404, path
+        assert httpx.get(f"{base}/api/play/form", trust_env=False).status_code == 403
+        local = PlayProcess(served.process, served.out, base, served.tokens)
+        people = [local.join(token) for token in served.tokens[:2]]
+        people[0].wait("turn")
+        served.process.send_signal(signal.SIGINT)
+        assert served.process.wait(20) == 0
+    # The unfinished game is kept.
+    assert len(list((served.out / ".playing").glob("*.jsonl.part"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("play kuhn_poker --clock 5", "--clock: it belongs to --web"),
+        ("play kuhn_poker --web --seat 0=bot:random", "add --seat 0=human"),
+        ("play kuhn_poker --web --games 3", "one game is played"),
+        ("play kuhn_poker --web --assist all", "choose none, notes, deductions, posterior"),
+        ("play kuhn_poker --web --seat 0=human --seat 1=bot:nope", "no bot 'nope'"),
+        ("play kuhn_poker --web --host no.such.name.invalid", "--host no.such.name.invalid"),
+    ],
+)
+def test_wrong_commands(command: str, error: str, tmp_path: Path) -> None:
+    run = arena(command, cwd=tmp_path)
+    assert run.returncode == 2 and error in run.stderr.replace("\n", " ")
+    assert "Traceback" not in run.stderr

@@ -30,7 +30,8 @@ function square(s, scene, number) {
     "stroke-width": number === scene.last ? 4 : 1.5,
   });
   const mark = marked === 0 ? cross(s, { x, y }) : nought(s, { x, y });
-  return s("g", {}, background, ...(marked === null ? [] : [mark]));
+  const action = `mark ${Math.floor(number / 3) + 1} ${(number % 3) + 1}`;
+  return s("g", { "data-action": action }, background, ...(marked === null ? [] : [mark]));
 }
 
 function winningLine(s, line) {

@@ -35,7 +35,7 @@ def finished(server: PlayProcess, person: Person) -> Path:
     """Return the replay of a game that is over."""
     while not person.parts["over"]["replay"]:
         person.receive()
-    return server.out / person.parts["over"]["replay"]
+    return server.out / str(person.parts["over"]["replay"])
 
 
 def plies_of(replay: Replay, seat: int) -> list[Ply]:
@@ -57,10 +57,10 @@ def test_a_game_of_the_command(server: PlayProcess) -> None:
     person.close()
 
 
-GAMES = {
-    "cluedo": {"options": {"players": 3, "variant": "cards"}},
-    "goofspiel": {"options": {"cards": 5}},
-    "werewolf": {"options": {"players": 5, "talk": 0}},
+GAMES: dict[str, dict[str, int | str]] = {
+    "cluedo": {"players": 3, "variant": "cards"},
+    "goofspiel": {"cards": 5},
+    "werewolf": {"players": 5, "talk": 0},
     "hanabi": {},
     "liars_dice": {},
     "battleship": {},
@@ -72,9 +72,9 @@ def test_nobody_receives_the_events_of_another_seat(server: PlayProcess, game: s
     """All seats are people. Each gets exactly what it has witnessed; a spectator what all have."""
     form = httpx.get(f"{server.base}/api/play/form", trust_env=False).json()
     offered = next(each for each in form["games"] if each["name"] == game)
-    options = GAMES[game].get("options", {})
-    players = options.get("players", offered["players"])
-    tokens = server.table(game, ["human"] * players, **GAMES[game])
+    options = GAMES[game]
+    players = int(options.get("players", offered["players"]))
+    tokens = server.table(game, ["human"] * players, options=options)
     people = [server.join(token) for token in tokens]
     *seats, spectator = people
     play_out(seats, random.Random(5))
@@ -136,7 +136,7 @@ def test_help_is_shown_and_recorded(server: PlayProcess) -> None:
     [token, _] = server.table("cluedo", seats, options={"players": 3})
     person = server.join(token)
     person.wait("turn")
-    assert person.parts["notes"] == "" and person.parts["posterior"] is None
+    assert person.parts["notes"] == "" and not person.parts["posterior"]
     assert person.act("end turn") == {}
     person.wait("turn", "over")
     assert person.send(help="posterior") == {}
@@ -266,7 +266,7 @@ def test_hostile_connections(server: PlayProcess) -> None:
 def test_wrong_tables_are_refused(
     server: PlayProcess, wanted: dict[str, object], error: str
 ) -> None:
-    answer = server.post(**wanted)
+    answer = server.post(wanted)
     assert 400 <= answer.status_code < 500
     assert error in answer.json()["error"]
 
@@ -274,7 +274,7 @@ def test_wrong_tables_are_refused(
 def test_foreign_pages_start_no_games(server: PlayProcess) -> None:
     wanted = {"game": "kuhn_poker", "seats": ["human", "human"]}
     for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
-        assert server.post(headers, **wanted).status_code == 403
+        assert server.post(wanted, headers).status_code == 403
     address = f"{server.base}/api/play/tables"
     plain = httpx.post(address, content=json.dumps(wanted), trust_env=False)
     assert plain.status_code == 415

@@ -8,7 +8,7 @@ import re
 import selectors
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,14 +29,16 @@ class PlayProcess:
     tokens: list[str]
     """Of the table of the command: the seats of people, then the spectators."""
 
-    def post(self, headers: dict[str, str] | None = None, **wanted: object) -> httpx.Response:
+    def post(
+        self, wanted: Mapping[str, object], headers: dict[str, str] | None = None
+    ) -> httpx.Response:
         address = f"{self.base}/api/play/tables"
         return httpx.post(address, json=wanted, headers=headers, trust_env=False)
 
     def table(self, game: str, seats: list[str], **more: object) -> list[str]:
         """Lay a table without a pace; return the tokens of people, then that of spectators."""
         wanted = {"game": game, "seats": seats, "pace": 0, **more}
-        answer = self.post(**wanted)
+        answer = self.post(wanted)
         assert answer.status_code == 201, answer.text
         made = answer.json()
         return [*made["seats"].values(), made["spectators"]]

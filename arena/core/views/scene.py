@@ -14,6 +14,9 @@ The ES module of a scene has one function:
 changes), and `h(tag, attributes, ...children)` and `s(...)`, which create HTML and SVG elements;
 strings become text, never markup. The function returns one element, with a text alternative for
 people who cannot see it. It imports and requests nothing: the page's policy would block that.
+
+Where people play in a browser, they can click elements with the attribute `data-action`, the text
+of an action, or `data-value`, the value of a field of an action, such as a room.
 """
 
 from __future__ import annotations

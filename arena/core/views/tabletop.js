@@ -1,7 +1,7 @@
 // Draws the description of a table (`Tabletop` in tabletop.py): panels with rows of tiles and lines.
 
 const tile = (h, { label, tone, title }) =>
-  h("span", { class: `tile tone-${tone}`, ...(title ? { title } : {}) }, label);
+  h("span", { class: `tile tone-${tone}`, "data-value": label, ...(title ? { title } : {}) }, label);
 
 function grid(h, panel) {
   const head = ["", ...panel.columns].map((name) => h("th", { scope: "col" }, name));

@@ -203,25 +203,27 @@ export class ActionForm {
     this.draw();
   }
 
-  // The values that can be chosen on the table now.
-  values() {
-    const values = new Set();
-    if (!this.turn) return values;
-    const kinds = this.kind ? [this.kind] : this.turn.kinds;
-    for (const kind of kinds) {
-      for (const action of kind.actions) {
-        for (const value of action.slice(1)) values.add(value.toLowerCase());
+  // The actions, and the values of fields, that can be chosen on the table now.
+  choices() {
+    const [actions, values] = [new Set(), new Set()];
+    for (const kind of this.openKinds()) {
+      for (const [text, ...fields] of kind.actions) {
+        actions.add(text);
+        for (const value of fields) values.add(value.toLowerCase());
       }
     }
-    return values;
+    return { actions, values };
+  }
+
+  openKinds() {
+    if (!this.turn) return [];
+    return this.kind ? [this.kind] : this.turn.kinds;
   }
 
   // Takes a value that was clicked on the table.
   pick(value) {
-    if (!this.turn) return;
     const wanted = value.toLowerCase();
-    const kinds = this.kind ? [this.kind] : this.turn.kinds;
-    const kind = kinds.find((each) => each.actions.some((action) => has(action, wanted)));
+    const kind = this.openKinds().find((each) => each.actions.some((action) => has(action, wanted)));
     if (!kind) return;
     if (this.isWhole(kind)) {
       this.play(kind.actions.find((action) => has(action, wanted))[0]);

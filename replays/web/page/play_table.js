@@ -149,17 +149,20 @@ export class PlayTable {
     document.title = `${waiting}${this.game.title} · arena`;
   }
 
-  // What is clicked on the table is a value of an action: a room, a card, a square.
+  // What is clicked on the table is an action, or a value of one: a room, a card.
   pick(event) {
-    const target = event.target.closest("[data-value]");
-    if (target) this.form.pick(target.dataset.value);
+    const { action, value } = event.target.closest(".pickable")?.dataset ?? {};
+    if (action) this.form.play(action);
+    else if (value) this.form.pick(value);
   }
 
   // Marks what can be clicked on the table.
   markTargets() {
-    const values = this.form.values();
-    for (const target of this.table.querySelectorAll("[data-value]")) {
-      target.classList.toggle("pickable", values.has(target.dataset.value.toLowerCase()));
+    const { actions, values } = this.form.choices();
+    for (const target of this.table.querySelectorAll("[data-value], [data-action]")) {
+      const { action, value } = target.dataset;
+      const fits = action ? actions.has(action) : values.has(value.toLowerCase());
+      target.classList.toggle("pickable", fits);
     }
   }
 

@@ -1,0 +1,197 @@
+"""Playing in a real browser: whole games by mouse and by keyboard, at three sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from browsing import Tab, browsing, missing, tab
+from play_server import PlayProcess, play_server
+
+from arena.episodes.replay import read_replay
+from arena.episodes.verify import verify
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytest.importorskip("websockets")
+
+ATTACK = "<img src=x onerror=top.hacked=1>"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayProcess]:
+    folder = tmp_path_factory.mktemp("play")
+    with play_server("cluedo --variant classic --players 3 --seed 2 --delay 0", folder) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as started:
+        yield started
+
+
+def opened_at(server: PlayProcess, opened: Tab, token: str) -> Page:
+    opened.page.goto(f"{server.base}/play#{token}")
+    opened.page.locator(".play").wait_for()
+    return opened.page
+
+
+def wait_for_turn(page: Page) -> bool:
+    """Return whether it is the person's turn; False after the end."""
+    page.wait_for_selector(".is-turn, .play-result:not([hidden])")
+    return page.locator(".play-result:not([hidden])").count() == 0
+
+
+def act(page: Page, text: str) -> None:
+    """Type an action, and wait until it is played."""
+    page.get_by_label("Action or text").fill(text)
+    page.keyboard.press("Enter")
+
+
+def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> None:
+    """By mouse: rooms are clicked on the board; then the game is lost by a wrong accusation."""
+    with tab(browser, (1440, 900)) as opened:
+        page = opened_at(server, opened, server.tokens[0])
+        assert wait_for_turn(page)
+        page.get_by_role("button", name="roll", exact=True).click()
+        room = page.locator("svg .pickable[data-value='Lounge']")
+        room.wait_for()
+        room.click(position={"x": 30, "y": 60})
+        page.locator(".play-event", has_text="Miss Scarlett goes to").first.wait_for()
+        page.get_by_label("Probabilities").check()
+        page.locator(".play-help table.grid").wait_for()
+        while wait_for_turn(page):
+            accuse = page.get_by_role("button", name="accuse …")
+            if accuse.count():
+                accuse.click()
+                for group, value in (("suspect", "Mrs White"), ("weapon", "Rope"), ("room", "Hall")):
+                    page.get_by_role("group", name=group).get_by_role(
+                        "button", name=value, exact=True
+                    ).click()
+                page.get_by_role("button", name="Play: accuse").click()
+                page.get_by_text("This cannot be taken back. Sure?").wait_for()
+                page.get_by_role("button", name="Yes: accuse").click()
+                page.locator(".play-event", has_text="You accuse Mrs White").wait_for()
+                break
+            page.locator(".action-row button").last.click()
+        play_to_the_end(page)
+        assert page.locator(".play-result.lost h2").inner_text().startswith("You lost: ")
+        page.get_by_role("button", name="Review my mistakes").click()
+        page.wait_for_url(re.compile("path="))
+        page.locator(".scene").wait_for()
+        assert not opened.faults
+    [replay] = map(read_replay, server.out.glob("cluedo-classic-3p-seed2.jsonl"))
+    assert verify(replay) is None and replay.header.players[0] == "human"
+
+
+def play_to_the_end(page: Page) -> None:
+    while wait_for_turn(page):
+        events = page.locator(".play-event").count()
+        page.locator(".action-row button:not([disabled])").first.click()
+        # Each of the person's own moves is an event that the page shows.
+        page.locator(".play-event").nth(events).wait_for()
+
+
+def test_by_keyboard_only(server: PlayProcess, browser: Browser) -> None:
+    [token, _] = server.table("kuhn_poker", ["human", "bot:random"])
+    with tab(browser, (1024, 768), "dark") as opened:
+        page = opened_at(server, opened, token)
+        while wait_for_turn(page):
+            page.keyboard.press("Tab")
+            focused = page.evaluate("document.activeElement.dataset.choice ?? ''")
+            if focused.startswith("play "):
+                events = page.locator(".play-event").count()
+                page.keyboard.press("Enter")
+                page.locator(".play-event").nth(events).wait_for()
+        assert not opened.faults
+
+
+def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
+    """A new game by the form; its links; both play; a page that is loaded again loses nothing."""
+    with tab(browser) as host, tab(browser, (390, 844)) as guest:
+        host.page.goto(f"{server.base}/play")
+        host.page.get_by_role("combobox", name="Game").select_option("tictactoe")
+        host.page.get_by_label("Seat 1").select_option("human")
+        host.page.get_by_label("Seconds between moves").fill("0")
+        host.page.get_by_role("button", name="Start").click()
+        links = [
+            host.page.get_by_role("textbox", name=name).input_value()
+            for name in ("Seat 0", "Seat 1", "To watch")
+        ]
+        host.page.goto(links[0])
+        host.page.get_by_text("Waiting for people to open their links").wait_for()
+        guest.page.goto(links[1])
+        pages = [host.page, guest.page]
+        for square in ("1 1", "2 2", "1 2", "3 3", "1 3"):
+            page = pages[0]
+            page.locator(".is-turn").wait_for()
+            page.locator(f"[data-action='mark {square}'].pickable").click()
+            page.locator(".play:not(.is-turn)").wait_for()
+            if square == "2 2":
+                host.page.reload()
+                host.page.locator(".play-event").nth(1).wait_for()
+            pages.reverse()
+        host.page.locator(".play-event").nth(4).wait_for()
+        assert guest.page.locator(".play-event").count() == 5
+        assert guest.overflow() == 0
+        assert not host.faults and not guest.faults
+
+
+def test_hostile_speech_is_text(server: PlayProcess, browser: Browser) -> None:
+    seats = ["human", *["bot:random"] * 6]
+    [token, _] = server.table("werewolf", seats, options={"players": 7})
+    with tab(browser, (1024, 768)) as opened:
+        page = opened_at(server, opened, token)
+        for _ in range(20):
+            if not wait_for_turn(page):
+                break
+            act(page, f"say {ATTACK}")
+            page.wait_for_timeout(100)
+            if page.locator(".play-event", has_text="onerror").count():
+                break
+            page.locator(".action-row button").first.click()
+            page.wait_for_timeout(100)
+        assert page.evaluate("top.hacked") is None
+        assert page.locator("main img").count() == 0
+        assert not opened.faults
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1024, 768), (1440, 900)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_and_are_accessible(
+    server: PlayProcess, browser: Browser, size: tuple[int, int], scheme: Literal["light", "dark"]
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is missing")
+    seats = ["human", "bot:random", "bot:random"]
+    [token, _] = server.table("cluedo", seats, options={"players": 3, "variant": "classic"})
+    with tab(browser, size, scheme) as opened:
+        opened.page.goto(f"{server.base}/play")
+        opened.page.get_by_role("heading", name="New game").wait_for()
+        _check(axe, opened)
+        page = opened_at(server, opened, token)
+        assert wait_for_turn(page)
+        page.get_by_role("button", name="accuse …").click()
+        page.get_by_label("Probabilities").check()
+        page.locator(".play-help table.grid").wait_for()
+        _check(axe, opened)
+        act(page, "accuse mrs white, rope, hall")
+        page.get_by_text("Sure?").wait_for()
+        _check(axe, opened)
+
+
+def _check(axe: Any, opened: Tab) -> None:
+    found = axe.Axe().run(opened.page).response
+    serious = [
+        (each["id"], [node["target"] for node in each["nodes"]][:3])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert not serious
+    assert opened.overflow() == 0
+    assert not opened.faults

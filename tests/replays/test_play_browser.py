@@ -70,7 +70,11 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
             accuse = page.get_by_role("button", name="accuse …")
             if accuse.count():
                 accuse.click()
-                for group, value in (("suspect", "Mrs White"), ("weapon", "Rope"), ("room", "Hall")):
+                for group, value in (
+                    ("suspect", "Mrs White"),
+                    ("weapon", "Rope"),
+                    ("room", "Hall"),
+                ):
                     page.get_by_role("group", name=group).get_by_role(
                         "button", name=value, exact=True
                     ).click()

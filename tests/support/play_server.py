@@ -8,7 +8,7 @@ import re
 import selectors
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,10 +135,12 @@ def play_out(people: list[Person], rng: random.Random) -> None:
 
 
 @contextmanager
-def play_server(command: str, folder: Path) -> Iterator[PlayProcess]:
+def play_server(
+    command: str, folder: Path, start: Callable[[str, Path], subprocess.Popen[str]] = started
+) -> Iterator[PlayProcess]:
     """Run `arena play COMMAND --web` in a folder."""
     out = folder / "out"
-    process = started(f"play {command} --web --out {out}", folder)
+    process = start(f"play {command} --web --out {out}", folder)
     assert process.stdout is not None and process.stderr is not None
     try:
         greeting = ""

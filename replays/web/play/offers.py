@@ -37,15 +37,15 @@ def offer(observation: Observation, number: int, until: float | None) -> TurnJso
 
 
 def _kinds(actions: tuple[Action, ...]) -> list[KindJson]:
-    kinds: dict[tuple[str, str], KindJson] = {}
+    kinds: dict[tuple[type[Action], str], KindJson] = {}
     for action in actions:
-        text, name = str(action), type(action).__name__
+        text = str(action)
         # One class may have several verbs: "check" and "call" are one move in Leduc poker.
         verb = text.partition(" ")[0]
-        fields = field_names(action)
-        kind = kinds.get((name, verb))
+        kind = kinds.get((type(action), verb))
         if kind is None:
+            name, fields = type(action).__name__, field_names(action)
             kind = {"name": name, "verb": verb, "fields": fields, "actions": []}
-            kinds[name, verb] = kind
-        kind["actions"].append([text, *(str(getattr(action, field)) for field in fields)])
+            kinds[type(action), verb] = kind
+        kind["actions"].append([text, *(str(getattr(action, each)) for each in kind["fields"])])
     return list(kinds.values())

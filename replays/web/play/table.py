@@ -120,6 +120,7 @@ class PlayTable:
         self._out, self._stem, self._llm = out, stem, llm
         self._session: GameSession | None = None
         self._read = 0
+        self._is_closing = False
         self._tasks: list[asyncio.Task[None]] = []
         self._decided = {seat: asyncio.Event() for seat in setup.persons}
         self._help_used: dict[int, Help] = dict.fromkeys(setup.persons, "none")
@@ -226,7 +227,7 @@ class PlayTable:
         session = self._started()
         observation = session.awaited(seat, turn)
         try:
-            action = parse(text, observation)
+            action = read_action(text, observation)
         except ActionError:
             meant = guess(text, observation)
             if meant.action is not None:
@@ -303,7 +304,8 @@ class PlayTable:
             assert session.episode
             self.replay = publish(writer.path, self._out, self._stem)
         except ArenaError as error:
-            self._fail(error)
+            if not self._is_closing:
+                self._fail(error)
             return
         for link in self.all_links:
             over = link.view.over
@@ -321,6 +323,7 @@ class PlayTable:
 
     async def close(self) -> None:
         """End the game if it goes on; the unfinished replay is kept."""
+        self._is_closing = True
         if self._session is not None:
             await self._session.close()
         for task in self._tasks:
@@ -382,6 +385,15 @@ class _TableWatcher:
 
     def close(self) -> None:
         """Do nothing: nothing is held open."""
+
+
+def read_action(text: str, observation: Observation) -> Action:
+    """Return the action of a text. Raises ActionError for one that needs a guess."""
+    # A click sends the whole text, and comparing that is much faster than reading.
+    for action in observation.legal_actions:
+        if str(action) == text:
+            return action
+    return parse(text, observation)
 
 
 def publish(finished: Path, out: Path, stem: str) -> Path:

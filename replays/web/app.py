@@ -100,6 +100,15 @@ class ReplayApi:
         with replay.lock:
             return _json_response(request, replay.analysis.decision(ply, seat))
 
+    def moves(self, request: Request) -> Response:
+        """Return the values of the moves at a position, for the player who moved there."""
+        replay = self._open(request)
+        seat, position = _seat(request, replay), _number(request, "position")
+        if position is None:
+            raise HttpError(400, "position= is missing: the number of the position")
+        with replay.lock:
+            return _json_response(request, replay.analysis.moves(position, seat))
+
     def _open(self, request: Request) -> OpenReplay:
         return self._open_file(request, self._file(request))
 
@@ -141,6 +150,7 @@ def make_app(directory: ReplayDirectory) -> ASGIApp:
 
     endpoints = (
         api.games, api.timeline, api.posterior, api.comments, api.summaries, api.decision,
+        api.moves,
     )  # fmt: skip
     routes = [
         Route("/", index),

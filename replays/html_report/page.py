@@ -26,8 +26,8 @@ MIN_DEALS = 5
 the other points."""
 KINDS = {"tournament": "Tournament", "eval": "Evaluation", "analysis": "Analysis"}
 SERIES_RULES = {
-    "solved": "All points are about the same games: a game that the player has won counts as 0 bits "
-    "from then on, and one that others have ended keeps the value of the player’s last turn.",
+    "solved": "All points are about the same games: a game that the player has won counts as 0 "
+    "bits from then on, and one that others have ended keeps the value of the player’s last turn.",
     "all": "A game that has ended keeps its last value, from the start of the player’s last turn: "
     "all points are about the same games.",
     "running": "Each point is about the games that still had this turn, so ever fewer ones.",

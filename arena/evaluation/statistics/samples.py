@@ -102,7 +102,9 @@ class Sample:
     def carried_sums(self, names: Sequence[str]) -> Sums:
         """Return the same for the points of an entropy, in order: an ended game keeps its last one.
 
-        In a game that the player has won nothing is left to find out, so it keeps 0. So all points are about the same games. A mean over the games that still go on is about
+        In a game that the player has won nothing is left to find out, so it keeps 0.
+
+        So all points are about the same games. A mean over the games that still go on is about
         ever fewer ones, the longest, and may rise although the quantity falls in each of them.
         """
         sums, won = self.sums(names), np.array(self.won, dtype=bool)

@@ -111,7 +111,9 @@ def _lines(
             _steps_axis(steps),
             # A share is never below 0 or above 1, and neither is the axis.
             ChartAxis(
-                format=TICKS[figure.unit], ticks=4, bounds=(0, 1) if figure.unit == "percent" else None
+                format=TICKS[figure.unit],
+                ticks=4,
+                bounds=(0, 1) if figure.unit == "percent" else None,
             ),
             height=SMALL,
             reference=0.0 if figure.unit in ("points", "difference") else None,

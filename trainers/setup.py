@@ -12,14 +12,13 @@ from arena.episodes.match import Match
 from arena.llm.backend import Sampling
 from arena.llm.settings import Settings
 from arena.plugins.loader import catalog
+from trainers.config.base_model import BUNDLED
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.random_init import make_random_init
 from trainers.prompts import system_prompt
 from trainers.rollouts.rollouts import RolloutSetting, training_chat
 
-BUNDLED = {"cluedo": "clue-tiny"}
-"""Games with a bundled checkpoint. For other games, a run starts from scratch by default."""
 BASE = "base"
 """Folder of a base model that is made from scratch, in the run's folder."""
 

@@ -148,9 +148,10 @@ class Report(ReportPart):
     primary: str = ""
     """Path of the primary result in this report. It is not adjusted for other comparisons; all
     results but this one are exploratory."""
-    series_games: Literal["running", "all"] = "running"
-    """Games in a point of an entropy series: those that had this turn, as in reports of earlier
-    versions, or all, where a game that has ended keeps its last value."""
+    series_games: Literal["running", "all", "solved"] = "running"
+    """Games in a point of an entropy series. `solved`: all; a game that has ended keeps its last
+    value, and 0 if the player has won it. Reports of earlier versions: `all`, where it keeps its
+    last value in any case, or `running`: those that had this turn."""
     measures: list[ReportedMeasure] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
     players: list[PlayerReport]

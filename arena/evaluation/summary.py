@@ -56,7 +56,7 @@ def make_report(
         scale=game.return_scale,
         has_winner=game.has_winner,
         par=None if game.par is None else round(game.par, 6),
-        series_games="all",
+        series_games="solved",
         measures=measures_of(game, names),
         notes=[note for sample in samples for note in _notes(sample, game)],
         players=[player_report(sample, game, names) for sample in samples],
@@ -149,7 +149,8 @@ def bounds_of(game: Game, names: Sequence[str]) -> NDArray[np.float64]:
 def _series(sample: Sample, prefix: str, known: Collection[str]) -> TurnSeries:
     """Return the points `PREFIX/NUMBER` of an entropy, which is never negative, by number.
 
-    A game that has ended keeps its last value, up to the last point of any player.
+    A game that has ended keeps its last value, or 0 if the player won, up to the last point of any
+    player.
     """
     numbers = sorted(
         int(name.partition("/")[2])

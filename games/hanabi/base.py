@@ -158,7 +158,9 @@ MEASURES: tuple[Measure, ...] = (
 )
 
 FACTS: dict[str, Fact] = {
-    "probability": Fact("%", "probability that the played card fits, in the seat's exact view"),
+    "probability": Fact(
+        "%", "probability that the played card fits, in the seat's exact view", ranks="plays"
+    ),
     "best": Fact("%", "probability that the likeliest slot fits", of_position=True),
     "risk": Fact("%", "probability that the discarded card is the last copy of a needed card"),
     "useless": Fact("%", "probability that the discarded card can no longer score"),

@@ -34,6 +34,13 @@ class BranchJson(TypedDict):
     """Path of the other file if it is served as well; only if everything is open."""
 
 
+class FactJson(TypedDict):
+    """Description of a fact of comments and rankings."""
+
+    unit: str
+    about: str
+
+
 class GameJson(TypedDict):
     """Facts of a game that are known before it starts."""
 
@@ -58,6 +65,10 @@ class GameJson(TypedDict):
     """The game computes exact posteriors."""
     has_grid: bool
     """The posteriors come as a grid of things and places."""
+    has_rankings: bool
+    """The game computes exact values of moves."""
+    facts: dict[str, FactJson]
+    """Descriptions by the name of the fact."""
 
 
 class EventJson(TypedDict):
@@ -261,6 +272,48 @@ class DecisionJson(TypedDict):
     beliefs: list[BeliefJson]
     other: dict[str, JsonValue]
     """All other details that the agent recorded."""
+
+
+class RankedMoveJson(TypedDict):
+    """One legal move with its value."""
+
+    action: str
+    value: float
+    alike: int
+    """Number of further moves with this value."""
+
+
+class PlayedMoveJson(TypedDict):
+    """The move that was played, among the ranked ones."""
+
+    action: str
+    value: float
+    rank: int
+    """1 + the number of better moves."""
+
+
+class RankingJson(TypedDict):
+    """Legal moves of one kind, the best first."""
+
+    moves: str
+    """Plural of what is ranked, e.g. `questions`."""
+    unit: str
+    """Unit of the values: `bits`, `%` (the value is a share from 0 to 1)."""
+    about: str
+    """Description of the value."""
+    best: list[RankedMoveJson]
+    count: int
+    """Number of all ranked moves."""
+    played: PlayedMoveJson | None
+    """None if another kind of move was played."""
+
+
+class MoveAnalysisJson(TypedDict):
+    """Exact values of the moves that a seat could make in one position, by what it knew."""
+
+    position: int
+    player: int
+    rankings: list[RankingJson]
 
 
 class ListedReplayJson(TypedDict):

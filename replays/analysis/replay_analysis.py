@@ -14,10 +14,12 @@ from replays.analysis.decision import decision_json, read_attempts
 from replays.analysis.documents import (
     CommentJson,
     DecisionJson,
+    MoveAnalysisJson,
     PosteriorJson,
     SeatSummaryJson,
     TimelineJson,
 )
+from replays.analysis.move_analysis import MoveAnalyst
 from replays.analysis.posterior import compute_posterior
 from replays.analysis.redaction import find_seeds, redact
 from replays.analysis.timeline import build_timeline
@@ -43,6 +45,7 @@ class ReplayAnalysis:
         self._scenes = cache(partial(render_scenes, self._timeline))
         self._posterior = cache(partial(compute_posterior, self._timeline))
         self._attempts = cache(partial(read_attempts, self._timeline))
+        self._moves = cache(MoveAnalyst(self._timeline).at)
 
     def timeline(self, seat: int | None = None, first: int = 0) -> TimelineJson:
         """Return the course of the game from ply `first` on."""
@@ -59,6 +62,23 @@ class ReplayAnalysis:
     def summaries(self, seat: int | None = None) -> list[SeatSummaryJson]:
         """Return the summary of each seat, or only of `seat`."""
         return self._annotator.summaries(seat)
+
+    def moves(self, position: int, seat: int | None = None) -> MoveAnalysisJson | None:
+        """Return the values of the moves that were open to the player who moved at a position.
+
+        None for chance, for another seat's move, at the end, and where the game ranks no moves.
+        """
+        if not 0 <= position < self._timeline.last_position:
+            return None
+        # The values follow from what the player knew, so another seat must not see them.
+        if seat not in (None, self._timeline.plies[position].ply.player):
+            return None
+        return self._moves(position)
+
+    def count_legal_moves(self, seat: int | None = None) -> int:
+        """Return the number of moves that were open, over all plies of `seat` or of all seats."""
+        plies = self._timeline.plies
+        return sum(len(each.legal) for each in plies if seat in (None, each.ply.player))
 
     def decision(self, ply: int, seat: int | None = None) -> DecisionJson | None:
         """Return the decision of a ply; None for chance and for a ply of another seat."""

@@ -15,6 +15,7 @@ from replays.analysis.documents import (
     SceneJson,
     TimelineJson,
 )
+from replays.analysis.move_analysis import ranks_moves
 from replays.analysis.numbers import finite_or_zero
 from replays.analysis.redaction import find_seeds, redact_text
 from replays.analysis.timeline import Timeline, TimelinePly
@@ -64,6 +65,10 @@ def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
         "scene": scene_name(game),
         "has_posterior": knowledge is not None,
         "has_grid": isinstance(knowledge, PlacedKnowledge),
+        "has_rankings": ranks_moves(game),
+        "facts": {
+            name: {"unit": fact.unit, "about": fact.about} for name, fact in game.facts.items()
+        },
     }
     if seat is None:
         # The seed determines the deal, so a seat must not get it.

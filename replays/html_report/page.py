@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from jinja2 import Environment
@@ -25,6 +26,8 @@ MIN_DEALS = 5
 the other points."""
 KINDS = {"tournament": "Tournament", "eval": "Evaluation", "analysis": "Analysis"}
 SERIES_RULES = {
+    "solved": "All points are about the same games: a game that the player has won counts as 0 "
+    "bits from then on, and one that others have ended keeps the value of the player’s last turn.",
     "all": "A game that has ended keeps its last value, from the start of the player’s last turn: "
     "all points are about the same games.",
     "running": "Each point is about the games that still had this turn, so ever fewer ones.",
@@ -155,7 +158,7 @@ def _standings_chart(report: Report, ranked: Sequence[PlayerReport]) -> Markup |
     title = scale.name if scale.is_win_rate else f"mean {scale.name}"
     tick = percent_tick if scale.unit == "share" else plain_tick
     reference = report.par if scale.is_win_rate else None
-    return _forest(rows, ChartAxis(title, format=tick), reference)
+    return _forest(rows, ChartAxis(title, format=tick, bounds=scale.bounds), reference)
 
 
 def _seats_chart(report: Report) -> Markup | None:
@@ -198,6 +201,9 @@ def _turn_chart(measure: Measure, lines: Sequence[TurnSeries]) -> Markup:
     title = measure.title + (f" ({measure.unit})" if measure.unit else "")
     label = f"{title}, by own turn, for {len(lines)} players; numbers in the table below"
     x, y = ChartAxis("own turn", whole=True, ticks=9), ChartAxis(title, format=plain_tick)
+    # An entropy is never negative; other bits may be.
+    low, high = (0.0, math.inf) if measure is ENTROPY else measure.bounds
+    y = replace(y, bounds=(low, high))
     return line_chart(label, series, x, y, height=270)
 
 

@@ -85,6 +85,8 @@ class ChartAxis:
     """Label whole numbers only."""
     ticks: int = 6
     """Labels, at most."""
+    bounds: tuple[float, float] | None = None
+    """Least and greatest possible value: the margin around the data does not exceed them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,10 @@ class Scale:
         # A range of 0, or one below the precision of floats, would have no ticks.
         least = max(abs(low), abs(high), 1.0) * 1e-9
         margin = 0.05 * (high - low) if high - low > least else max(abs(high) * 0.05, 0.05)
-        low = low - margin if axis.low is None else axis.low
-        high = high + margin if axis.high is None else axis.high
+        least_value, greatest = axis.bounds or (-math.inf, math.inf)
+        # Values out of bounds are drawn where they are: old reports may hold some.
+        low = max(low - margin, min(low, least_value)) if axis.low is None else axis.low
+        high = min(high + margin, max(high, greatest)) if axis.high is None else axis.high
         return cls(low, high, start, end)
 
     def __call__(self, value: float) -> float:

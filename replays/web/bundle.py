@@ -18,6 +18,7 @@ from arena.episodes.replay import Replay
 from replays.analysis.documents import (
     CommentJson,
     DecisionJson,
+    MoveAnalysisJson,
     PosteriorJson,
     SeatSummaryJson,
     TimelineJson,
@@ -29,6 +30,8 @@ from replays.web.page_files import INDEX, page_files, scene_file
 
 MAX_DECISION_CHARACTERS = 200 * 10**6
 """Limit for all decisions: a chat's prompts are repeated with each of them."""
+MAX_LEGAL_MOVES = 100_000
+"""Legal moves of a game, over all plies, whose values are computed: some seconds of work."""
 SCENE_LOADER = "scenes.js"
 """Module that loads a game's drawing module; the file contains a replacement for it."""
 SCENE_MODULE = "@scene.js"
@@ -56,6 +59,8 @@ class BundleJson(TypedDict):
     summaries: dict[str, list[SeatSummaryJson]]
     decisions: dict[str, DecisionJson]
     """By ply."""
+    moves: dict[str, MoveAnalysisJson] | None
+    """By position; None if the game is too long."""
 
 
 def write_bundle(replay: Replay, seat: int | None, out: Path) -> None:
@@ -98,6 +103,7 @@ def collect_documents(replay: Replay, seat: int | None) -> BundleJson:
         "comments": {_key(view): list(analysis.comments(view)) for view in perspectives},
         "summaries": {_key(view): analysis.summaries(view) for view in perspectives},
         "decisions": _collect_decisions(analysis, replay.path, main, seat),
+        "moves": _collect_moves(analysis, len(main["plies"]), seat),
     }
 
 
@@ -125,6 +131,15 @@ def _collect_decisions(
             limit = f"{MAX_DECISION_CHARACTERS / 1e6:.0f} MB"
             raise _too_large(path, f"its prompts alone are over {limit}")
     return decisions
+
+
+def _collect_moves(
+    analysis: ReplayAnalysis, positions: int, seat: int | None
+) -> dict[str, MoveAnalysisJson] | None:
+    if analysis.count_legal_moves(seat) > MAX_LEGAL_MOVES:
+        return None
+    documents = (analysis.moves(position, seat) for position in range(positions))
+    return {str(each["position"]): each for each in documents if each}
 
 
 def render(data: BundleJson | Mapping[str, object], scene: str | None) -> str:

@@ -33,7 +33,7 @@ class ReplayApi:
         """Return one route for each document."""
         endpoints = (
             self.games, self.timeline, self.posterior, self.comments, self.summaries,
-            self.decision,
+            self.decision, self.moves,
         )  # fmt: skip
         return [Route(f"/api/{endpoint.__name__}", endpoint) for endpoint in endpoints]
 
@@ -93,6 +93,15 @@ class ReplayApi:
             raise HttpError(400, "ply= is missing: the number of the decision")
         with replay.lock:
             return json_response(request, replay.analysis.decision(ply, seat))
+
+    def moves(self, request: Request) -> Response:
+        """Return the values of the moves at a position, for the player who moved there."""
+        replay = self._open(request)
+        seat, position = _seat(request, replay), number(request, "position")
+        if position is None:
+            raise HttpError(400, "position= is missing: the number of the position")
+        with replay.lock:
+            return json_response(request, replay.analysis.moves(position, seat))
 
     def _open(self, request: Request) -> OpenReplay:
         return self._open_file(request, self._file(request))

@@ -67,20 +67,21 @@ def entropies(*values: float) -> Measured:
     return {f"entropy/{turn}": value for turn, value in enumerate(values, start=1)}
 
 
-def test_a_game_that_has_ended_keeps_its_last_entropy() -> None:
+def test_a_game_that_has_ended_keeps_its_last_entropy_and_a_won_one_zero() -> None:
     """The mean over the games still running would rise from 3 to 5 bits, although none did."""
     evaluation = EvaluationAggregator(GAME, "a", "z")
     for deal, course in enumerate([(6.0, 1.0), (6.0, 5.0, 5.0), (6.0, 3.0)]):
-        evaluation.add(game_of(2 * deal, True, entropies(*course)))
+        evaluation.add(game_of(2 * deal, deal == 0, entropies(*course)))
         evaluation.add(game_of(2 * deal + 1, True, entropies(6.0), "baseline", ("z", "b", "c")))
     report = evaluation.report()
-    assert report.series_games == "all" and report.to_json()["series_games"] == "all"
+    assert report.series_games == "solved" and report.to_json()["series_games"] == "solved"
     player, baseline = (line.line("entropy") for line in report.players)
-    assert [point.value for point in player.values()] == [6.0, 3.0, 3.0]
+    assert [point.value for point in player.values()] == pytest.approx([6.0, 3.0, 8 / 3])
     assert [point.n for point in player.values()] == [3, 3, 3]
-    assert [point.value for point in baseline.values()] == [6.0, 6.0, 6.0], "as long as the other"
-    page = render(report)
-    assert "A game that has ended keeps its last value, from the start of the player’s" in page
+    assert [point.value for point in baseline.values()] == [6.0, 0.0, 0.0], "as long as the other"
+    assert "a game that the player has won counts as 0 bits" in render(report)
+    middle = read_report({**report.to_json(), "series_games": "all"})
+    assert "A game that has ended keeps its last value, from the start of" in render(middle)
     former = read_report({**report.to_json(), "series_games": None})
     assert "Each point is about the games that still had this turn" in render(former)
 

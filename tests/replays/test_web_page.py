@@ -258,6 +258,9 @@ def test_a_game_in_one_file(clue: Path, tmp_path: Path) -> None:
     assert data["summaries"]["open"] == through_json(analysis.summaries())
     assert data["posteriors"] == {str(of): through_json(analysis.posterior(of)) for of in range(3)}
     assert data["decisions"] == {}  # Nobody asked a model.
+    positions = range(len(analysis.timeline()["plies"]))
+    moves = {str(each): analysis.moves(each) for each in positions if analysis.moves(each)}
+    assert moves and data["moves"] == through_json(moves)
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
@@ -271,6 +274,7 @@ def test_a_file_for_one_seat_holds_nothing_else(clue: Path, tmp_path: Path) -> N
     for part in ("timelines", "comments", "summaries", "posteriors"):
         assert set(data[part]) == {"1"}
     assert data["timelines"]["1"] == through_json(analysis.timeline(1))
+    assert data["moves"] and {each["player"] for each in data["moves"].values()} == {1}
     deal = json.loads(clue.read_text().splitlines()[1])["action"]
     assert deal.startswith("deal ") and deal not in page
     assert "seed" not in json.dumps(data)

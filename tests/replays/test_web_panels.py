@@ -114,16 +114,16 @@ def test_all_panels_say_the_same_turn(browser: Browser, served: Served, seat: in
 
 def test_what_is_below_the_fold_is_named(browser: Browser, served: Served) -> None:
     with tab(browser, size=(1280, 800)) as opened:
-        open_game(opened, served.at("board.jsonl", at=20))
+        open_game(opened, served.at("board.jsonl", at=10**6))
         page = opened.page
         below = page.get_by_role("navigation", name="Panels below")
-        below.get_by_role("button", name="Decision").click()
+        below.get_by_role("button", name="Summary").click()
         page.locator(".stage.scrolled").wait_for()
-        top = page.locator(".decision").bounding_box()
+        top = page.locator(".summary").bounding_box()
         assert top is not None and top["y"] < 800 - 140
         below.get_by_role("button").first.wait_for(state="detached")
         page.locator(".work").evaluate("(work) => work.scrollTo({ top: 0 })")
-        below.get_by_role("button", name="Entropy").wait_for()
+        below.get_by_role("button", name="Summary").wait_for()
         assert not opened.faults
 
 
@@ -174,7 +174,7 @@ def test_the_grid_and_the_chart_say_what_was_known(browser: Browser, served: Ser
                 assert sign.startswith("✓" if share else "–")
             else:
                 assert abs(float(sign.strip("<>")) - 100 * share) <= 1
-        page.get_by_text("As a table").click()
+        page.locator(".figures summary").click()
         assert page.locator(".figures tbody tr").count() > 1
 
 

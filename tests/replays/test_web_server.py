@@ -89,6 +89,8 @@ def test_answers_equal_the_analysis(server: WebViewer, base: Path) -> None:
         assert server.ask("summaries", **asked).json == summaries
         decision = json.loads(json.dumps(analysis.decision(1, seat)))
         assert server.ask("decision", ply=1, **asked).json == decision
+        moves = json.loads(json.dumps(analysis.moves(1, seat)))
+        assert server.ask("moves", position=1, **asked).json == moves
     known = json.loads(json.dumps(analysis.posterior(1)))
     assert server.ask("posterior", path="clue.jsonl", player=1).json == known
     assert server.ask("posterior", path="clue.jsonl", player=1, seat=1).json == known
@@ -209,12 +211,15 @@ OUTSIDE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("route", ["timeline", "posterior", "comments", "summaries", "decision"])
+ROUTES = ["timeline", "posterior", "comments", "summaries", "decision", "moves"]
+
+
+@pytest.mark.parametrize("route", ROUTES)
 def test_no_path_leads_out_of_the_root(server: WebViewer, base: Path, route: str) -> None:
     absolute = str(base / "outside" / "secret.jsonl")
     own = str(base / "root" / "clue.jsonl")
     for path in (*OUTSIDE, absolute, own, quote(absolute, safe="")):
-        answer = server.get(f"/api/{route}?player=0&ply=0&path={path.replace(' ', '%20')}")
+        answer = server.get(f"/api/{route}?player=0&ply=0&position=0&path={path.replace(' ', '%20')}")
         assert (answer.status, answer.json) == (404, {"error": "there is no such replay here"})
 
 
@@ -332,6 +337,7 @@ def test_numbers_are_checked(server: WebViewer, query: str, error: str) -> None:
 
 def test_what_a_question_needs(server: WebViewer) -> None:
     assert "player=" in server.ask("posterior", path="clue.jsonl").json["error"]
+    assert "position=" in server.ask("moves", path="clue.jsonl").json["error"]
     assert "ply=" in server.ask("decision", path="clue.jsonl").json["error"]
     assert server.ask("decision", path="clue.jsonl", ply=10**6).json is None
     assert server.get("/api/timeline?path=clue.jsonl&path=cut.jsonl").status == 400

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from arena.agents.seating import default_opponent
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import pluralize, printable
 from arena.core.views.number_text import percentage
 from arena.evaluation.output.formatting import amount, number, percent
 from arena.evaluation.report_parts import Interval
+from trainers.config.base_model import base_model_in_words
 from trainers.config.config import TrainConfig
+from trainers.rewards.scoring import default_reward
 from trainers.runs.figures import finite
 from trainers.runs.quantities import duration_in_words
 from trainers.runs.records import HeldOutResult, StepRecord
@@ -149,13 +152,16 @@ def value_only(interval: Interval, scale: ReturnScale = WIN_RATE) -> str:
 
 
 def setup(run: TrainingRun) -> str:
-    """Return what was trained, against whom and for which reward."""
-    config = run.config or TrainConfig()
+    """Return what was trained, against whom and for which reward; defaults by their names."""
+    config, game = run.config or TrainConfig(), run.make_game()
+    # A game whose plugin is not installed does not tell its defaults.
+    opponents = config.opponents or (default_opponent(game) if game else "its default opponent")
+    reward = config.reward or (default_reward(game) if game else "of the game")
+    model = printable(base_model_in_words(config))
     return (
-        f"{printable(config.base_model) or 'The host’s default model'} was trained by GRPO with "
+        f"{model[:1].upper() + model[1:] if ' ' in model else model} was trained by GRPO with "
         f"{config.groups_per_step} deals × {config.rollouts_per_group} games per step, against "
-        f"{printable(config.opponents) or 'the game’s default opponent'}, with the reward "
-        f"{printable(config.reward) or 'that is the game’s default'}."
+        f"{printable(opponents)}, with the reward {printable(reward)}."
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
+from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.report_parts import Interval
 from arena.plugins.loader import make_game
@@ -112,10 +113,15 @@ class TrainingRun:
     @property
     def par(self) -> float | None:
         """Win rate of equal players in the run's game; None if its plugin is not installed."""
+        game = self.make_game()
+        return game.par if game else None
+
+    def make_game(self) -> Game | None:
+        """Return the run's game; None if its plugin is not installed."""
         if self.config is None:
             return None
         try:
-            return make_game(self.config.game, **self.config.options).par
+            return make_game(self.config.game, **self.config.options)
         except ArenaError:
             return None
 

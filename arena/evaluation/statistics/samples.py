@@ -100,15 +100,18 @@ class Sample:
         return Sums(totals, weights, self.deals)
 
     def carried_sums(self, names: Sequence[str]) -> Sums:
-        """Return the same for the points of a series, in order: the last one of a row is kept.
+        """Return the same for the points of an entropy, in order: an ended game keeps its last one.
+
+        In a game that the player has won nothing is left to find out, so it keeps 0.
 
         So all points are about the same games. A mean over the games that still go on is about
         ever fewer ones, the longest, and may rise although the quantity falls in each of them.
         """
-        sums = self.sums(names)
+        sums, won = self.sums(names), np.array(self.won, dtype=bool)
         for place in range(1, len(names)):
             ended = sums.weights[:, place] == 0
             # A row without an earlier point keeps weight 0: it has no value yet.
             for columns in (sums.totals, sums.weights):
                 columns[ended, place] = columns[ended, place - 1]
+            sums.totals[ended & won, place] = 0.0
         return sums

@@ -5,6 +5,9 @@
 // attributes, and the text around them uses a style sheet that this script creates. Tests compare
 // BOARD with `board.py` and MISTAKE with `comments.py`.
 
+// The hidden information, as the page names it: "bits left about …".
+export const HIDDEN = "the envelope";
+
 // Explanation of the marks on the slider.
 export const MISTAKE =
   "a question with less than half the expected bits of the best one, and at least 0.2 bits less; " +
@@ -97,15 +100,17 @@ const STYLE = `
 .cluedo :is(ul, p) { list-style: none; margin: 0; padding: 0; }
 .cluedo-table { background: #2d5b4c; color: #fff; border-radius: 14px; padding: 10px;
   border: 4px solid #1d332b; display: grid; gap: 10px; grid-template-columns: minmax(0, 1fr); }
-.cluedo-board { display: block; width: 100%; height: auto; }
+.cluedo-board { display: block; width: 100%; height: auto; max-height: var(--board-height, 80vh); }
 .cluedo-side { display: grid; gap: 8px; align-content: start; min-width: 0; }
 .cluedo-seats { display: grid; gap: 8px; grid-template-columns: repeat(2, minmax(0, 1fr)); }
 .cluedo-seats > :last-child:nth-child(odd) { grid-column: 1 / -1; }
 .cluedo-seat { background: #214538; border: 2px solid #4d7a6a; border-radius: 9px;
-  padding: 5px 7px 6px; min-width: 0; }
+  padding: 5px 7px 6px; min-width: 0; box-shadow: inset 5px 0 0 var(--pawn, transparent);
+  padding-left: 12px; }
 .cluedo-seat.cluedo-turn { border-color: ${MARKED}; }
 .cluedo-seat.cluedo-out { border-style: dashed; background: #2b3b35; }
-.cluedo-name { display: flex; gap: 5px; align-items: center; font-weight: 600; flex-wrap: wrap; }
+.cluedo-name { display: flex; gap: 5px; align-items: center; font-weight: 600; white-space: nowrap; }
+.cluedo-name .cluedo-small { font-weight: 400; min-width: 0; flex: 1; }
 .cluedo :is(.cluedo-name, .cluedo-pile, .cluedo-backs, .cluedo-card) svg { flex: none; }
 .cluedo-badge { border-radius: 9px; padding: 0 7px; font-size: 12px; background: #e3ded2;
   color: ${INK}; }
@@ -128,9 +133,24 @@ const STYLE = `
   justify-content: center; padding: 4px 0; }
 .cluedo-centre .cluedo-call { flex: 0 1 320px; }
 .cluedo-pile { display: flex; gap: 8px; align-items: center; }
-@container (min-width: 560px) {
-  .cluedo-with-board { grid-template-columns: minmax(0, 1fr) 204px; }
+@container (max-width: 449px) {
+  .cluedo-name { flex-wrap: wrap; }
+}
+@container (min-width: 450px) {
+  /* The board is nearly square; the rest of the width is for the cards beside it. */
+  .cluedo-with-board { grid-template-columns:
+    minmax(0, min(100% - 200px, var(--board-height, 80vh) * .961)) minmax(190px, 1fr); }
   .cluedo-with-board > .cluedo-seats { grid-column: 1 / -1; }
+}
+/* Beside a small board: little pictures, so that the hands below stay in view. */
+@container (min-width: 450px) and (max-width: 559px) {
+  .cluedo-with-board .cluedo-side { gap: 5px; font-size: 13px; }
+  .cluedo-with-board .cluedo-pile > svg { display: none; }
+  .cluedo-with-board .cluedo-three { margin: 4px 0; gap: 5px; }
+  .cluedo-with-board .cluedo-three li { padding: 4px 2px; gap: 2px; font-size: 12px; }
+  .cluedo-with-board .cluedo-three svg { width: 24px; height: 24px; }
+}
+@container (min-width: 560px) {
   .cluedo-with-board .cluedo-three { flex-direction: column; gap: 5px; }
   .cluedo-with-board .cluedo-three li { flex-direction: row; max-width: none; padding: 3px 6px; }
   .cluedo-seats.cluedo-wide { grid-template-columns: repeat(3, minmax(0, 1fr)); }
@@ -539,12 +559,12 @@ function seatPanel(context, scene, holder) {
   const turn = scene.player === holder ? " cluedo-turn" : "";
   const out = scene.out.includes(holder) ? " cluedo-out" : "";
   const suspect = scene.pawns ? scene.deck[0][suspectOf(scene, holder)] : null;
-  return h("li", { class: `cluedo-seat${turn}${out}` },
+  return h("li", { class: `cluedo-seat seat-${holder % 7}${turn}${out}` },
     h("div", { class: "cluedo-name" },
       ...(suspect ? [sign(context, scene, suspect, 22)] : []),
-      h("span", {}, seats[holder]), ...badges(context, scene, holder)),
-    h("p", { class: "cluedo-small", title: specs[holder] ?? "" },
-      [suspect, specs[holder]].filter(Boolean).join(" · ")),
+      h("span", {}, seats[holder]), ...badges(context, scene, holder),
+      h("span", { class: "cluedo-small", title: specs[holder] ?? "" },
+        [suspect, specs[holder]].filter(Boolean).join(" · "))),
     pile(context, scene, has, ...unseen(context, scene, holder, has.length)),
   );
 }

@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from replays.html_report.charts import (
     SMALL,
-    TALL,
     ChartLayer,
     layer_chart,
     line_chart,
@@ -32,7 +31,7 @@ TICKS = {
 LAYER_COLORS = (0, 4, 1)
 """Colors of groups: trained, without variance, incomplete."""
 LARGE_FONT = 15
-"""Small charts are three in a row. Their text is larger, so that it stays legible."""
+"""Three charts are in a row. Their text is larger, so that it stays legible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +51,46 @@ class ReportSection:
     title: str
     about: str
     figures: Sequence[ReportFigure]
-    small: bool = False
-    """True if three charts are in a row."""
 
 
 def sections_of(run: TrainingRun) -> list[ReportSection]:
-    """Return all charts of a run. Sections without any known value are left out."""
+    """Return all charts of a run: first those that tell how it went, then all others.
+
+    Sections without any known value are left out.
+    """
     rows = run.records
     # All charts span the whole run, so that their steps are in line.
     steps = max([run.total_steps or 0, *(record.step for record in rows)])
-    learning = [
-        *_lines([figures.delta(rows)], steps, color=2, small=False, evaluations=True),
-        *_lines([figures.win_rate(rows)], steps, color=0, small=False),
-    ]
     reward, *terms = figures.rewards(rows)
-    rewards = _lines([reward], steps, color=0) + _lines(terms[: MAX_CHARTS - 1], steps, color=3)
-    updates = _lines(figures.updates(rows)[:MAX_CHARTS], steps, color=1)
-    updates += _lines(figures.replies(rows), steps, color=4)
-    sampling, training, sampled, trained = figures.throughput(rows)
-    work = _layers(run, steps)
-    for figure, color in ((sampling, 0), (training, 2), (sampled, 0), (trained, 2)):
+    update = figures.updates(rows)[:MAX_CHARTS]
+    entropy = [figure for figure in update if figure.name == "entropy"]
+    legal, length = figures.replies(rows)
+    groups, times = _layers(run, steps)
+    first = [
+        *_lines([figures.delta(rows)], steps, color=2, evaluations=True),
+        *_lines([figures.win_rate(rows)], steps, color=0),
+        *_lines([reward], steps, color=0),
+        *_lines(entropy, steps, color=1),
+        *_lines([legal], steps, color=4),
+        *times,
+    ]
+    rewards = _lines(terms[: MAX_CHARTS - 1], steps, color=3)
+    updates = _lines([each for each in update if each not in entropy], steps, color=1)
+    updates += _lines([length], steps, color=4)
+    work = groups
+    for figure, color in zip(figures.throughput(rows), (0, 2, 0, 2), strict=True):
         work += _lines([figure], steps, color)
     sections = [
-        ReportSection("Learning", "", learning),
-        ReportSection("Reward", "Mean of each term, without its weight.", rewards, small=True),
-        ReportSection("Updates and replies", "", updates, small=True),
-        ReportSection("Time, tokens and groups", "", work, small=True),
+        ReportSection("Learning", "", first),
+        ReportSection("Terms of the reward", "Means, without their weights.", rewards),
+        ReportSection("Updates and replies", "", updates),
+        ReportSection("Tokens and groups", "", work),
     ]
     return [section for section in sections if section.figures]
 
 
 def _lines(
-    shown: Sequence[Figure], steps: int, color: int, small: bool = True, evaluations: bool = False
+    shown: Sequence[Figure], steps: int, color: int, evaluations: bool = False
 ) -> list[ReportFigure]:
     """Draw each figure with a known value. Evaluations are few: all get a marker and a bar."""
     charts = []
@@ -101,21 +108,26 @@ def _lines(
         chart = line_chart(
             label,
             [series],
-            _steps_axis(steps, small),
-            ChartAxis(format=TICKS[figure.unit], ticks=4 if small else 6),
-            height=SMALL if small else TALL,
+            _steps_axis(steps),
+            # A share is never below 0 or above 1, and neither is the axis.
+            ChartAxis(
+                format=TICKS[figure.unit],
+                ticks=4,
+                bounds=(0, 1) if figure.unit == "percent" else None,
+            ),
+            height=SMALL,
             reference=0.0 if figure.unit in ("points", "difference") else None,
-            font=LARGE_FONT if small else 12,
+            font=LARGE_FONT,
         )
         charts.append(ReportFigure(figure.title, figure.about, chart))
     return charts
 
 
-def _layers(run: TrainingRun, steps: int) -> list[ReportFigure]:
-    """Draw the groups and the time of each step, split into parts."""
+def _layers(run: TrainingRun, steps: int) -> tuple[list[ReportFigure], list[ReportFigure]]:
+    """Draw the groups of each step, and its time, split into parts; at most one chart each."""
     rows = played(run.records)
     if not rows:
-        return []
+        return [], []
     groups = [group_split(record) for record in rows]
     times = [time_split(record) for record in rows]
     charts = []
@@ -131,15 +143,15 @@ def _layers(run: TrainingRun, steps: int) -> list[ReportFigure]:
             f"{title} by training step; numbers in the table below",
             layers,
             [record.step for record in rows],
-            _steps_axis(steps, small=True),
+            _steps_axis(steps),
             ChartAxis(ticks=4),
             font=LARGE_FONT,
         )
         legend = [layer for layer in layers if any(layer.values)]
         charts.append(ReportFigure(title, about, chart, legend))
-    return charts
+    return charts[:1], charts[1:]
 
 
-def _steps_axis(steps: int, small: bool) -> ChartAxis:
+def _steps_axis(steps: int) -> ChartAxis:
     high = max(1, steps)
-    return ChartAxis("step", -0.02 * high, 1.02 * high, whole=True, ticks=6 if small else 8)
+    return ChartAxis("step", -0.02 * high, 1.02 * high, whole=True, ticks=6)

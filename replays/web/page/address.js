@@ -15,6 +15,8 @@ export function readAddress() {
     // An invalid seat must not be treated like a missing one, which means "everything open".
     seat: fields.has("seat") ? (parseNumber(fields.get("seat")) ?? INVALID_SEAT) : null,
     focus: parseNumber(fields.get("focus")),
+    // After a game in the browser: step through the mistakes of this seat.
+    review: fields.has("review"),
   };
 }
 

@@ -1,47 +1,60 @@
-// Entropy of each seat's posterior over the game, in bits. A seat's perspective shows nothing after
-// the current position; with everything open, the rest of the game is drawn faintly.
+// Bits that each seat's posterior leaves open over the game, above the slider and with its scale. A
+// seat's perspective shows nothing after the current position; with everything open, the rest of
+// the game is drawn faintly.
 
 import { fill, fold, h, s } from "./dom.js";
-import { number } from "./format.js";
+import { bits } from "./format.js";
 import { seatClass, seatDashes, seatLabel, seatMark, seatName, seatShape } from "./seats.js";
 
-const WIDTH = 860;
-const HEIGHT = 170;
-const LEFT = 34;
-const RIGHT = 14;
-const TOP = 10;
-const BOTTOM = 22;
+// Pixels: half the thumb of the slider, so that a position is above its place on the slider.
+const THUMB = 8;
+const TOP = 8;
+const BOTTOM = 7;
 
 export class Chart {
   constructor(page) {
     this.page = page;
     this.posteriors = new Map();
-    this.picture = s("svg", {
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-      class: "chart",
-      role: "img",
-      "aria-labelledby": "chart-title",
-    });
+    this.width = 800;
+    this.height = 56;
+    this.picture = s("svg", { class: "chart", role: "img", "aria-labelledby": "chart-title" });
     this.picture.addEventListener("click", (event) => this.press(event));
+    this.observer = new ResizeObserver(() => this.fit());
     this.legend = h("ul", { class: "legend" });
+    this.title = h("h2", { id: "chart-title" }, "Bits left");
     this.figures = fold(
       { class: "figures" },
-      "As a table",
+      "Table",
       () => (this.body = h("div", { class: "scroller-x" })),
     );
     this.figures.addEventListener("toggle", () => this.table());
     this.element = h(
-      "section",
-      { class: "panel chart-panel", "aria-labelledby": "chart-title" },
-      h(
-        "div",
-        { class: "panel-head" },
-        h("h2", { id: "chart-title" }, "Entropy in bits"),
-        this.legend,
-      ),
+      "div",
+      { class: "chart-panel" },
+      h("div", { class: "chart-head" }, this.title, this.legend, this.figures),
       this.picture,
-      this.figures,
     );
+  }
+
+  // Takes what the game calls its hidden information, e.g. "the envelope".
+  setHidden(text) {
+    this.title.textContent = `Bits left about ${text}`;
+  }
+
+  start() {
+    this.observer.observe(this.picture);
+  }
+
+  close() {
+    this.observer.disconnect();
+  }
+
+  fit() {
+    const { clientWidth, clientHeight } = this.picture;
+    if (!clientWidth || (clientWidth === this.width && clientHeight === this.height)) return;
+    this.width = clientWidth;
+    this.height = clientHeight;
+    this.draw();
   }
 
   setPosterior(posterior) {
@@ -58,19 +71,22 @@ export class Chart {
   }
 
   x(position) {
-    return LEFT + ((WIDTH - LEFT - RIGHT) * position) / Math.max(1, this.page.timeline.last);
+    return THUMB + ((this.width - 2 * THUMB) * position) / Math.max(1, this.page.timeline.last);
   }
 
-  y(bits) {
-    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - bits / this.top);
+  y(value) {
+    return TOP + (this.height - TOP - BOTTOM) * (1 - value / this.top);
   }
 
   draw() {
     const { position, timeline, seat } = this.page;
     // The scale of a seat's perspective depends only on the past: it must not reveal later values.
     const shown = seat === null ? timeline.last : position;
-    const bits = this.seats.flatMap((player) => this.entries(player, shown).map((entry) => entry.bits));
-    this.top = Math.max(1, Math.ceil(Math.max(0, ...bits)));
+    const values = this.seats.flatMap((player) =>
+      this.entries(player, shown).map((entry) => entry.bits),
+    );
+    this.top = Math.max(1, Math.ceil(Math.max(0, ...values)));
+    this.picture.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     fill(
       this.picture,
       this.axes(),
@@ -82,8 +98,8 @@ export class Chart {
         class: "now",
         x1: this.x(position),
         x2: this.x(position),
-        y1: TOP,
-        y2: HEIGHT - BOTTOM,
+        y1: TOP - 4,
+        y2: this.height,
       }),
       this.seats.map((player) => this.head(player, position)),
     );
@@ -127,22 +143,18 @@ export class Chart {
     );
   }
 
+  // A line at the bottom for 0 bits, and one at the top with its value.
   axes() {
-    const step = this.top <= 4 ? 1 : this.top <= 10 ? 2 : 5;
-    const parts = [];
-    for (let bits = 0; bits <= this.top; bits += step) {
-      const y = this.y(bits);
-      parts.push(s("line", { class: "rule", x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y }));
-      parts.push(s("text", { x: LEFT - 7, y: y + 4, "text-anchor": "end" }, bits));
-    }
-    const { last } = this.page.timeline;
-    const interval =
-      [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].find((step) => last / step <= 12) ??
-      10000;
-    for (let at = 0; at <= last; at += interval) {
-      parts.push(s("text", { x: this.x(at), y: HEIGHT - 6, "text-anchor": "middle" }, at));
-    }
-    return parts;
+    return [this.top, 0].map((value) => {
+      const y = this.y(value);
+      return [
+        s("line", { class: "rule", x1: THUMB, x2: this.width - THUMB, y1: y, y2: y }),
+        // In the corners that falling lines leave free.
+        value
+          ? s("text", { x: this.width - THUMB, y: y + 11, "text-anchor": "end" }, value)
+          : s("text", { x: THUMB, y: y - 3 }, value),
+      ];
+    }).flat();
   }
 
   key(player, position) {
@@ -160,7 +172,7 @@ export class Chart {
       seatMark(player),
       h("bdi", null, seatName(game, player)),
       " ",
-      h("strong", null, entry ? number(entry.bits) : "–"),
+      h("strong", null, entry ? bits(entry.bits) : "–"),
     );
   }
 
@@ -185,7 +197,7 @@ export class Chart {
       h(
         "table",
         { class: "plain-table" },
-        h("caption", { class: "sr" }, "Entropy in bits at each position where it changed"),
+        h("caption", { class: "sr" }, "Bits left at each position where they changed"),
         h(
           "thead",
           null,
@@ -203,12 +215,11 @@ export class Chart {
 
   press(event) {
     const { left, width } = this.picture.getBoundingClientRect();
-    const x = ((event.clientX - left) / width) * WIDTH;
-    const fraction = (x - LEFT) / (WIDTH - LEFT - RIGHT);
+    const fraction = (((event.clientX - left) / width) * this.width - THUMB) / (this.width - 2 * THUMB);
     this.page.show(Math.round(fraction * this.page.timeline.last));
   }
 }
 
 function bitsAt(entries) {
-  return entries.length ? number(entries.at(-1).bits) : "";
+  return entries.length ? bits(entries.at(-1).bits) : "";
 }

@@ -1,7 +1,7 @@
 // Comments on the last ply, and the list of all comments until this position.
 
 import { fill, fold, h, spoken } from "./dom.js";
-import { plural } from "./format.js";
+import { number, plural, quantity, words } from "./format.js";
 import { MISTAKE, mistakeChip } from "./mistake.js";
 import { seatLabel } from "./seats.js";
 
@@ -83,9 +83,21 @@ export class CommentPanel {
       h(
         "dl",
         { class: "pairs" },
-        facts.map(([name, value]) => [h("dt", null, name), h("dd", null, figure(value))]),
+        facts.map(([name, value]) => this.figure(name, value)),
       ),
     );
+  }
+
+  // A fact in its unit, if the game describes it.
+  figure(name, value) {
+    const known = this.page.timeline.game.facts[name];
+    const unit = known?.unit ?? "";
+    const text = typeof value === "number" ? quantity(value, unit || guess(name)) : inWords(value);
+    const suffix = unit === "" || unit === "%" || typeof value !== "number" ? "" : ` ${unit}`;
+    return [
+      h("dt", { title: known?.about ?? null }, words(name)),
+      h("dd", null, text + suffix),
+    ];
   }
 
   link(position) {
@@ -134,7 +146,14 @@ export class CommentPanel {
   }
 }
 
-function figure(value) {
-  if (typeof value === "number") return String(Math.round(value * 1e4) / 1e4);
+// Entropies are in bits by convention, also where a game does not describe them.
+function guess(name) {
+  return name.startsWith("entropy") ? "bits" : "";
+}
+
+function inWords(value) {
+  if (Array.isArray(value)) return value.map(inWords).join(", ");
+  if (typeof value === "number") return number(value);
+  if (typeof value === "boolean") return value ? "yes" : "no";
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -1,6 +1,7 @@
 // The last decision: prompts, answers, legal actions and stated beliefs.
 
 import { fill, fold, h } from "./dom.js";
+import { Engine } from "./engine.js";
 import { duration, plural } from "./format.js";
 import { drawAttempt } from "./attempt.js";
 import { icon } from "./icons.js";
@@ -14,16 +15,40 @@ export class DecisionPanel {
     this.page = page;
     this.title = h("p", { class: "status" });
     this.body = h("div", { class: "decision-body" });
+    this.engine = new Engine(page);
+    this.wide = h(
+      "button",
+      { type: "button", class: "quiet widen", "aria-pressed": "false", onclick: () => this.widen() },
+      "Wide",
+    );
+    this.played = h("div", { class: "played-line" });
     this.element = h(
       "section",
       { class: "panel decision", "aria-labelledby": "decision-title" },
-      h("div", { class: "panel-head" }, h("h2", { id: "decision-title" }, "Decision"), this.title),
-      this.body,
+      h(
+        "div",
+        { class: "panel-head" },
+        h("h2", { id: "decision-title" }, "Decision"),
+        this.title,
+        this.wide,
+      ),
+      h("div", { class: "scroller" }, this.played, this.engine.element, this.body),
     );
+  }
+
+  // Lays the panel over the table, so that long prompts can be read.
+  widen() {
+    const wide = this.element.classList.toggle("wide");
+    this.wide.setAttribute("aria-pressed", wide);
   }
 
   show(position) {
     this.close();
+    this.stop = new AbortController();
+    fill(this.played);
+    const { signal } = this.stop;
+    const engineDelay = this.loadedOnce ? DELAY : 0;
+    this.engineTimer = setTimeout(() => this.engine.show(position, signal), engineDelay);
     const { timeline } = this.page;
     const ply = timeline.plyAt(position);
     fill(this.title, ply ? this.describe(ply) : "");
@@ -33,9 +58,8 @@ export class DecisionPanel {
       return;
     }
     this.element.setAttribute("aria-busy", "true");
-    this.stop = new AbortController();
     const delay = this.loadedOnce ? DELAY : 0;
-    this.timer = setTimeout(() => this.load(ply, this.stop.signal), delay);
+    this.timer = setTimeout(() => this.load(ply, signal), delay);
     this.loadedOnce = true;
   }
 
@@ -63,6 +87,7 @@ export class DecisionPanel {
     try {
       const decision = await source.decision(file, ply.ply, seat, signal);
       if (signal.aborted) return;
+      fill(this.played, decision ? drawPlayed(decision) : null);
       fill(
         this.body,
         decision ? this.draw(decision) : h("p", { class: "none" }, "No decision is recorded here."),
@@ -80,10 +105,6 @@ export class DecisionPanel {
       ? attempts.map((attempt, at) => drawAttempt(attempt, at, attempts.length))
       : h("p", { class: "none" }, "No request to a model: a bot or a person decided.");
     return [
-      h("p", { class: "played" }, "Played ", h("code", null, decision.action)),
-      decision.failure
-        ? h("p", { class: "notice wrong" }, icon("mistake"), ` Fallback: ${decision.failure}`)
-        : null,
       drawLegal(decision),
       drawBeliefs(decision.beliefs),
       drawnAttempts,
@@ -96,9 +117,19 @@ export class DecisionPanel {
 
   close() {
     clearTimeout(this.timer);
+    clearTimeout(this.engineTimer);
     this.stop?.abort();
     this.element.removeAttribute("aria-busy");
   }
+}
+
+function drawPlayed(decision) {
+  return [
+    h("p", { class: "played" }, "Played ", h("code", null, decision.action)),
+    decision.failure
+      ? h("p", { class: "notice wrong" }, icon("mistake"), ` Fallback: ${decision.failure}`)
+      : null,
+  ];
 }
 
 function drawLegal(decision) {

@@ -5,17 +5,31 @@ const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 export function number(value, digits = 2) {
   if (!Number.isFinite(value)) return String(value);
   const whole = Number.isInteger(value);
-  return value.toLocaleString("en", {
+  const text = value.toLocaleString("en", {
     minimumFractionDigits: whole ? 0 : Math.min(digits, 1),
     maximumFractionDigits: digits,
   });
+  return text.replace("-", "−");
+}
+
+// Bits always have two decimals, so that columns of them line up.
+export function bits(value) {
+  const text = value.toFixed(2);
+  return text === "-0.00" ? "0.00" : text.replace("-", "−");
+}
+
+// A value in the unit of a measure or fact. Shares and probabilities become percentages.
+export function quantity(value, unit) {
+  if (/^(share|probability|%)$/.test(unit)) return `${percent(value)} %`;
+  return unit.startsWith("bits") ? bits(value) : number(value, 2);
 }
 
 export function signed(value, digits = 2) {
-  return (value > 0 ? "+" : "") + number(value, digits).replace("-", "−");
+  return (value > 0 ? "+" : "") + number(value, digits);
 }
 
 export function percent(share) {
+  if (share < 0) return `−${percent(-share)}`;
   if (share > 0 && share < 0.01) return "<1";
   if (share < 1 && share > 0.99) return ">99";
   return String(Math.round(share * 100));
@@ -52,6 +66,18 @@ export function date(iso) {
   const two = (value) => String(value).padStart(2, "0");
   const day = `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())}`;
   return `${day} ${two(when.getHours())}:${two(when.getMinutes())}`;
+}
+
+// "entropy_before" as "entropy before".
+export function words(key) {
+  return key.replace(/_/g, " ");
+}
+
+// "136th".
+export function ordinal(count) {
+  const tens = count % 100;
+  const end = tens > 10 && tens < 14 ? "th" : (["th", "st", "nd", "rd"][count % 10] ?? "th");
+  return `${count.toLocaleString("en")}${end}`;
 }
 
 export function plural(count, one, many = `${one}s`) {

@@ -4,12 +4,13 @@
 // one is removed from memory and from the page: facts that a seat could not know are not there.
 
 import { fill } from "./dom.js";
-import { writeAddress } from "./address.js";
+import { addressOf, writeAddress } from "./address.js";
 import { CommentStore } from "./comment_store.js";
 import { Timeline } from "./timeline.js";
 import { Layout } from "./layout.js";
 import { Loader } from "./loader.js";
 import { loadScene } from "./scenes.js";
+import { Review } from "./review.js";
 import { drawErrorPage } from "./error_page.js";
 import { seatName } from "./seats.js";
 
@@ -53,8 +54,10 @@ export class GamePage {
     this.timeline = new Timeline(timeline);
     this.comments = new CommentStore();
     this.seat = this.timeline.seat;
-    this.focus = this.seat ?? this.clampSeat(place.focus);
-    this.position = this.clamp(place.at ?? 0);
+    this.review = place.review && this.seat !== null ? new Review(this) : null;
+    this.pinned = place.focus !== null && place.focus !== undefined;
+    this.position = this.clamp(place.at ?? this.timeline.opening);
+    this.focus = this.seat ?? this.clampSeat(this.pinned ? place.focus : this.moverAt(this.position));
     document.title = `${this.timeline.game.title} · arena`;
     this.layout = new Layout(this);
     fill(this.main, this.layout.element);
@@ -111,18 +114,16 @@ export class GamePage {
     return Math.min(Math.max(position, 0), this.timeline.last);
   }
 
-  // The given seat, else the first seat that a model plays, else seat 0.
+  // The given seat, else seat 0.
   clampSeat(seat) {
-    const { seats, specs } = this.timeline.game;
-    if (seat !== null && seat < seats.length) return seat;
-    const ply = this.timeline.plies.find((each) => each.has_requests && each.player >= 0);
-    return Math.min(ply?.player ?? 0, specs.length - 1);
+    return seat !== null && seat < this.timeline.game.seats.length ? seat : 0;
   }
 
   show(position, force = false) {
     const before = this.position;
     this.position = this.clamp(position);
     if (this.position === before && !force) return;
+    if (this.seat === null && !this.pinned) this.follow();
     this.layout.show(this.position, before);
     this.announce(this.describe());
     this.writeAddress();
@@ -134,8 +135,18 @@ export class GamePage {
   }
 
   writeAddress() {
-    const { position: at, seat, focus } = this;
-    writeAddress({ ...this.fileAddress(seat), at, seat, focus: seat === null ? focus : null });
+    writeAddress(this.place());
+  }
+
+  place() {
+    const { position: at, seat, focus, pinned } = this;
+    const held = seat === null && pinned ? focus : null;
+    return { ...this.fileAddress(seat), at, seat, focus: held };
+  }
+
+  // The fragment that leads to this moment.
+  address() {
+    return addressOf(this.place());
   }
 
   // Fields of the address that name the file in a perspective; a single file needs no name.
@@ -159,14 +170,17 @@ export class GamePage {
   navigate(place) {
     const seat = place.seat ?? null;
     if (!this.timeline || seat !== this.seat) return this.open(place);
-    if (this.seat === null && place.focus !== null) this.setFocus(this.clampSeat(place.focus));
-    this.show(place.at ?? 0);
+    if (this.seat === null) {
+      this.pinned = place.focus !== null && place.focus !== undefined;
+      if (this.pinned) this.focusOn(this.clampSeat(place.focus));
+    }
+    this.show(place.at ?? this.timeline.opening);
     return this.opened;
   }
 
   setPerspective(seat) {
     if (seat === this.seat || !this.source.offers(seat)) return;
-    const place = { at: this.position, seat, focus: this.focus };
+    const place = { at: this.position, seat, focus: this.pinned ? this.focus : null };
     this.open(place).catch((error) => this.fail(error));
   }
 
@@ -175,12 +189,35 @@ export class GamePage {
     fill(this.main, drawErrorPage(error, this));
   }
 
-  // Chooses the seat whose posterior is shown while everything is open.
+  // Holds the seat whose posterior is shown while everything is open.
   setFocus(seat) {
-    if (seat === this.focus) return;
-    this.focus = seat;
-    this.layout.setFocus(seat);
+    this.pinned = true;
+    this.focusOn(seat);
     this.writeAddress();
+  }
+
+  setPinned(pinned) {
+    this.pinned = pinned;
+    if (!pinned) this.follow();
+    this.writeAddress();
+  }
+
+  // Shows the posterior of the player who moves.
+  follow() {
+    const mover = this.moverAt(this.position);
+    if (mover !== null) this.focusOn(mover);
+  }
+
+  focusOn(seat) {
+    if (seat === this.focus && this.pinned === this.drawnPinned) return;
+    this.focus = seat;
+    this.drawnPinned = this.pinned;
+    this.layout.setFocus(seat);
+  }
+
+  // The player of this turn: others who answer in it do not count. At the opening the next one.
+  moverAt(position) {
+    return this.timeline.moverAt(position);
   }
 
   // Handles a key and returns whether it was used. Keys wait while a perspective is loaded.

@@ -2,7 +2,7 @@
 // percentages, and certainty as marks.
 
 import { fill, h, spoken } from "./dom.js";
-import { large, number, percent } from "./format.js";
+import { bits, large, number, percent } from "./format.js";
 import { seatMark, seatName } from "./seats.js";
 
 const CERTAIN = 1e-9;
@@ -21,7 +21,14 @@ export class Grid {
       { class: "panel posterior", "aria-labelledby": "grid-title" },
       h("div", { class: "panel-head" }, this.heading(), this.line),
       this.body,
+      page.timeline.game.has_grid ? drawLegend() : null,
     );
+  }
+
+  // Takes what the game calls its hidden information, e.g. "the envelope".
+  setHidden(text) {
+    this.hidden = text;
+    this.show(this.page.position);
   }
 
   heading() {
@@ -39,7 +46,17 @@ export class Grid {
       },
       names,
     );
-    return [h("h2", { id: "grid-title" }, "Posterior of ", spoken("a seat")), this.select];
+    this.pin = h("input", {
+      type: "checkbox",
+      checked: this.page.pinned,
+      onchange: () => this.page.setPinned(this.pin.checked),
+    });
+    const hint = "Hold this seat; otherwise the grid follows the player who moves";
+    return [
+      h("h2", { id: "grid-title" }, "Posterior of ", spoken("a seat")),
+      this.select,
+      h("label", { class: "pin", title: hint }, this.pin, " hold"),
+    ];
   }
 
   setPosterior(posterior) {
@@ -49,7 +66,10 @@ export class Grid {
 
   setFocus(seat) {
     this.focus = seat;
-    if (this.select) this.select.value = seat;
+    if (this.select) {
+      this.select.value = seat;
+      this.pin.checked = this.page.pinned;
+    }
     this.build();
   }
 
@@ -124,7 +144,7 @@ export class Grid {
 
   show(position) {
     const { entry, before } = this.at(position);
-    fill(this.line, entry ? describe(entry) : "");
+    fill(this.line, entry ? describe(entry, this.hidden) : "");
     if (!entry) {
       for (const { cells } of this.cells) for (const each of cells) write(each, null);
       return;
@@ -153,12 +173,30 @@ function isNotable(before, now) {
   return difference > LARGE_CHANGE || (settled && difference > CERTAIN);
 }
 
-function describe(entry) {
-  const bits = `${number(entry.bits)} bits`;
+function describe(entry, hidden) {
   return [
-    h("strong", null, bits),
+    h("strong", null, `${bits(entry.bits)} bits`),
+    hidden ? ` left about ${hidden}` : " left",
     ` · ${large(entry.worlds)} ${entry.worlds === "1" ? "world" : "worlds"}`,
   ];
+}
+
+function drawLegend() {
+  const sample = (kind, text, about) =>
+    h("li", null, h("span", { class: `sample ${kind}`, "aria-hidden": "true" }, text), ` ${about}`);
+  return h(
+    "div",
+    { class: "grid-legend" },
+    h(
+      "ul",
+      { "aria-label": "Legend of the grid" },
+      sample("maybe", "36", "percent"),
+      sample("sure", "✓", "certain"),
+      sample("never", "–", "impossible"),
+      sample("changed", "", "changed now"),
+    ),
+    h("p", null, "0 bits = solved; 1 bit = one yes/no question."),
+  );
 }
 
 // Updates a cell only if its value has changed.

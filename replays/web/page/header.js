@@ -6,7 +6,7 @@ import { date } from "./format.js";
 import { icon } from "./icons.js";
 import { formerPlayers, seatClass, seatMark } from "./seats.js";
 
-export function drawHeader(page) {
+export function drawHeader(page, share) {
   const { game, notice } = page.timeline;
   return h(
     "header",
@@ -21,6 +21,7 @@ export function drawHeader(page) {
         facts(game).map((fact) => h("span", null, fact)),
       ),
     ),
+    share,
     notice ? h("p", { class: "notice" }, icon("mistake"), " ", notice) : null,
     game.branches.map((branch) => drawBranch(page, branch)),
     drawPerspectives(page),
@@ -73,7 +74,11 @@ function choice(page, seat, name, detail) {
   });
   return h(
     "label",
-    { class: seat === null ? "choice" : `choice ${seatClass(seat)}`, for: id },
+    {
+      class: seat === null ? "choice" : `choice ${seatClass(seat)}`,
+      for: id,
+      title: seat === null ? null : detail,
+    },
     input,
     h(
       "span",

@@ -11,12 +11,16 @@ import { DecisionPanel } from "./decision.js";
 import { Summary } from "./summary.js";
 import { Transport } from "./transport.js";
 import { PanelLinks } from "./panel_links.js";
+import { ResultCard } from "./result.js";
+import { Share } from "./share.js";
 
 export class Layout {
   constructor(page) {
     this.page = page;
     const { game } = page.timeline;
-    this.header = drawHeader(page);
+    this.share = new Share(page, () => [this.scene.element, this.grid?.element].filter(Boolean));
+    this.header = drawHeader(page, this.share.element);
+    this.result = new ResultCard(page);
     this.scene = new ScenePanel(page);
     this.events = new EventPanel(page);
     this.comments = new CommentPanel(page);
@@ -28,6 +32,7 @@ export class Layout {
     this.error = h("p", { class: "trouble", role: "alert", hidden: true });
     this.links = this.drawColumn();
     this.panels = [
+      this.result,
       this.scene,
       this.events,
       this.comments,
@@ -42,12 +47,10 @@ export class Layout {
 
   // The main column, which scrolls.
   drawColumn() {
-    const { scene, grid, chart, decision, summary } = this;
+    const { scene, grid, summary } = this;
     const named = [
       [scene, "Table"],
       [grid, "Posterior"],
-      [chart, "Entropy"],
-      [decision, "Decision"],
       [summary, "Summary"],
     ].filter(([panel]) => panel);
     const panels = named.map(([panel, name]) => ({ element: panel.element, name }));
@@ -60,7 +63,14 @@ export class Layout {
   }
 
   draw(game) {
-    const side = h("div", { class: "side" }, this.events.element, this.comments.element);
+    const { result, events, comments, decision, chart, transport } = this;
+    const side = h(
+      "div",
+      { class: "side" },
+      [result, events, comments, decision].map((panel) => panel.element),
+    );
+    // The curve has the same horizontal scale as the slider below it.
+    if (chart) transport.element.prepend(chart.element);
     return h(
       "div",
       { class: game.has_posterior ? "game" : "game plain" },
@@ -80,6 +90,10 @@ export class Layout {
   setSceneModule(module) {
     this.scene.setModule(module);
     this.comments.defineMistake(module?.MISTAKE);
+    if (module?.HIDDEN) {
+      this.grid?.setHidden(module.HIDDEN);
+      this.chart?.setHidden(module.HIDDEN);
+    }
   }
 
   show(position, before) {

@@ -104,6 +104,7 @@ export class Loader {
       store.complete = true;
       page.comments = store;
       draw();
+      page.review?.start();
     };
     const answer = page.source.comments(page.file, page.seat, signal, add);
     await page.receive(answer, signal, finish);

@@ -6,6 +6,9 @@ import { fill, h } from "./dom.js";
 // Pixels of a panel that must be in view for its heading to be visible.
 const HEADING_HEIGHT = 40;
 
+// Pixels that may be hidden without a notice: the margin below the last panel.
+const SLACK = 16;
+
 export class PanelLinks {
   // `panels` are the elements in `column` with their names.
   constructor(column, panels) {
@@ -26,7 +29,7 @@ export class PanelLinks {
   update() {
     const { scrollTop, clientHeight, scrollHeight, offsetWidth, clientWidth } = this.column;
     const end = scrollTop + clientHeight;
-    this.element.classList.toggle("has-more", end < scrollHeight - 4);
+    this.element.classList.toggle("has-more", end < scrollHeight - SLACK);
     this.element.classList.toggle("scrolled", scrollTop > 4);
     this.element.style.setProperty("--gutter", `${offsetWidth - clientWidth}px`);
     const below = this.panels.filter(

@@ -195,8 +195,8 @@ export class PlayTable {
     return h(
       "p",
       { class: "play-review" },
-      h("button", { type: "button", class: "primary", onclick: () => open({ at: 0, focus: this.seat, review: 1 }) }, "Review my mistakes"),
-      h("button", { type: "button", onclick: () => open({ at: 0, focus: this.seat }) }, "See all cards"),
+      h("button", { type: "button", class: "primary", onclick: () => open({ seat: this.seat, review: 1 }) }, "Review my mistakes"),
+      h("button", { type: "button", onclick: () => open({}) }, "See all cards"),
       h("button", { type: "button", onclick: () => location.assign("/play") }, "New game"),
     );
   }

@@ -27,9 +27,21 @@ export class ScenePanel {
     const { timeline } = this.page;
     fill(this.status, this.describe(position));
     const scene = timeline.sceneAt(position);
+    this.colorSeats(scene);
     if (scene === null) fill(this.table, this.drawEvents(position));
     else if (typeof scene === "string") fill(this.table, h("pre", { class: "diagram" }, scene));
     else if (this.module) fill(this.table, this.draw(scene, position));
+  }
+
+  // A seat has the colour of its pawn. Where pawns are chosen, the scene says which seat has which.
+  colorSeats(scene) {
+    const { style } = this.element.closest(".game");
+    scene?.suspects?.forEach((pawn, seat) => {
+      for (const [name, palette] of [["line", "s"], ["pawn", "p"]]) {
+        if (pawn === null || pawn > 6) style.removeProperty(`--${name}-${seat}`);
+        else style.setProperty(`--${name}-${seat}`, `var(--${palette}${pawn})`);
+      }
+    });
   }
 
   // The events of this turn, for a game without a picture.

@@ -43,6 +43,13 @@ class ServerSource {
     return requestJson("/api/decision", { ...file, ply, seat }, signal);
   }
 
+  // The values of the moves at a position, or null. `analyses` is false if this source has none.
+  analyses = true;
+
+  moves(file, position, seat, signal) {
+    return requestJson("/api/moves", { ...file, position, seat }, signal);
+  }
+
   // Calls `add` with every comment as it arrives.
   async comments(file, seat, signal, add) {
     const answer = await request("/api/comments", { ...file, seat }, signal);
@@ -100,6 +107,16 @@ class FileSource {
   async decision(file, ply, seat) {
     const decision = this.data.decisions?.[String(ply)] ?? null;
     return decision && (seat === null || decision.player === seat) ? decision : null;
+  }
+
+  // An exported file of a long game has no values of moves.
+  get analyses() {
+    return Boolean(this.data.moves);
+  }
+
+  async moves(file, position, seat) {
+    const moves = this.data.moves?.[String(position)] ?? null;
+    return moves && (seat === null || moves.player === seat) ? moves : null;
   }
 
   async comments(file, seat, signal, add) {

@@ -1,7 +1,7 @@
 // Summary of each seat over the whole game, shown at the last position.
 
 import { fill, h, spoken } from "./dom.js";
-import { number, signed } from "./format.js";
+import { quantity, signed } from "./format.js";
 import { icon } from "./icons.js";
 import { seatLabel } from "./seats.js";
 
@@ -86,17 +86,23 @@ export class Summary {
     return h(
       "tr",
       null,
-      h("th", { scope: "row" }, measure.title, h("span", { class: "unit" }, ` ${measure.unit}`)),
+      h("th", { scope: "row" }, measure.title, drawUnit(measure.unit)),
       values.map((value) =>
         h(
           "td",
           { class: value === best ? "best" : null },
-          value === null ? "–" : number(value, 3),
+          value === null ? "–" : quantity(value, measure.unit),
           value !== null && value === best ? spoken(" (best)") : null,
         ),
       ),
     );
   }
+}
+
+// Percentages carry their sign.
+function drawUnit(unit) {
+  const percentage = unit === "share" || unit === "probability";
+  return percentage ? null : h("span", { class: "unit" }, ` ${unit}`);
 }
 
 function measureOf(summary, title) {

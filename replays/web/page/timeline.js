@@ -36,6 +36,22 @@ export class Timeline {
     return position > 0 ? this.plies[position - 1] : null;
   }
 
+  // The position after the deal, where the first player decides.
+  get opening() {
+    const first = this.plies.findIndex((ply) => ply.player !== -1);
+    return Math.max(0, first);
+  }
+
+  // The player who made the first move of the last ply's turn; before any move, the first to move.
+  // Answers of others within the turn do not count. Null if that is unknown.
+  moverAt(position) {
+    const last = this.plyAt(position);
+    const isMove = (ply) => ply.player !== null && ply.player >= 0;
+    const start = last ? this.plies.find((ply) => ply.turn === last.turn && isMove(ply)) : null;
+    const mover = start && start.ply < position ? start : this.plies.slice(position).find(isMove);
+    return mover?.player ?? null;
+  }
+
   // The current turn of a position: the turn of the next ply.
   turnAt(position) {
     const last = this.plyAt(position);

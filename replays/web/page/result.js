@@ -1,0 +1,40 @@
+// The result of a finished game, shown at its last position.
+
+import { fill, h } from "./dom.js";
+import { number, plural, signed } from "./format.js";
+import { seatLabel } from "./seats.js";
+
+export class ResultCard {
+  constructor(page) {
+    this.page = page;
+    this.element = h("section", { class: "panel result", "aria-label": "Result", hidden: true });
+  }
+
+  show(position) {
+    const { timeline } = this.page;
+    const { outcome, game } = timeline;
+    const visible = outcome !== null && timeline.isLast(position);
+    this.element.hidden = !visible;
+    fill(this.element, visible ? drawResult(game, outcome) : null);
+  }
+}
+
+function drawResult(game, outcome) {
+  const { winners, score, reason, returns, turns } = outcome;
+  const names = winners.map((seat, at) => [at ? ", " : "", seatLabel(game, seat)]);
+  const title = names.length ? [names, " won"] : score === null ? "No winner" : `Score ${number(score)}`;
+  const values = returns.map((value, seat) =>
+    h("li", null, seatLabel(game, seat), " ", h("strong", null, signed(value))),
+  );
+  return [
+    h("p", { class: "result-title" }, title),
+    h("p", null, `${sentence(reason)} ${plural(turns, "turn")}.`),
+    score === null ? h("ul", { class: "returns", "aria-label": "Returns" }, values) : null,
+  ];
+}
+
+function sentence(text) {
+  if (!text) return "";
+  const capital = text[0].toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(capital) ? capital : `${capital}.`;
+}

@@ -1,0 +1,77 @@
+// Buttons that copy a link to the moment, and the shown position as a figure.
+
+import { h } from "./dom.js";
+import { drawFigure, toPng, toText } from "./figure.js";
+
+export class Share {
+  // `panels` returns the elements of the figure, from left to right.
+  constructor(page, panels) {
+    this.page = page;
+    this.panels = panels;
+    const button = (label, title, press) =>
+      h("button", { type: "button", class: "quiet", title, onclick: press }, label);
+    this.element = h(
+      "div",
+      { class: "share", role: "group", "aria-label": "Share" },
+      button("Copy link", "Copy a link to this position", () => this.copyLink()),
+      button("Copy figure", "Copy this position as a picture", () => this.copyFigure()),
+      button("SVG", "Save this position as SVG", () => this.save("svg")),
+      button("PNG", "Save this position as PNG", () => this.save("png")),
+    );
+  }
+
+  figure() {
+    const { game } = this.page.timeline;
+    return drawFigure(this.panels(), `${game.title} — ${this.page.describe()}`);
+  }
+
+  async copyLink() {
+    const text = location.href.split("#")[0] + this.page.address();
+    await this.attempt("Link copied", () => navigator.clipboard.writeText(text));
+  }
+
+  async copyFigure() {
+    const image = () => toPng(this.figure());
+    await this.attempt("Figure copied", () =>
+      navigator.clipboard.write([new ClipboardItem({ "image/png": image() })]),
+    );
+  }
+
+  async save(kind) {
+    await this.attempt("Figure saved", async () => {
+      const figure = this.figure();
+      const svg = () => new Blob([toText(figure)], { type: "image/svg+xml" });
+      const file = kind === "svg" ? svg() : await toPng(figure);
+      const { game } = this.page.timeline;
+      // Not the name of the replay: it contains the seed, which determines the deal.
+      download(file, `${game.name}-position-${this.page.position}.${kind}`);
+    });
+  }
+
+  async attempt(done, action) {
+    try {
+      await action();
+      this.report(done);
+    } catch (error) {
+      this.report(`That failed: ${error.message}`);
+    }
+  }
+
+  // For the screen reader, and as a note in the group for a moment.
+  report(text) {
+    this.page.announce(text);
+    this.note?.remove();
+    this.note = h("span", { class: "share-note", "aria-hidden": "true" }, text);
+    this.element.prepend(this.note);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.note.remove(), 2500);
+  }
+}
+
+function download(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

@@ -1,0 +1,323 @@
+"""The analysis board in a real browser: values of moves, layout, colours, figures and links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from xml.etree import ElementTree
+
+import pytest
+from browsing import NARROW, Tab, missing, tab
+from served_games import (
+    CARDS,
+    SEED,
+    Served,
+    last_position,
+    open_game,
+    serving_games,
+    view,
+    wait_for_view,
+)
+from web_viewer import record
+
+from arena.episodes.replay import read_replay
+from replays.web.bundle import write_bundle
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+BOARD = "four.jsonl"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Games with a board beside those of other tests, recorded before the browser starts."""
+    folder = tmp_path_factory.mktemp("board")
+    record(folder, "four", SEED, "cluedo", variant="classic", players=4)
+    record(folder, "chosen", 11, "cluedo", variant="classic", players=3, choose_suspects=True)
+    with serving_games(folder) as games:
+        yield games
+
+
+def a_question(served: Served, path: str, seat: int | None = None) -> int:
+    """A ply in which a seat asks a question."""
+    plies = served.analysis(path).timeline()["plies"]
+    return next(
+        ply["ply"]
+        for ply in plies[len(plies) // 3 :]
+        if str(ply["action"]).startswith("suggest") and seat in (None, ply["player"])
+    )
+
+
+def played_rank(panel: Locator) -> str:
+    panel.locator(".is-played").wait_for()
+    return panel.locator(".is-played td").first.inner_text()
+
+
+# Values of moves
+
+
+def test_the_best_questions_and_the_rank_of_the_one_played(
+    browser: Browser, served: Served
+) -> None:
+    ply = a_question(served, CARDS)
+    document = served.analysis().moves(ply)
+    assert document is not None
+    ranking = document["rankings"][0]
+    played = ranking["played"]
+    assert played is not None
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS, at=ply + 1))
+        panel = opened.page.locator(".decision")
+        assert played_rank(panel) == str(played["rank"])
+        last = panel.locator(".engine > .rankings")
+        first = last.locator("tbody tr").first.inner_text()
+        assert f"{ranking['best'][0]['value']:.2f}" in first
+        assert ranking["best"][0]["action"].removeprefix("suggest ") in first
+        assert f" of {ranking['count']} questions" in last.inner_text()
+        assert "Best of 324 accusations: " in last.inner_text()
+        # One ply earlier the same values are those of the next move, without what will be played.
+        opened.page.keyboard.press("ArrowLeft")
+        coming = panel.locator(".next-moves")
+        coming.locator("tbody tr").first.wait_for()
+        assert coming.locator(".is-played").count() == 0
+        assert coming.locator("tbody tr").count() == len(ranking["best"])
+        assert not opened.faults
+
+
+def test_a_seat_sees_the_values_of_its_own_moves_only(browser: Browser, served: Served) -> None:
+    own, other = a_question(served, CARDS, 1), a_question(served, CARDS, 2)
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS, at=other, seat=1))
+        panel = opened.page.locator(".decision")
+        opened.page.wait_for_timeout(300)
+        assert not panel.locator(".next-moves").is_visible(), "another seat moves next"
+        opened.page.keyboard.press("ArrowRight")
+        opened.wait_for_position(other + 1)
+        opened.page.wait_for_timeout(300)
+        assert panel.locator(".engine tbody tr, .engine .best-line").count() == 0
+        opened.page.get_by_role("slider").fill(str(own + 1))
+        played_rank(panel)
+        assert not [url for url in opened.bodies if '"player":2,"rankings"' in url]
+
+
+def test_an_exported_file_holds_the_values_or_says_where_they_are(
+    browser: Browser, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replay, ply = read_replay(served.folder / CARDS), a_question(served, CARDS)
+    write_bundle(replay, None, tmp_path / "with.html")
+    monkeypatch.setattr("replays.web.bundle.MAX_LEGAL_MOVES", 10)
+    write_bundle(replay, None, tmp_path / "without.html")
+    with tab(browser) as opened:
+        open_game(opened, f"{(tmp_path / 'with.html').as_uri()}#at={ply + 1}")
+        played_rank(opened.page.locator(".decision"))
+        open_game(opened, f"{(tmp_path / 'without.html').as_uri()}#at={ply + 1}")
+        opened.page.locator(".engine").get_by_text("arena replay FILE --web").wait_for()
+        assert not opened.faults
+
+
+# The grid
+
+
+def test_the_grid_follows_the_mover_until_it_is_held(browser: Browser, served: Served) -> None:
+    first, second = a_question(served, CARDS, 0), a_question(served, CARDS, 2)
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS, at=first + 1))
+        page = opened.page
+        seat, hold = page.get_by_label("Posterior of seat"), page.get_by_label("hold")
+        assert seat.input_value() == "0" and not hold.is_checked()
+        page.get_by_role("slider").fill(str(second + 1))
+        opened.wait_for_position(second + 1)
+        assert seat.input_value() == "2"
+        seat.select_option("1")
+        assert hold.is_checked()
+        page.get_by_role("slider").fill(str(first + 1))
+        opened.wait_for_position(first + 1)
+        assert seat.input_value() == "1"
+        page.wait_for_timeout(450)
+        assert "focus=1" in page.url
+        hold.uncheck()
+        assert seat.input_value() == "0"
+        page.wait_for_timeout(450)
+        assert "focus" not in page.url
+
+
+def test_the_grid_has_a_legend_and_numbers_have_one_form(browser: Browser, served: Served) -> None:
+    with tab(browser) as opened:
+        open_game(opened, served.at(CARDS))
+        page = opened.page
+        page.locator(".grid td.maybe").first.wait_for()
+        legend = page.locator(".grid-legend").inner_text()
+        for part in ("percent", "certain", "impossible", "changed", "0 bits = solved"):
+            assert part in legend
+        status = page.locator(".posterior .status").inner_text()
+        assert re.match(r"\d\.\d\d bits left about the envelope · [\d,]+ worlds", status)
+        bits = page.locator(".chart-panel .legend strong").all_inner_texts()
+        assert bits and all(re.fullmatch(r"\d\.\d\d", each) for each in bits)
+        page.keyboard.press("End")
+        page.locator(".summary td").first.wait_for()
+        shares = page.locator(".summary tr", has_text="question efficiency").all_inner_texts()
+        assert shares and all(re.search(r"\d %|–", row) for row in shares)
+
+
+# Layout
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1024, 768)])
+def test_hands_curve_and_decision_are_in_view(
+    browser: Browser, served: Served, size: tuple[int, int]
+) -> None:
+    ply = a_question(served, BOARD)
+    with tab(browser, size=size) as opened:
+        open_game(opened, served.at(BOARD, at=ply + 1))
+        page = opened.page
+        page.locator(".cluedo-board").wait_for()
+        page.locator(".chart .line").first.wait_for()
+        played_rank(page.locator(".decision"))
+        controls = bottom_of(page.locator(".transport"), top=True)
+        assert bottom_of(page.locator(".cluedo-seats")) <= controls + 1
+        assert bottom_of(page.locator(".decision tbody tr").nth(2)) <= controls
+        assert bottom_of(page.locator(".chart")) <= bottom_of(page.locator(".track input"))
+        assert bottom_of(page.locator(".transport")) <= size[1]
+        assert opened.overflow() == 0
+
+
+def bottom_of(part: Locator, top: bool = False) -> float:
+    box = part.bounding_box()
+    assert box is not None
+    return box["y"] + (0 if top else box["height"])
+
+
+def test_the_opening_is_after_the_deal_and_the_end_has_a_result(
+    browser: Browser, served: Served
+) -> None:
+    with tab(browser) as opened:
+        open_game(opened, served.at(BOARD))
+        page = opened.page
+        assert opened.position() == 1
+        page.locator(".cluedo-card").first.wait_for()
+        assert not page.locator(".result").is_visible()
+        page.keyboard.press("End")
+        card = page.get_by_role("region", name="Result")
+        outcome = served.analysis(BOARD).timeline()["outcome"]
+        assert outcome is not None
+        assert f"Player {outcome['winners'][0]} won" in card.inner_text()
+        assert f"{outcome['turns']} turns" in card.inner_text()
+
+
+def test_the_decision_can_be_wide(browser: Browser, served: Served) -> None:
+    with tab(browser, size=(1440, 900)) as opened:
+        open_game(opened, served.at(CARDS, at=8))
+        wide = opened.page.get_by_role("button", name="Wide")
+        wide.click()
+        box = opened.page.locator(".decision").bounding_box()
+        assert box is not None and box["width"] > 900
+        wide.click()
+        box = opened.page.locator(".decision").bounding_box()
+        assert box is not None and box["width"] < 500
+
+
+@pytest.mark.parametrize(
+    "size, scheme", [(NARROW, "light"), ((1024, 768), "dark"), ((1440, 900), "light")]
+)
+def test_no_finding_of_axe(
+    browser: Browser, served: Served, size: tuple[int, int], scheme: Literal["light", "dark"]
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is missing")
+    with tab(browser, size=size, scheme=scheme) as opened:
+        open_game(opened, served.at(BOARD, at=a_question(served, BOARD) + 1))
+        played_rank(opened.page.locator(".decision"))
+        found = axe.Axe().run(opened.page).response
+        serious = [each["id"] for each in found["violations"] if each["impact"] != "minor"]
+        assert found["passes"] and not serious, found["violations"]
+
+
+# Colours
+
+
+def colour(part: Locator, name: str) -> str:
+    return str(part.evaluate(f"(element) => getComputedStyle(element)['{name}']"))
+
+
+def test_a_seat_has_the_colour_of_its_pawn(browser: Browser, served: Served) -> None:
+    with tab(browser) as opened:
+        open_game(opened, served.at(BOARD, at=8))
+        page = opened.page
+        page.locator(".cluedo-board").wait_for()
+        page.locator(".chart .line").first.wait_for()
+        for seat in range(4):
+            pawn = colour(page.locator(".cluedo-name svg path").nth(seat), "fill")
+            for mark in (
+                page.locator(f"{view(seat)} + .who .mark path"),
+                page.locator(".grid thead .mark path").nth(seat),
+                page.locator(".chart-panel .legend .mark path").nth(seat),
+            ):
+                assert colour(mark, "fill") == pawn
+        open_game(opened, served.at("chosen.jsonl", at=10))
+        page.locator(".cluedo-board").wait_for()
+        pawns = [colour(page.locator(".cluedo-name svg path").nth(seat), "fill") for seat in range(3)]
+        marks = [
+            colour(page.locator(f"{view(seat)} + .who .mark path"), "fill") for seat in range(3)
+        ]
+        assert marks == pawns and len(set(pawns)) == 3
+
+
+# Figures and links
+
+
+def test_a_position_becomes_a_figure(browser: Browser, served: Served, tmp_path: Path) -> None:
+    with tab(browser, size=(1440, 900)) as opened:
+        open_game(opened, served.at(BOARD, at=12, seat=1))
+        page = opened.page
+        page.locator(".cluedo-board").wait_for()
+        page.locator(".grid td.sure").first.wait_for()
+        for kind in ("SVG", "PNG"):
+            with page.expect_download() as download:
+                page.get_by_role("button", name=kind).click()
+            assert download.value.suggested_filename == f"cluedo-position-12.{kind.lower()}"
+            download.value.save_as(tmp_path / kind)
+        assert not opened.faults
+    assert (tmp_path / "PNG").read_bytes().startswith(b"\x89PNG\r\n")
+    source = (tmp_path / "SVG").read_text(encoding="utf-8")
+    root = ElementTree.fromstring(source)
+    names = {each.tag.removeprefix(SVG) for each in root.iter()}
+    assert names <= {"svg", "g", "rect", "circle", "ellipse", "path", "text", "title"}
+    words = [each.text for each in root.iter(f"{SVG}text")]
+    assert "Kitchen" in words and "✓" in words and "Miss Scarlett" in words
+    assert str(SEED) not in source and "href" not in source and "oklab" not in source
+
+
+def test_a_link_leads_back_to_the_moment(browser: Browser, served: Served) -> None:
+    with tab(browser) as opened:
+        opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        open_game(opened, served.at(BOARD, at=9))
+        opened.page.keyboard.press("1")
+        wait_for_view(opened, 1)
+        link = copied(opened, "Copy link")
+        assert "at=9" in link and "seat=1" in link and BOARD not in link
+        opened.page.get_by_text("Link copied").first.wait_for()
+        open_game(opened, link)
+        assert opened.position() == 9
+        wait_for_view(opened, 1)
+        opened.page.get_by_role("button", name="Copy figure").click()
+        opened.page.locator(".share-note", has_text="Figure copied").wait_for()
+        kinds = "navigator.clipboard.read().then((items) => items[0].types)"
+        assert opened.page.evaluate(kinds) == ["image/png"]
+        assert not opened.faults
+
+
+def copied(opened: Tab, name: str) -> str:
+    opened.page.get_by_role("button", name=name).click()
+    opened.page.locator(".share-note").wait_for()
+    return str(opened.page.evaluate("navigator.clipboard.readText()"))
+
+
+def test_the_last_position_of_every_path_is_reached(browser: Browser, served: Served) -> None:
+    with tab(browser, size=NARROW) as opened:
+        open_game(opened, served.at(BOARD, at=10**6))
+        assert opened.position() == last_position(served, BOARD)
+        assert opened.overflow() == 0

@@ -87,8 +87,9 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         play_to_the_end(page)
         assert page.locator(".play-result.lost h2").inner_text().startswith("You lost: ")
         page.get_by_role("button", name="Review my mistakes").click()
-        page.wait_for_url(re.compile("path="))
-        page.locator(".scene").wait_for()
+        bar = page.get_by_role("group", name="Review")
+        bar.get_by_text("Mistake 1 of").wait_for()
+        page.locator(".decision", has_text="accuse").wait_for()
         assert not opened.faults
     [replay] = map(read_replay, server.out.glob("cluedo-classic-3p-seed2.jsonl"))
     assert verify(replay) is None and replay.header.players[0] == "human"

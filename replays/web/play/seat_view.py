@@ -110,7 +110,10 @@ class SeatView:
             return ""
         level = cast("TextLevel", "deductions" if self.help == "posterior" else self.help)
         quiet = replace(observation, legal_actions=self._game.no_actions)
-        return second_person(quiet.text(level, quiet.num_events), self._name)
+        # The whole text, since later texts of some games have only what is new in the notes.
+        text, events = quiet.text(level), quiet.text("events")
+        notes = text[len(events) :] if text.startswith(events) else text
+        return second_person(notes.strip("\n"), self._name)
 
     def _posterior(self) -> PosteriorNowJson | None:
         """Return the exact probabilities, if the help includes them and the game has them."""

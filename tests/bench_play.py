@@ -1,4 +1,4 @@
-"""Round trips of moves in the browser's protocol: one person with bots, and 50 tables of four people.
+"""Round trips of moves in the browser's protocol: a person with bots, and 50 tables of four people.
 
     pytest -s tests/bench_play.py
 

@@ -116,10 +116,11 @@ class RLlibEnv(MultiAgentEnv):  # type: ignore[misc]
     def _forfeit(self, loser: int) -> RLlibResult:
         """End the game by an illegal action of one player."""
         self.arena.agents = []
-        seen = {player: self.arena.observe(player) for player in self.agents}
+        # The game itself could go on, but after the forfeit no action is legal.
+        mask = self.arena.game.no_actions.mask
         last: dict[int, multi_agent.ArrayObservation] = {
-            player: {"observation": each.arrays(), "action_mask": each.legal_actions.mask}
-            for player, each in seen.items()
+            player: {"observation": self.arena.observe(player).arrays(), "action_mask": mask}
+            for player in self.agents
         }
         keys: list[int | str] = [*self.agents, "__all__"]
         return (

@@ -2,7 +2,7 @@
 // describes the interface.
 
 const CELL = 100;
-const COLOURS = ["#0072b2", "#b34700"]; // Distinct for colour-blind readers; the shapes differ too.
+const COLOURS = ["#c85600", "#a47000"]; // Those of seats 0 and 1 on the page; the shapes differ too.
 
 const middle = (square) => ({
   x: (square % 3) * CELL + CELL / 2,

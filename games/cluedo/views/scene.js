@@ -143,12 +143,14 @@ const STYLE = `
   .cluedo-with-board > .cluedo-seats { grid-column: 1 / -1; }
 }
 /* Beside a small board: little pictures, so that the hands below stay in view. */
-@container (min-width: 450px) and (max-width: 559px) {
+@container (min-width: 450px) and (max-width: 640px) {
   .cluedo-with-board .cluedo-side { gap: 5px; font-size: 13px; }
   .cluedo-with-board .cluedo-pile > svg { display: none; }
+  .cluedo-with-board .cluedo-three svg { width: 24px; height: 24px; }
+}
+@container (min-width: 450px) and (max-width: 559px) {
   .cluedo-with-board .cluedo-three { margin: 4px 0; gap: 5px; }
   .cluedo-with-board .cluedo-three li { padding: 4px 2px; gap: 2px; font-size: 12px; }
-  .cluedo-with-board .cluedo-three svg { width: 24px; height: 24px; }
 }
 @container (min-width: 560px) {
   .cluedo-with-board .cluedo-three { flex-direction: column; gap: 5px; }

@@ -1,7 +1,7 @@
 // One request to a model and its answer.
 
 import { fold, h, s, spoken } from "./dom.js";
-import { duration, money, number, plural } from "./format.js";
+import { duration, money, number, plural, words } from "./format.js";
 import { icon } from "./icons.js";
 
 // A longer stretch that was sent before is folded.
@@ -65,7 +65,7 @@ function drawSampling(sampling) {
     ([, value]) => value !== null && value?.length !== 0,
   );
   return present
-    .map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`)
+    .map(([name, value]) => `${words(name)} ${typeof value === "object" ? JSON.stringify(value) : value}`)
     .join(", ");
 }
 

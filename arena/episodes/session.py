@@ -17,7 +17,7 @@ from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.ply import Decision, Ply
 from arena.episodes.match import Match
-from arena.episodes.record import Episode, Header
+from arena.episodes.record import Episode, Header, Position
 from arena.episodes.runner import Watcher, play
 from arena.llm.backend import ModelService
 
@@ -59,6 +59,7 @@ class GameSession:
         watchers: Sequence[Watcher] = (),
         turn_seconds: float | None = None,
         delay: float = 0.0,
+        start: Position | None = None,
     ) -> None:
         """Start the game.
 
@@ -70,6 +71,7 @@ class GameSession:
             turn_seconds: Time for one external decision, after which a fallback move is played.
                 None: no limit.
             delay: Seconds to wait after each move, so that people can follow the others.
+            start: Position of a recorded game at which this one starts.
 
         Raises:
             UsageError: A seat does not exist, or a SPEC names no agent.
@@ -82,7 +84,14 @@ class GameSession:
         agents = match.seat(llm, self._seats)
         self._position = _SessionPosition()
         self._task = asyncio.get_running_loop().create_task(
-            play(match, agents, llm=llm, watchers=(self._position, *watchers), delay=delay)
+            play(
+                match,
+                agents,
+                llm=llm,
+                watchers=(self._position, *watchers),
+                delay=delay,
+                start=start,
+            )
         )
         self._task.add_done_callback(self._wake_all)
 

@@ -132,6 +132,8 @@ class TimelineJson(TypedDict):
     """Remark on the file: it is unfinished, or cut off."""
     running: NotRequired[bool]
     """From a server: the game is still being written."""
+    can_play: NotRequired[bool]
+    """The server lets people play on from a position."""
     key: NotRequired[str]
     """From a server: identifies the file; unlike its name, the key reveals nothing."""
     path: NotRequired[str]

@@ -69,9 +69,14 @@ class PageFiles:
         return Response(status_code=204)
 
 
-def viewer_parts(directory: ReplayDirectory) -> list[WebPart]:
-    """Return the parts that every server has: the page, and the replays of a folder or file."""
-    return [PageFiles(), ReplayApi(directory)]
+def viewer_parts(directory: ReplayDirectory, can_play: bool = False) -> list[WebPart]:
+    """Return the parts that every server has: the page, and the replays of a folder or file.
+
+    Args:
+        directory: The files that are served.
+        can_play: Another part lets people play on from a position.
+    """
+    return [PageFiles(), ReplayApi(directory, can_play)]
 
 
 def make_app(directory: ReplayDirectory, parts: Sequence[WebPart] = ()) -> ASGIApp:

@@ -22,10 +22,16 @@ from replays.web.replay_directory import ReplayDirectory, ServedFile
 
 
 class ReplayApi:
-    """Endpoints of the JSON API for the served files."""
+    """Endpoints of the JSON API for the served files.
 
-    def __init__(self, directory: ReplayDirectory) -> None:
+    Args:
+        directory: The files.
+        can_play: The server lets people play on from a position.
+    """
+
+    def __init__(self, directory: ReplayDirectory, can_play: bool = False) -> None:
         self._directory = directory
+        self._can_play = can_play
         self._listing = Listing(directory)
         self._cache = ReplayCache()
 
@@ -53,6 +59,7 @@ class ReplayApi:
         with replay.lock:
             timeline = replay.analysis.timeline(seat, first)
         timeline["running"], timeline["key"] = file.is_running(), file.key
+        timeline["can_play"] = self._can_play
         # The path and the parents contain seeds, so a seat does not get them.
         if seat is None:
             timeline["path"] = file.name

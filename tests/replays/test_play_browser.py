@@ -88,6 +88,11 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         bar = page.get_by_role("group", name="Review")
         bar.get_by_text("Mistake 1 of").wait_for()
         page.locator(".decision", has_text="accuse").wait_for()
+        bar.get_by_role("button", name="See all cards").click()
+        page.get_by_role("slider").fill("3")
+        page.get_by_role("button", name="Play on").click()
+        assert wait_for_turn(page)
+        page.locator(".play-event", has_text="You throw").wait_for()
         assert not opened.faults
     [replay] = map(read_replay, server.out.glob("cluedo-classic-3p-seed2.jsonl"))
     assert verify(replay) is None and replay.header.players[0] == "human"

@@ -305,6 +305,34 @@ def test_a_game_in_play_is_not_in_the_viewer(server: PlayProcess) -> None:
     person.close()
 
 
+def test_playing_on_from_a_replay(server: PlayProcess) -> None:
+    """The branch is a replay of its own, which names its parent and verifies."""
+    [token, _] = server.table("kuhn_poker", ["human", "bot:random"])
+    person = server.join(token)
+    play_out([person], random.Random(1))
+    parent = finished(server, person)
+    address = f"{server.base}/api/play/branches"
+    made = httpx.post(
+        address, json={"path": parent.name, "position": 2, "seat": 1}, trust_env=False
+    )
+    assert made.status_code == 201 and list(made.json()["seats"]) == ["1"]
+    other = server.join(made.json()["seats"]["1"])
+    play_out([other], random.Random(2))
+    branch = read_replay(finished(server, other))
+    assert verify(branch) is None and branch.header.players[1] == "human"
+    assert [each.parent for each in branch.header.branches] == [parent.name]
+    for wanted, status, error in (
+        ({"path": parent.name, "position": 99, "seat": 0}, 422, "choose --branch 0 to"),
+        ({"path": parent.name, "position": 1, "seat": 7}, 422, "seats go from 0 to 1"),
+        ({"path": "../x.jsonl", "position": 1, "seat": 0}, 404, "no such replay"),
+        ({"path": parent.name, "position": -1, "seat": 0}, 400, "position"),
+    ):
+        answer = httpx.post(address, json=wanted, trust_env=False)
+        assert (answer.status_code, error in answer.json()["error"]) == (status, True)
+    for each in (person, other):
+        each.close()
+
+
 def test_beyond_this_machine_only_tables_are_served(tmp_path: Path) -> None:
     command = "kuhn_poker --seat 0=human --seat 1=human --host 0.0.0.0"
     with play_server(command, tmp_path) as served:

@@ -17,7 +17,22 @@ export class Share {
       button("Copy figure", "Copy this position as a picture", () => this.copyFigure()),
       button("SVG", "Save this position as SVG", () => this.save("svg")),
       button("PNG", "Save this position as PNG", () => this.save("png")),
+      page.timeline.canPlay
+        ? button("Play on", "Take the chosen seat and play on from here", () => this.playOn())
+        : null,
     );
+  }
+
+  // A new game from this position; the person takes the seat of the grid or of the perspective.
+  async playOn() {
+    const { page } = this;
+    const seat = page.seat ?? page.focus;
+    try {
+      const { seats } = await page.source.playOn(page.file, page.position, seat);
+      location.assign(`/play#${seats[seat]}`);
+    } catch (error) {
+      this.report(`That failed: ${error.message}`);
+    }
   }
 
   figure() {

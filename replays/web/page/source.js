@@ -50,6 +50,17 @@ class ServerSource {
     return requestJson("/api/moves", { ...file, position, seat }, signal);
   }
 
+  // Starts a game from a position; returns the tokens of its seats.
+  async playOn(file, position, seat) {
+    const answer = await fetch("/api/play/branches", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ ...file, position, seat }),
+    });
+    if (!answer.ok) throw await errorOf(answer);
+    return answer.json();
+  }
+
   // Calls `add` with every comment as it arrives.
   async comments(file, seat, signal, add) {
     const answer = await request("/api/comments", { ...file, seat }, signal);

@@ -28,6 +28,7 @@ export class Timeline {
     this.outcome = document.outcome;
     this.notice = document.notice;
     this.running = document.running ?? false;
+    this.canPlay = document.can_play ?? false;
     return ended || this.last > known;
   }
 

@@ -13,7 +13,9 @@ from arena.agents.prompt import ChatOptions
 from arena.agents.seating import bot_names, default_bot
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
+from arena.episodes.branch import position, turns_left
 from arena.episodes.match import Match
+from arena.episodes.replay import Replay
 from arena.plugins.loader import catalog, game_class, make_game
 from replays.web.play.documents import HELP_LEVELS, Help
 from replays.web.play.table import TableSetup
@@ -69,6 +71,20 @@ class NewTable(BaseModel):
     help: Help = "posterior"
 
 
+class Branched(BaseModel):
+    """A wish to play on from a position of a replay."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Annotated[str, Field(max_length=4096)] | None = None
+    key: Annotated[str, Field(max_length=64)] | None = None
+    """Names the replay instead of `path`, in the perspective of a seat."""
+    position: Annotated[int, Field(ge=0, le=10**6)]
+    seat: Annotated[int, Field(ge=0, lt=64)]
+    """The seat of the person; the others are played as in the replay where a bot did, and else
+    by the bot that takes seats by default."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewGames:
     """The games that the form offers, and the models that may take a seat."""
@@ -108,10 +124,36 @@ class NewGames:
         )
         return TableSetup(match, wanted.pace, wanted.clock, wanted.help)
 
+    def branch(self, replay: Replay, wanted: Branched) -> TableSetup:
+        """Return the table at which a person plays on from a position of a replay.
+
+        Raises:
+            UsageError: There is no such seat, or no player moves at this position.
+            ReplayError: The replay does not fit the rules.
+        """
+        game, start = replay.make_game(), position(replay, wanted.position)
+        if wanted.seat >= game.num_players:
+            raise UsageError(f"seat {wanted.seat}: seats go from 0 to {game.num_players - 1}")
+        specs = [
+            spec if self._may_play(spec) else default_bot(game) for spec in replay.header.players
+        ]
+        specs[wanted.seat] = HUMAN
+        match = Match(
+            game,
+            specs,
+            seed=secrets.randbits(SEED_BITS),
+            text_level=replay.header.text_level,
+            chat=self.chat if any(spec in self.models for spec in specs) else None,
+            max_turns=turns_left(replay, start, game),
+        )
+        return TableSetup(match, start=start)
+
+    def _may_play(self, spec: str) -> bool:
+        # A page, or a replay, must not choose a model that costs money, or a program.
+        return Spec.parse(spec).prefix == "bot" or spec in self.models
+
     def _check(self, seat: int, spec: str) -> None:
-        # A page must not choose a model that costs money, or a program that it names.
-        is_bot = Spec.parse(spec).prefix == "bot"
-        if spec != HUMAN and not is_bot and spec not in self.models:
+        if spec != HUMAN and not self._may_play(spec):
             known = ", ".join([HUMAN, "bot:NAME", *self.models])
             raise UsageError(f"seat {seat}: '{spec}' may not play here; players are: {known}")
 

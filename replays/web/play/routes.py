@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import cast
+from typing import TypeVar, cast
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,15 +18,19 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from arena.episodes.files import game_stem
+from arena.episodes.replay import read_replay
 from backends.server.access import read_body
 from replays.web.encoding import encode
 from replays.web.exchange import file_response
 from replays.web.http_errors import HttpError
 from replays.web.page_files import page_files
 from replays.web.play.documents import AnswerJson, SeatMessage, UpdateJson
-from replays.web.play.new_game import NewGames, NewTable
-from replays.web.play.table import Link, Page, PlayTable
+from replays.web.play.new_game import Branched, NewGames, NewTable
+from replays.web.play.table import Link, Page, PlayTable, TableSetup
 from replays.web.play.tables import PlayTables
+from replays.web.replay_directory import ReplayDirectory
+
+Form = TypeVar("Form", bound=BaseModel)
 
 MAX_FORM_BYTES = 16_384
 MAX_MESSAGE_BYTES = 16_384
@@ -44,11 +48,18 @@ class PlayApi:
     Args:
         tables: The tables of this server.
         new_games: What a page may start; None: nothing, the tables are laid by the command.
+        directory: The replays from whose positions people may play on; None: of none.
     """
 
-    def __init__(self, tables: PlayTables, new_games: NewGames | None) -> None:
+    def __init__(
+        self,
+        tables: PlayTables,
+        new_games: NewGames | None,
+        directory: ReplayDirectory | None = None,
+    ) -> None:
         self._tables = tables
         self._new_games = new_games
+        self._directory = directory
         self._page = page_files().get("play.html")
 
     def routes(self) -> Sequence[BaseRoute]:
@@ -57,6 +68,7 @@ class PlayApi:
             Route("/play", self.page),
             Route("/api/play/form", self.form),
             Route("/api/play/tables", self.add_table, methods=["POST"]),
+            Route("/api/play/branches", self.add_branch, methods=["POST"]),
             WebSocketRoute("/api/play/seat/{token}", self.socket),
         ]
 
@@ -69,16 +81,31 @@ class PlayApi:
         return JSONResponse(self._allowed().form())
 
     async def add_table(self, request: Request) -> Response:
-        """Lay a table; return the tokens of its links."""
+        """Lay a table for a new game; return the tokens of its links."""
         new_games = self._allowed()
-        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-            raise HttpError(415, "send application/json")  # A form of another page cannot.
-        body = await read_body(request, MAX_FORM_BYTES)
-        try:
-            wanted = NewTable.model_validate_json(body)
-        except ValidationError as error:
-            raise HttpError(400, first_fault(error)) from None
-        setup = await run_in_threadpool(new_games.setup, wanted)
+        wanted = await read_form(request, NewTable)
+        return await self._lay(await run_in_threadpool(new_games.setup, wanted))
+
+    async def add_branch(self, request: Request) -> Response:
+        """Lay a table at which a person plays on from a position of a replay."""
+        new_games, directory = self._allowed(), self._directory
+        if directory is None:
+            raise HttpError(403, "this server starts no games from replays")
+        wanted = await read_form(request, Branched)
+
+        def setup() -> TableSetup:
+            key = wanted.key
+            file = directory.find(wanted.path or "") if key is None else directory.find_key(key)
+            if file.is_running():  # Its hands must stay secret.
+                raise HttpError(403, "this game is not over")
+            try:
+                return new_games.branch(read_replay(file.path), wanted)
+            except ArenaError as error:
+                raise HttpError(422, str(error).replace(str(file.path), file.name)) from None
+
+        return await self._lay(await run_in_threadpool(setup))
+
+    async def _lay(self, setup: TableSetup) -> Response:
         await run_in_threadpool(self._tables.check, setup)
         table = self._tables.add(setup, game_stem(setup.match.game, setup.match.seed))
         seats = {str(seat): link.token for seat, link in table.links.items()}
@@ -169,6 +196,17 @@ def _answer(table: PlayTable, link: Link, text: str) -> AnswerJson:
         return {"error": first_fault(error)}
     except ArenaError as error:
         return {"error": shorten(str(error))}
+
+
+async def read_form(request: Request, form: type[Form]) -> Form:
+    """Return the body of a request. Raises HttpError for a wrong one."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise HttpError(415, "send application/json")  # A form of another page cannot.
+    body = await read_body(request, MAX_FORM_BYTES)
+    try:
+        return form.model_validate_json(body)
+    except ValidationError as error:
+        raise HttpError(400, first_fault(error)) from None
 
 
 def first_fault(error: ValidationError) -> str:

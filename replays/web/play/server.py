@@ -105,7 +105,7 @@ def play_app(
         return compose(
             [PageFiles(), PlayApi(tables, None)], play_lifespan(tables, llm), is_public=True
         )
-    parts = [*viewer_parts(directory), PlayApi(tables, new_games)]
+    parts = [*viewer_parts(directory, can_play=True), PlayApi(tables, new_games, directory)]
     return compose(parts, play_lifespan(tables, llm))
 
 

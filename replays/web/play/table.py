@@ -23,7 +23,7 @@ from arena.core.text import shorten
 from arena.core.views.ending import ending
 from arena.core.views.number_text import decimal
 from arena.episodes.match import Match
-from arena.episodes.record import Header
+from arena.episodes.record import Header, Position
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.session import GameSession, SeatTurn
 from arena.llm.backend import ModelService
@@ -61,6 +61,8 @@ class TableSetup:
     """Seconds for a decision of a person, after which a fallback move is played."""
     most_help: Help = "posterior"
     """The highest level of help that a person may show."""
+    start: Position | None = None
+    """Position of a recorded game at which this one starts."""
 
     @property
     def persons(self) -> tuple[int, ...]:
@@ -270,6 +272,7 @@ class PlayTable:
                 watchers=(_TableWatcher(self), writer),
                 turn_seconds=setup.clock,
                 delay=setup.pace,
+                start=setup.start,
             )
         except ArenaError as error:
             self._fail(error)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from browsing import (
     NARROW,
@@ -22,7 +22,11 @@ from browsing import (
     with_attempts,
     write_lines,
 )
+from play_server import play_server
 from web_viewer import record, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 THOUGHT = "Player 2 had none of the three, so the Rope is with Player 0 or in the envelope."
 
@@ -56,6 +60,11 @@ PICTURES = [
     Picture("generic", "goofspiel.jsonl", {"at": 9, "seat": 1}),
 ]
 
+PLAY_PICTURES: list[tuple[str, tuple[int, int], Literal["light", "dark"]]] = [
+    ("play", (1280, 800), "light"),
+    ("play-narrow", NARROW, "dark"),
+]
+
 
 def play(folder: Path) -> None:
     record(folder, "cards", seed=7, game="cluedo", variant="cards", players=4)
@@ -68,8 +77,29 @@ def play(folder: Path) -> None:
         record(folder, name, seed=2, game=game)
 
 
+def play_in_browser(out: Path, folder: Path, browser: Browser) -> None:
+    """Take pictures of a table in play: at a person's first turn, after the dice are thrown."""
+    command = "cluedo --variant classic --players 4 --seed 9 --delay 0"
+    with play_server(command, folder) as server:
+        for name, size, scheme in PLAY_PICTURES:
+            with tab(browser, size, scheme) as opened:
+                opened.page.goto(f"{server.base}/play#{server.tokens[0]}")
+                roll = opened.page.get_by_role("button", name="roll", exact=True)
+                target = opened.page.locator("svg .pickable")
+                roll.or_(target).first.wait_for()
+                if roll.count():
+                    roll.click()
+                target.first.wait_for()
+                opened.page.get_by_label("Probabilities").check()
+                opened.page.locator(".play-help table.grid").wait_for()
+                opened.wait_for_paint()
+                opened.page.screenshot(path=out / f"{name}.png")
+
+
 def main(out: Path, folder: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
+    with browsing() as browser, tempfile.TemporaryDirectory() as played:
+        play_in_browser(out, Path(played), browser)
     with serving(folder) as viewer, browsing() as browser:
         for picture in PICTURES:
             if picture.path is not None and not (folder / picture.path).exists():

@@ -105,8 +105,8 @@ class SeatView:
         return second_person(diagram, self._name) if diagram and self._name else diagram or None
 
     def _notes(self, observation: Observation | None) -> str:
-        """Return the notes of the chosen level, without events and actions."""
-        if observation is None or self.help == "none":
+        """Return the notes of the chosen level, without events and actions; a grid says more."""
+        if observation is None or self.help == "none" or self._has_grid():
             return ""
         level = cast("TextLevel", "deductions" if self.help == "posterior" else self.help)
         quiet = replace(observation, legal_actions=self._game.no_actions)
@@ -115,13 +115,18 @@ class SeatView:
         notes = text[len(events) :] if text.startswith(events) else text
         return second_person(notes.strip("\n"), self._name)
 
+    def _has_grid(self) -> bool:
+        return self.help == "posterior" and isinstance(self._exact(), PlacedKnowledge)
+
+    def _exact(self) -> Knowledge | None:
+        """Return the exact knowledge of the seat; it is not kept up to date."""
+        if self._knowledge is None and self.seat is not None:
+            self._knowledge = self._game.knowledge(self.seat)
+        return self._knowledge
+
     def _posterior(self) -> PosteriorNowJson | None:
         """Return the exact probabilities, if the help includes them and the game has them."""
-        if self.seat is None or self.help != "posterior":
-            return None
-        if self._knowledge is None:
-            self._knowledge = self._game.knowledge(self.seat)
-        knowledge = self._knowledge
+        knowledge = self._exact() if self.help == "posterior" else None
         if knowledge is None:
             return None
         if self._known < len(self._witnessed) or self._entry is None:

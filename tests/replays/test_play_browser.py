@@ -159,9 +159,11 @@ def test_hostile_speech_is_text(server: PlayProcess, browser: Browser) -> None:
         for _ in range(20):
             if not wait_for_turn(page):
                 break
-            act(page, f"say {ATTACK}")
-            page.wait_for_timeout(100)
-            if page.locator(".play-event", has_text="onerror").count():
+            talk = page.get_by_role("textbox", name="say", exact=True)
+            if talk.count():
+                talk.fill(ATTACK)
+                talk.press("Enter")
+                page.locator(".play-event", has_text="onerror").first.wait_for()
                 break
             page.locator(".action-row button").first.click()
             page.wait_for_timeout(100)

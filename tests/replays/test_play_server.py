@@ -23,6 +23,7 @@ from arena.core.ply import Ply
 from arena.core.views.second_person import second_person
 from arena.episodes.replay import Replay, read_replay
 from arena.episodes.verify import verify
+from arena.plugins.loader import catalog
 
 
 @pytest.fixture(scope="module")
@@ -57,22 +58,19 @@ def test_a_game_of_the_command(server: PlayProcess) -> None:
     person.close()
 
 
-GAMES: dict[str, dict[str, int | str]] = {
+OPTIONS: dict[str, dict[str, int | str]] = {
     "cluedo": {"players": 3, "variant": "cards"},
     "goofspiel": {"cards": 5},
     "werewolf": {"players": 5, "talk": 0},
-    "hanabi": {},
-    "liars_dice": {},
-    "battleship": {},
 }
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", catalog().names("game"))
 def test_nobody_receives_the_events_of_another_seat(server: PlayProcess, game: str) -> None:
     """All seats are people. Each gets exactly what it has witnessed; a spectator what all have."""
     form = httpx.get(f"{server.base}/api/play/form", trust_env=False).json()
     offered = next(each for each in form["games"] if each["name"] == game)
-    options = GAMES[game]
+    options = OPTIONS.get(game, {})
     players = int(options.get("players", offered["players"]))
     tokens = server.table(game, ["human"] * players, options=options)
     people = [server.join(token) for token in tokens]

@@ -14,6 +14,7 @@ export class ActionForm {
     this.kind = null;
     this.chosen = [];
     this.body = h("div", { class: "action-body" });
+    this.speech = h("div", { class: "action-speech" });
     this.note = h("div", { class: "action-note", role: "status" });
     this.text = h("input", {
       type: "text",
@@ -28,7 +29,7 @@ export class ActionForm {
       this.text,
       h("button", { type: "submit" }, "Play"),
     );
-    this.element = h("div", { class: "action-form", hidden: true }, this.body, this.note, this.typed);
+    this.element = h("div", { class: "action-form", hidden: true }, this.body, this.speech, this.note, this.typed);
   }
 
   show(turn) {
@@ -44,10 +45,25 @@ export class ActionForm {
       this.text.value = "";
       fill(this.note);
       this.chooseKind(this.firstKind());
-      this.text.placeholder = turn.speech.length
-        ? `${turn.speech[0].verb} ${turn.speech[0].form.toLowerCase()} …`
-        : "or type an action";
+      fill(this.speech, turn.speech.map((kind) => this.drawSpeech(kind)));
     } else this.draw();
+  }
+
+  // A line for free text, sent with its verb.
+  drawSpeech({ verb, form, max_length: longest }) {
+    const text = h("input", {
+      type: "text",
+      maxlength: longest,
+      autocomplete: "off",
+      "aria-label": verb,
+      placeholder: form.toLowerCase(),
+    });
+    const say = (event) => {
+      event.preventDefault();
+      if (text.value.trim()) this.play(`${verb} ${text.value.trim()}`);
+    };
+    const button = h("button", { type: "submit" }, verb);
+    return h("form", { class: "action-typed", onsubmit: say }, text, button);
   }
 
   firstKind() {

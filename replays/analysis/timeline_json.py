@@ -52,7 +52,11 @@ def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
     header, game = timeline.replay.header, timeline.game
     # All seats have the same kind of knowledge, so seat 0 represents them.
     knowledge = game.knowledge(0)
-    title = [game.name.replace("_", " "), header.options.get("variant"), f"{len(header.players)} players"]
+    title = [
+        game.name.replace("_", " "),
+        header.options.get("variant"),
+        f"{len(header.players)} players",
+    ]
     document: GameJson = {
         "name": game.name,
         "title": " · ".join(str(part) for part in title if part),

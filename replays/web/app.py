@@ -106,8 +106,8 @@ class ReplayApi:
         seat, position = _seat(request, replay), _number(request, "position")
         if position is None:
             raise HttpError(400, "position= is missing: the number of the position")
-        with replay.lock:
-            return _json_response(request, replay.analysis.moves(position, seat))
+        # Not under the lock: this may take seconds, and other requests must not wait for it.
+        return _json_response(request, replay.analysis.moves(position, seat))
 
     def _open(self, request: Request) -> OpenReplay:
         return self._open_file(request, self._file(request))

@@ -259,7 +259,9 @@ def test_a_seat_has_the_colour_of_its_pawn(browser: Browser, served: Served) -> 
                 assert colour(mark, "fill") == pawn
         open_game(opened, served.at("chosen.jsonl", at=10))
         page.locator(".cluedo-board").wait_for()
-        pawns = [colour(page.locator(".cluedo-name svg path").nth(seat), "fill") for seat in range(3)]
+        pawns = [
+            colour(page.locator(".cluedo-name svg path").nth(seat), "fill") for seat in range(3)
+        ]
         marks = [
             colour(page.locator(f"{view(seat)} + .who .mark path"), "fill") for seat in range(3)
         ]

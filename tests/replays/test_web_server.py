@@ -218,7 +218,9 @@ def test_no_path_leads_out_of_the_root(server: WebViewer, base: Path, route: str
     absolute = str(base / "outside" / "secret.jsonl")
     own = str(base / "root" / "clue.jsonl")
     for path in (*OUTSIDE, absolute, own, quote(absolute, safe="")):
-        answer = server.get(f"/api/{route}?player=0&ply=0&position=0&path={path.replace(' ', '%20')}")
+        answer = server.get(
+            f"/api/{route}?player=0&ply=0&position=0&path={path.replace(' ', '%20')}"
+        )
         assert (answer.status, answer.json) == (404, {"error": "there is no such replay here"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from threading import Lock
 
 from arena import CHANCE, Decision, Game
 from arena.core.assessment import Appraiser, Fact
@@ -12,6 +13,9 @@ from replays.analysis.timeline import Timeline, TimelinePly
 
 MOST_MOVES = 5
 """Distinct values that a ranking lists."""
+MOST_LEGAL = 1500
+"""Legal moves of a position that is analysed. Exact values of more moves, e.g. of the questions in
+a deck of 36 cards, would take minutes."""
 SAME_VALUE = 1e-9
 """Values that differ by less are equal: sums of floats in another order."""
 
@@ -40,6 +44,7 @@ class MoveAnalyst:
         self._timeline = timeline
         self._ranked = {name: fact for name, fact in timeline.game.facts.items() if fact.ranks}
         self._readers: dict[int, _Reader] = {}
+        self._lock = Lock()  # Requests to a server run in several threads.
 
     def at(self, position: int) -> MoveAnalysisJson | None:
         """Return the analysis for the player who moved at a position; None if there is none.
@@ -49,10 +54,11 @@ class MoveAnalyst:
         """
         entry = self._timeline.plies[position]
         player = entry.ply.player
-        if player == CHANCE or not self._ranked:
+        if player == CHANCE or not self._ranked or len(entry.legal) > MOST_LEGAL:
             return None
-        appraiser = self._appraiser(player, position)
-        rankings = _rank(entry, appraiser, self._ranked) if appraiser else []
+        with self._lock:
+            appraiser = self._appraiser(player, position)
+            rankings = _rank(entry, appraiser, self._ranked) if appraiser else []
         return {"position": position, "player": player, "rankings": rankings} if rankings else None
 
     def _appraiser(self, player: int, position: int) -> Appraiser | None:

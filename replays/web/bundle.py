@@ -30,7 +30,7 @@ from replays.web.page_files import INDEX, page_files, scene_file
 
 MAX_DECISION_CHARACTERS = 200 * 10**6
 """Limit for all decisions: a chat's prompts are repeated with each of them."""
-MAX_LEGAL_MOVES = 100_000
+MAX_LEGAL_MOVES = 40_000
 """Legal moves of a game, over all plies, whose values are computed: some seconds of work."""
 SCENE_LOADER = "scenes.js"
 """Module that loads a game's drawing module; the file contains a replacement for it."""

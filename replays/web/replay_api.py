@@ -107,8 +107,8 @@ class ReplayApi:
         seat, position = _seat(request, replay), number(request, "position")
         if position is None:
             raise HttpError(400, "position= is missing: the number of the position")
-        with replay.lock:
-            return json_response(request, replay.analysis.moves(position, seat))
+        # Not under the lock: this may take seconds, and other requests must not wait for it.
+        return json_response(request, replay.analysis.moves(position, seat))
 
     def _open(self, request: Request) -> OpenReplay:
         return self._open_file(request, self._file(request))

@@ -29,8 +29,8 @@ class OpenReplay:
     branches: tuple[Branch, ...]
     seats: int
     lock: Lock = field(default_factory=Lock)
-    """Protects the caches of the analysis. Comments and summaries do not need it: they take long,
-    and have a lock of their own, so that other requests do not wait for them."""
+    """Protects the caches of the analysis. Comments, summaries and values of moves do not need it:
+    they take long, and have locks of their own, so that other requests do not wait for them."""
 
 
 class ReplayCache:

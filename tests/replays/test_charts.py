@@ -22,6 +22,7 @@ from replays.html_report.svg_canvas import (
     WIDTH,
     ChartAxis,
     ChartPoint,
+    Scale,
     Series,
     plain_tick,
     points_tick,
@@ -30,6 +31,20 @@ from replays.html_report.svg_canvas import (
 FINITE = st.floats(-1e15, 1e15, allow_nan=False)
 X, Y = ChartAxis("step"), ChartAxis("value")
 NUMBER = r"-?\d+(?:\.\d+)?"
+
+
+def test_an_axis_ends_where_values_are_impossible() -> None:
+    axis = ChartAxis("share", format=lambda value: f"{value:.2f}", ticks=12, bounds=(0, 1))
+    line = Series([ChartPoint(1, 0.0), ChartPoint(2, 1.0)])
+    labels = [
+        float(each) for each in re.findall(r">(-?\d\.\d\d)<", line_chart("", [line], X, axis))
+    ]
+    assert min(labels) == 0 and max(labels) == 1
+    assert Scale.of(axis, [0.0, 1.0], 0, 1) == Scale(0.0, 1.0, 0, 1)
+    # An impossible value of an old report stays in the picture.
+    assert Scale.of(axis, [-0.2, 0.5], 0, 1).low == -0.2
+    free = Scale.of(ChartAxis(), [0.0, 1.0], 0, 1)
+    assert free.low < 0 and free.high > 1
 
 
 def numbers(svg: str) -> list[float]:

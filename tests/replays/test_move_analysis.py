@@ -12,6 +12,7 @@ from games.cluedo.base import CluedoBase
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
+from replays.analysis import move_analysis
 from replays.analysis.documents import RankingJson
 from replays.analysis.move_analysis import MOST_MOVES, ranks_moves
 from replays.analysis.replay_analysis import ReplayAnalysis
@@ -120,3 +121,11 @@ def test_a_long_game_is_exported_without_them(
 ) -> None:
     monkeypatch.setattr(bundle, "MAX_LEGAL_MOVES", 100)
     assert bundle.collect_documents(clue, 0)["moves"] is None
+
+
+def test_a_huge_deck_is_not_analysed(
+    clue: Replay, analysis: ReplayAnalysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    position = questions(analysis)[0]
+    monkeypatch.setattr(move_analysis, "MOST_LEGAL", 600)
+    assert ReplayAnalysis(clue).moves(position) is None

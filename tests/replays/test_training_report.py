@@ -141,7 +141,10 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "suggest ",
     ]:
         assert said in page.text, said
-    assert page.count("svg") == 2 + 4 + 6 + 6
+    assert page.count("svg") == 6 + 12
+    verdict, _, rest = page.source.partition("<svg")
+    assert "rose from 41" in verdict
+    assert rest.partition('<details class="more">')[0].count("<svg") == 6 - 1, "six, then the fold"
     assert ("href", "replays/before/game-5.jsonl") in page.attributes
     identifiers = [value for key, value in page.attributes if key == "id"]
     assert len(identifiers) == len(set(identifiers))
@@ -153,6 +156,12 @@ def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
     assert page.count("svg") == 0
     assert "No checkpoint has been evaluated yet" in page.text
     assert "All settings have their default values." in page.text
+    assert "clue-tiny was trained by GRPO" in page.text
+    assert "against bot:novice, with the reward win=1,information=0.5,format=1." in page.text
+    other = TrainConfig(game="kuhn_poker", trainer_host="serverless")
+    said = page_of([], RunState(), tmp_path, other).text
+    assert "The default model of the host serverless was trained" in said
+    assert "against bot:random, with the reward win=1,format=1." in said
     assert "The run is running. This report covers 0 steps." in page.text
     one = page_of(rows(1), RunState(step=1), tmp_path)
     assert_harmless(one)

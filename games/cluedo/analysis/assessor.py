@@ -153,9 +153,9 @@ class CluedoAssessor:
         if player not in self._assessed or action not in self._state.legal_actions(player):
             return {}
         match action:
-            case Suggest(triple=triple):
+            case Suggest():
                 analysis = self._position_analysis(player)
-                facts = analysis.suggestion(action, analysis.answers(triple))
+                facts = analysis.suggestion(action)
                 return facts.model_dump(exclude={"entropy_before"})
             case Accuse(triple=triple):
                 return self._position_analysis(player).odds(triple).model_dump()

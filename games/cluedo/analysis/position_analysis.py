@@ -40,10 +40,14 @@ class PositionAnalysis:
         return self._values.answers(triple)
 
     def suggestion(
-        self, suggestion: Suggest, answers: AnswerDistribution | JointAnswers
+        self, suggestion: Suggest, answers: AnswerDistribution | JointAnswers | None = None
     ) -> SuggestionFacts:
-        """Return the facts of a question; `answers` are those to the same question."""
-        expected, best = answers.information(), self._best
+        """Return the facts of a question; `answers` are those to the same question, if known.
+
+        Without them, questions of equal value are computed once.
+        """
+        expected = answers.information() if answers else self._values.bits(suggestion.triple)
+        best = self._best
         # `QuestionValues.best` compares only some questions exactly: this one may be better.
         if expected > best.bits:
             best = ScoredQuestion(suggestion, expected)

@@ -45,7 +45,10 @@ class SecurityMiddleware:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    # A stored report has a policy of its own, which lets nothing run.
+                    headers.setdefault(name, value)
             await send(message)
 
         error = _check_headers(Headers(scope=scope)) if scope["type"] == "http" else None

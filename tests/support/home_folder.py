@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
-from training_rows import CONFIG, evaluated, rows
+from training_rows import CONFIG
 
 from arena.cli import run
 from trainers.config.config import TrainConfig

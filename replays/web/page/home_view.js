@@ -116,7 +116,7 @@ function drawSection(section, unfolded) {
 function drawChart(chart) {
   return h(
     "figure",
-    { class: "panel chart-panel" },
+    { class: "panel figure-card" },
     h("figcaption", null, chart.title, h("span", null, chart.about)),
     drawSvg(chart.svg),
     chart.legend.length

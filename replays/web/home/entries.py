@@ -13,7 +13,6 @@ from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable, shorten
 from arena.evaluation.output.formatting import amount, options_in_words
 from arena.evaluation.store import RESULTS
-from arena.evaluation.store.database import is_locked as is_written_to
 from arena.evaluation.store.results import Results
 from replays.web.home.documents import EntryJson, EntryKind
 from replays.web.home.files import (
@@ -41,6 +40,7 @@ class CachedEntry:
     """An entry and the files that it was read from."""
 
     files: FileSet
+    running: bool
     entry: EntryJson
 
 
@@ -78,7 +78,9 @@ class EntryList:
             # A configuration of another program is no entry; a run that cannot be read is one.
             if error.status != 404:
                 files = FileSet(file.name.rpartition("/")[0], file.path, (file.version,))
-                self._entries[file.name] = CachedEntry(files, _broken("train", files, str(error)))
+                self._entries[file.name] = CachedEntry(
+                    files, False, _broken("train", files, str(error))
+                )
 
     def _cache(
         self,
@@ -88,11 +90,12 @@ class EntryList:
         read: Callable[[FileSet], EntryJson],
     ) -> None:
         cached = known.get(file.name)
-        # A run that is killed changes no file, so a running one is read each time.
-        if cached and cached.files == files and cached.entry["status"] != "running":
+        # A run that is killed changes no file, but it releases its lock.
+        running = files.is_written()
+        if cached and (cached.files, cached.running) == (files, running):
             self._entries[file.name] = cached
         else:
-            self._entries[file.name] = CachedEntry(files, read(files))
+            self._entries[file.name] = CachedEntry(files, running, read(files))
 
     def _experiment(self, files: FileSet) -> EntryJson:
         if files.bytes > MAX_DATABASE_BYTES:
@@ -104,7 +107,7 @@ class EntryList:
             return _broken("eval", files, public_message(error, self._directory, files))
         done = progress.finished >= progress.planned
         status = "finished" if done else "interrupted"
-        if is_written_to(files.location):
+        if files.is_written():
             status = "running"
         settings = experiment.settings
         title = ", ".join(progress.players)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from arena.core.errors import ArenaError
 from arena.evaluation.store import RESULTS
-from arena.evaluation.store.database import log_of
+from arena.evaluation.store.database import is_locked, log_of
 from replays.web.http_errors import HttpError
 from replays.web.replay_directory import RUN_CONFIG, FileVersion, ReplayDirectory, ServedFile
 from trainers.runs.records import RunFiles
+from trainers.runs.run_files import is_locked as is_run_locked
 
 MAX_DATABASE_BYTES = 2 * 2**30
 MAX_RUN_BYTES = 64 * 2**20
@@ -26,6 +27,12 @@ class FileSet:
     location: Path
     versions: tuple[FileVersion | None, ...]
     """They change whenever one of the files does."""
+
+    def is_written(self) -> bool:
+        """Return whether a process writes the results or the run now."""
+        if self.location.is_dir():
+            return is_run_locked(RunFiles(self.location))
+        return self.location.name == RESULTS and is_locked(self.location)
 
     @property
     def changed_ns(self) -> int:

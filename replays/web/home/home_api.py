@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from arena.core.errors import ArenaError
-from arena.evaluation.store.database import is_locked
 from replays.html_report import page as experiment_report
 from replays.html_report.training import report as training_report
 from replays.web.exchange import json_response, parameter
@@ -36,6 +36,8 @@ Result = TypeVar("Result")
 
 MAX_REPORT_BYTES = 32 * 2**20
 MAX_CACHED = 16
+QUICK_SECONDS = 0.5
+"""A view that takes longer is not made after each change of its files."""
 REPORT_POLICY = "; ".join(
     (
         "sandbox",
@@ -55,8 +57,20 @@ class CachedView:
     """A view and the files that it was made from."""
 
     files: tuple[FileSet, ...]
-    running: bool
+    running: tuple[bool, ...]
     view: ViewJson
+    made: float
+    """When, by the monotonic clock."""
+    seconds: float
+    """How long it took."""
+
+    def serves(self, files: tuple[FileSet, ...], running: tuple[bool, ...]) -> bool:
+        """Return whether the view can be shown for these files as they are now."""
+        if (self.files, self.running) == (files, running):
+            return True
+        # The view of a large evaluation takes seconds: at most a fifth of the time is spent on it.
+        is_quick = self.seconds < QUICK_SECONDS
+        return not is_quick and time.monotonic() - self.made < 4 * self.seconds
 
 
 class HomeApi:
@@ -96,30 +110,26 @@ class HomeApi:
     def experiment(self, request: Request) -> Response:
         """Return the view of an evaluation or a tournament."""
         files = self._results(request, "path")
-        running = is_locked(files.location)
-        view = self._view((files,), running, lambda: experiment_view(files, running))
-        return json_response(request, view, tagged=True)
+        return self._view(request, files, make=lambda: experiment_view(files, files.is_written()))
 
     def run(self, request: Request) -> Response:
         """Return the view of a training run."""
         files = find_run(self._directory, _required(request, "path"))
-        return json_response(request, self._view((files,), True, lambda: run_view(files)), True)
+        return self._view(request, files, make=lambda: run_view(files))
 
     def compare(self, request: Request) -> Response:
         """Return two evaluations, or two training runs, beside each other."""
         kind = _required(request, "kind")
-        make: Callable[[FileSet, FileSet], ViewJson]
         if kind == "experiment":
-            first, second = self._results(request, "path"), self._results(request, "with")
-            make = comparison_view
-        elif kind == "run":
+            one, other = self._results(request, "path"), self._results(request, "with")
+            return self._view(request, one, other, make=lambda: comparison_view(one, other))
+        if kind == "run":
             paths = _required(request, "path"), _required(request, "with")
             first, second = (find_run(self._directory, path) for path in paths)
-            make = run_comparison_view
-        else:
-            raise HttpError(400, "kind= must be experiment or run")
-        view = self._view((first, second), kind == "run", lambda: make(first, second))
-        return json_response(request, view, tagged=True)
+            return self._view(
+                request, first, second, make=lambda: run_comparison_view(first, second)
+            )
+        raise HttpError(400, "kind= must be experiment or run")
 
     def report(self, request: Request) -> Response:
         """Return a full report as a page of its own: of an experiment, a run, or a stored file."""
@@ -154,26 +164,22 @@ class HomeApi:
             raise HttpError(422, f"{files.path} is larger than {MAX_DATABASE_BYTES >> 30} GiB")
         return files
 
-    def _view(
-        self, files: tuple[FileSet, ...], running: bool, make: Callable[[], ViewJson]
-    ) -> ViewJson:
-        """Return a view; it is computed again only if a file has changed.
-
-        `running` is also compared, since a run that is killed changes no file; a view that says
-        that its run is running is always computed.
-        """
+    def _view(self, request: Request, *files: FileSet, make: Callable[[], ViewJson]) -> Response:
+        """Answer with a view, which is made again only if a file or the state of a run changes."""
         key = "\n".join(each.path for each in files)
+        running = tuple(each.is_written() for each in files)
         with self._computing:
             cached = self._views.get(key)
-            unchanged = cached and (cached.files, cached.running) == (files, running)
-            if cached and unchanged and not cached.view["running"]:
-                self._views.move_to_end(key)
-                return cached.view
-            view = self._checked(files, make)
-            self._views[key] = CachedView(files, running, view)
+            if cached is None or not cached.serves(files, running):
+                started = time.monotonic()
+                view = self._checked(files, make)
+                ended = time.monotonic()
+                cached = CachedView(files, running, view, ended, ended - started)
+            self._views[key] = cached
+            self._views.move_to_end(key)
             if len(self._views) > MAX_CACHED:
                 self._views.popitem(last=False)
-            return view
+        return json_response(request, cached.view, tagged=True)
 
     def _checked(self, files: tuple[FileSet, ...], make: Callable[[], Result]) -> Result:
         """Return what `make` does; its errors name served files, not paths on this machine."""

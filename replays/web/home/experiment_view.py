@@ -34,6 +34,9 @@ def experiment_view(files: FileSet, running: bool) -> ViewJson:
         progress, report = results.progress(), stored_report(results)
     first, *others = sentences(report)
     count = f"{report.games} of {pluralize(progress.planned, 'game')}"
+    if running:
+        stopped = f"The run was stopped at {count}, perhaps because of its results."
+        others = [note.replace(stopped, f"The run goes on: {count} so far.") for note in others]
     ranks, *tables = grids(report)
     return {
         "title": _title(report),

@@ -25,6 +25,7 @@ from arena.cli import (
     serve,
     tournament,
     train,
+    web,
 )
 from arena.cli.common.help import ArenaCommand
 from arena.cli.common.terminal import say
@@ -47,6 +48,7 @@ app = typer.Typer(
 for name, function, summary in (
     ("play", play.play_command, "Play games and write a replay of each."),
     ("replay", replay.replay_command, "View, verify, branch or export replays."),
+    ("web", web.web_command, "Show a folder's games, results and runs in a browser."),
     ("eval", evaluate.eval_command, "Measure a player against a baseline."),
     ("tournament", tournament.tournament_command, "Rate players against each other."),
     ("analyze", analyze.analyze_command, "Measure finished games."),

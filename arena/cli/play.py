@@ -55,8 +55,8 @@ def play_command(
     dry_run: models.DryRunFlag = False,
 ) -> int:
     """Play games and write a replay of each; with --web, people play in the browser."""
+    from arena.cli.common.dry_run import print_table_estimate
     from arena.cli.common.seats import seat_specs
-    from arena.cli.dry_run import print_table_estimate
     from arena.cli.playing.earlier_games import earlier_seed, keep_finished
     from arena.cli.playing.table import Table, check, run
     from arena.cli.replaying.rerun import check_recordings

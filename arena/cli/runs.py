@@ -73,8 +73,8 @@ class RunsFlags:
 @flag_groups
 def list_command(flags: RunsFlags) -> int:
     """List the training runs with their progress and results."""
-    from arena.cli.training.run_tables import overview
     from trainers.runs.records import as_json
+    from trainers.runs.tables import overview
     from trainers.runs.training_run import stored_runs
 
     runs = stored_runs(flags.home)
@@ -96,7 +96,7 @@ def show_command(
     ] = None,
 ) -> int:
     """Show a run: settings, steps, rewards, time and evaluations."""
-    from arena.cli.training.run_tables import pages
+    from trainers.runs.tables import pages
 
     run = flags.find(name)
     return flags.show(run.to_json(), pages(run, every))
@@ -109,9 +109,9 @@ def compare_command(
     flags: RunsFlags,
 ) -> int:
     """Compare runs: different settings, learning curves and costs."""
-    from arena.cli.training.run_tables import comparison
     from trainers.runs.records import as_json
     from trainers.runs.settings_table import differing_settings
+    from trainers.runs.tables import comparison
 
     if len(names) < 2:
         raise UsageError(f"compare {names[0]}: name at least two runs")

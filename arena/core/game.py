@@ -35,6 +35,7 @@ from arena.core.observation import NotesCache, Observation, ObservedGame
 from arena.core.outcome import ReturnScale
 from arena.core.prompting import CombinedMove, PromptExample
 from arena.core.text import explain_options
+from arena.core.views.html_table import html_table
 from arena.core.views.tabletop import TableView, draw_tabletop
 
 if TYPE_CHECKING:
@@ -248,6 +249,15 @@ class Game(ObservedGame):
     def __repr__(self) -> str:
         changed = self.options.model_dump(exclude_defaults=True)
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+    def _repr_html_(self) -> str:
+        """Return the game for a notebook: its options and their meaning."""
+        about = {name: field.description for name, field in type(self.options).model_fields.items()}
+        values = self.options.model_dump(mode="json").items()
+        rows = [(name, str(value), about.get(name) or "") for name, value in values]
+        seats, range_text = f"{self.num_players} players", self.return_scale.range_text
+        facts = [seats, f"{self.return_scale.name}: {range_text}"]
+        return html_table(self.name, ("option", "value", "meaning"), rows, facts)
 
     @property
     def return_scale(self) -> ReturnScale:

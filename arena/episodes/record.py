@@ -24,7 +24,10 @@ from arena.core.game import Game, State
 from arena.core.observation import TextLevel
 from arena.core.outcome import Outcome
 from arena.core.ply import Ply
+from arena.core.text import pluralize
 from arena.core.version import __version__
+from arena.core.views.html_table import html_table
+from arena.core.views.number_text import decimal
 
 SCHEMA_VERSION = 1
 
@@ -264,6 +267,25 @@ class Episode:
     def decisions(self) -> int:
         """Number of decisions of players."""
         return sum(ply.player != CHANCE for ply in self.plies)
+
+    def _repr_html_(self) -> str:
+        """Return the result for a notebook. Everything is open: it names the seed of the deal."""
+        returns = self.outcome.returns
+        rows = [
+            (
+                f"{seat}: {player}",
+                "won" if self.outcome.is_winner(seat) else "",
+                decimal(returns[seat], 2),
+            )
+            for seat, player in enumerate(self.header.players)
+        ]
+        facts = [
+            f"{self.outcome.status}: {self.outcome.reason}",
+            pluralize(self.turns, "turn"),
+            pluralize(self.decisions, "decision"),
+            f"seed {self.header.seed}",
+        ]
+        return html_table(self.header.game, ("seat", "", "return"), rows, facts)
 
 
 def turns_played(state: State, max_turns: int | None) -> int:

@@ -341,13 +341,19 @@ class ListedReplayJson(TypedDict):
 
 
 class ReplayListJson(TypedDict):
-    """List of replays in the served folder."""
+    """Part of the list of replays in the served folder."""
 
     root: str
     games: list[ListedReplayJson]
-    more: int
-    """Replays that are not listed because there are too many."""
-    single: NotRequired[bool]
-    """From a server: one replay is served, not a folder."""
+    """Those from `offset` on."""
+    offset: int
+    found: int
+    """Replays that match the query."""
+    all: int
+    unread: int
+    """Files that were found but not read yet."""
+    players: list[str]
+    single: bool
+    """True if one replay is served, not a folder."""
     folder: NotRequired[str]
-    """From a server, if the list is empty: the folder as the user typed it, quoted for a shell."""
+    """If there is no replay: the folder as the user typed it, quoted for a shell."""

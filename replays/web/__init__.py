@@ -1,10 +1,15 @@
-"""Replays in a browser: a page served on this machine, or one HTML file that works offline.
+"""Games, evaluations and training runs in a browser: a server, or one HTML file for one game.
 
 The server only reads files. Its routes, all of them GET:
 
     /                                       the page
     /page/NAME, /scene/GAME.js              its files, and the module that draws a game's table
-    /api/games                              ReplayListJson
+    /api/games?offset=&limit=&text=&…       ReplayListJson; the query is a GameQuery
+    /api/home                               HomeJson: everything but games
+    /api/experiment?path=                   ViewJson of an evaluation or a tournament
+    /api/run?path=                          ViewJson of a training run
+    /api/compare?kind=&path=&with=          ViewJson of two experiments or two runs
+    /report/KIND?path=                      HTML report of an experiment or a run, or a stored one
     /api/timeline?path=&seat=&first=        TimelineJson
     /api/posterior?path=&player=&seat=      PosteriorJson or null
     /api/comments?path=&seat=               one CommentJson per line, then {"done": true}
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def serve(path: Path, port: int, fragment: str = "") -> int:
-    """Serve a replay, or a folder of replays, until Ctrl-C; return the exit code.
+    """Serve a folder, or one replay, until Ctrl-C; return the exit code.
 
     Args:
         path: A replay or a folder.
@@ -37,7 +42,7 @@ def serve(path: Path, port: int, fragment: str = "") -> int:
     Raises:
         UsageError: The path does not exist or is not a replay, or the port is taken.
     """
-    require("arena replay --web", ("starlette", "uvicorn"), "web")
+    require("arena replay --web", ("starlette", "uvicorn", "jinja2"), "web")
     from replays.web.server import run
 
     return run(path, port, fragment)

@@ -19,7 +19,9 @@ from starlette.types import ASGIApp, Lifespan
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from replays.web.exchange import file_response
+from replays.web.home.home_api import HomeApi
 from replays.web.http_errors import HttpError
+from replays.web.listing import Listing
 from replays.web.page_files import INDEX, page_files, scene_file
 from replays.web.replay_api import ReplayApi
 from replays.web.replay_directory import ReplayDirectory
@@ -70,13 +72,17 @@ class PageFiles:
 
 
 def viewer_parts(directory: ReplayDirectory, can_play: bool = False) -> list[WebPart]:
-    """Return the parts that every server has: the page, and the replays of a folder or file.
+    """Return the parts that every server has: the page, the replays, and all else in a folder.
 
     Args:
         directory: The files that are served.
         can_play: Another part lets people play on from a position.
     """
-    return [PageFiles(), ReplayApi(directory, can_play)]
+    listing = Listing(directory)
+    listing.current(patience=0)  # A large folder is read while the user opens the page.
+    parts: list[WebPart] = [PageFiles(), ReplayApi(directory, listing, can_play)]
+    # The reports need jinja2, which the extra `web` installs.
+    return [*parts, HomeApi(directory, listing)] if directory.single_file is None else parts
 
 
 def make_app(directory: ReplayDirectory, parts: Sequence[WebPart] = ()) -> ASGIApp:

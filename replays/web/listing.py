@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from contextlib import suppress
-from threading import Lock
+from dataclasses import dataclass
+from threading import Lock, Thread
 from typing import IO
 
 from pydantic import ValidationError
@@ -12,10 +15,11 @@ from arena.core.errors import ReplayError
 from arena.core.text import shorten
 from arena.episodes.record import Header, OutcomeLine
 from arena.episodes.replay import NO_HEADER, read_header
-from replays.analysis.documents import ListedReplayJson, ReplayListJson
+from replays.analysis.documents import ListedReplayJson
 from replays.web.replay_directory import ReplayDirectory, ServedFile
 
-MAX_ROWS = 20_000
+PUBLISH_INTERVAL = 0.4
+"""Seconds between two versions of the list while a folder is read for the first time."""
 HEAD_BYTES = 16 * 2**10
 """Nearly every header is shorter."""
 MAX_HEADER_BYTES = 2**20
@@ -40,31 +44,97 @@ EMPTY_ROW: ListedReplayJson = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file as it was when it was read, with its row; None for a file that is not a replay."""
+
+    file: ServedFile
+    row: ListedReplayJson | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is known about the folder at one moment."""
+
+    number: int
+    """Snapshots with equal numbers are equal."""
+    games: list[ListedReplayJson]
+    """The most recently changed first."""
+    others: list[ServedFile]
+    unread: int = 0
+    """Files that were found but not read yet."""
+
+
 class Listing:
-    """List that is cached between requests: only changed files are read again."""
+    """List that is cached between requests: only changed files are read again.
 
-    def __init__(self, directory: ReplayDirectory, max_rows: int = MAX_ROWS) -> None:
+    The files are read by a thread of their own, so that a request gets what is known at once, and
+    a folder of 50,000 games does not delay the page.
+    """
+
+    def __init__(self, directory: ReplayDirectory) -> None:
         self._directory = directory
-        self._max_rows = max_rows
-        self._rows: dict[ServedFile, ListedReplayJson | None] = {}
-        self._lock = Lock()
+        self._files: dict[str, ListedFile] = {}
+        self._refreshing = Lock()
+        self._starting = Lock()
+        self._thread: Thread | None = None
+        self._snapshot = Snapshot(0, [], [])
+        self._seconds = 0.0
+        """Duration of the last refresh."""
+        self._refreshed = -math.inf
+        """Time of its end, by the monotonic clock."""
 
-    def read(self) -> ReplayListJson:
-        """Return the current list, the most recently changed replays first."""
-        with self._lock:
-            files = self._directory.files()
-            listed = files[: self._max_rows]
-            self._rows = {file: self._row(file) for file in listed}
-            games = [_with_status(row, file) for file, row in self._rows.items() if row]
-            # The page opens a single replay immediately, and then shows this error.
-            if self._directory.single_file and not games:
-                games = [_unreadable(self._directory.single_file, 0, "the file no longer exists")]
-        return {"root": self._directory.title, "games": games, "more": len(files) - len(listed)}
+    def read(self) -> Snapshot:
+        """Return the current list, when all files have been read."""
+        with self._refreshing:
+            self._refresh()
+        return self._snapshot
 
-    def _row(self, file: ServedFile) -> ListedReplayJson | None:
-        if file in self._rows:
-            return self._rows[file]
-        return read_row(file, requested=self._directory.single_file is not None)
+    def current(self, patience: float = 0.25) -> Snapshot:
+        """Return what is known after at most `patience` seconds; the rest is read meanwhile.
+
+        A folder that takes long to read is read less often: at most a fifth of the time.
+        """
+        if time.monotonic() - self._refreshed < (4 * self._seconds if self._seconds > 0.1 else 0):
+            return self._snapshot
+        with self._starting:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = Thread(target=self.read, daemon=True)
+                self._thread.start()
+            thread = self._thread
+        # Once a list is known, a request does not wait for a refresh that takes long anyway.
+        thread.join(0 if self._seconds > patience and self._snapshot.number else patience)
+        return self._snapshot
+
+    def _refresh(self) -> None:
+        started = time.monotonic()
+        found = self._directory.scan()
+        requested = self._directory.single_file is not None
+        files: dict[str, ListedFile] = {}
+        published = started
+        for number, file in enumerate(found.replays):
+            known = self._files.get(file.name)
+            if known is None or known.file != file:
+                known = ListedFile(file, read_row(file, requested))
+            files[file.name] = known
+            # The first list of a large folder grows while it is read.
+            if not self._files and time.monotonic() - published > PUBLISH_INTERVAL:
+                self._publish(files, found.others, len(found.replays) - number - 1)
+                published = time.monotonic()
+        self._files = files
+        self._publish(files, found.others, 0)
+        self._refreshed = time.monotonic()
+        self._seconds = self._refreshed - started
+
+    def _publish(self, files: dict[str, ListedFile], others: list[ServedFile], unread: int) -> None:
+        games = [_with_status(known.row, known.file) for known in files.values() if known.row]
+        single = self._directory.single_file
+        # The page opens a single replay immediately, and then shows this error.
+        if single and not games:
+            games = [_unreadable(single, 0, "the file no longer exists")]
+        last = self._snapshot
+        if (games, others, unread) != (last.games, last.others, last.unread) or not last.number:
+            self._snapshot = Snapshot(last.number + 1, games, others, unread)
 
 
 def check_single_file(directory: ReplayDirectory) -> str | None:

@@ -9,16 +9,22 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
-from replays.analysis.documents import CommentJson
+from replays.analysis.documents import CommentJson, ReplayListJson
 from replays.web.branch_parents import find_parents
 from replays.web.encoding import encode
 from replays.web.exchange import json_response, number, parameter
+from replays.web.game_query import GameIndex, GameQuery
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing
 from replays.web.replay_cache import OpenReplay, ReplayCache
 from replays.web.replay_directory import ReplayDirectory, ServedFile
+
+DEFAULT_ROWS, MAX_ROWS = 100, 500
+"""Rows of one answer."""
+TEXTS = ("text", "player", "result", "since", "until", "sort")
+"""Texts in a query for the list."""
 
 
 class ReplayApi:
@@ -26,13 +32,17 @@ class ReplayApi:
 
     Args:
         directory: The files.
+        listing: The list of them.
         can_play: The server lets people play on from a position.
     """
 
-    def __init__(self, directory: ReplayDirectory, can_play: bool = False) -> None:
+    def __init__(
+        self, directory: ReplayDirectory, listing: Listing, can_play: bool = False
+    ) -> None:
         self._directory = directory
         self._can_play = can_play
-        self._listing = Listing(directory)
+        self._listing = listing
+        self._index = GameIndex()
         self._cache = ReplayCache()
 
     def routes(self) -> list[BaseRoute]:
@@ -44,12 +54,24 @@ class ReplayApi:
         return [Route(f"/api/{endpoint.__name__}", endpoint) for endpoint in endpoints]
 
     def games(self, request: Request) -> Response:
-        """List the replays."""
-        games = self._listing.read()
-        games["single"] = self._directory.single_file is not None
-        if not games["games"]:  # The page shows a command that plays a game into this folder.
+        """Return a part of the list of replays that match a query."""
+        query, snapshot = _query(request), self._listing.current()
+        found, players = self._index.select(snapshot.number, snapshot.games, query)
+        offset, limit = number(request, "offset") or 0, number(request, "limit")
+        limit = min(MAX_ROWS, DEFAULT_ROWS if limit is None else limit)
+        games: ReplayListJson = {
+            "root": self._directory.title,
+            "games": found[offset : offset + limit],
+            "offset": offset,
+            "found": len(found),
+            "all": len(snapshot.games),
+            "unread": snapshot.unread,
+            "players": players,
+            "single": self._directory.single_file is not None,
+        }
+        if not snapshot.games:  # The page shows a command that plays a game into this folder.
             games["folder"] = shlex.quote(str(self._directory.typed_path))
-        return json_response(request, games)
+        return json_response(request, games, tagged=True)
 
     def timeline(self, request: Request) -> Response:
         """Return the course of a game."""
@@ -128,6 +150,22 @@ class ReplayApi:
         if key is not None:
             return self._directory.find_key(key)
         return self._directory.find(parameter(request, "path") or "")
+
+
+def _query(request: Request) -> GameQuery:
+    """Return the query of a request for the list. Raises an ArenaError for another form."""
+    texts = {name: parameter(request, name) for name in TEXTS}
+    query = GameQuery(
+        **{name: text for name, text in texts.items() if text},
+        least=number(request, "least"),
+        most=number(request, "most"),
+        descending=parameter(request, "descending") != "0",
+    )
+    try:
+        query.check()
+    except UsageError as error:
+        raise HttpError(400, str(error)) from None
+    return query
 
 
 def _seat(request: Request, replay: OpenReplay, name: str = "seat") -> int | None:

@@ -1,4 +1,8 @@
-"""Files that are served: the replays in one folder and its subfolders, or one replay."""
+"""Files that are served: those of one folder and its subfolders, or one replay.
+
+Replays are found by their suffix. Other files of interest (results databases, settings of training
+runs, HTML reports) are found by the same walk.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,16 @@ from stat import S_ISREG
 
 from arena.core.errors import UsageError
 from arena.episodes.files import is_written
+from arena.evaluation.store import RESULTS
 from replays.web.http_errors import HttpError, not_found
 
 RUNNING_SUFFIX = ".part"
 """End of the file name while the game is running."""
 SUFFIXES = (".jsonl", f".jsonl{RUNNING_SUFFIX}")
+RUN_CONFIG = "config.json"
+"""Name of the file that marks the folder of a training run."""
+OTHER_SUFFIXES = (f"/{RESULTS}", f"/{RUN_CONFIG}", ".html")
+"""Ends of `/NAME` of files that are not replays but are shown as well."""
 MAX_NAME_LENGTH = 4096
 IDLE_SECONDS = 600
 """Time without a move after which a game counts as interrupted."""
@@ -65,6 +74,15 @@ class ServedFile:
         return age < IDLE_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """Result of one walk through the folder."""
+
+    replays: list[ServedFile]
+    """The most recently changed first."""
+    others: list[ServedFile]
+
+
 class ReplayDirectory:
     """Resolves requested names to files. Names come from requests and are not trusted."""
 
@@ -103,6 +121,18 @@ class ReplayDirectory:
                 return file
         raise not_found()
 
+    def find_other(self, name: str) -> ServedFile:
+        """Return a results database, a report or the settings of a run.
+
+        Raises:
+            HttpError: There is no such file, or it may not be served.
+        """
+        wanted = self.single_file is None and f"/{name}".endswith(OTHER_SUFFIXES)
+        file = self._open(name) if wanted and is_plain(name) else None
+        if file is None:
+            raise HttpError(404, "there is no such file here")
+        return file
+
     def find_key(self, key: str) -> ServedFile:
         """Return the replay with this key.
 
@@ -122,13 +152,20 @@ class ReplayDirectory:
 
     def files(self) -> list[ServedFile]:
         """Return all replays, the most recently changed first."""
+        return self.scan().replays
+
+    def scan(self) -> FoundFiles:
+        """Walk through the folder once."""
         if self.single_file:
             try:
-                return [self.find(self.single_file)]
+                return FoundFiles([self.find(self.single_file)], [])
             except HttpError:
-                return []
-        files = self._files_below(self.folder, "")
-        return sorted(files, key=lambda file: (-file.version.changed_ns, file.name))
+                return FoundFiles([], [])
+        found = FoundFiles([], [])
+        for file in self._files_below(self.folder, ""):
+            (found.replays if file.name.endswith(SUFFIXES) else found.others).append(file)
+        found.replays.sort(key=lambda file: (-file.version.changed_ns, file.name))
+        return found
 
     def _is_served(self, name: str) -> bool:
         if self.single_file:
@@ -145,10 +182,10 @@ class ReplayDirectory:
         # A symbolic link may lead out of the folder, and opening a pipe would block.
         if not path.is_relative_to(self.folder) or not S_ISREG(status.st_mode):
             return None
-        return _replay_file(name, path, status)
+        return _served_file(name, path, status)
 
     def _files_below(self, folder: Path, prefix: str) -> Iterator[ServedFile]:
-        """Yield the replays below a folder; symbolic links to folders are not followed."""
+        """Yield the files below a folder; symbolic links to folders are not followed."""
         try:
             entries = list(os.scandir(folder))
         except OSError:  # No permission, or removed in the meantime.
@@ -158,10 +195,15 @@ class ReplayDirectory:
             if entry.is_dir(follow_symlinks=False):
                 if not entry.name.startswith("."):
                     yield from self._files_below(Path(entry.path), f"{name}/")
-            elif name.endswith(SUFFIXES) and is_plain(name):
+            elif _is_shown(entry.name) and is_plain(name):
                 file = self._open(name) if entry.is_symlink() else _scanned_file(entry, name)
                 if file:
                     yield file
+
+
+def _is_shown(name: str) -> bool:
+    """Return True for the name of a replay or of another file that is shown."""
+    return name.endswith(SUFFIXES) or f"/{name}".endswith(OTHER_SUFFIXES)
 
 
 def _scanned_file(entry: os.DirEntry[str], name: str) -> ServedFile | None:
@@ -172,10 +214,10 @@ def _scanned_file(entry: os.DirEntry[str], name: str) -> ServedFile | None:
             status = Path(entry.path).lstat()
     except OSError:
         return None
-    return _replay_file(name, Path(entry.path), status) if S_ISREG(status.st_mode) else None
+    return _served_file(name, Path(entry.path), status) if S_ISREG(status.st_mode) else None
 
 
-def _replay_file(name: str, path: Path, status: os.stat_result) -> ServedFile:
+def _served_file(name: str, path: Path, status: os.stat_result) -> ServedFile:
     version = FileVersion(status.st_mtime_ns, status.st_size)
     return ServedFile(name, path, version, f"{status.st_dev}/{status.st_ino}")
 

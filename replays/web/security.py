@@ -50,7 +50,10 @@ class SecurityMiddleware:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    # A stored report has a policy of its own, which lets nothing run.
+                    headers.setdefault(name, value)
             await send(message)
 
         error = None

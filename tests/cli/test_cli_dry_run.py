@@ -12,7 +12,7 @@ from cluedo_server import legal_answer
 from misbehaving import Misbehaving
 
 from arena.cli import run
-from arena.cli.dry_run import dollars
+from arena.cli.common.dry_run import dollars
 
 CARDS = "cluedo --variant cards --players 3"
 MODEL = "openai:gpt-4o-mini"

@@ -13,7 +13,6 @@ from pydantic import JsonValue
 from test_html_report import Page
 from training_rows import CONFIG, around, evaluated, rows
 
-from arena.cli.training.run_tables import pages
 from arena.core.errors import ArenaError
 from arena.episodes.match import Match
 from arena.episodes.replay_writer import ReplayWriter
@@ -25,6 +24,7 @@ from replays.html_report.training.transcripts import transcript_pairs
 from trainers.config.config import TrainConfig
 from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
 from trainers.runs.sentences import headline
+from trainers.runs.tables import pages
 from trainers.runs.training_run import TrainingRun
 from trainers.runs.view import ReportWriter
 

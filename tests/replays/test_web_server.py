@@ -32,6 +32,7 @@ from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web import serve
 from replays.web.app import make_app
 from replays.web.http_errors import HttpError
+from replays.web.listing import Listing
 from replays.web.replay_api import ReplayApi
 from replays.web.replay_cache import ReplayCache
 from replays.web.replay_directory import ReplayDirectory
@@ -112,7 +113,9 @@ def test_the_list(server: WebViewer, base: Path) -> None:
     answer = server.ask("games")
     listed = answer.json
     rows = {row["path"]: row for row in listed["games"]}
-    assert listed["single"] is False and listed["more"] == 0 and listed["root"] == "root"
+    assert (
+        listed["single"] is False and listed["all"] == listed["found"] and listed["root"] == "root"
+    )
     fine = {"clue.jsonl", "staying.jsonl", "deep er/kühn #1.jsonl", "cut.jsonl"}
     played = {"unknown.jsonl", "moves.jsonl"}  # Only playing shows their faults.
     assert set(rows) == fine | played | {"empty.jsonl", "noise.jsonl", "old.jsonl"}
@@ -171,7 +174,7 @@ def test_errors_are_short(server: WebViewer, base: Path) -> None:
 def test_a_timeline_does_not_wait_for_comments(tmp_path: Path) -> None:
     record(tmp_path, "game", 3, "cluedo", variant="cards", players=3)
     root = ReplayDirectory(tmp_path)
-    viewer, scope = ReplayApi(root), {"type": "http", "headers": []}
+    viewer, scope = ReplayApi(root, Listing(root)), {"type": "http", "headers": []}
 
     def asked(more: str = "") -> Request:
         return Request(scope | {"query_string": f"path=game.jsonl{more}".encode()})
@@ -446,7 +449,11 @@ def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_an_empty_folder_is_called_as_the_user_calls_it(tmp_path: Path) -> None:
     folder = tmp_path / "my games"
     folder.mkdir()
-    viewer, request = ReplayApi(ReplayDirectory(folder)), Request({"type": "http", "headers": []})
+    served = ReplayDirectory(folder)
+    viewer, request = (
+        ReplayApi(served, Listing(served)),
+        Request({"type": "http", "headers": [], "query_string": b""}),
+    )
     assert json.loads(bytes(viewer.games(request).body))["folder"] == f"'{folder}'"
     record(folder, "game")
     assert "folder" not in json.loads(bytes(viewer.games(request).body))

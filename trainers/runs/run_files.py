@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError, UsageError
+from arena.episodes.files import is_written
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState
 
@@ -182,8 +183,13 @@ def lock_of(files: RunFiles) -> FileLock:
 def is_locked(files: RunFiles) -> bool:
     """Return whether a process is training in this folder now."""
     lock = lock_of(files)
-    if not Path(lock.lock_file).exists():
+    path = Path(lock.lock_file)
+    if not path.is_file():
         return False
+    # Looking must not take the lock: a run that starts at this moment would fail.
+    written = is_written(path)
+    if written is not None:
+        return written
     try:
         with lock:
             return False

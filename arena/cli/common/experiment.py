@@ -151,7 +151,7 @@ class ExperimentRun:
         until_ci: float | None,
     ) -> None:
         """Print what the missing games would ask of the models."""
-        from arena.cli.dry_run import print_estimate
+        from arena.cli.common.dry_run import print_estimate
 
         done: list[Slot] = []
         finished: set[int] = set()

@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 from arena.core.errors import ArenaError
 from arena.core.text import printable
 from arena.core.version import __version__
+from arena.episodes.files import is_written
 from arena.evaluation.store.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, BadRow
 
 LOCK_TIMEOUT = 10.0
@@ -23,6 +24,13 @@ LOCK_TIMEOUT = 10.0
 def lock(path: Path) -> FileLock:
     """Return the lock of a file. The path is resolved, so a link to the file has the same lock."""
     return FileLock(f"{path.resolve()}.lock", timeout=0)
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a run writes to the file now. The lock itself is not taken."""
+    lock_file = Path(lock(path).lock_file)
+    # Systems without such locks do not tell; there the file counts as not written.
+    return lock_file.is_file() and bool(is_written(lock_file))
 
 
 def log_of(path: Path) -> Path:

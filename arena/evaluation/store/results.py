@@ -37,6 +37,7 @@ from arena.evaluation.store.database import (
     transaction,
     translated_errors,
 )
+from arena.evaluation.store.progress import RunProgress, read_progress
 from arena.evaluation.store.rows import (
     Experiment,
     check_slot,
@@ -258,6 +259,11 @@ class Results:
         with translated_errors(self.path, "read"):
             played = "WHERE number IN (SELECT number FROM games)"
             return {row.number for row in SCHEDULE.select(self._database, played)}
+
+    def progress(self) -> RunProgress:
+        """Return how far the run has come, without reading its games."""
+        with translated_errors(self.path, "read"), transaction(self._database, "DEFERRED"):
+            return read_progress(self._database)
 
     def games(self) -> Iterator[GameResult]:
         """Yield the finished games by number, with one batch in memory at a time.

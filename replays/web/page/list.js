@@ -3,31 +3,45 @@
 import { fill, h, spoken } from "./dom.js";
 import { addressOf } from "./address.js";
 import { bytes, date, plural } from "./format.js";
-import { COLUMNS, RESULTS, noFilter, playersOf, select } from "./list_filter.js";
+import { COLUMNS, RESULTS, noFilter, queryOf } from "./list_filter.js";
+import { ListRows } from "./list_rows.js";
 import { VirtualRows } from "./virtual_rows.js";
 import { icon } from "./icons.js";
 
 const UPDATE_INTERVAL = 4000;
+const READING_INTERVAL = 500;
+const TYPING_PAUSE = 90;
 
 // Filters and scroll position are kept while a game is open.
 const settings = { filter: noFilter(), sort: { key: "created", descending: true }, scroll: 0 };
 
 export class GameList {
-  constructor(source, main, list) {
+  // `within` is a folder whose games are listed; "" for all.
+  // `isPart` is true if the folder has a home page with more than games.
+  constructor(source, main, list, within = "", isPart = false) {
     this.source = source;
     this.list = list;
+    this.requests = 0;
     this.stop = new AbortController();
-    this.rows = new VirtualRows("Games", (row, at) => drawRow(row, at));
+    if (within) settings.filter = { ...noFilter(), text: within };
+    this.known = new ListRows(
+      (offset, limit) => this.ask(offset, limit),
+      () => this.rows.redraw(),
+    );
+    this.rows = new VirtualRows("Games", this.known, (row, at) => drawRow(row, at));
     this.rows.element.addEventListener("scroll", () => {
       settings.scroll = this.rows.element.scrollTop;
     });
-    this.build(main);
+    this.build(main, isPart);
+    const scroll = settings.scroll;
+    this.known.take(list, true);
     this.refresh();
-    this.rows.element.scrollTop = settings.scroll;
+    this.rows.element.scrollTop = scroll;
+    if (isFiltered()) this.update(true).then(() => (this.rows.element.scrollTop = scroll));
     this.timer = setInterval(() => this.update(), UPDATE_INTERVAL);
   }
 
-  build(main) {
+  build(main, isPart) {
     this.count = h("p", { class: "count", role: "status" });
     this.error = h("p", { class: "trouble", role: "alert", hidden: true });
     this.heads = h("div", { class: "row head", role: "row", "aria-rowindex": "1" });
@@ -43,13 +57,17 @@ export class GameList {
       h(
         "div",
         { class: "list" },
-        h("div", { class: "list-head" }, h("h1", null, "Games"), this.count),
+        h("div", { class: "list-head" }, h("h1", null, "Games"), this.count, this.way(isPart)),
         this.form(),
         this.error,
         this.table,
         this.empty,
       ),
     );
+  }
+
+  way(isPart) {
+    return isPart ? h("p", { class: "way" }, h("a", { href: "#" }, "Home")) : null;
   }
 
   form() {
@@ -63,8 +81,7 @@ export class GameList {
       input.value = settings.filter[name];
       input.addEventListener("input", () => {
         settings.filter[name] = input.value;
-        this.rows.element.scrollTop = 0;
-        this.refresh();
+        this.changeQuery();
       });
       return h("label", { class: `field field-${name}` }, h("span", null, label), input);
     };
@@ -86,42 +103,66 @@ export class GameList {
   clear(form) {
     settings.filter = noFilter();
     for (const input of form.querySelectorAll("input, select")) input.value = "";
-    this.refresh();
+    this.update(true);
   }
 
-  async update() {
-    if (document.hidden || this.updating) return;
+  // Requests the rows in view again: after a change of the query, and every few seconds.
+  async update(isNew = false) {
+    if (!isNew && (document.hidden || this.updating)) return;
+    const request = (this.requests += 1);
     this.updating = true;
     try {
-      const list = await this.source.games(this.stop.signal);
-      const changed = JSON.stringify(list) !== JSON.stringify(this.list);
-      this.list = list;
+      const first = isNew ? 0 : Math.max(0, this.rows.firstInView() - 20);
+      const list = await this.ask(first, 100);
+      if (request !== this.requests) return;
+      const text = JSON.stringify(list);
       this.error.hidden = true;
-      if (changed) this.refresh();
+      if (text !== this.shown) this.take(list, isNew);
+      this.shown = text;
     } catch (error) {
-      if (error.name === "AbortError") return;
+      if (error.name === "AbortError" || request !== this.requests) return;
       this.error.hidden = false;
       this.error.textContent = error.message;
     } finally {
-      this.updating = false;
+      if (request === this.requests) this.updating = false;
+    }
+    clearTimeout(this.soon);
+    // The first list of a large folder grows quickly.
+    if (this.list.unread && !this.stop.signal.aborted) {
+      this.soon = setTimeout(() => this.update(), READING_INTERVAL);
     }
   }
 
+  ask(offset, limit) {
+    const query = { ...queryOf(settings.filter, settings.sort), offset, limit };
+    return this.source.games(this.stop.signal, query);
+  }
+
+  take(list, isNew) {
+    this.list = list;
+    if (isNew) this.rows.element.scrollTop = 0;
+    this.known.take(list, isNew);
+    this.refresh();
+  }
+
+  // Shows what is known; typing is not interrupted by a request for each letter.
+  changeQuery() {
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => this.update(true), TYPING_PAUSE);
+  }
+
   refresh() {
-    const { games, more } = this.list;
-    this.offerPlayers(playersOf(games));
+    const { all, found, unread, players } = this.list;
+    this.offerPlayers(players);
     this.drawHeads();
-    const shown = select(games, settings.filter, settings.sort);
-    this.table.setAttribute("aria-rowcount", shown.length + 1);
-    this.table.hidden = shown.length === 0;
-    this.rows.show(shown);
-    const all = games.length + more;
-    this.count.textContent =
-      (shown.length === games.length
-        ? plural(games.length, "game")
-        : `${shown.length.toLocaleString("en")} of ${plural(games.length, "game")}`) +
-      (more ? `; ${all.toLocaleString("en")} in the folder, only the newest are listed` : "");
-    this.drawEmpty(games.length, shown.length);
+    this.table.setAttribute("aria-rowcount", found + 1);
+    this.table.hidden = found === 0;
+    this.rows.redraw();
+    const games = plural(all, "game");
+    const some = `${found.toLocaleString("en")} of ${games}`;
+    const more = unread ? `; reading ${unread.toLocaleString("en")} more` : "";
+    this.count.textContent = (found === all ? games : some) + more;
+    this.drawEmpty(all, found);
   }
 
   offerPlayers(specs) {
@@ -152,7 +193,8 @@ export class GameList {
     const press = () => {
       const first = column.key === "created" || column.key === "turns";
       settings.sort = { key: column.key, descending: sorted ? !settings.sort.descending : first };
-      this.refresh();
+      this.drawHeads();
+      this.update(true);
     };
     return h(
       "div",
@@ -169,6 +211,10 @@ export class GameList {
   drawEmpty(all, shown) {
     this.empty.hidden = shown > 0;
     if (shown > 0) return;
+    if (this.list.unread) {
+      fill(this.empty, h("p", null, "Reading the folder…"));
+      return;
+    }
     if (all > 0) {
       fill(this.empty, h("p", null, "No game matches. Change a filter, or clear all filters."));
       return;
@@ -184,9 +230,17 @@ export class GameList {
 
   close() {
     clearInterval(this.timer);
+    clearTimeout(this.soon);
+    clearTimeout(this.typing);
     this.stop.abort();
+    this.known.close();
     this.rows.close();
   }
+}
+
+function isFiltered() {
+  const { filter, sort } = settings;
+  return Object.values(filter).some(Boolean) || sort.key !== "created" || !sort.descending;
 }
 
 // A command for the folder in which the viewer was started; `folder` is relative to it.
@@ -199,7 +253,8 @@ function option(value, text) {
   return h("option", { value }, text);
 }
 
-function drawRow(row, at) {
+// A row of the list; the home page shows the newest ones.
+export function drawRow(row, at) {
   const cell = (name, ...children) => h("div", { role: "cell", class: `c-${name}` }, ...children);
   return h(
     "div",

@@ -1,11 +1,11 @@
-// Filtering and sorting of the list of replays.
+// The query of the list of games: the server searches, filters and orders.
 
 export const COLUMNS = [
-  { key: "game", title: "Game", by: (row) => `${row.game} ${row.variant ?? ""}` },
-  { key: "players", title: "Players", by: (row) => row.players.join(" ") },
-  { key: "result", title: "Result", by: (row) => `${row.status} ${row.reason}` },
-  { key: "turns", title: "Turns", by: (row) => row.turns ?? -1 },
-  { key: "created", title: "Played", by: (row) => row.created },
+  { key: "game", title: "Game" },
+  { key: "players", title: "Players" },
+  { key: "result", title: "Result" },
+  { key: "turns", title: "Turns" },
+  { key: "created", title: "Played" },
 ];
 
 export const RESULTS = [
@@ -23,61 +23,26 @@ export function noFilter() {
   return { text: "", player: "", result: "", least: "", most: "", from: "", to: "" };
 }
 
-export function select(games, filter, sort) {
-  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
-  const rows = games.filter((row) => matches(row, filter) && words.every((word) => contains(row, word)));
-  const by = COLUMNS.find((column) => column.key === sort.key).by;
-  const sign = sort.descending ? -1 : 1;
-  const keyed = rows.map((row) => ({ row, key: by(row) }));
-  keyed.sort((a, b) => sign * order(a.key, b.key) || order(a.row.path, b.row.path));
-  return keyed.map((each) => each.row);
+// Fields of the request. Days are those of the reader's time zone, and the server knows UTC only.
+export function queryOf(filter, sort) {
+  const whole = (text) => (/^\d{1,9}$/.test(text) ? text : null);
+  return {
+    text: filter.text.trim() || null,
+    player: filter.player || null,
+    result: filter.result || null,
+    least: whole(filter.least),
+    most: whole(filter.most),
+    since: startOf(filter.from, 0),
+    until: startOf(filter.to, 1),
+    sort: sort.key,
+    descending: sort.descending ? null : "0",
+  };
 }
 
-function order(a, b) {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-// The searchable text of each row.
-const texts = new WeakMap();
-
-function contains(row, word) {
-  if (!texts.has(row)) {
-    const fields = [row.game, row.variant, row.path, row.reason, row.error];
-    const parts = [...fields, row.branch?.parent, ...row.players];
-    texts.set(row, parts.filter(Boolean).join(" ").toLowerCase());
-  }
-  return texts.get(row).includes(word);
-}
-
-function matches(row, filter) {
-  const turns = row.turns ?? -1;
-  return (
-    (filter.player === "" || row.players.includes(filter.player)) &&
-    hasResult(row, filter) &&
-    (filter.least === "" || turns >= Number(filter.least)) &&
-    (filter.most === "" || (turns >= 0 && turns <= Number(filter.most))) &&
-    (filter.from === "" || day(row) >= filter.from) &&
-    (filter.to === "" || (day(row) !== "" && day(row) <= filter.to))
-  );
-}
-
-function hasResult(row, filter) {
-  if (filter.result === "won" || filter.result === "lost") {
-    if (row.status !== "terminated" && row.status !== "truncated") return false;
-    const winners = row.winners.map((seat) => row.players[seat]);
-    const won = winners.length > 0 && (filter.player === "" || winners.includes(filter.player));
-    return won === (filter.result === "won");
-  }
-  return filter.result === "" || row.status === filter.result;
-}
-
-function day(row) {
-  const when = new Date(row.created);
-  if (!row.created || Number.isNaN(when.getTime())) return "";
-  const two = (value) => String(value).padStart(2, "0");
-  return `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())}`;
-}
-
-export function playersOf(games) {
-  return [...new Set(games.flatMap((row) => row.players))].sort();
+// Start of a day, or of the one after it, in UTC; null for no day.
+function startOf(day, later) {
+  const parts = /^(\d{4})-(\d\d)-(\d\d)$/.exec(day);
+  if (!parts) return null;
+  const start = new Date(Number(parts[1]), Number(parts[2]) - 1, Number(parts[3]) + later);
+  return Number.isNaN(start.getTime()) ? null : start.toISOString();
 }

@@ -1,16 +1,20 @@
-// Entry point: shows the list of games or one game, depending on the address.
+// Entry point: shows the home page, the list of games, one game or another view, by the address.
 
 import { fill, h } from "./dom.js";
 import { cancelAddressWrite, readAddress } from "./address.js";
 import { openSource } from "./source.js";
 import { prepareTheme } from "./theme.js";
 import { GameList } from "./list.js";
+import { HomePage } from "./home.js";
+import { DocumentView } from "./home_view.js";
+import { readHomeAddress } from "./home_address.js";
 import { GamePage } from "./game.js";
 import { prepareKeys } from "./keys.js";
 import { drawErrorPage } from "./error_page.js";
 
 const main = document.getElementById("main");
 const home = document.getElementById("home");
+const ENTRIES_INTERVAL = 5000;
 let view = null;
 let singlePath = null;
 let requests = 0;
@@ -32,14 +36,41 @@ async function followAddress(source) {
     show(new GamePage(source, main, single ? { ...place, path: singlePath, single } : place));
     return view.opened;
   }
-  const list = await source.games();
+  const { list, within, view: kind, request: asked } = readHomeAddress();
+  if (kind !== null) {
+    show(new DocumentView(source, main, asked));
+    return view.opened;
+  }
+  const games = await source.games();
   if (request !== requests) return null; // The address has changed in the meantime.
-  if (list.single) {
-    singlePath = list.games[0].path;
+  if (games.single) {
+    singlePath = games.games[0].path;
     return followAddress(source);
   }
-  document.title = "Replays · arena";
-  show(new GameList(source, main, list));
+  const home = await source.view("home", {});
+  if (request !== requests) return null;
+  return showFolder(source, games, home, list === "games", within);
+}
+
+// A folder with games only has no home page but their list.
+function showFolder(source, games, home, isList, within) {
+  const hasMore = home.document.entries.length > 0;
+  document.title = isList || !hasMore ? "Games · arena" : `${home.document.root} · arena`;
+  if (hasMore && !isList) return show(new HomePage(source, main, home, games));
+  show(new GameList(source, main, games, within, hasMore));
+  if (!hasMore && !isList) watchForEntries(source, view);
+  return null;
+}
+
+// Shows the home page once there is something else than games.
+function watchForEntries(source, shown) {
+  const timer = setInterval(async () => {
+    if (view !== shown) return clearInterval(timer);
+    const home = await source.view("home", {}).catch(() => null);
+    if (view !== shown || !home?.document.entries.length) return null;
+    clearInterval(timer);
+    return followAddress(source).catch(showError);
+  }, ENTRIES_INTERVAL);
 }
 
 function showError(error) {

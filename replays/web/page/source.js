@@ -17,8 +17,17 @@ export function openSource() {
 class ServerSource {
   live = true;
 
-  games(signal) {
-    return requestJson("/api/games", {}, signal);
+  // A part of the list; `query` has the fields of `queryOf`, `offset` and `limit`.
+  games(signal, query = {}) {
+    return requestJson("/api/games", query, signal);
+  }
+
+  // A document of the home page; null if it is still the one with this tag.
+  async view(route, fields, signal, tag = null) {
+    const headers = tag === null ? {} : { "If-None-Match": tag };
+    const answer = await request(`/api/${route}`, fields, signal, headers);
+    if (answer.status === 304) return null;
+    return { document: await answer.json(), tag: answer.headers.get("ETag") };
   }
 
   // Whether a perspective is available.
@@ -89,7 +98,7 @@ class FileSource {
   }
 
   async games() {
-    return { single: true, root: "", more: 0, games: [{ path: this.data.path }] };
+    return { single: true, games: [{ path: this.data.path }] };
   }
 
   offers(seat) {
@@ -143,17 +152,17 @@ async function requestJson(address, fields, signal) {
   return (await request(address, fields, signal)).json();
 }
 
-async function request(address, fields, signal) {
+async function request(address, fields, signal, headers = {}) {
   const present = Object.entries(fields).filter(([, value]) => value !== null);
   const query = new URLSearchParams(present);
   let answer;
   try {
-    answer = await fetch(present.length ? `${address}?${query}` : address, { signal });
+    answer = await fetch(present.length ? `${address}?${query}` : address, { signal, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer. Check that `arena replay --web` is still running.");
+    throw new Error("The server does not answer. Check that arena is still running.");
   }
-  if (!answer.ok) throw await errorOf(answer);
+  if (!answer.ok && answer.status !== 304) throw await errorOf(answer);
   return answer;
 }
 

@@ -1,13 +1,15 @@
-// Rows of a long table: only the visible rows, and some around them, are in the document.
+// Rows of a long table: only the visible rows, and some around them, are in the document. The table
+// may know only some rows; a row that is not known is drawn empty, and its part is requested.
 
 import { h } from "./dom.js";
 
 const EXTRA_ROWS = 12;
 
 export class VirtualRows {
-  constructor(label, draw) {
+  // `rows` has `count`, `get(at)`, which may return undefined, and `request(first, last)`.
+  constructor(label, rows, draw) {
     this.draw = draw;
-    this.rows = [];
+    this.rows = rows;
     this.drawn = new Map();
     this.narrow = matchMedia("(max-width: 760px)");
     this.element = h("div", {
@@ -26,9 +28,9 @@ export class VirtualRows {
     return this.narrow.matches ? 104 : 52;
   }
 
-  show(rows) {
-    this.rows = rows;
-    this.element.style.setProperty("--count", rows.length);
+  // Draws all visible rows again.
+  redraw() {
+    this.element.style.setProperty("--count", this.rows.count);
     const focused = this.element.contains(document.activeElement)
       ? document.activeElement.closest(".row")?.dataset.at
       : undefined;
@@ -45,7 +47,7 @@ export class VirtualRows {
     table?.style.setProperty("--gutter", `${offsetWidth - clientWidth}px`);
     const first = Math.max(0, Math.floor(scrollTop / this.height) - EXTRA_ROWS);
     const last = Math.min(
-      this.rows.length,
+      this.rows.count,
       Math.ceil((scrollTop + clientHeight) / this.height) + EXTRA_ROWS,
     );
     for (const [at, row] of this.drawn) {
@@ -55,11 +57,13 @@ export class VirtualRows {
       }
     }
     for (let at = first; at < last; at += 1) if (!this.drawn.has(at)) this.insert(at);
+    this.rows.request(first, last);
   }
 
   // Keeps the rows in document order, which is the order of the tab key.
   insert(at) {
-    const row = this.draw(this.rows[at], at);
+    const known = this.rows.get(at);
+    const row = known ? this.draw(known, at) : h("div", { class: "row", role: "row" });
     row.dataset.at = at;
     row.style.setProperty("--at", at);
     this.element.insertBefore(row, this.following(at));
@@ -82,7 +86,7 @@ export class VirtualRows {
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
     const focused = document.activeElement.closest(".row");
     const at = focused ? Number(focused.dataset.at) + step : this.firstInView();
-    if (at < 0 || at >= this.rows.length) return;
+    if (at < 0 || at >= this.rows.count) return;
     event.preventDefault();
     this.focus(at);
   }

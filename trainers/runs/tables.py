@@ -1,4 +1,4 @@
-"""The tables of `arena runs`."""
+"""The tables of training runs, in the terminal and on the home page."""
 
 from __future__ import annotations
 

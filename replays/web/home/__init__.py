@@ -1,0 +1,1 @@
+"""Home page of a folder: evaluations, tournaments, training runs, reports, comparisons."""

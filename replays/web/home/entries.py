@@ -1,0 +1,181 @@
+"""The list of evaluations, tournaments, training runs and reports in a folder."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
+
+from arena.core.errors import ArenaError
+from arena.core.text import pluralize, printable, shorten
+from arena.evaluation.output.formatting import amount, options_in_words
+from arena.evaluation.store import RESULTS
+from arena.evaluation.store.results import Results
+from replays.web.home.documents import EntryJson, EntryKind
+from replays.web.home.files import (
+    MAX_DATABASE_BYTES,
+    FileSet,
+    public_message,
+    results_files,
+    run_files,
+)
+from replays.web.http_errors import HttpError
+from replays.web.replay_directory import RUN_CONFIG, ReplayDirectory, ServedFile
+from trainers.runs.training_run import TrainingRun
+
+MAX_ENTRIES = 2000
+"""The newest are listed."""
+HEAD_BYTES = 64 * 2**10
+"""Beginning of an HTML file, in which its title is searched."""
+TITLE = re.compile(r"<title>([^<]{0,400})</title>", re.IGNORECASE)
+SCRIPT = re.compile(rb"<script\b", re.IGNORECASE)
+WITH_SCRIPTS = "this page needs scripts; open the file itself in a browser"
+
+
+@dataclass(frozen=True, slots=True)
+class CachedEntry:
+    """An entry and the files that it was read from."""
+
+    files: FileSet
+    running: bool
+    entry: EntryJson
+
+
+class EntryList:
+    """List that is cached between requests: only changed files are read again."""
+
+    def __init__(self, directory: ReplayDirectory) -> None:
+        self._directory = directory
+        self._entries: dict[str, CachedEntry] = {}
+        self._lock = Lock()
+
+    def read(self, others: Sequence[ServedFile]) -> tuple[list[EntryJson], int]:
+        """Return the entries, the last changed first, and the number of those left out."""
+        newest = sorted(others, key=lambda file: (-file.version.changed_ns, file.name))
+        with self._lock:
+            known, self._entries = self._entries, {}
+            for file in newest[:MAX_ENTRIES]:
+                self._add(file, known)
+            entries = [cached.entry for cached in self._entries.values()]
+        entries.sort(key=lambda entry: entry["path"])
+        entries.sort(key=lambda entry: entry["changed"], reverse=True)
+        return entries, len(newest[MAX_ENTRIES:])
+
+    def _add(self, file: ServedFile, known: Mapping[str, CachedEntry]) -> None:
+        name = file.name.rpartition("/")[2]
+        try:
+            if name == RESULTS:
+                self._cache(file, known, results_files(file), self._experiment)
+            elif name == RUN_CONFIG:
+                self._cache(file, known, run_files(self._directory, file), self._run)
+            else:
+                files = FileSet(file.name, file.path, (file.version,))
+                self._cache(file, known, files, _report)
+        except HttpError as error:
+            # A configuration of another program is no entry; a run that cannot be read is one.
+            if error.status != 404:
+                files = FileSet(file.name.rpartition("/")[0], file.path, (file.version,))
+                self._entries[file.name] = CachedEntry(
+                    files, False, _broken("train", files, str(error))
+                )
+
+    def _cache(
+        self,
+        file: ServedFile,
+        known: Mapping[str, CachedEntry],
+        files: FileSet,
+        read: Callable[[FileSet], EntryJson],
+    ) -> None:
+        cached = known.get(file.name)
+        # A run that is killed changes no file, but it releases its lock.
+        running = files.is_written()
+        if cached and (cached.files, cached.running) == (files, running):
+            self._entries[file.name] = cached
+        else:
+            self._entries[file.name] = CachedEntry(files, running, read(files))
+
+    def _experiment(self, files: FileSet) -> EntryJson:
+        if files.bytes > MAX_DATABASE_BYTES:
+            return _broken("eval", files, f"it is larger than {MAX_DATABASE_BYTES >> 30} GiB")
+        try:
+            with Results.read(files.location) as results:
+                experiment, progress = results.experiment, results.progress()
+        except ArenaError as error:
+            return _broken("eval", files, public_message(error, self._directory, files))
+        done = progress.finished >= progress.planned
+        status = "finished" if done else "interrupted"
+        if files.is_written():
+            status = "running"
+        settings = experiment.settings
+        title = ", ".join(progress.players)
+        if experiment.kind == "eval":
+            baseline = settings.get("baseline")
+            title = f"{settings.get('player')}" + (f" − {baseline}" if baseline else "")
+        count = str(progress.finished) if done else f"{progress.finished} of {progress.planned}"
+        facts = [
+            experiment.game,
+            *options_in_words(experiment.options)[:3],
+            f"{count} {'game' if count == '1' else 'games'}",
+        ]
+        against = settings.get("against")
+        if isinstance(against, list) and against:
+            facts.append(f"against {', '.join(map(str, against))}")
+        return _entry(experiment.kind, files, title, facts, status)
+
+    def _run(self, files: FileSet) -> EntryJson:
+        run = TrainingRun.read(files.location)
+        if run.fault:
+            return _broken(
+                "train", files, public_message(ArenaError(run.fault), self._directory, files)
+            )
+        steps = f"step {run.state.step} of {run.total_steps}"
+        facts = [run.config.game if run.config else "", steps, pluralize(run.games, "game")]
+        if run.delta.value is not None:
+            name = "delta" if run.delta_selected else "delta held out"
+            facts.append(f"{name} {amount(run.delta, run.scale, signed=True)}")
+        return _entry("train", files, run.name, facts, run.status)
+
+
+def _report(files: FileSet) -> EntryJson:
+    try:
+        with files.location.open("rb") as stream:
+            head = stream.read(HEAD_BYTES)
+    except OSError as error:
+        return _broken("report", files, f"cannot read it: {error.strerror}")
+    match = TITLE.search(head.decode("utf-8", "replace"))
+    entry = _entry("report", files, html.unescape(match[1]) if match else files.path, [], "")
+    if SCRIPT.search(head):
+        entry["opens"], entry["error"] = False, WITH_SCRIPTS
+    return entry
+
+
+def _broken(kind: EntryKind, files: FileSet, error: str) -> EntryJson:
+    entry = _entry(kind, files, files.path, [], "unreadable")
+    entry["error"], entry["opens"] = shorten(printable(error)), False
+    return entry
+
+
+def _entry(
+    kind: EntryKind, files: FileSet, title: str, facts: Sequence[str], status: str
+) -> EntryJson:
+    return {
+        "kind": kind,
+        "path": files.path,
+        "title": shorten(printable(title)) or files.path,
+        "facts": [shorten(printable(fact)) for fact in facts if fact],
+        "status": status,
+        "changed": _time(files.changed_ns),
+        "bytes": files.bytes,
+        "opens": True,
+        "error": None,
+    }
+
+
+def _time(nanoseconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(nanoseconds // 10**9, UTC).isoformat()
+    except (OverflowError, ValueError, OSError):  # Times of files may be anything.
+        return ""

@@ -1,0 +1,207 @@
+"""Views of evaluations and tournaments, and the comparison of two evaluations."""
+
+from __future__ import annotations
+
+from arena.core.errors import UsageError
+from arena.core.text import pluralize
+from arena.core.views.number_text import UNKNOWN
+from arena.evaluation.output.formatting import amount, in_unit, options_in_words, p_text
+from arena.evaluation.output.grid import Grid
+from arena.evaluation.output.tables import grids
+from arena.evaluation.output.verdict import sentences
+from arena.evaluation.report import PairedComparison, Report
+from arena.evaluation.report_parts import Interval
+from arena.evaluation.store.results import Results
+from arena.evaluation.store.stored_report import SharedGames, compare_evaluations, stored_report
+from replays.html_report.charts import forest_chart
+from replays.html_report.svg_canvas import ChartAxis, percent_tick, plain_tick
+from replays.web.home.blocks import chart, section
+from replays.web.home.documents import ChartJson, SectionJson, ViewJson
+from replays.web.home.files import FileSet
+
+KINDS = {"eval": "Evaluation", "tournament": "Tournament", "analysis": "Analysis"}
+MIN_SHARED = 10
+"""Shared deals that a paired comparison needs to be shown as an answer."""
+
+
+def experiment_view(files: FileSet, running: bool) -> ViewJson:
+    """Return the view of a results database.
+
+    Raises:
+        ArenaError: It cannot be read, no game is finished, or its game is not installed.
+    """
+    with Results.read(files.location) as results:
+        progress, report = results.progress(), stored_report(results)
+    first, *others = sentences(report)
+    count = f"{report.games} of {pluralize(progress.planned, 'game')}"
+    if running:
+        stopped = f"The run was stopped at {count}, perhaps because of its results."
+        others = [note.replace(stopped, f"The run goes on: {count} so far.") for note in others]
+    ranks, *tables = grids(report)
+    return {
+        "title": _title(report),
+        "facts": [*options_in_words(report.options), count, *(["running"] if running else [])],
+        "verdict": [first],
+        "notes": others,
+        "sections": [
+            section("Results", charts=_standings([report], [""]), tables=[ranks]),
+            *(section(grid.title, tables=[grid]) for grid in tables),
+        ],
+        "running": running,
+        "report": "experiment",
+        "games": files.path.rpartition("/")[0],
+    }
+
+
+def read_report(files: FileSet) -> Report:
+    """Return the report of a results database. Raises ArenaError as `experiment_view`."""
+    with Results.read(files.location) as results:
+        return stored_report(results)
+
+
+def _title(report: Report) -> str:
+    title = f"{KINDS[report.kind]} · {report.game}"
+    if report.kind == "eval" and report.players:
+        names = [player.player for player in report.players]
+        return f"{title} · {' − '.join(names[:2])}"
+    return title
+
+
+def _standings(reports: list[Report], suffixes: list[str]) -> list[ChartJson]:
+    """Draw ratings, or the results of all players on one axis."""
+    rated = any(each.rating.value is not None for report in reports for each in report.players)
+    rows = [
+        (f"{player.label}{suffix}", player.rating if rated else report.result(player))
+        for report, suffix in zip(reports, suffixes, strict=True)
+        for player in report.ranked
+    ]
+    if not rows:
+        return []
+    scale = reports[0].scale
+    title, format_tick = ("rating", plain_tick) if rated else (f"mean {scale.name}", plain_tick)
+    reference = None
+    if not rated and scale.is_win_rate:
+        title, format_tick, reference = scale.name, percent_tick, reports[0].par
+    axis = ChartAxis(title, format=format_tick)
+    label = f"{title} of each player with its 95 % interval; numbers in the table below"
+    about = "95 % intervals" + ("; dashed: equal players" if reference is not None else "")
+    return [chart(title.capitalize(), about, forest_chart(label, rows, axis, reference))]
+
+
+def comparison_view(first: FileSet, second: FileSet) -> ViewJson:
+    """Return two evaluations side by side, and the paired difference on the deals that both have.
+
+    Raises:
+        ArenaError: A file cannot be read, or is a tournament.
+    """
+    with Results.read(first.location) as one, Results.read(second.location) as other:
+        for results in (one, other):
+            if results.experiment.kind != "eval":
+                raise UsageError("only evaluations can be compared; this is a tournament")
+        reports = [stored_report(one), stored_report(other)]
+        shared = compare_evaluations(one, other)
+    names = [report.players[0].player for report in reports]
+    suffixes = [" (A)", " (B)"]
+    verdict, notes = _verdict(reports, names, shared)
+    same_scale = reports[0].scale == reports[1].scale
+    charts = _standings(reports, suffixes) if same_scale else []
+    tables = [_side_by_side(reports, names)]
+    sections = [section("Both evaluations", charts=charts, tables=tables)]
+    paired = shared.comparison if shared else None
+    if paired:
+        sections.append(_paired_section(reports[0], paired))
+    settings = _settings(reports)
+    if settings.rows:
+        sections.append(section("Different settings", tables=[settings]))
+    return {
+        "title": f"A: {names[0]} · B: {names[1]}",
+        "facts": [f"A: {first.path}", f"B: {second.path}"],
+        "verdict": [verdict],
+        "notes": notes,
+        "sections": sections,
+        "running": False,
+        "report": None,
+        "games": None,
+    }
+
+
+def _verdict(
+    reports: list[Report], names: list[str], shared: SharedGames | None
+) -> tuple[str, list[str]]:
+    """Return the answer of a comparison, and what limits it."""
+    if shared is None:
+        return (
+            "The two evaluations are of different games or options, so their results cannot be "
+            "compared.",
+            [],
+        )
+    deals = len(shared.first)
+    if shared.comparison is None or deals < MIN_SHARED:
+        return (
+            f"The two evaluations share {pluralize(deals, 'deal')} in the same seat, too few for "
+            "a paired difference. Run both with the same --seed.",
+            ["Each interval is for itself: overlap of two intervals is no test of a difference."],
+        )
+    difference, scale = shared.comparison.difference, reports[0].scale
+    size = amount(difference, scale, signed=True)
+    on = f"on {pluralize(deals, 'shared deal')} in the same seats"
+    answer = f"A − B: {size} {on}. The 95 % interval includes 0: no evidence of a difference."
+    if difference.excludes_zero:
+        letter = "A" if (difference.value or 0) > 0 else "B"
+        answer = f"{letter} is better. A − B: {size} {on}."
+    notes = []
+    if not shared.same_opponents:
+        notes.append(
+            "The opponents differ, so the difference is that of the players and the opponents "
+            "together."
+        )
+    if reports[0].settings.get("text_level") != reports[1].settings.get("text_level"):
+        notes.append("The text levels differ: the prompts gave different help.")
+    return answer, notes
+
+
+def _side_by_side(reports: list[Report], names: list[str]) -> Grid:
+    """Return the result and the measures of both players, each with its interval."""
+    players = [report.players[0] for report in reports]
+    rows = [["games", *(str(player.games) for player in players)]]
+    rows.append(["opponents", *(", ".join(report.against) for report in reports)])
+    if reports[0].has_winner or reports[1].has_winner:
+        rows.append(["won", *(in_unit("share", player.win_rate) for player in players)])
+    if not (reports[0].scale.is_win_rate and reports[1].scale.is_win_rate):
+        results = zip(reports, players, strict=True)
+        means = (amount(player.mean_return, report.scale) for report, player in results)
+        rows.append(["mean return", *means])
+    listed = {measure.name: measure for report in reports for measure in report.listed_measures}
+    for name, measure in listed.items():
+        cells = [player.measures.get(name, Interval()) for player in players]
+        rows.append([measure.title, *(in_unit(measure.unit, cell) for cell in cells)])
+    headings = ["", *(f"{letter}: {name}" for letter, name in zip("AB", names, strict=True))]
+    return Grid("Results and measures, 95 % intervals", headings, rows)
+
+
+def _paired_section(report: Report, paired: PairedComparison) -> SectionJson:
+    scale = report.scale
+    rows = [[f"mean {scale.name}", amount(paired.difference, scale, signed=True), ""]]
+    units = {measure.name: measure for measure in report.listed_measures}
+    for name, difference in paired.measures.items():
+        measure = units.get(name)
+        unit, title = (measure.unit, measure.title) if measure else ("", name)
+        p = paired.adjusted_p.get(name)
+        rows.append([title, in_unit(unit, difference, signed=True), p_text(p)])
+    about = "Luck of the deal cancels in the difference. Measures are exploratory."
+    grid = Grid("A − B on shared deals", ["", "difference", "p, adjusted"], rows)
+    needed = paired.games_needed
+    if needed:
+        about += f" A difference of this size needs {needed:,} pairs for a power of 80 %."
+    return section("Paired difference", about, tables=[grid])
+
+
+def _settings(reports: list[Report]) -> Grid:
+    one, other = (report.settings for report in reports)
+    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    cells = [[name, _text(one.get(name)), _text(other.get(name))] for name in names]
+    return Grid("Settings", ["", "A", "B"], cells)
+
+
+def _text(value: object) -> str:
+    return UNKNOWN if value is None or value == "" else str(value)

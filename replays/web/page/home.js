@@ -1,0 +1,275 @@
+// The home page: everything in the folder, by kind. It is updated every few seconds.
+
+import { fill, h, spoken } from "./dom.js";
+import { compareAddress, entryAddress, gamesAddress, reportLink } from "./home_address.js";
+import { bytes, date, plural } from "./format.js";
+import { drawRow } from "./list.js";
+
+const UPDATE_INTERVAL = 3000;
+const READING_INTERVAL = 700;
+const TYPING_PAUSE = 120;
+// Entries of one kind that are shown at first, and at most.
+const FEW = 6;
+const MANY = 300;
+const FEW_GAMES = 6;
+
+const GROUPS = [
+  { kind: "train", title: "Training runs", compared: true },
+  { kind: "eval", title: "Evaluations", compared: true },
+  { kind: "tournament", title: "Tournaments", compared: false },
+  { kind: "report", title: "Reports", compared: false },
+];
+
+// What is kept while something is open.
+const settings = { text: "", unfolded: new Set(), chosen: [] };
+
+export class HomePage {
+  constructor(source, main, home, games) {
+    this.source = source;
+    this.home = home.document;
+    this.tag = home.tag;
+    this.games = { ...games, games: games.games.slice(0, FEW_GAMES) };
+    this.stop = new AbortController();
+    this.error = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.count = h("p", { class: "count", role: "status" });
+    this.groups = h("div", { class: "groups" });
+    this.bar = h("div", { class: "compare-bar", role: "region", "aria-label": "Comparison" });
+    fill(main, h("div", { class: "home" }, this.head(), this.error, this.groups, this.bar));
+    this.draw();
+    if (settings.text) this.update();
+    else this.schedule();
+  }
+
+  head() {
+    const search = h("input", { type: "search", placeholder: "Name, game, player, file…" });
+    search.value = settings.text;
+    search.addEventListener("input", () => {
+      settings.text = search.value;
+      this.draw();
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.update(), TYPING_PAUSE);
+    });
+    return h(
+      "div",
+      { class: "home-head" },
+      h("h1", null, h("bdi", null, this.home.root)),
+      this.count,
+      h(
+        "form",
+        { role: "search", onsubmit: (event) => event.preventDefault() },
+        h("label", { class: "field" }, h("span", null, "Search"), search),
+      ),
+    );
+  }
+
+  schedule() {
+    const wait = this.home.unread ? READING_INTERVAL : UPDATE_INTERVAL;
+    clearTimeout(this.timer);
+    if (!this.stop.signal.aborted) this.timer = setTimeout(() => this.update(), wait);
+  }
+
+  async update() {
+    if (document.hidden) return this.schedule();
+    const { signal } = this.stop;
+    const text = settings.text.trim();
+    try {
+      const [home, games] = await Promise.all([
+        this.source.view("home", {}, signal, this.tag),
+        this.source.games(signal, { limit: FEW_GAMES, text: text || null }),
+      ]);
+      const changed = home !== null || JSON.stringify(games) !== JSON.stringify(this.games);
+      this.home = home?.document ?? this.home;
+      this.tag = home?.tag ?? this.tag;
+      this.games = games;
+      this.error.hidden = true;
+      if (changed) this.draw();
+    } catch (error) {
+      if (error.name === "AbortError") return null;
+      this.error.hidden = false;
+      this.error.textContent = error.message;
+    }
+    return this.schedule();
+  }
+
+  draw() {
+    const { entries, games, unread, left_out: leftOut } = this.home;
+    const reading = unread ? `reading ${unread.toLocaleString("en")} more files` : null;
+    const out = leftOut ? `${plural(leftOut, "older entry", "older entries")} not shown` : null;
+    const counts = GROUPS.map(({ kind, title }) => {
+      const count = entries.filter((entry) => entry.kind === kind).length;
+      return count ? `${count} ${count === 1 ? title.slice(0, -1) : title}`.toLowerCase() : null;
+    });
+    const parts = [plural(games, "game"), ...counts, reading, out];
+    this.count.textContent = parts.filter(Boolean).join(" · ");
+    const focused = focusOf(this.groups);
+    fill(
+      this.groups,
+      GROUPS.map((group) => this.drawGroup(group)),
+      this.drawGames(),
+    );
+    if (focused) this.groups.querySelector(focused)?.focus({ preventScroll: true });
+    this.drawBar();
+  }
+
+  drawGroup({ kind, title, compared }) {
+    const words = settings.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const all = this.home.entries.filter((entry) => entry.kind === kind);
+    const found = all.filter((entry) => words.every((word) => textOf(entry).includes(word)));
+    if (!found.length) return null;
+    const most = settings.unfolded.has(kind) || words.length ? MANY : FEW;
+    const rest = found.length - most;
+    const press = () => {
+      settings.unfolded.add(kind);
+      this.draw();
+    };
+    const button = { type: "button", class: "quiet more", "data-focus": `more-${kind}`, onclick: press };
+    return h(
+      "section",
+      { class: "group", "aria-labelledby": `group-${kind}` },
+      h(
+        "h2",
+        { id: `group-${kind}` },
+        title,
+        h("span", { class: "count" }, ` ${found.length.toLocaleString("en")}`),
+      ),
+      h(
+        "ul",
+        { class: "entries panel" },
+        found.slice(0, most).map((entry) => this.drawEntry(entry, compared)),
+      ),
+      rest > 0 && most === FEW
+        ? h("button", button, `Show all ${found.length.toLocaleString("en")}`)
+        : null,
+      rest > 0 && most === MANY
+        ? h("p", { class: "meaning" }, `${plural(rest, "more entry", "more entries")}: search to narrow the list.`)
+        : null,
+    );
+  }
+
+  drawEntry(entry, compared) {
+    const title = h("bdi", null, entry.title);
+    const id = `${entry.kind}:${entry.path}`;
+    let name = h("span", { class: "name" }, title);
+    if (entry.opens) {
+      name =
+        entry.kind === "report"
+          ? reportLink("file", entry.path, title)
+          : h("a", { href: entryAddress(entry) }, title);
+      name.className = "name";
+      name.dataset.focus = `open-${id}`;
+    }
+    return h(
+      "li",
+      { class: `entry is-${entry.status || "stored"}` },
+      compared ? this.drawChoice(entry, id) : null,
+      h(
+        "div",
+        { class: "entry-main" },
+        name,
+        entry.facts.length ? h("span", { class: "entry-facts" }, entry.facts.join(" · ")) : null,
+        entry.error ? h("span", { class: "entry-error" }, entry.error) : null,
+        entry.title === entry.path
+          ? null
+          : h("span", { class: "path" }, h("bdi", null, entry.path || ".")),
+      ),
+      entry.status ? h("span", { class: "status" }, entry.status) : null,
+      h("span", { class: "entry-date" }, date(entry.changed), spoken(", "), h("span", { class: "path" }, bytes(entry.bytes))),
+    );
+  }
+
+  drawChoice(entry, id) {
+    const chosen = settings.chosen.some((each) => each.id === id);
+    if (!entry.opens) return h("span", { class: "choose" });
+    return h(
+      "label",
+      { class: "choose", title: "Choose two to compare them" },
+      h("input", {
+        type: "checkbox",
+        checked: chosen,
+        "aria-label": `Compare ${entry.title}`,
+        "data-focus": `choose-${id}`,
+        onchange: (event) => this.choose(entry, id, event.target.checked),
+      }),
+    );
+  }
+
+  // Two entries of one kind are compared; a third one replaces the first.
+  choose(entry, id, checked) {
+    const others = settings.chosen.filter((each) => each.id !== id && each.entry.kind === entry.kind);
+    settings.chosen = checked ? [...others.slice(-1), { id, entry }] : others;
+    this.draw();
+  }
+
+  drawBar() {
+    const { chosen } = settings;
+    this.bar.hidden = chosen.length === 0;
+    if (!chosen.length) return;
+    const names = chosen.map(({ entry }, at) =>
+      h("span", { class: "compared" }, `${"AB"[at]}: `, h("bdi", null, entry.title)),
+    );
+    const [first, second] = chosen.map(({ entry }) => entry);
+    const clear = () => {
+      settings.chosen = [];
+      this.draw();
+    };
+    const action = second
+      ? h("a", { class: "primary", href: compareAddress(first.kind, first.path, second.path) }, "Compare")
+      : h("span", { class: "meaning" }, "Choose a second one to compare.");
+    fill(
+      this.bar,
+      names,
+      action,
+      h("button", { type: "button", class: "quiet", onclick: clear }, "Cancel"),
+    );
+  }
+
+  drawGames() {
+    const { games, found, all } = this.games;
+    if (!all && settings.text) return null;
+    const more = settings.text
+      ? gamesAddress(settings.text.trim())
+      : gamesAddress();
+    const label = settings.text ? `All ${plural(found, "matching game")}` : `All ${plural(all, "game")}`;
+    return h(
+      "section",
+      { class: "group", "aria-labelledby": "group-games" },
+      h(
+        "h2",
+        { id: "group-games" },
+        "Games",
+        h("span", { class: "count" }, ` ${found.toLocaleString("en")}`),
+      ),
+      games.length
+        ? h(
+            "div",
+            { class: "table few", role: "table", "aria-label": "Newest games" },
+            h("div", { role: "rowgroup" }, games.map((row, at) => drawRow(row, at))),
+          )
+        : h("p", { class: "none" }, all ? "No game matches." : "No games yet."),
+      games.length ? h("a", { class: "more", href: more, "data-focus": "games" }, label) : null,
+    );
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.stop.abort();
+  }
+}
+
+function focusOf(element) {
+  const name = element.contains(document.activeElement)
+    ? document.activeElement.dataset.focus
+    : undefined;
+  return name === undefined ? null : `[data-focus="${CSS.escape(name)}"]`;
+}
+
+// The searchable text of each entry.
+const texts = new WeakMap();
+
+function textOf(entry) {
+  if (!texts.has(entry)) {
+    const parts = [entry.title, entry.path, entry.status, entry.error ?? "", ...entry.facts];
+    texts.set(entry, parts.join(" ").toLowerCase());
+  }
+  return texts.get(entry);
+}

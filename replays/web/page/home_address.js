@@ -1,0 +1,46 @@
+// Addresses of the home page and its views:
+// #list=games&within=FOLDER, #experiment=FILE, #run=FOLDER, #compare=KIND&first=PATH&second=PATH
+
+const VIEWS = ["experiment", "run", "compare"];
+
+export function readHomeAddress() {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  const view = VIEWS.find((name) => fields.has(name)) ?? null;
+  return {
+    list: fields.get("list"),
+    within: fields.get("within") ?? "",
+    view,
+    request: view && requestOf(view, fields),
+  };
+}
+
+// Route and fields of the document of a view.
+function requestOf(view, fields) {
+  if (view !== "compare") return { route: view, fields: { path: fields.get(view) } };
+  const [kind, path, other] = ["compare", "first", "second"].map((name) => fields.get(name));
+  return { route: "compare", fields: { kind, path, with: other } };
+}
+
+export function entryAddress(entry) {
+  return `#${new URLSearchParams({ [viewOf(entry.kind)]: entry.path })}`;
+}
+
+export function viewOf(kind) {
+  return kind === "train" ? "run" : "experiment";
+}
+
+export function compareAddress(kind, first, second) {
+  return `#${new URLSearchParams({ compare: viewOf(kind), first, second })}`;
+}
+
+export function gamesAddress(within = "") {
+  return `#${new URLSearchParams(within ? { list: "games", within } : { list: "games" })}`;
+}
+
+// A link to a report, which is a page of its own; all other links stay on this page.
+export function reportLink(kind, path, ...children) {
+  const link = document.createElement("a");
+  link.setAttribute("href", `/report/${kind}?${new URLSearchParams({ path })}`);
+  link.append(...children);
+  return link;
+}

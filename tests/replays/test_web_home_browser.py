@@ -1,0 +1,185 @@
+"""The home page and its views, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from browsing import NARROW, Tab, missing, tab
+from home_folder import ATTACK, fill_folder, write_records, write_run
+from training_rows import rows
+from web_viewer import WebViewer, record, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+
+RUN = "#run=train%2Ffirst"
+EVALUATION = "#experiment=eval%2Fstrong%2Fresults.sqlite"
+
+
+@dataclass(frozen=True)
+class Home:
+    folder: Path
+    viewer: WebViewer
+
+    def at(self, fragment: str = "") -> str:
+        return f"http://127.0.0.1:{self.viewer.port}/{fragment}"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    folder = tmp_path_factory.mktemp("home") / "runs"
+    # In another thread, because the browser's event loop may run in this one.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(fill_folder, folder).result()
+    with serving(folder) as viewer:
+        yield Home(folder, viewer)
+
+
+def test_everything_is_grouped_searched_and_opened(browser: Browser, home: Home) -> None:
+    with tab(browser) as opened:
+        page = opened.page
+        page.goto(home.at())
+        page.get_by_role("heading", name="Training runs").wait_for()
+        assert page.locator(".group h2").all_inner_texts() == [
+            "Training runs 4", "Evaluations 5", "Tournaments 1", "Reports 2", "Games 3",
+        ]  # fmt: skip
+        assert page.locator(".is-unreadable .entry-error").count() == 2
+        page.get_by_label("Search").fill("bot:str")
+        page.locator(".entry").and_(page.locator(":only-child")).wait_for()
+        assert page.locator(".entry .name").all_inner_texts() == ["bot:strong"]
+        page.get_by_role("link", name="bot:strong").click()
+        page.get_by_role("heading", name="bot:strong").wait_for()
+        assert "Primary result" in page.locator(".verdict").inner_text()
+        assert page.locator(".figure-card svg path").count() > 3
+        page.go_back()
+        page.get_by_label("Search").fill("")
+        page.get_by_role("link", name="All 3 games").click()
+        page.locator(".rows .row").nth(2).wait_for()
+        page.get_by_role("link", name="Home").click()
+        page.locator(".few .row a").first.click()
+        page.locator(".where strong").wait_for()
+        page.get_by_role("link", name="arena").click()
+        page.locator(".group").first.wait_for()
+        assert not opened.faults
+
+
+def test_two_are_chosen_and_compared(browser: Browser, home: Home) -> None:
+    with tab(browser) as opened:
+        page = opened.page
+        page.goto(home.at())
+        page.get_by_label("Compare first").check()
+        page.get_by_label("Compare bot:strong").check()  # Of another kind: it replaces the run.
+        page.get_by_text("Choose a second one").wait_for()
+        page.get_by_label("Compare bot:weak").focus()
+        page.keyboard.press("Space")
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == (
+            "Compare bot:weak"
+        )
+        page.get_by_role("link", name="Compare", exact=True).click()
+        page.get_by_role("heading", name="A: bot:strong · B: bot:weak").wait_for()
+        assert "A is better" in page.locator(".verdict").inner_text()
+        page.goto(home.at("#compare=run&first=train%2Ffirst&second=train%2Fsecond"))
+        page.get_by_role("heading", name="A: first · B: second").wait_for()
+        legend = page.locator(".chart-legend").first
+        assert legend.locator(".legend-name").all_inner_texts() == ["A: first", "B: second"]
+        assert not opened.faults
+
+
+def test_curves_grow_while_the_run_goes_on(browser: Browser, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(record, tmp_path, "game").result()
+    with serving(tmp_path) as viewer, tab(browser) as opened:
+        page = opened.page
+        page.clock.install()
+        page.goto(f"http://127.0.0.1:{viewer.port}/")
+        page.locator(".rows .row").wait_for()  # Games only: their list is the home page.
+        files = write_run(tmp_path / "run", rows(4))
+        page.clock.fast_forward(6_000)
+        page.get_by_role("link", name="run", exact=True).click()
+        page.locator(".facts", has_text="4,").or_(
+            page.locator(".facts", has_text="step 4")
+        ).wait_for()
+        line = page.locator(".figure-card svg .line").nth(1)
+        before = line.get_attribute("d")
+        page.evaluate("window.kept = document.querySelector('.view')")
+        write_records(files, rows(9))
+        page.clock.fast_forward(8_000)
+        page.locator(f'.figure-card svg .line:not([d="{before}"])').nth(1).wait_for()
+        page.locator(".figure-card", has_text="Win rate in training").wait_for()
+        assert page.evaluate("window.kept === document.querySelector('.view')")
+        assert not opened.faults
+
+
+def test_hostile_texts_stay_text(browser: Browser, home: Home) -> None:
+    with tab(browser) as opened:
+        page = opened.page
+        page.goto(home.at())
+        page.get_by_text(ATTACK).first.wait_for()
+        page.get_by_role("link", name=ATTACK).first.click()
+        page.locator(".view-head h1", has_text=ATTACK).wait_for()
+        page.goto("about:blank")
+        page.goto(home.at(f"#experiment={_hostile('eval/results.sqlite')}"))
+        page.locator(".figure-card svg text", has_text="<img").first.wait_for()
+        assert page.locator("main img, main script, main iframe").count() == 0
+        for path in (_hostile("scripts.html"), "report.html"):
+            page.goto(home.at(f"report/file?path={path}"))
+            assert page.evaluate("window.hacked") is None
+            assert page.evaluate("self.origin") == "null"
+        assert page.locator("p").inner_text() == "plain"
+        # A script that was refused is reported, and nothing else.
+        assert all("sandboxed" in fault for fault in opened.faults), opened.faults
+
+
+def _hostile(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(f"hostile {ATTACK}/{path}", safe="")
+
+
+def test_what_does_not_exist_is_reported(browser: Browser, home: Home) -> None:
+    with tab(browser) as opened:
+        opened.page.goto(home.at("#run=nowhere"))
+        opened.page.get_by_role("alert").get_by_text("no such").wait_for()
+
+
+LOOKS: list[tuple[tuple[int, int], Literal["light", "dark"], dict[str, str]]] = [
+    (NARROW, "dark", {"": ".entry", RUN: ".view-section"}),
+    ((1024, 768), "light", {"": ".entry", EVALUATION: ".view-section"}),
+    ((1440, 900), "dark", {"": ".entry", "#list=games": ".rows .row"}),
+]
+
+
+@pytest.mark.parametrize(("size", "scheme", "places"), LOOKS)
+def test_every_page_fits_and_is_accessible(
+    browser: Browser,
+    home: Home,
+    size: tuple[int, int],
+    scheme: Literal["light", "dark"],
+    places: dict[str, str],
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is missing")
+    with tab(browser, size=size, scheme=scheme) as opened:
+        for fragment, drawn in places.items():
+            opened.page.goto("about:blank")
+            opened.page.goto(home.at(fragment))
+            opened.page.locator(drawn).first.wait_for()
+            assert opened.overflow() == 0, fragment
+            _check(axe, opened)
+
+
+def _check(axe: Any, opened: Tab) -> None:
+    found = axe.Axe().run(opened.page).response
+    serious = [
+        (each["id"], node["html"])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical", "moderate")
+        for node in each["nodes"]
+    ]
+    assert not serious

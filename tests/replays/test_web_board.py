@@ -209,16 +209,19 @@ def test_the_opening_is_after_the_deal_and_the_end_has_a_result(
         assert f"{outcome['turns']} turns" in card.inner_text()
 
 
-def test_the_decision_can_be_wide(browser: Browser, served: Served) -> None:
-    with tab(browser, size=(1440, 900)) as opened:
-        open_game(opened, served.at(CARDS, at=8))
-        wide = opened.page.get_by_role("button", name="Wide")
-        wide.click()
-        box = opened.page.locator(".decision").bounding_box()
-        assert box is not None and box["width"] > 900
-        wide.click()
-        box = opened.page.locator(".decision").bounding_box()
-        assert box is not None and box["width"] < 500
+@pytest.mark.parametrize("size", [(1440, 900), (1024, 768)])
+def test_the_decision_can_be_wide(browser: Browser, served: Served, size: tuple[int, int]) -> None:
+    with tab(browser, size=size) as opened:
+        for path in (CARDS, "tictactoe.jsonl"):
+            open_game(opened, served.at(path, at=4))
+            decision = opened.page.locator(".decision")
+            wide = opened.page.get_by_role("button", name="Wide")
+            wide.click()
+            box = decision.bounding_box()
+            assert box is not None and box["width"] > 900 and box["y"] < 200
+            wide.click()
+            box = decision.bounding_box()
+            assert box is not None and box["width"] < 500
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,12 @@ function drawRanking(ranking, at, played) {
 
 function drawLine(ranking) {
   const [best] = ranking.best;
+  if (ranking.unit === "%" && best.value < 0.01)
+    return h(
+      "p",
+      { class: "best-line" },
+      `All ${plural(ranking.count, ...singular(ranking.moves))} are below 1 %.`,
+    );
   return h(
     "p",
     { class: "best-line", title: ranking.about },

@@ -38,7 +38,7 @@ export function percent(share) {
 // Formats a decimal number that may be too large for a float.
 export function large(digits) {
   if (!/^\d+$/.test(digits)) return digits;
-  if (digits.length <= 9) return Number(digits).toLocaleString("en");
+  if (digits.length <= 7) return Number(digits).toLocaleString("en");
   const power = [...String(digits.length - 1)].map((digit) => SUPERSCRIPTS[digit]).join("");
   return `${digits[0]}.${digits.slice(1, 3)} × 10${power}`;
 }

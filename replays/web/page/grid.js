@@ -149,7 +149,9 @@ export class Grid {
       for (const { cells } of this.cells) for (const each of cells) write(each, null);
       return;
     }
-    const isNew = entry.position === position && before !== null;
+    // The deal changes everything, so nothing is marked then.
+    const dealt = before?.position === 0 && this.page.timeline.plyAt?.(position)?.player === -1;
+    const isNew = entry.position === position && before !== null && !dealt;
     this.cells.forEach(({ row, cells }, at) => {
       const probabilities = entry.grid?.[at] ?? [];
       // A row of zeros: the thing lies open for all.

@@ -81,7 +81,8 @@ class ReplayApi:
         with replay.lock:
             timeline = replay.analysis.timeline(seat, first)
         timeline["running"], timeline["key"] = file.is_running(), file.key
-        timeline["can_play"] = self._can_play
+        if self._can_play:
+            timeline["can_play"] = True
         # The path and the parents contain seeds, so a seat does not get them.
         if seat is None:
             timeline["path"] = file.name

@@ -425,5 +425,6 @@ def test_the_command(clue: Path, tmp_path: Path) -> None:
 
 def test_every_module_of_the_page_is_used() -> None:
     """What nothing imports would be missing from an exported file without a word."""
-    used = set(re.findall(r'^// "([^"]+)"$', bundle._script("main.js", page_files(), None), re.M))
+    scripts = [bundle._script(start, page_files(), None) for start in ("main.js", "play.js")]
+    used = set(re.findall(r'^// "([^"]+)"$', "".join(scripts), re.M))
     assert {name for name in page_files() if name.endswith(".js")} == used

@@ -9,7 +9,7 @@ The server only reads files. Its routes, all of them GET:
     /api/experiment?path=                   ViewJson of an evaluation or a tournament
     /api/run?path=                          ViewJson of a training run
     /api/compare?kind=&path=&with=          ViewJson of two experiments or two runs
-    /report/KIND?path=                      HTML report of an experiment or a run, or a stored one
+    /report/KIND/PATH                       HTML report of an experiment or a run, or a stored one
     /api/timeline?path=&seat=&first=        TimelineJson
     /api/posterior?path=&player=&seat=      PosteriorJson or null
     /api/comments?path=&seat=               one CommentJson per line, then {"done": true}

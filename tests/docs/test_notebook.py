@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 from arena.core.outcome import Outcome
@@ -40,11 +40,7 @@ def assert_harmless(source: str) -> None:
 
 
 def test_the_stored_outputs_are_those_of_the_code() -> None:
-    sys.path.insert(0, str(ROOT / "docs" / "tools"))
-    try:
-        from run_notebook import execute
-    finally:
-        sys.path.pop(0)
+    execute = run_path(str(ROOT / "docs" / "tools" / "run_notebook.py"))["execute"]
     stored: dict[str, Any] = json.loads(NOTEBOOK.read_text("utf-8"))
     assert NOTEBOOK.stat().st_size < 30_000
     for old, new in zip(stored["cells"], execute(stored)["cells"], strict=True):

@@ -221,22 +221,28 @@ def test_reports_run_no_script(server: WebViewer) -> None:
         ("file", "report.html"),
         ("file", f"{HOSTILE}/scripts.html"),
         ("experiment", "eval/strong/results.sqlite"),
-        ("run", f"{HOSTILE}/{ATTACK}"),
+        ("run", f"{HOSTILE}/{ATTACK}/report"),
     ):
-        answer = server.get(f"/report/{kind}?path={quote(path, safe='')}")
+        answer = server.get(f"/report/{kind}/{quote(path)}")
         assert answer.status == 200, answer.body
         policy = answer.headers["content-security-policy"].split("; ")
         assert policy[:2] == ["sandbox", "default-src 'none'"]
         assert not any(part.startswith("script-src") for part in policy)
-    assert server.get("/report/file?path=games/game0.jsonl").status == 404
-    assert server.get("/report/other?path=report.html").status == 404
-    assert server.get("/report/file?path=report.html", Host="evil.example").status == 403
+    others = [
+        *("other/report.html", "file/train/first", "file/../runs/report.html", "run/report"),
+        *("file//etc/passwd", "experiment/report.html", "file/games/none.jsonl"),
+    ]
+    for path in others:
+        assert server.get(f"/report/{path}").status == 404, path
+    assert server.get("/report/file/report.html", Host="evil.example").status == 403
+    linked = server.get("/report/run/games/game0.jsonl")
+    assert (linked.status, linked.headers["location"]) == (303, "/#path=games%2Fgame0.jsonl")
 
 
 def test_a_replay_alone_has_no_home(folder: Path) -> None:
     with serving(folder / "games" / "game0.jsonl") as server:
         assert server.ask("home").status == 404
-        assert server.get("/report/file?path=report.html").status == 404
+        assert server.get("/report/file/report.html").status == 404
 
 
 def test_the_command_names_its_default_folder(tmp_path: Path) -> None:

@@ -56,6 +56,9 @@ def test_everything_is_grouped_searched_and_opened(browser: Browser, home: Home)
         assert page.locator(".entry .name").all_inner_texts() == ["bot:strong"]
         page.get_by_role("link", name="bot:strong").click()
         page.get_by_role("heading", name="bot:strong").wait_for()
+        page.get_by_role("link", name="Full report").click()
+        page.get_by_role("heading", name="bot:strong").wait_for()
+        page.go_back()
         assert "Primary result" in page.locator(".verdict").inner_text()
         assert page.locator(".figure-card svg path").count() > 3
         page.go_back()
@@ -129,7 +132,7 @@ def test_hostile_texts_stay_text(browser: Browser, home: Home) -> None:
         page.locator(".figure-card svg text", has_text="<img").first.wait_for()
         assert page.locator("main img, main script, main iframe").count() == 0
         for path in (_hostile("scripts.html"), "report.html"):
-            page.goto(home.at(f"report/file?path={path}"))
+            page.goto(home.at(f"report/file/{path}"))
             assert page.evaluate("window.hacked") is None
             assert page.evaluate("self.origin") == "null"
         assert page.locator("p").inner_text() == "plain"

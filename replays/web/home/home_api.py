@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
+from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from arena.core.errors import ArenaError
@@ -30,11 +31,13 @@ from replays.web.home.files import (
 from replays.web.home.run_view import read_run, run_comparison_view, run_view
 from replays.web.http_errors import HttpError, not_found
 from replays.web.listing import Listing
-from replays.web.replay_directory import ReplayDirectory
+from replays.web.replay_directory import SUFFIXES, ReplayDirectory
 
 Result = TypeVar("Result")
 
 MAX_REPORT_BYTES = 32 * 2**20
+RUN_REPORT = "/report"
+"""End of the address of a run's report, after the folder of the run."""
 MAX_CACHED = 16
 QUICK_SECONDS = 0.5
 """A view that takes longer is not made after each change of its files."""
@@ -91,7 +94,7 @@ class HomeApi:
             Route("/api/experiment", self.experiment),
             Route("/api/run", self.run),
             Route("/api/compare", self.compare),
-            Route("/report/{kind}", self.report),
+            Route("/report/{kind}/{path:path}", self.report),
         ]
 
     def home(self, request: Request) -> Response:
@@ -109,7 +112,7 @@ class HomeApi:
 
     def experiment(self, request: Request) -> Response:
         """Return the view of an evaluation or a tournament."""
-        files = self._results(request, "path")
+        files = self._results(_required(request, "path"))
         return self._view(request, files, make=lambda: experiment_view(files, files.is_written()))
 
     def run(self, request: Request) -> Response:
@@ -119,31 +122,33 @@ class HomeApi:
 
     def compare(self, request: Request) -> Response:
         """Return two evaluations, or two training runs, beside each other."""
-        kind = _required(request, "kind")
+        kind, *paths = (_required(request, name) for name in ("kind", "path", "with"))
         if kind == "experiment":
-            one, other = self._results(request, "path"), self._results(request, "with")
-            return self._view(request, one, other, make=lambda: comparison_view(one, other))
+            results = [self._results(path) for path in paths]
+            return self._view(request, *results, make=lambda: comparison_view(*results))
         if kind == "run":
-            paths = _required(request, "path"), _required(request, "with")
-            first, second = (find_run(self._directory, path) for path in paths)
-            return self._view(
-                request, first, second, make=lambda: run_comparison_view(first, second)
-            )
+            runs = [find_run(self._directory, path) for path in paths]
+            return self._view(request, *runs, make=lambda: run_comparison_view(*runs))
         raise HttpError(400, "kind= must be experiment or run")
 
     def report(self, request: Request) -> Response:
-        """Return a full report as a page of its own: of an experiment, a run, or a stored file."""
-        kind, path = request.path_params["kind"], _required(request, "path")
+        """Return a full report as a page of its own: of an experiment, a run, or a stored file.
+
+        The path of the request is that of the file, so that a report may link replays beside it.
+        """
+        kind, path = request.path_params["kind"], request.path_params["path"]
+        if path.endswith(SUFFIXES):
+            name = self._directory.find(path).name
+            return RedirectResponse(f"/#path={quote(name, safe='')}", 303)
         if kind == "file":
             return _page(self._file(path))
         if kind == "experiment":
-            files = self._results(request, "path")
-            return _page(
-                self._checked((files,), lambda: experiment_report.render(read_report(files)))
-            )
-        if kind == "run":
-            files = find_run(self._directory, path)
-            return _page(self._checked((files,), lambda: training_report.render(read_run(files))))
+            results = self._results(path)
+            render = experiment_report.render
+            return _page(self._checked((results,), lambda: render(read_report(results))))
+        if kind == "run" and path.endswith(RUN_REPORT):
+            run = find_run(self._directory, path.removesuffix(RUN_REPORT))
+            return _page(self._checked((run,), lambda: training_report.render(read_run(run))))
         raise not_found()
 
     def _file(self, path: str) -> str:
@@ -158,8 +163,8 @@ class HomeApi:
         except OSError as error:
             raise HttpError(422, f"cannot read {file.name}: {error.strerror}") from None
 
-    def _results(self, request: Request, name: str) -> FileSet:
-        files = find_results(self._directory, _required(request, name))
+    def _results(self, path: str) -> FileSet:
+        files = find_results(self._directory, path)
         if files.bytes > MAX_DATABASE_BYTES:
             raise HttpError(422, f"{files.path} is larger than {MAX_DATABASE_BYTES >> 30} GiB")
         return files

@@ -37,10 +37,12 @@ export function gamesAddress(within = "") {
   return `#${new URLSearchParams(within ? { list: "games", within } : { list: "games" })}`;
 }
 
-// A link to a report, which is a page of its own; all other links stay on this page.
+// A link to a report, which is a page of its own; all other links stay on this page. Its path is
+// that of the file, so that links of the report to replays beside it work.
 export function reportLink(kind, path, ...children) {
   const link = document.createElement("a");
-  link.setAttribute("href", `/report/${kind}?${new URLSearchParams({ path })}`);
+  const parts = (kind === "run" ? `${path}/report` : path).split("/").map(encodeURIComponent);
+  link.setAttribute("href", `/report/${kind}/${parts.join("/")}`);
   link.append(...children);
   return link;
 }

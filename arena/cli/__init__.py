@@ -13,6 +13,7 @@ import typer
 from arena.cli import (
     agents,
     analyze,
+    bench,
     doctor,
     evaluate,
     games,
@@ -60,6 +61,7 @@ for name, function, summary in (
 ):
     command_class = train.TrainCommand if name == "train" else ArenaCommand
     app.command(name, cls=command_class, short_help=summary)(function)
+app.add_typer(bench.app, name="bench")
 app.add_typer(runs.app, name="runs")
 app.add_typer(models.app, name="models")
 app.add_typer(atropos.app, name="atropos")

@@ -15,7 +15,7 @@ from arena.cli.common.executors import ExecutorFlags
 from arena.cli.common.flags import Flag, JsonFlag, flag_groups
 from arena.cli.common.help import ArenaCommand
 from arena.cli.common.terminal import print_grids, progress_bar, say
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.core.text import pluralize
 
@@ -180,3 +180,45 @@ async def _faults(submission: Submission, flags: ExecutorFlags) -> list[str]:
                     if checked.fault:
                         faults.append(checked.fault)
     return faults
+
+
+@app.command("site", cls=ArenaCommand)
+@flag_groups
+def site_command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="FOLDER... OUT", help="Submissions, then the site's folder."),
+    ],
+    suite: SuiteFlag = None,
+    verify: Annotated[
+        bool, Flag("--verify/--no-verify", help="Play all games again first; without, in seconds.")
+    ] = True,
+    flags: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
+) -> int:
+    """Write a leaderboard of submissions: a static site that opens from disk."""
+    from arena.evaluation.benchmark.submission import read_submission
+    from arena.evaluation.benchmark.suite import read_suite
+    from replays.leaderboard import require_site_packages, write_site
+
+    if len(paths) < 2:
+        raise UsageError("name at least one submission, then the folder of the site")
+    *folders, out = paths
+    require_site_packages()
+    flags.check_executor()
+    if any(folder.resolve() == out.resolve() for folder in folders):
+        raise UsageError(f"{out} is a submission; name another folder for the site, at the end")
+    own = read_suite(suite) if suite else None
+    submissions = [
+        _verified(folder, suite, flags) if verify else read_submission(folder, own)
+        for folder in folders
+    ]
+    with progress_bar(transient=True) as progress:
+        bar = progress.add_task("pages", total=None)
+        first = write_site(
+            submissions,
+            out,
+            folders if verify else (),
+            lambda name: progress.update(bar, description=name),
+        )
+    say(f"Leaderboard: {first}; open it in any browser")
+    return 0

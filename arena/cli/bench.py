@@ -69,7 +69,13 @@ def _suite_json(suite: Suite) -> dict[str, JsonValue]:
 @flag_groups
 def run_command(
     suite: Annotated[str, typer.Argument(help="NAME, NAME@VERSION, or a suite file (.json).")],
-    player: Annotated[str, Flag(help="SPEC of the player.", autocompletion=complete_spec)],
+    player: Annotated[
+        str,
+        Flag(
+            help="SPEC of the player; suite:baseline is the baseline of each task.",
+            autocompletion=complete_spec,
+        ),
+    ],
     name: Annotated[
         str | None, Flag(help="Name of the player on the leaderboard. Default: its SPEC.")
     ] = None,
@@ -147,16 +153,22 @@ def verify_command(
     return 0
 
 
-def _verified(folder: Path, suite: Path | None, flags: ExecutorFlags) -> Submission:
-    """Return the submission in a folder. Raises ArenaError for the first fault."""
-    import asyncio
-
+def _read(folder: Path, suite: Path | None) -> Submission:
+    """Return the submission in a folder, whose records fit together. Plays nothing."""
     from arena.evaluation.benchmark.submission import read_submission
     from arena.evaluation.benchmark.suite import read_suite
     from arena.evaluation.benchmark.verification import check_records
 
     submission = read_submission(folder, read_suite(suite) if suite else None)
     check_records(submission)
+    return submission
+
+
+def _verified(folder: Path, suite: Path | None, flags: ExecutorFlags) -> Submission:
+    """Return the submission in a folder. Raises ArenaError for the first fault."""
+    import asyncio
+
+    submission = _read(folder, suite)
     faults = asyncio.run(_faults(submission, flags))
     if faults:
         more = f" (and {len(faults) - 1} more games have faults)" if len(faults) > 1 else ""
@@ -196,8 +208,6 @@ def site_command(
     flags: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
 ) -> int:
     """Write a leaderboard of submissions: a static site that opens from disk."""
-    from arena.evaluation.benchmark.submission import read_submission
-    from arena.evaluation.benchmark.suite import read_suite
     from replays.leaderboard import require_site_packages, write_site
 
     if len(paths) < 2:
@@ -207,10 +217,8 @@ def site_command(
     flags.check_executor()
     if any(folder.resolve() == out.resolve() for folder in folders):
         raise UsageError(f"{out} is a submission; name another folder for the site, at the end")
-    own = read_suite(suite) if suite else None
     submissions = [
-        _verified(folder, suite, flags) if verify else read_submission(folder, own)
-        for folder in folders
+        _verified(folder, suite, flags) if verify else _read(folder, suite) for folder in folders
     ]
     with progress_bar(transient=True) as progress:
         bar = progress.add_task("pages", total=None)

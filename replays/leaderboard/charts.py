@@ -24,7 +24,7 @@ class SkillChart:
 
 @dataclass(frozen=True, slots=True)
 class CostChart:
-    """Cost, or tokens where a price is unknown, against strength."""
+    """Cost, or tokens where no price is known for all models, against strength."""
 
     chart: Markup
     drawn: Sequence[BenchEntry]
@@ -61,7 +61,8 @@ def cost_chart(standings: Standings) -> CostChart | None:
     used = [entry for entry in drawn if entry.submission.card.uses_models]
     if not used:
         return None
-    by_tokens = any(entry.submission.card.usage.cost is None for entry in used)
+    costs = [entry.submission.card.usage.cost for entry in used]
+    by_tokens = None in costs or not any(costs)
     series = []
     for number, entry in enumerate(drawn):
         x, rating = _per_game(entry, by_tokens), entry.rating
@@ -70,7 +71,10 @@ def cost_chart(standings: Standings) -> CostChart | None:
         series.append(Series([point], color=mark, marker=mark, bars=True))
     title = "tokens per game" if by_tokens else "US dollars per game"
     label = f"{title} against rating, {len(drawn)} entries; numbers in the table"
-    chart = line_chart(label, series, ChartAxis(title), ChartAxis("rating"), height=280)
+    most = max(point.x for line in series for point in line.points) or 1.0
+    # From 0, with room for the marks of bots.
+    axis = ChartAxis(title, -0.04 * most, 1.06 * most)
+    chart = line_chart(label, series, axis, ChartAxis("rating"), height=280)
     return CostChart(chart, drawn, by_tokens)
 
 

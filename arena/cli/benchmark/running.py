@@ -53,7 +53,8 @@ class TaskLine(ReportFlags):
         from arena.evaluation.output.verdict import sentences
 
         if not self.as_json:
-            say(f"{self.heading}: {next(sentences(report))}", indent="  ")
+            verdict = next(sentences(report)).removeprefix("Primary result: ")
+            say(f"{self.heading}: {verdict}", indent="  ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,11 @@ class SuiteRun:
 
     def check(self) -> None:
         """Raise the errors of flags and player before anything is written or played."""
+        if self.model_flags.max_attempts != self.suite.max_attempts:
+            raise UsageError(
+                f"--max-attempts {self.model_flags.max_attempts}: {self.suite.label} gives every "
+                f"model {self.suite.max_attempts} attempts per decision"
+            )
         for task in self.suite.tasks:
             self._experiment(task, self.model_flags).check()
         self._check_folder()
@@ -115,7 +121,7 @@ class SuiteRun:
     def _play_task(self, run: ExperimentRun, task: SuiteTask, heading: str) -> int:
         from arena.evaluation.aggregation import EvaluationAggregator
 
-        name, baseline = redacted(self.player), task.baseline_of(self.player)
+        name, baseline = redacted(task.player_of(self.player)), task.baseline_of(self.player)
         aggregator = EvaluationAggregator(run.game, name, baseline, task.target, task.against)
 
         def schedule(_: Sequence[Slot]) -> list[Slot]:
@@ -146,7 +152,8 @@ class SuiteRun:
         )
         baseline = task.baseline_of(self.player)
         others = [spec for spec in task.against if spec != SELF]
-        specs = [self.player, *others, *([baseline] if baseline else [])]
+        player = task.player_of(self.player)
+        specs = [player, *others, *([baseline] if baseline else [])]
         game_flags = GameFlags(text_level=self.text_level, max_turns=task.max_turns)
         run = ExperimentRun(
             "eval",
@@ -157,7 +164,7 @@ class SuiteRun:
             specs,
             self.suite.seed(task),
             {
-                "player": redacted(self.player),
+                "player": redacted(player),
                 "baseline": baseline,
                 "against": [*task.against],
                 **self.suite.settings(task),

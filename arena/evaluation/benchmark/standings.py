@@ -87,12 +87,19 @@ def make_standings(submissions: Sequence[Submission]) -> Standings:
                 f"{other.folder} is a run of {other.suite.label}, {submissions[0].folder} one of "
                 f"{suite.label}: a leaderboard has one version of one suite"
             )
-    by_label = dict(zip(_labels(submissions), submissions, strict=True))
+    # Sorted, so that the order of the folders changes no number.
+    ordered = sorted(submissions, key=_sort_key)
+    by_label = dict(zip(_labels(ordered), ordered, strict=True))
     anchor = _baseline_label(by_label)
     found = rate(list(_common_deals(by_label)), list(by_label), anchor=anchor)
     entries = [_entry(label, by_label[label], found, len(by_label) > 1) for label in found.ratings]
     tables = list(_measure_tables(by_label))
     return Standings(suite, entries, _pairs(found), anchor, tables)
+
+
+def _sort_key(submission: Submission) -> tuple[str, ...]:
+    card = submission.card
+    return card.name, card.player, card.text_level, card.created.isoformat()
 
 
 def _labels(submissions: Sequence[Submission]) -> Iterator[str]:
@@ -110,7 +117,8 @@ def _labels(submissions: Sequence[Submission]) -> Iterator[str]:
 def _baseline_label(by_label: Mapping[str, Submission]) -> str | None:
     """Return the entry that is the baseline of all tasks, if there is one."""
     for label, submission in by_label.items():
-        if all(task.baseline == submission.card.player for task in submission.suite.tasks):
+        player = submission.card.player
+        if all(task.baseline_of(player) is None for task in submission.suite.tasks):
             return label
     return None
 
@@ -210,17 +218,25 @@ def _estimates(sample: Sample, game: Game, names: Sequence[str]) -> dict[str, In
 def notable_games(submission: Submission) -> list[NotableGame]:
     """Return the best and the worst game of a player, by its gain over the baseline's return.
 
-    Gains count in ranges of their game's returns. Of equal gains the higher return is better, then
-    the shorter game; a longer game is the worse loss, because it left more chances.
+    Gains count in ranges of their game's returns. Of equal gains the higher return is better. A
+    quick win is the better one; of other games the longest one shows most.
     """
     games = [(played, deal) for played in submission.tasks for deal in played.deals]
 
-    def key(item: tuple[PlayedTask, PlayedDeal]) -> tuple[float, float, bool, int]:
+    def key(item: tuple[PlayedTask, PlayedDeal]) -> tuple[float, float]:
         played, deal = item
         low, high = played.game.return_scale.bounds
         width = high - low if math.isfinite(high - low) else 1.0
-        shown = deal.player.no_fallback
-        return deal.gain / width, deal.returns / width, shown, -deal.player.decisions
+        return deal.gain / width, deal.returns / width
 
-    best, worst = max(games, key=key), min(games, key=key)
+    def best_first(item: tuple[PlayedTask, PlayedDeal]) -> tuple[float, float, bool, int]:
+        result = item[1].player
+        assert result.slot.seat is not None
+        won = result.seats[result.slot.seat].won
+        length = result.decisions if not won else -result.decisions
+        return *key(item), result.no_fallback, length
+
+    best = max(games, key=best_first)
+    others = [item for item in games if item is not best]
+    worst = min(others, key=lambda item: (*key(item), -item[1].player.decisions))
     return [NotableGame("best", *best), NotableGame("worst", *worst)]

@@ -25,6 +25,7 @@ from arena.evaluation.benchmark.suite import (
 from arena.evaluation.records import GameResult
 from arena.evaluation.report import Report
 from arena.evaluation.report_parts import Interval
+from arena.evaluation.scoring import check_returns
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import RESULTS
 from arena.evaluation.store.results import Results
@@ -151,6 +152,11 @@ def read_submission(folder: Path, suite: Suite | None = None) -> Submission:
             f"{folder}: its suite {own.label} ({own.sha256[:12]}…) is not the published "
             f"{official.label} ({official.sha256[:12]}…)"
         )
+    if not (folder / CARD_FILE).exists():
+        raise ArenaError(
+            f"{folder} has no {CARD_FILE}: the run is not finished; continue it with arena bench "
+            f"run {own.name} --resume --out {folder}"
+        )
     card = read_model(folder / CARD_FILE, ModelCard, "model card")
     if (card.suite, card.suite_version, card.suite_sha256) != (
         official.name,
@@ -166,7 +172,8 @@ def read_task(folder: Path, suite: Suite, task: SuiteTask, player: str) -> Playe
     """Read the results of a task. Raises ArenaError unless all of its games were played."""
     path, game = folder / task.id / RESULTS, task.make_game()
     baseline = task.baseline_of(player)
-    aggregator = EvaluationAggregator(game, player, baseline, task.target, task.against)
+    tested = task.player_of(player)
+    aggregator = EvaluationAggregator(game, tested, baseline, task.target, task.against)
     with Results.read(path) as results:
         experiment, found = results.experiment, results.schedule()
         if found != suite.schedule(task, player):
@@ -174,7 +181,7 @@ def read_task(folder: Path, suite: Suite, task: SuiteTask, player: str) -> Playe
                 f"{path}: its games are not those of task {task.id} of {suite.label} with "
                 f"player {player}"
             )
-        counted = list(_counted(results.games(), aggregator))
+        counted = list(_counted(results.games(), aggregator, path))
     if len(counted) < len(found) and not aggregator.enough:
         raise ArenaError(
             f"{path}: {len(counted)} of {len(found)} games were played; arena bench run --resume "
@@ -184,7 +191,7 @@ def read_task(folder: Path, suite: Suite, task: SuiteTask, player: str) -> Playe
 
 
 def _counted(
-    results: Iterator[GameResult], aggregator: EvaluationAggregator
+    results: Iterator[GameResult], aggregator: EvaluationAggregator, path: Path
 ) -> Iterator[GameResult]:
     """Yield and add up the games until the first gap, or until the target is reached.
 
@@ -193,6 +200,8 @@ def _counted(
     for number, result in enumerate(results):
         if result.slot.number != number or aggregator.enough:
             return
+        returns = (seat.returns for seat in result.seats)
+        check_returns(aggregator.game, returns, f"{path}, game {number}")
         aggregator.add(result)
         yield result
 

@@ -37,6 +37,8 @@ SUITES = Path(__file__).parent / "suites"
 LARGEST_FILE = 4 * 2**20
 """Bytes of a suite or a card; a larger file is not one."""
 LARGEST_TASK_SEED = 2**53
+BASELINE = "suite:baseline"
+"""SPEC of the player that is each task's own baseline."""
 Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 Identifier = Annotated[str, StringConstraints(pattern="^[a-z0-9][a-z0-9-]{0,39}$")]
 Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,400}$")]
@@ -74,9 +76,13 @@ class SuiteTask(FrozenModel):
         """Make the game. Raises UsageError for a game or an option that does not exist."""
         return make_game(self.game, **self.options)
 
+    def player_of(self, player: str) -> str:
+        """Return the SPEC that plays this task, for the player of the suite."""
+        return self.baseline if player == BASELINE else player
+
     def baseline_of(self, player: str) -> str | None:
         """Return the baseline's SPEC; None for the baseline itself, which plays each deal once."""
-        return None if player == self.baseline else self.baseline
+        return None if self.player_of(player) == self.baseline else self.baseline
 
 
 class Suite(FrozenModel):
@@ -91,6 +97,8 @@ class Suite(FrozenModel):
     """Fixes all deals of this version."""
     commitments: dict[int, Digest]
     """Hash of the secret of this version, and of later ones, by version."""
+    max_attempts: int = Field(ge=1, le=20)
+    """Replies of a model per decision until the fallback."""
     tasks: tuple[SuiteTask, ...] = Field(min_length=1, max_length=100)
 
     @model_validator(mode="after")
@@ -130,9 +138,9 @@ class Suite(FrozenModel):
     def schedule(self, task: SuiteTask, player: str) -> list[Slot]:
         """Return all games of a task with this player."""
         seats, baseline = task.make_game().num_players, task.baseline_of(player)
-        seed = self.seed(task)
+        seed, tested = self.seed(task), task.player_of(player)
         return list(
-            evaluation_schedule(seats, player, task.against, baseline, task.deals, seed, "hashed")
+            evaluation_schedule(seats, tested, task.against, baseline, task.deals, seed, "hashed")
         )
 
     def settings(self, task: SuiteTask) -> dict[str, JsonValue]:

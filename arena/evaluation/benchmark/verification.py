@@ -56,7 +56,7 @@ async def check_games(
 def _stored(submission: Submission) -> Iterator[tuple[CheckSetup, GameResult]]:
     card = submission.card
     for played in submission.tasks:
-        chat = played.experiment.settings["models"]
+        chat = played.experiment.settings.get("models")
         options = chat if isinstance(chat, dict) else None
         setup = CheckSetup(played.folder, played.task, card.text_level, options)
         for result in played.results:
@@ -86,7 +86,7 @@ def _setting_faults(suite: Suite, card: ModelCard, played: PlayedTask) -> Iterat
     expected: dict[str, JsonValue] = {
         "seed": suite.seed(task),
         "deals": "hashed",
-        "player": card.player,
+        "player": task.player_of(card.player),
         "baseline": task.baseline_of(card.player),
         "against": list(task.against),
         "text_level": card.text_level,
@@ -100,6 +100,8 @@ def _setting_faults(suite: Suite, card: ModelCard, played: PlayedTask) -> Iterat
         yield f"its options are not {json.dumps(task.options)}"
     if chat_options(settings.get("models")) != card.chat:
         yield "its models were asked in another way than the card says"
+    if card.chat is not None and card.chat.get("max_attempts") != suite.max_attempts:
+        yield f"its models had another number of attempts than the suite's {suite.max_attempts}"
     for name, value in expected.items():
         if settings.get(name) != value:
             found = shorten(json.dumps(settings.get(name)), 80)

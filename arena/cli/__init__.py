@@ -13,7 +13,6 @@ import typer
 from arena.cli import (
     agents,
     analyze,
-    bench,
     doctor,
     evaluate,
     games,
@@ -27,6 +26,7 @@ from arena.cli import (
     tournament,
     train,
 )
+from arena.cli.benchmark import commands as bench
 from arena.cli.common.help import ArenaCommand
 from arena.cli.common.terminal import say
 from arena.cli.exchange import atropos, cluster, openenv, verifiers

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from arena.plugins.extras import require
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from arena.evaluation.benchmark.submission import Submission
 
 
@@ -22,8 +24,8 @@ def write_site(
     out: Path,
     verified: Collection[Path] = (),
     show: Callable[[str], None] = lambda name: None,
-) -> Path:
-    """Write the site into a folder and return its first page.
+) -> dict[str, JsonValue]:
+    """Write the site into a folder, with `index.html` first to open; return its numbers.
 
     Pages load nothing but each other, and open from disk. Equal submissions give equal bytes.
 
@@ -40,4 +42,6 @@ def write_site(
     require_site_packages()
     from replays.leaderboard.site import LeaderboardSite
 
-    return LeaderboardSite.of(submissions, out, verified).write(show)
+    site = LeaderboardSite.of(submissions, out, verified)
+    site.write(show)
+    return site.to_json()

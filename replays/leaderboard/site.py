@@ -53,7 +53,7 @@ class LeaderboardSite:
     ) -> LeaderboardSite:
         return cls(make_standings(submissions), out, verified)
 
-    def write(self, show: Callable[[str], None]) -> Path:
+    def write(self, show: Callable[[str], None]) -> None:
         """Write all pages; the first page comes last, so that a broken run leaves none."""
         self._clear()
         links = [
@@ -62,10 +62,9 @@ class LeaderboardSite:
         ]
         show(METHOD)
         self._write(METHOD, method_page(self.standings))
-        self._write(MARKER, json.dumps(self._marker(), indent=2) + "\n")
+        self._write(MARKER, json.dumps(self.to_json(), indent=2) + "\n")
         show(INDEX)
         self._write(INDEX, index_page(self.standings, links))
-        return self.out / INDEX
 
     def _clear(self) -> None:
         """Make the folder, or delete the pages of an earlier site in it."""
@@ -106,20 +105,31 @@ class LeaderboardSite:
         self._write(links.page, entry_page(self.standings, links))
         return links
 
-    def _marker(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the numbers of the first page."""
         suite = self.standings.suite
         return {
             "suite": suite.name,
             "suite_version": suite.version,
             "suite_sha256": suite.sha256,
-            "entries": [
-                {"name": entry.label, "rating": entry.rating.model_dump(mode="json")}
-                for entry in self.standings.entries
-            ],
+            "entries": [_entry_json(entry) for entry in self.standings.entries],
         }
 
     def _write(self, name: str, text: str) -> None:
         write_document(text, self.out / name)
+
+
+def _entry_json(entry: BenchEntry) -> dict[str, JsonValue]:
+    card = entry.submission.card
+    return {
+        "name": entry.label,
+        "player": card.player,
+        "text_level": card.text_level if card.uses_models else None,
+        "rating": entry.rating.model_dump(mode="json"),
+        "ahead": entry.ahead.model_dump(mode="json"),
+        "skills": {name: share.model_dump(mode="json") for name, share in entry.skills.items()},
+        "tasks": {task.task: task.result.model_dump(mode="json") for task in card.tasks},
+    }
 
 
 def _stem(number: int, label: str) -> str:

@@ -153,8 +153,8 @@ def test_the_site_is_legible_in_a_browser(home: Path) -> None:
     with browsing() as browser:
         for size, scheme in sizes:
             with tab(browser, size, scheme) as opened:
-                requests: list[str] = []
-                opened.page.on("request", lambda request, seen=requests: seen.append(request.url))
+                requests: list[Any] = []
+                opened.page.on("request", requests.append)
                 for name in names:
                     opened.page.goto((home / "site" / name).as_uri())
                     assert opened.overflow() == 0
@@ -163,7 +163,7 @@ def test_the_site_is_legible_in_a_browser(home: Path) -> None:
                 opened.page.get_by_role("link", name="best game").first.click()
                 opened.page.get_by_role("slider", name="Position").wait_for()
                 assert not opened.faults
-                assert all(url.startswith(("file:", "data:")) for url in requests)
+                assert all(each.url.startswith(("file:", "data:")) for each in requests)
 
 
 def _check(axe: Any, page: Any) -> None:

@@ -1,1 +1,1 @@
-"""Parts of `arena bench`."""
+"""`arena bench`: its commands, and the run of a suite."""

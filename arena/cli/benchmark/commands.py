@@ -35,7 +35,7 @@ SuiteFlag = Annotated[
 ]
 
 
-@app.command("list", cls=ArenaCommand)
+@app.command("list", cls=ArenaCommand, short_help="List the suites and their hashes.")
 def list_command(as_json: JsonFlag = False) -> int:
     """List the suites, their tasks and the hashes that fix them."""
     from arena.evaluation.benchmark.suite import bundled_suites
@@ -65,7 +65,7 @@ def _suite_json(suite: Suite) -> dict[str, JsonValue]:
     return {**fields, "sha256": suite.sha256}
 
 
-@app.command("run", cls=ArenaCommand)
+@app.command("run", cls=ArenaCommand, short_help="Play a suite with one player.")
 @flag_groups
 def run_command(
     suite: Annotated[str, typer.Argument(help="NAME, NAME@VERSION, or a suite file (.json).")],
@@ -128,7 +128,7 @@ def _card_grid(card: ModelCard) -> Grid:
     return Grid(f"{card.name} on {card.suite} {card.suite_version}", headings, rows)
 
 
-@app.command("verify", cls=ArenaCommand)
+@app.command("verify", cls=ArenaCommand, short_help="Play a submission again and compare.")
 @flag_groups
 def verify_command(
     folder: Annotated[Path, typer.Argument(help="A submission: --out of arena bench run.")],
@@ -194,7 +194,7 @@ async def _faults(submission: Submission, flags: ExecutorFlags) -> list[str]:
     return faults
 
 
-@app.command("site", cls=ArenaCommand)
+@app.command("site", cls=ArenaCommand, short_help="Write a leaderboard that opens from disk.")
 @flag_groups
 def site_command(
     paths: Annotated[
@@ -206,6 +206,7 @@ def site_command(
         bool, Flag("--verify/--no-verify", help="Play all games again first; without, in seconds.")
     ] = True,
     flags: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
+    as_json: JsonFlag = False,
 ) -> int:
     """Write a leaderboard of submissions: a static site that opens from disk."""
     from replays.leaderboard import require_site_packages, write_site
@@ -222,11 +223,14 @@ def site_command(
     ]
     with progress_bar(transient=True) as progress:
         bar = progress.add_task("pages", total=None)
-        first = write_site(
+        numbers = write_site(
             submissions,
             out,
             folders if verify else (),
             lambda name: progress.update(bar, description=name),
         )
-    say(f"Leaderboard: {first}; open it in any browser")
+    if as_json:
+        print(json.dumps(numbers))
+    else:
+        say(f"Leaderboard: {out / 'index.html'}; open it in any browser")
     return 0

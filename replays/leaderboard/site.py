@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.text import printable
 from arena.episodes.replay import read_replay
+from arena.evaluation.benchmark.game_check import replay_name
 from arena.evaluation.benchmark.standings import (
     BenchEntry,
     NotableGame,
@@ -147,8 +148,12 @@ def _full_report(submission: Submission, played: PlayedTask) -> Report:
 
 def _game_page(notable: NotableGame) -> str:
     """Return the viewer with one game: everything is open, and its moves have comments."""
-    result = notable.deal.player
-    assert result.replay is not None, "a verified submission has all replays"
-    replay = read_replay(notable.task.folder / result.replay)
-    data = collect_documents(replay, None)
+    # The name of the suite's game, not the stored one: an unchecked path may lead anywhere.
+    path = notable.task.folder / replay_name(notable.deal.player)
+    try:
+        data = collect_documents(read_replay(path), None)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, ArenaError):
+            raise
+        raise ArenaError(f"{path} cannot be shown: {error}") from error
     return render_game(data, data["scene"])

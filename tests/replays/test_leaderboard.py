@@ -6,6 +6,9 @@ import base64
 import hashlib
 import re
 import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Literal
@@ -127,6 +130,24 @@ def test_a_forged_submission_gets_no_site(
     assert not (tmp_path / "site").exists()
 
 
+def test_an_unchecked_site_reads_only_the_replays_of_its_games(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(home / "detective", tmp_path / "copy"))
+    for name in ("two", "three"):
+        with closing(sqlite3.connect(copy / name / "results.sqlite")) as database:
+            database.execute("UPDATE games SET replay = '/etc/passwd'")
+            database.commit()
+    words = ("--suite", home / "small.json", "--no-verify")
+    assert bench("site", copy, tmp_path / "site", *words) == 0
+    index = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "not checked" in index and "✓" not in index
+    shutil.rmtree(copy / "two" / "replays")
+    shutil.rmtree(copy / "three" / "replays")
+    assert bench("site", copy, tmp_path / "site", *words) == 1
+    assert "cannot read" in capsys.readouterr().err
+
+
 def test_one_entry_has_no_rating(home: Path, tmp_path: Path) -> None:
     write_site(submissions(home)[1:], tmp_path / "site")
     text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
@@ -153,8 +174,8 @@ def test_the_site_is_legible_in_a_browser(home: Path) -> None:
     with browsing() as browser:
         for size, scheme in sizes:
             with tab(browser, size, scheme) as opened:
-                requests: list[Any] = []
-                opened.page.on("request", requests.append)
+                requests: list[str] = []
+                opened.page.on("request", _recorder(requests))
                 for name in names:
                     opened.page.goto((home / "site" / name).as_uri())
                     assert opened.overflow() == 0
@@ -163,7 +184,14 @@ def test_the_site_is_legible_in_a_browser(home: Path) -> None:
                 opened.page.get_by_role("link", name="best game").first.click()
                 opened.page.get_by_role("slider", name="Position").wait_for()
                 assert not opened.faults
-                assert all(each.url.startswith(("file:", "data:")) for each in requests)
+                assert requests and all(each.startswith(("file:", "data:")) for each in requests)
+
+
+def _recorder(urls: list[str]) -> Callable[[Any], None]:
+    def record(request: Any) -> None:
+        urls.append(request.url)
+
+    return record
 
 
 def _check(axe: Any, page: Any) -> None:

@@ -77,7 +77,7 @@ async def check_game(
 async def _fault(setup: CheckSetup, result: GameResult) -> str | None:
     if fault := _file_fault(setup, result):
         return fault
-    replay = read_replay(setup.folder / _replay_name(result))
+    replay = read_replay(setup.folder / replay_name(result))
     game = cached_game(setup.task.make_game())
     if fault := _header_fault(setup, result, replay.header, game):
         return f"its replay has {fault}"
@@ -91,13 +91,14 @@ async def _fault(setup: CheckSetup, result: GameResult) -> str | None:
     return next(result_faults(result, measured), None)
 
 
-def _replay_name(result: GameResult) -> str:
+def replay_name(result: GameResult) -> str:
+    """Return the only path, from the folder of its task, that the replay of a game may have."""
     return f"replays/game{result.slot.number:06}.jsonl"
 
 
 def _file_fault(setup: CheckSetup, result: GameResult) -> str | None:
     """Return what is wrong with the file of the replay, in words."""
-    name = _replay_name(result)
+    name = replay_name(result)
     # The stored name is compared, never followed: a path from a stranger may lead anywhere.
     if result.replay != name or result.sha256 is None:
         return "it has no replay; a submission keeps all of them"

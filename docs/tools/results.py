@@ -194,7 +194,10 @@ def benchmark() -> str:
         ahead = "" if entry["ahead"]["value"] is None else _percent(entry["ahead"])
         results = [_percent(entry["tasks"][task]) for task in tasks]
         name = f"`{entry['name']}`{level}"
-        rows.append([name, _rating(entry["rating"]), ahead, *results])
+        # The anchor has its rating by definition.
+        is_anchor = entry["rating"]["low"] == entry["rating"]["high"]
+        rating = f"{entry['rating']['value']:.0f}" if is_anchor else _rating(entry["rating"])
+        rows.append([name, rating, ahead, *results])
     header = ["player", "rating", "deals ahead of the baseline"]
     header += [f"won, {task.replace('-', ' ')}" for task in tasks]
     return _table(header, rows) + _origins([_measured(document)])

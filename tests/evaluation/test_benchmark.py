@@ -40,7 +40,7 @@ from arena.evaluation.evaluator import sha256
 PLAYER = "bot:detective"
 TABLES = ("shares", "seats", "games")
 PUBLISHED = {
-    "clue-bench 1": "cfb7d13d208f6ebd",
+    "clue-bench 1": "2e9745c1038ea5ee",
     "hidden-info-8 1": "3bc2c9d61d13029b",
     "mini 1": "6ef39bbea4bc4e74",
 }

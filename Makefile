@@ -14,7 +14,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check
 VLLM_PIP := $(VLLM)/bin/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-sockets venv bench coverage mutants docs results style ladder strength theory playthroughs clean
+.PHONY: help demo test test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
@@ -36,6 +36,8 @@ help:
 	@echo "make test-vllm  test the updates of vLLM's weights on its CPU build, in an environment of its"
 	@echo "            own (3.4 GB; half an hour at the first time)"
 	@echo "make venv   only make and fill $(VENV)"
+	@echo "make benchmark  play the suite mini with the reference players and write the table of"
+	@echo "            docs/guides/benchmark.md (ten minutes)"
 	@echo "make style  print figures of the code style"
 	@echo "make docs   build the documentation site into build/site"
 	@echo "make bench  measure speed beside other libraries, games in flight, tokens, the parser (8 minutes)"
@@ -204,6 +206,18 @@ strength: $(VENV)/.core
 	    $(BIN)/arena eval cluedo --players 4 --player embedded:clue-tiny --baseline bot:novice \
 	    --text-level $$level --games 400 --seed 500000000 --json --no-replays || exit 1; \
 	done
+	$(BIN)/python docs/tools/results.py render
+
+benchmark: $(VENV)/.core
+	rm -rf runs/bench/reference
+	for player in bot:random bot:novice bot:detective bot:oracle; do \
+	  $(BIN)/arena bench run mini --player $$player --out runs/bench/reference/$${player#*:} || exit 1; \
+	done
+	$(BIN)/arena bench run mini --player embedded:clue-tiny --text-level deductions \
+	  --out runs/bench/reference/clue-tiny
+	$(BIN)/python docs/tools/results.py store benchmark-mini -- $(BIN)/arena bench site --json \
+	  runs/bench/reference/random runs/bench/reference/novice runs/bench/reference/detective \
+	  runs/bench/reference/oracle runs/bench/reference/clue-tiny runs/bench/reference/site
 	$(BIN)/python docs/tools/results.py render
 
 style: $(VENV)/.test

@@ -27,6 +27,7 @@ from arena.cli import (
     train,
     web,
 )
+from arena.cli.benchmark import commands as bench
 from arena.cli.common.help import ArenaCommand
 from arena.cli.common.terminal import say
 from arena.cli.exchange import atropos, cluster, openenv, verifiers
@@ -62,6 +63,7 @@ for name, function, summary in (
 ):
     command_class = train.TrainCommand if name == "train" else ArenaCommand
     app.command(name, cls=command_class, short_help=summary)(function)
+app.add_typer(bench.app, name="bench")
 app.add_typer(runs.app, name="runs")
 app.add_typer(models.app, name="models")
 app.add_typer(atropos.app, name="atropos")

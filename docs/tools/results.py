@@ -182,6 +182,27 @@ def clue_tiny() -> str:
     return _table(header, rows) + _origins(map(_measured, stored.values()))
 
 
+def benchmark() -> str:
+    """Return the leaderboard of the reference entries of the suite `mini`."""
+    document = load("benchmark-mini")
+    entries = document["report"]["entries"]
+    tasks = list(entries[0]["tasks"])
+    rows = []
+    for entry in entries:  # Ordered by rating.
+        level = f", `{entry['text_level']}`" if entry["text_level"] else ""
+        # The baseline has no share ahead of itself.
+        ahead = "" if entry["ahead"]["value"] is None else _percent(entry["ahead"])
+        results = [_percent(entry["tasks"][task]) for task in tasks]
+        name = f"`{entry['name']}`{level}"
+        # The anchor has its rating by definition.
+        is_anchor = entry["rating"]["low"] == entry["rating"]["high"]
+        rating = f"{entry['rating']['value']:.0f}" if is_anchor else _rating(entry["rating"])
+        rows.append([name, rating, ahead, *results])
+    header = ["player", "rating", "deals ahead of the baseline"]
+    header += [f"won, {task.replace('-', ' ')}" for task in tasks]
+    return _table(header, rows) + _origins([_measured(document)])
+
+
 def _stored_table(name: str, alignment: str = NUMBERS) -> Callable[[], str]:
     """Return a renderer for a result that is stored as a table of text cells."""
 
@@ -214,6 +235,7 @@ def _family(name: str) -> Callable[[], str]:
 TABLES: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "clue-tiny": clue_tiny,
+    "benchmark-mini": benchmark,
     "training": _stored_table("training"),
     "coverage": _stored_table("coverage"),
     "coverage-cases": _stored_table("coverage-cases"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from arena.core.errors import ArenaError
@@ -13,15 +13,17 @@ from arena.core.views.number_text import decimal
 from arena.episodes.files import write_whole
 from arena.evaluation.output import formatting
 
+REPORTS = "replays.html_report"
 
-def environment() -> Environment:
-    """Return an environment for the templates of this folder.
+
+def environment(package: str = REPORTS) -> Environment:
+    """Return an environment for the templates of a package and of this one.
 
     Every text that a page shows is escaped, and control characters, which HTML does not allow and
     which may change the reading direction, are replaced.
     """
     page = Environment(
-        loader=PackageLoader("replays.html_report", "."),
+        loader=ChoiceLoader([PackageLoader(name, ".") for name in (package, REPORTS)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

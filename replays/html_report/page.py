@@ -15,7 +15,7 @@ from arena.core.text import pluralize, printable
 from arena.evaluation.output.formatting import options_in_words, par_text
 from arena.evaluation.output.verdict import Sentence, adjustment_text, headline, other_estimates
 from arena.evaluation.player_report import PlayerReport, TurnSeries
-from arena.evaluation.report import Report
+from arena.evaluation.report import PairResult, Report
 from arena.evaluation.report_parts import Interval
 from replays.html_report.charts import MARKS, forest_chart, line_chart, points_of
 from replays.html_report.document import environment
@@ -99,7 +99,7 @@ def render(report: Report) -> str:
             series_rule=SERIES_RULES[report.series_games],
             adjustment=_adjustment(report),
             pairs_adjustment=_pairs_adjustment(report),
-            matrix=_pair_matrix(report, ranked),
+            matrix=matrix_of(report.pairs, [player.player for player in ranked]),
             seats=_seats_chart(report),
             other_estimates=list(other_estimates(report)),
         )
@@ -233,15 +233,14 @@ def _calibration_chart(ranked: Sequence[PlayerReport]) -> CalibrationChart | Non
     )
 
 
-def _pair_matrix(report: Report, ranked: Sequence[PlayerReport]) -> PairMatrix | None:
+def matrix_of(pairs: Sequence[PairResult], ranked: Sequence[str]) -> PairMatrix | None:
     """Return all pairs. A pair that the report has in one order is known in both."""
-    if not report.pairs:
+    if not pairs:
         return None
     cells: Mapping[tuple[str, str], PairCell] = {
-        (pair.second, pair.first): PairCell(pair.ahead.complement(), pair.games)
-        for pair in report.pairs
-    } | {(pair.first, pair.second): PairCell(pair.ahead, pair.games) for pair in report.pairs}
+        (pair.second, pair.first): PairCell(pair.ahead.complement(), pair.games) for pair in pairs
+    } | {(pair.first, pair.second): PairCell(pair.ahead, pair.games) for pair in pairs}
     met = {name for pair in cells for name in pair}
-    names = [name for name in dict.fromkeys(p.player for p in ranked) if name in met]
+    names = [name for name in dict.fromkeys(ranked) if name in met]
     names += sorted(met.difference(names))
     return PairMatrix(names, [[cells.get((row, column)) for column in names] for row in names])

@@ -83,6 +83,8 @@ class ExperimentRun:
         self.seed = seed
         self.deal_rule: DealRule = "hashed"
         """Of a run of an earlier version, its own."""
+        self.resumed_by: str | None = None
+        """Flags that continue this run, if they are not `--resume --out` and its folder."""
         with_models = models.has_models(self.specs)
         chat = model_flags.options(game, self.specs, game_flags.max_turns) if with_models else None
         self.llm = model_flags.service(flags.dry_run) if with_models else None
@@ -189,7 +191,7 @@ class ExperimentRun:
         if stop:
             say(
                 f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same command "
-                f"with --resume --out {folder} continues",
+                f"with {self.resumed_by or f'--resume --out {folder}'} continues",
                 file=sys.stderr,
             )
         try:

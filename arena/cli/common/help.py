@@ -55,6 +55,13 @@ BASICS = {
         "csv score markdown html as_json explain",
         ("arena analyze runs/eval/RUN --html report.html", "arena analyze runs/play --csv out.csv"),
     ),
+    "bench run": Basics(
+        "player name text_level out resume executor max_concurrent max_cost dry_run as_json",
+        (
+            "arena bench run mini --player bot:detective --out detective",
+            "arena bench run hidden-info-8 --player openai:gpt-4o-mini --max-cost 5",
+        ),
+    ),
     "serve": Basics(
         "host port lora_root context slots device",
         ("arena serve clue-tiny --port 5001", "arena serve FOLDER --lora-root adapters"),

@@ -205,7 +205,7 @@ def _meetings(
             one,
             other,
             len(met[i, j]),
-            _share_ahead(met[i, j]),
+            share_ahead(met[i, j]),
             # The smaller n is the cautious one.
             _difference(ratings[:, i] - ratings[:, j], min(deals[i], deals[j])),
         )
@@ -232,7 +232,7 @@ def _difference(values: Floats, n: int) -> Estimate:
     return replace(estimate, p=2 * float(stdtr(n - 1, -abs(estimate.value) / error)))
 
 
-def _share_ahead(games: Sequence[tuple[int, float]]) -> Estimate:
+def share_ahead(games: Sequence[tuple[int, float]]) -> Estimate:
     """Return the mean over deals, with Wilson's interval for the effective number of games.
 
     The effective number (Korn and Graubard 1998) is

@@ -1,0 +1,1 @@
+"""`arena bench`: its commands, and the run of a suite."""

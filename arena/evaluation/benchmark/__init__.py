@@ -1,0 +1,1 @@
+"""Benchmark suites: fixed evaluations whose results are submitted, verified and compared."""

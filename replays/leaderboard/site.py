@@ -1,0 +1,159 @@
+"""The files of a leaderboard: its pages, the reports of all tasks, and the annotated games."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from arena.core.errors import ArenaError
+from arena.core.text import printable
+from arena.episodes.replay import read_replay
+from arena.evaluation.benchmark.game_check import replay_name
+from arena.evaluation.benchmark.standings import (
+    BenchEntry,
+    NotableGame,
+    Standings,
+    make_standings,
+    notable_games,
+)
+from arena.evaluation.benchmark.submission import PlayedTask, Submission
+from arena.evaluation.report import Report
+from replays.html_report.document import write_document
+from replays.html_report.page import render as render_report
+from replays.leaderboard.pages import (
+    EntryLinks,
+    GameLink,
+    ReportLink,
+    entry_page,
+    index_page,
+    method_page,
+)
+from replays.web.bundle import collect_documents
+from replays.web.bundle import render as render_game
+
+INDEX, METHOD, MARKER = "index.html", "method.html", "leaderboard.json"
+"""Names of files in the folder; the marker shows that the folder may be written again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardSite:
+    """A leaderboard that is to be written."""
+
+    standings: Standings
+    out: Path
+    verified: Collection[Path]
+
+    @classmethod
+    def of(
+        cls, submissions: Sequence[Submission], out: Path, verified: Collection[Path]
+    ) -> LeaderboardSite:
+        return cls(make_standings(submissions), out, verified)
+
+    def write(self, show: Callable[[str], None]) -> None:
+        """Write all pages; the first page comes last, so that a broken run leaves none."""
+        self._clear()
+        links = [
+            self._write_entry(number, entry, show)
+            for number, entry in enumerate(self.standings.entries, start=1)
+        ]
+        show(METHOD)
+        self._write(METHOD, method_page(self.standings))
+        self._write(MARKER, json.dumps(self.to_json(), indent=2) + "\n")
+        show(INDEX)
+        self._write(INDEX, index_page(self.standings, links))
+
+    def _clear(self) -> None:
+        """Make the folder, or delete the pages of an earlier site in it."""
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+            if any(self.out.iterdir()) and not (self.out / MARKER).is_file():
+                raise ArenaError(
+                    f"{self.out} has files that are not a leaderboard's; choose another folder"
+                )
+            for pattern in ("*.html", "games/*.html", "reports/*.html"):
+                for stale in self.out.glob(pattern):
+                    stale.unlink()
+            for folder in ("games", "reports"):
+                (self.out / folder).mkdir(exist_ok=True)
+        except OSError as error:
+            raise ArenaError(f"cannot write {self.out}: {error.strerror}") from error
+
+    def _write_entry(
+        self, number: int, entry: BenchEntry, show: Callable[[str], None]
+    ) -> EntryLinks:
+        """Write the pages of one entry; return the links to them."""
+        stem, submission = _stem(number, entry.label), entry.submission
+        reports = []
+        for played in submission.tasks:
+            name = f"reports/{stem}-{played.task.id}.html"
+            show(name)
+            self._write(name, render_report(_full_report(submission, played)))
+            reports.append(ReportLink(played, name))
+        games = []
+        for notable in notable_games(submission):
+            name = f"games/{stem}-{notable.kind}.html"
+            show(name)
+            self._write(name, _game_page(notable))
+            games.append(GameLink(notable, name))
+        is_verified = submission.folder in self.verified
+        links = EntryLinks(entry, f"{stem}.html", reports, games, is_verified)
+        show(links.page)
+        self._write(links.page, entry_page(self.standings, links))
+        return links
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the numbers of the first page."""
+        suite = self.standings.suite
+        return {
+            "suite": suite.name,
+            "suite_version": suite.version,
+            "suite_sha256": suite.sha256,
+            "entries": [_entry_json(entry) for entry in self.standings.entries],
+        }
+
+    def _write(self, name: str, text: str) -> None:
+        write_document(text, self.out / name)
+
+
+def _entry_json(entry: BenchEntry) -> dict[str, JsonValue]:
+    card = entry.submission.card
+    return {
+        "name": entry.label,
+        "player": card.player,
+        "text_level": card.text_level if card.uses_models else None,
+        "rating": entry.rating.model_dump(mode="json"),
+        "ahead": entry.ahead.model_dump(mode="json"),
+        "skills": {name: share.model_dump(mode="json") for name, share in entry.skills.items()},
+        "tasks": {task.task: task.result.model_dump(mode="json") for task in card.tasks},
+    }
+
+
+def _stem(number: int, label: str) -> str:
+    """Return a file name from a name that a stranger chose: `01-bot-oracle`."""
+    words = re.sub("[^a-z0-9]+", "-", printable(label).lower()).strip("-")[:40].strip("-")
+    return f"{number:02}-{words}" if words else f"{number:02}"
+
+
+def _full_report(submission: Submission, played: PlayedTask) -> Report:
+    card = submission.card
+    level = card.text_level if card.uses_models else None
+    settings: dict[str, JsonValue] = {"text_level": level, "task": played.task.id}
+    return played.report.model_copy(update={"settings": settings})
+
+
+def _game_page(notable: NotableGame) -> str:
+    """Return the viewer with one game: everything is open, and its moves have comments."""
+    # The name of the suite's game, not the stored one: an unchecked path may lead anywhere.
+    path = notable.task.folder / replay_name(notable.deal.player)
+    try:
+        data = collect_documents(read_replay(path), None)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, ArenaError):
+            raise
+        raise ArenaError(f"{path} cannot be shown: {error}") from error
+    return render_game(data, data["scene"])

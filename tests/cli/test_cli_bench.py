@@ -1,0 +1,141 @@
+"""`arena bench`, as a user meets it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from command_line import arena, last_json, started
+from misbehaving import Misbehaving
+from small_benchmark import bench, submit, task, write_suite
+from test_cli_measuring import wait_for_games
+
+from arena.evaluation.benchmark.card import ModelCard
+
+
+def test_list_names_suites_hashes_and_commitments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench("list") == 0
+    out = capsys.readouterr().out
+    assert "mini 1" in out and "version 2 is committed" in out
+    assert bench("list", "--json") == 0
+    suites = json.loads(capsys.readouterr().out)["suites"]
+    assert all(len(each["sha256"]) == 64 for each in suites)
+
+
+def test_a_killed_run_continues_to_the_same_card(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = write_suite(tmp_path / "s.json", task("one", 2, 3), task("other", 3, 8))
+    words = f"bench run {suite} --player bot:detective --executor local --out"
+    process = started(f"{words} killed", tmp_path)
+    wait_for_games(process, tmp_path / "killed" / "other" / "results.sqlite", 2)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    folder = tmp_path / "killed"
+    assert bench("run", suite, "--player", "bot:detective", "--out", folder) == 2
+    assert "add --resume" in capsys.readouterr().err
+    resumed = arena(f"{words} killed --resume --json", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    card = ModelCard.model_validate(last_json(resumed.stdout))
+    whole = json.loads(
+        (submit(suite, "bot:detective", tmp_path / "whole") / "card.json").read_text()
+    )
+    expected = ModelCard.model_validate(whole).model_copy(update={"created": card.created})
+    assert card == expected
+    assert bench("verify", folder, "--suite", suite, "--executor", "local") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("run nonsense --player bot:novice", 2, "known: clue-bench"),
+        ("run {suite} --player bot:nobody", 2, "no bot 'nobody'"),
+        ("run {suite} --player human", 2, "people are not measured"),
+        ("run {suite} --player bot:novice --max-attempts 5", 2, "3 attempts per decision"),
+        ("run {suite} --player bot:novice --resume --out nowhere", 2, "no run of a suite"),
+        ("site onlyone", 2, "at least one submission"),
+        ("site nowhere out", 1, "there is no such folder"),
+    ],
+)
+def test_wrong_input_is_one_clear_line(
+    words: str,
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    suite = write_suite(tmp_path / "s.json")
+    assert bench(*words.format(suite=suite).split()) == code
+    errors = capsys.readouterr().err
+    assert message in errors.splitlines()[-1] and "Traceback" not in errors
+
+
+def test_a_player_that_does_not_answer_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite, out = write_suite(tmp_path / "s.json"), tmp_path / "run"
+    with Misbehaving(fail_rate=1, faults=["unauthorized"]) as server:
+        player = f"{server.openai_url}#m"
+        assert bench("run", suite, "--player", player, "--out", out) == 1
+    errors = capsys.readouterr().err
+    assert "answered 401" in errors and "Traceback" not in errors
+    assert f"--resume --out {out} continues" in errors
+    assert not (out / "card.json").exists()
+
+
+def test_a_run_of_another_suite_is_not_continued(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = write_suite(tmp_path / "a.json", task("one", 2, 2))
+    second = write_suite(tmp_path / "b.json", task("one", 2, 3))
+    folder = submit(first, "bot:novice", tmp_path / "run")
+    words = ("--player", "bot:novice", "--resume", "--out", folder)
+    assert bench("run", second, *words) == 2
+    assert "is a run of small 1" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = write_suite(tmp_path / "s.json", task("one", 2, 2))
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("arena.cli.benchmark.running.write_whole", full)
+    assert bench("run", suite, "--player", "bot:novice", "--out", tmp_path / "run") == 1
+    assert "No space left on device" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_is_measured_with_its_faults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = write_suite(tmp_path / "s.json", task("one", 2, 2, max_turns=6))
+    script = tmp_path / "replies.json"
+    # One of three replies is legal; the others are corrected, or a fallback is played.
+    script.write_text(json.dumps(["nonsense", "end turn", "nothing"] * 50))
+    words = ("--max-fallbacks", "0", "--name", "A <b>model</b>", "--text-level", "events")
+    folder = submit(suite, f"scripted:{script}", tmp_path / "run", *words)
+    card = ModelCard.model_validate_json((folder / "card.json").read_text())
+    assert card.name == "A <b>model</b>" and card.text_level == "events" and card.uses_models
+    assert card.usage.legal < card.usage.replies and card.usage.fallbacks > 0
+    assert bench("verify", folder, "--suite", suite, "--executor", "local") == 0
+    script.write_text(json.dumps(["nonsense"] * 200))
+    words = ("--player", f"scripted:{script}", "--max-fallbacks", "0", "--executor", "local")
+    capsys.readouterr()
+    assert bench("run", suite, *words, "--out", tmp_path / "silent") == 1
+    assert "gave no legal reply" in capsys.readouterr().err
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = write_suite(tmp_path / "s.json", task("one", 2, 2))
+    out = tmp_path / "run"
+    assert bench("run", suite, "--player", "openai:gpt-4o-mini", "--dry-run", "--out", out) == 0
+    assert "one (1 of 1)" in capsys.readouterr().out
+    assert not out.exists()

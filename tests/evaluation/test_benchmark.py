@@ -1,0 +1,369 @@
+"""Benchmark suites and submissions: what is fixed, what is checked, what forgeries meet."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_benchmark import SECRET, a_suite, bench, submit, suite_json, task, write_suite
+
+from arena.core.errors import ArenaError, UsageError
+from arena.core.seeds import stream
+from arena.episodes.match import Match
+from arena.episodes.replay import read_replay
+from arena.episodes.replay_writer import replay_text
+from arena.episodes.runner import play
+from arena.evaluation.benchmark.card import ModelCard, card_markdown
+from arena.evaluation.benchmark.standings import make_standings, notable_games
+from arena.evaluation.benchmark.submission import read_submission
+from arena.evaluation.benchmark.suite import (
+    BASELINE,
+    Suite,
+    bundled_suites,
+    commitment,
+    find_suite,
+    read_model,
+    read_suite,
+)
+from arena.evaluation.evaluator import sha256
+
+PLAYER = "bot:detective"
+TABLES = ("shares", "seats", "games")
+PUBLISHED = {
+    "clue-bench 1": "2e9745c1038ea5ee",
+    "hidden-info-8 1": "3bc2c9d61d13029b",
+    "mini 1": "6ef39bbea4bc4e74",
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a suite and two submissions to it."""
+    folder = tmp_path_factory.mktemp("benchmark")
+    suite = write_suite(folder / "small.json")
+    submit(suite, PLAYER, folder / "detective")
+    submit(suite, BASELINE, folder / "baseline", "--name", "the baseline")
+    return folder
+
+
+@pytest.fixture
+def copy(home: Path, tmp_path: Path) -> Path:
+    """A copy of a submission, to be forged."""
+    return Path(shutil.copytree(home / "detective", tmp_path / "copy"))
+
+
+def verify(folder: Path, home: Path) -> int:
+    return bench("verify", folder, "--suite", home / "small.json", "--executor", "local")
+
+
+# Suites
+
+
+def test_bundled_suites_are_complete_and_fix_their_deals() -> None:
+    names = {suite.label for suite in bundled_suites()}
+    assert {"mini 1", "clue-bench 1", "hidden-info-8 1"} <= names
+    for suite in bundled_suites():
+        seeds = {slot.seed for each in suite.tasks for slot in suite.schedule(each, "bot:x")}
+        # Each deal occurs once, with its two games: those of player and baseline.
+        assert len(seeds) == sum(each.deals for each in suite.tasks)
+        assert suite.version + 1 in suite.commitments
+
+
+def test_bundled_suites_have_not_changed() -> None:
+    """A change of a published suite would make all submissions to it worthless: add a version."""
+    hashes = {suite.label: suite.sha256[:16] for suite in bundled_suites()}
+    assert hashes == PUBLISHED
+
+
+def test_the_hash_depends_on_the_content_and_not_on_the_layout(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(suite_json(), indent=7, sort_keys=True))
+    assert read_suite(path).sha256 == a_suite().sha256
+    assert a_suite(about="Another sentence.").sha256 != a_suite().sha256
+    assert a_suite().seed(a_suite().tasks[0]) != a_suite(name="other").seed(a_suite().tasks[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"secret": "0" * 64}, "commitment"),
+        ({"tasks": []}, "at least 1"),
+        ({"tasks": [task("a", 3, 2), task("a", 3, 2)]}, "one id"),
+        ({"tasks": [task("../up", 3, 2)]}, "id"),
+        ({"tasks": [task("a", 3, 10**9)]}, "deals"),
+        ({"more": 1}, "more"),
+        ({"format": 2}, "format"),
+    ],
+)
+def test_a_wrong_suite_is_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps({**suite_json(), **change}))
+    with pytest.raises(ArenaError, match=words):
+        read_suite(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nonsense", "known: clue-bench, hidden-info-8, mini"),
+        ("mini@2", "not revealed yet"),
+        ("mini@77", "no such version"),
+    ],
+)
+def test_an_unknown_suite_or_version_is_named(name: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        find_suite(name)
+    assert find_suite("mini@1") == find_suite("mini")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from([*Suite.model_fields, "tasks.0"]), VALUES)
+def test_any_file_is_a_suite_or_one_clear_error(tmp_path: Path, name: str, value: Any) -> None:
+    fields = suite_json()
+    if name == "tasks.0":
+        fields["tasks"][0] = value
+    else:
+        fields[name] = value
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps(fields))
+    try:
+        assert isinstance(read_suite(path), Suite)
+    except ArenaError as error:
+        assert "\n" not in str(error)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_bytes_are_a_card_or_one_clear_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "card.json"
+    path.write_bytes(content)
+    with pytest.raises(ArenaError, match=r"is not a model card"):
+        read_model(path, ModelCard, "model card")
+
+
+# Submissions
+
+
+def test_a_submission_is_verified(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify(home / "detective", home) == 0
+    assert "10 games" in capsys.readouterr().out
+    assert verify(home / "baseline", home) == 0
+
+
+def test_the_card_says_who_played_what(home: Path) -> None:
+    card = read_submission(home / "detective", read_suite(home / "small.json")).card
+    assert (card.player, card.suite, card.suite_version) == (PLAYER, "small", 1)
+    assert [each.deals for each in card.tasks] == [3, 2]
+    assert card.usage.games == 5 and card.usage.replies == 0
+    text = (home / "detective" / "README.md").read_text()
+    assert text == card_markdown(card) and "| two | duel | 3 |" in text
+    hostile = card.model_copy(update={"name": "a|b <script> [x](y)"})
+    assert "<script>" not in card_markdown(hostile)
+
+
+def edit_card(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    path = folder / "card.json"
+    card = json.loads(path.read_text())
+    change(card)
+    path.write_text(json.dumps(card))
+
+
+def edit_results(folder: Path, *statements: str, name: str = "two") -> None:
+    with closing(sqlite3.connect(folder / name / "results.sqlite")) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+
+
+def first_replay(folder: Path) -> Path:
+    return folder / "two" / "replays" / "game000000.jsonl"
+
+
+def other_opponent(folder: Path) -> None:
+    """Replace a game by one with a weaker opponent that bears the name of the suite's."""
+    path = first_replay(folder)
+    replay = read_replay(path)
+    weaker = tuple(spec if spec == PLAYER else "bot:random" for spec in replay.header.players)
+    match = Match(replay.make_game(), weaker, replay.header.seed)
+    text = replay_text(asyncio.run(play(match))).replace("bot:random", "bot:novice", 1)
+    path.write_text(text)
+    edit_results(folder, f"UPDATE games SET sha256 = '{sha256(path)}' WHERE number = 0")
+
+
+def changed_move(folder: Path) -> None:
+    path = first_replay(folder)
+    lines = path.read_text().splitlines(keepends=True)
+    number = next(n for n, line in enumerate(lines) if '"suggest ' in line)
+    weapon = "Dagger" if "Rope" in lines[number] else "Rope"
+    lines[number] = re.sub(r", [A-Z][\w ]*, ", f", {weapon}, ", lines[number], count=1)
+    path.write_text("".join(lines))
+    edit_results(folder, f"UPDATE games SET sha256 = '{sha256(path)}' WHERE number = 0")
+
+
+def cut_off(folder: Path) -> None:
+    path = folder / "two" / "results.sqlite"
+    path.write_bytes(path.read_bytes()[:-5000])
+
+
+def other_suite(folder: Path) -> None:
+    path = folder / "suite.json"
+    path.write_text(path.read_text().replace('"deals": 3', '"deals": 2'))
+
+
+FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing replay": (lambda f: first_replay(f).unlink(), "is missing"),
+    "changed replay": (lambda f: first_replay(f).write_text("{}"), "changed after the game"),
+    "changed move": (changed_move, "game 0: "),
+    "other opponent": (other_opponent, "bot:novice in seat"),
+    "result": (
+        lambda f: edit_results(f, "UPDATE seats SET returns = 1 - returns, won = 1 - won"),
+        "card.json: tasks.0",
+    ),
+    "measure": (
+        lambda f: edit_results(f, "UPDATE shares SET total = total + 1 WHERE number = 2"),
+        "stored measure",
+    ),
+    "turns": (
+        lambda f: edit_results(f, "UPDATE games SET turns = 3 WHERE number = 1"),
+        "stored turns 3",
+    ),
+    "impossible return": (
+        lambda f: edit_results(f, "UPDATE seats SET returns = 1e9 WHERE number = 0"),
+        "not on the declared scale",
+    ),
+    "replay elsewhere": (
+        lambda f: edit_results(f, "UPDATE games SET replay = '../../../etc/passwd'"),
+        "it has no replay",
+    ),
+    "fewer games": (
+        lambda f: edit_results(f, *(f"DELETE FROM {t} WHERE number = 5" for t in TABLES)),
+        "5 of 6 games were played",
+    ),
+    "other deals": (
+        lambda f: edit_results(f, "UPDATE schedule SET seed = seed + 1"),
+        "its games are not those of task two",
+    ),
+    "no results": (lambda f: shutil.rmtree(f / "three"), "cannot read"),
+    "cut off": (cut_off, "is damaged"),
+    "other suite": (other_suite, "is not the published"),
+    "no suite": (lambda f: (f / "suite.json").unlink(), "cannot read"),
+    "no card": (lambda f: (f / "card.json").unlink(), "the run is not finished"),
+    "card of another": (
+        lambda f: edit_card(f, lambda card: card.update(player="bot:oracle")),
+        "with player bot:oracle",
+    ),
+    "boast": (
+        lambda f: edit_card(f, lambda card: card["tasks"][0]["result"].update(value=1.0)),
+        "tasks.0.result.value differs",
+    ),
+    "card of another suite": (
+        lambda f: edit_card(f, lambda card: card.update(suite_version=2)),
+        "for another suite",
+    ),
+    "text level": (
+        lambda f: edit_card(f, lambda card: card.update(text_level="deductions")),
+        "text_level is",
+    ),
+    "chat": (
+        lambda f: edit_card(f, lambda card: card.update(chat={"max_attempts": 3})),
+        "asked in another way",
+    ),
+    "card without end": (lambda f: (f / "card.json").write_text('{"format": 1,'), "not a model"),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_folder_gives_one_clear_error(
+    forgery: str, home: Path, copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge, words = FORGERIES[forgery]
+    forge(copy)
+    assert verify(copy, home) == 1
+    message = capsys.readouterr().err
+    assert words in message and message.count("\n") == 1
+
+
+def test_a_folder_of_an_unknown_suite_is_refused(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench("verify", home / "detective") == 1
+    assert "name the suite's file with --suite" in capsys.readouterr().err
+    assert bench("verify", home / "nowhere") == 1
+    assert "there is no such folder" in capsys.readouterr().err
+
+
+# Stopping
+
+
+def test_a_task_stops_at_its_target_and_is_verified(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "stop.json", task("stop", 2, 40, target=0.4))
+    folder = submit(suite, BASELINE, tmp_path / "run")
+    submission = read_submission(folder, read_suite(suite))
+    deals = submission.card.tasks[0].deals
+    assert 2 <= deals < 40 and submission.card.tasks[0].any_time
+    assert bench("verify", folder, "--suite", suite, "--executor", "local") == 0
+    # The interval is the sequence's, which allows for the stop.
+    interval = submission.tasks[0].report.sequential
+    assert (
+        interval is not None and (interval.estimate.high or 1) - (interval.estimate.low or 0) < 0.8
+    )
+
+
+# Standings
+
+
+def test_the_better_player_leads_whatever_the_order(home: Path) -> None:
+    suite = read_suite(home / "small.json")
+    found = [read_submission(home / name, suite) for name in ("baseline", "detective")]
+    standings, other = make_standings(found), make_standings(found[::-1])
+    assert [entry.label for entry in standings.entries] == [PLAYER, "the baseline"]
+    assert [e.label for e in other.entries] == [e.label for e in standings.entries]
+    assert standings.anchor == "the baseline"
+    first, second = standings.entries
+    assert second.rating.value == 1500 and (first.rating.value or 0) > 1500
+    # The baseline has no score against itself.
+    assert second.ahead.value is None and (first.ahead.value or 0) > 0.5
+    assert list(first.skills) == ["duel", "deduction"]
+    pairs = {(pair.first, pair.second): pair for pair in standings.pairs}
+    pair = pairs[PLAYER, "the baseline"]
+    assert pair.games == 5 and pair.ahead.value == pytest.approx(first.ahead.value)
+    assert {game.kind for game in notable_games(found[1])} == {"best", "worst"}
+
+
+def test_equal_names_are_told_apart_and_suites_are_not_mixed(home: Path, tmp_path: Path) -> None:
+    one = read_submission(home / "detective", read_suite(home / "small.json"))
+    labels = [entry.label for entry in make_standings([one, one]).entries]
+    assert sorted(labels) == [PLAYER, f"{PLAYER} (2)"]
+    suite = write_suite(tmp_path / "other.json", task("two", 2, 2), name="other")
+    other = read_submission(submit(suite, PLAYER, tmp_path / "run"), read_suite(suite))
+    with pytest.raises(ArenaError, match="one version of one suite"):
+        make_standings([one, other])
+
+
+def test_the_commitment_binds_name_version_and_secret() -> None:
+    rng = stream(1, "secrets")
+    secret = f"{rng.getrandbits(256):064x}"
+    hashes = {
+        commitment(name, version, each)
+        for name in ("a", "b")
+        for version in (1, 2)
+        for each in (secret, SECRET)
+    }
+    assert len(hashes) == 8

@@ -1,0 +1,200 @@
+"""The leaderboard: complete, harmless whatever a submission says, legible at every size."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from browsing import browsing, missing, tab
+from small_benchmark import bench, submit, write_suite
+
+from arena.core.errors import ArenaError
+from arena.evaluation.benchmark.submission import Submission, read_submission
+from arena.evaluation.benchmark.suite import BASELINE, read_suite
+from arena.evaluation.statistics.sample_size import games_needed_for_rates
+from replays.leaderboard import write_site
+from replays.leaderboard.claims import published_study
+
+HOSTILE = '"><script>alert(1)</script></title><img src=x onerror=alert(1)> ../../up'
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two submissions and their leaderboard `site`."""
+    folder = tmp_path_factory.mktemp("leaderboard")
+    suite = write_suite(folder / "small.json")
+    submit(suite, "bot:detective", folder / "detective", "--name", HOSTILE)
+    submit(suite, BASELINE, folder / "baseline")
+    words = ("--suite", suite, "--executor", "local")
+    names = [folder / name for name in ("detective", "baseline")]
+    assert bench("site", *names, folder / "site", *words) == 0
+    return folder
+
+
+def submissions(home: Path) -> list[Submission]:
+    suite = read_suite(home / "small.json")
+    return [read_submission(home / name, suite) for name in ("baseline", "detective")]
+
+
+class References(HTMLParser):
+    """Collects references, tags and inline styles of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.tags: set[str] = set()
+        self.forbidden: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            if name == "href":
+                self.links.append(value or "")
+            if name in {"src", "style"} or name.startswith("on"):
+                self.forbidden.append(f"{tag} {name}={value}")
+
+
+def read(page: Path) -> References:
+    found = References()
+    found.feed(page.read_text(encoding="utf-8"))
+    return found
+
+
+def test_pages_load_nothing_and_link_only_to_each_other(home: Path) -> None:
+    site = home / "site"
+    pages = sorted(site.glob("*.html"))
+    assert [page.name for page in pages][-2:] == ["index.html", "method.html"]
+    for page in pages:
+        found = read(page)
+        assert not found.forbidden and not found.tags & {"script", "img", "link", "iframe"}
+        for link in found.links:
+            assert (site / link).resolve().is_file(), link
+            assert (site / link).resolve().is_relative_to(site.resolve())
+        text = page.read_text(encoding="utf-8")
+        # The policy allows the page's own style sheet by its hash, and nothing else.
+        style = re.findall("<style>(.*?)</style>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(style[0].encode()).digest()).decode()
+        assert len(style) == 1 and f"style-src 'sha256-{digest}'" in text.replace("&#39;", "'")
+        assert "default-src 'none'" in text.replace("&#39;", "'")
+    assert len(list((site / "games").glob("*.html"))) == 4
+    assert len(list((site / "reports").glob("*.html"))) == 4
+
+
+def test_the_page_names_the_leader_and_the_checks(home: Path) -> None:
+    text = (home / "site" / "index.html").read_text(encoding="utf-8")
+    assert text.count("✓ all") == 2 and "not checked" not in text
+    assert "Duel" in text and "Deduction" in text and "question efficiency" in text
+    method = (home / "site" / "method.html").read_text(encoding="utf-8")
+    suite = read_suite(home / "small.json")
+    assert all(each in method for each in (suite.sha256, suite.secret, *suite.commitments.values()))
+    assert "18 games" in method
+
+
+def test_equal_submissions_give_equal_bytes_and_a_site_may_be_written_again(
+    home: Path, tmp_path: Path
+) -> None:
+    found, out = submissions(home), tmp_path / "site"
+    write_site(found, out)
+    before = {path.relative_to(out): path.read_bytes() for path in out.rglob("*.html")}
+    (out / "09-stale.html").write_text("")
+    write_site(found[::-1], out)
+    assert {path.relative_to(out): path.read_bytes() for path in out.rglob("*.html")} == before
+
+
+def test_other_files_are_never_overwritten(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(ArenaError, match="not a leaderboard's"):
+        write_site(submissions(home), tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "mine"
+    with pytest.raises(ArenaError, match="cannot write"):
+        write_site(submissions(home), tmp_path / "thesis.tex")
+
+
+def test_a_forged_submission_gets_no_site(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(home / "detective", tmp_path / "copy"))
+    (copy / "two" / "replays" / "game000001.jsonl").unlink()
+    words = ("--suite", home / "small.json", "--executor", "local")
+    assert bench("site", copy, home / "detective", tmp_path / "site", *words) == 1
+    assert "is missing" in capsys.readouterr().err
+    assert not (tmp_path / "site").exists()
+
+
+def test_an_unchecked_site_reads_only_the_replays_of_its_games(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(home / "detective", tmp_path / "copy"))
+    for name in ("two", "three"):
+        with closing(sqlite3.connect(copy / name / "results.sqlite")) as database:
+            database.execute("UPDATE games SET replay = '/etc/passwd'")
+            database.commit()
+    words = ("--suite", home / "small.json", "--no-verify")
+    assert bench("site", copy, tmp_path / "site", *words) == 0
+    index = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "not checked" in index and "✓" not in index
+    shutil.rmtree(copy / "two" / "replays")
+    shutil.rmtree(copy / "three" / "replays")
+    assert bench("site", copy, tmp_path / "site", *words) == 1
+    assert "cannot read" in capsys.readouterr().err
+
+
+def test_one_entry_has_no_rating(home: Path, tmp_path: Path) -> None:
+    write_site(submissions(home)[1:], tmp_path / "site")
+    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "is the only entry" in text and "Head to head" not in text
+
+
+def test_the_published_study_is_computed() -> None:
+    study = published_study()
+    assert study.share.value == pytest.approx(4 / 18, abs=1e-6)
+    # Wilson's interval of 4 of 18, from a table.
+    assert (study.share.low, study.share.high) == pytest.approx((0.0900, 0.4521), abs=5e-4)
+    assert study.needed_for_double == games_needed_for_rates(4 / 18, 8 / 18)
+
+
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_the_site_is_legible_in_a_browser(home: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is missing")
+    sizes: list[tuple[tuple[int, int], Literal["light", "dark"]]] = [
+        ((390, 844), "light"),
+        ((1024, 768), "dark"),
+        ((1440, 900), "light"),
+    ]
+    names = ["index.html", "method.html", next((home / "site").glob("01-*.html")).name]
+    with browsing() as browser:
+        for size, scheme in sizes:
+            with tab(browser, size, scheme) as opened:
+                requests: list[str] = []
+                opened.page.on("request", _recorder(requests))
+                for name in names:
+                    opened.page.goto((home / "site" / name).as_uri())
+                    assert opened.overflow() == 0
+                    _check(axe, opened.page)
+                opened.page.goto((home / "site" / "index.html").as_uri())
+                opened.page.get_by_role("link", name="best game").first.click()
+                opened.page.get_by_role("slider", name="Position").wait_for()
+                assert not opened.faults
+                assert requests and all(each.startswith(("file:", "data:")) for each in requests)
+
+
+def _recorder(urls: list[str]) -> Callable[[Any], None]:
+    def record(request: Any) -> None:
+        urls.append(request.url)
+
+    return record
+
+
+def _check(axe: Any, page: Any) -> None:
+    found = axe.Axe().run(page).response
+    faults = [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found["violations"]]
+    assert found["passes"] and not faults

@@ -19,9 +19,10 @@ def web_command(
     ] = DEFAULT_FOLDER,
     port: Annotated[int, Flag(min=0, max=65535, help="0: any that is free.")] = 8765,
 ) -> int:
-    """Show games, evaluations, tournaments, training runs and reports in a browser.
+    """Show games, evaluations, tournaments, training runs and reports in a browser; play there.
 
-    The page is for this machine only. It shows files while they are written.
+    The page is for this machine only. It shows files while they are written. Games that are played
+    on it are kept in FOLDER/play.
     """
     from replays.web import serve
 
@@ -30,4 +31,4 @@ def web_command(
             "there is no folder 'runs' here, where arena keeps results; play a game with arena "
             "play --out runs/play, or name a folder: arena web FOLDER"
         )
-    return int(serve(folder, port) or 0)
+    return int(serve(folder, port, can_play=folder.is_dir()) or 0)

@@ -355,5 +355,7 @@ class ReplayListJson(TypedDict):
     players: list[str]
     single: bool
     """True if one replay is served, not a folder."""
+    can_play: NotRequired[bool]
+    """The server lets people start games."""
     folder: NotRequired[str]
     """If there is no replay: the folder as the user typed it, quoted for a shell."""

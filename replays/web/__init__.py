@@ -1,6 +1,6 @@
 """Games, evaluations and training runs in a browser: a server, or one HTML file for one game.
 
-The server only reads files. Its routes, all of them GET:
+Unless people play, the server only reads files. Its routes, all of them GET:
 
     /                                       the page
     /page/NAME, /scene/GAME.js              its files, and the module that draws a game's table
@@ -15,6 +15,8 @@ The server only reads files. Its routes, all of them GET:
     /api/comments?path=&seat=               one CommentJson per line, then {"done": true}
     /api/summaries?path=&seat=              a list of SeatSummaryJson
     /api/decision?path=&ply=&seat=          DecisionJson or null
+    /api/moves?path=&position=&seat=        MoveAnalysisJson or null
+    /play, /api/play/…                      where people may play: see replays.web.play
 
 `key=`, which a timeline contains, may replace `path=`. Errors are `{"error": message}` with a
 status of 400 or higher.
@@ -31,21 +33,22 @@ if TYPE_CHECKING:
     from arena import Replay
 
 
-def serve(path: Path, port: int, fragment: str = "") -> int:
+def serve(path: Path, port: int, fragment: str = "", can_play: bool = False) -> int:
     """Serve a folder, or one replay, until Ctrl-C; return the exit code.
 
     Args:
         path: A replay or a folder.
         port: The port on the loopback interface; 0 chooses a free one.
         fragment: End of the printed address, "#at=12&seat=1"; "" for the start of the game.
+        can_play: People may start games and play them; the replays are written to `path`/play.
 
     Raises:
         UsageError: The path does not exist or is not a replay, or the port is taken.
     """
-    require("arena replay --web", ("starlette", "uvicorn", "jinja2"), "web")
+    require("arena replay --web", ("starlette", "uvicorn", "jinja2", "websockets"), "web")
     from replays.web.server import run
 
-    return run(path, port, fragment)
+    return run(path, port, fragment, can_play)
 
 
 def write_page(replay: Replay, seat: int | None, out: Path) -> None:

@@ -37,10 +37,15 @@ class WebPart(Protocol):
 
 
 class PageFiles:
-    """The page, its files, and the modules that draw the tables of games."""
+    """The page, its files, and the modules that draw the tables of games.
 
-    def __init__(self) -> None:
+    Args:
+        index: Name of the file that `/` gives.
+    """
+
+    def __init__(self, index: str = INDEX) -> None:
         self._files = page_files()
+        self._index = index
 
     def routes(self) -> Sequence[BaseRoute]:
         """Return the routes of the files."""
@@ -53,7 +58,7 @@ class PageFiles:
 
     def index(self, _request: Request) -> Response:
         """Return the page."""
-        return file_response(self._files.get(INDEX))
+        return file_response(self._files.get(self._index))
 
     def page(self, request: Request) -> Response:
         """Return a file of the page."""

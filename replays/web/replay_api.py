@@ -69,6 +69,8 @@ class ReplayApi:
             "players": players,
             "single": self._directory.single_file is not None,
         }
+        if self._can_play:
+            games["can_play"] = True
         if not snapshot.games:  # The page shows a command that plays a game into this folder.
             games["folder"] = shlex.quote(str(self._directory.typed_path))
         return json_response(request, games, tagged=True)

@@ -10,15 +10,28 @@ from arena.core.errors import ArenaError, UsageError
 from backends.server.uvicorn_server import Address, bind_socket, run_server
 from replays.web.app import make_app
 from replays.web.listing import check_single_file
+from replays.web.play.new_game import NewGames
+from replays.web.play.routes import MAX_MESSAGE_BYTES
+from replays.web.play.server import play_app
+from replays.web.play.tables import PlayTables
 from replays.web.replay_directory import ReplayDirectory
 
 HOST = "127.0.0.1"
 """Only this machine: the server has no key, and replays contain prompts and answers."""
 DRAIN_SECONDS = 1
+PLAY_FOLDER = "play"
+"""Folder for the replays of games that people play, below the one that is served."""
 
 
-def run(path: Path, port: int, fragment: str = "") -> int:
-    """Serve until a signal; return the exit code."""
+def run(path: Path, port: int, fragment: str = "", can_play: bool = False) -> int:
+    """Serve until a signal; return the exit code.
+
+    Args:
+        path: A folder, or a replay.
+        port: The port; 0 chooses a free one.
+        fragment: End of the printed address.
+        can_play: People may play; their replays are written below the folder.
+    """
     directory = ReplayDirectory(path)
     if directory.single_file is not None and (error := check_single_file(directory)):
         raise UsageError(f"{path}: {error}")
@@ -26,9 +39,20 @@ def run(path: Path, port: int, fragment: str = "") -> int:
     with _listen(port) as listener:
         url = f"http://{HOST}:{listener.getsockname()[1]}/{fragment}"
         greeting = f"Serving {path}: open {url} in a browser; Ctrl-C stops the server"
-        app = make_app(directory)
+        if can_play:
+            tables = PlayTables(directory.folder / PLAY_FOLDER, served_as=PLAY_FOLDER)
+            app = play_app(tables, directory, NewGames())
+        else:
+            app = make_app(directory)
         asyncio.run(
-            run_server(app, listener, greeting, drain_seconds=DRAIN_SECONDS, announce_drain=False)
+            run_server(
+                app,
+                listener,
+                greeting,
+                drain_seconds=DRAIN_SECONDS,
+                announce_drain=False,
+                websocket_bytes=MAX_MESSAGE_BYTES if can_play else 0,
+            )
         )
     return 0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from command_line import arena
-from play_server import Person, PlayProcess, play_out, play_server
+from play_server import Person, PlayProcess, play_out, play_server, web_server
 
 pytest.importorskip("starlette")
 pytest.importorskip("websockets")
@@ -157,12 +157,19 @@ def test_help_is_shown_and_recorded(server: PlayProcess) -> None:
 
 
 def test_a_table_may_refuse_help(server: PlayProcess) -> None:
-    [token, _] = server.table("kuhn_poker", ["human", "bot:random"], help="notes")
-    person = server.join(token)
-    person.wait("turn")
-    assert person.table["offered_help"] == ["none", "notes"]
-    assert "does not offer" in person.send(help="posterior")["error"]
-    person.close()
+    """It offers no more than it allows, and no more than the game has."""
+    seats = ["human", "bot:random", "bot:random"]
+    cluedo, poker = {"options": {"players": 3}}, dict[str, object]()
+    for game, players, more, offered in (
+        ("cluedo", seats, cluedo, ["none", "notes"]),
+        ("kuhn_poker", seats[:2], poker, ["none"]),
+    ):
+        [token, _] = server.table(game, players, help="notes", **more)
+        person = server.join(token)
+        person.wait("turn")
+        assert person.table["offered_help"] == offered
+        assert "does not offer" in person.send(help="posterior")["error"]
+        person.close()
 
 
 def test_an_irrevocable_action_is_confirmed(server: PlayProcess) -> None:
@@ -333,6 +340,23 @@ def test_playing_on_from_a_replay(server: PlayProcess) -> None:
         each.close()
 
 
+def test_the_home_page_plays_too(tmp_path: Path) -> None:
+    """`arena web` keeps the replays in a folder of their own; `arena replay --web` plays nothing."""
+    (tmp_path / "runs").mkdir()
+    with web_server("web runs --port 0", tmp_path) as home:
+        assert httpx.get(f"{home.base}/api/games", trust_env=False).json()["can_play"]
+        [token, _] = home.table("kuhn_poker", ["human", "bot:random"])
+        person = home.join(token)
+        play_out([person], random.Random(1))
+        replay = finished(home, person)
+        assert replay.parent == tmp_path / "runs" / "play" and verify(read_replay(replay)) is None
+        person.close()
+    with web_server("replay runs --web --port 0", tmp_path) as viewer:
+        assert "can_play" not in httpx.get(f"{viewer.base}/api/games", trust_env=False).json()
+        for path in ("play", "api/play/form"):
+            assert httpx.get(f"{viewer.base}/{path}", trust_env=False).status_code == 404
+
+
 def test_beyond_this_machine_only_tables_are_served(tmp_path: Path) -> None:
     command = "kuhn_poker --seat 0=human --seat 1=human --host 0.0.0.0"
     with play_server(command, tmp_path) as served:
@@ -340,7 +364,14 @@ def test_beyond_this_machine_only_tables_are_served(tmp_path: Path) -> None:
         base = f"http://127.0.0.1:{port}"
         headers = {"Host": f"arena.example:{port}"}
         assert httpx.get(f"{base}/play", headers=headers, trust_env=False).status_code == 200
-        for path in ("api/games", "api/timeline?path=x.jsonl", "api/comments?path=x.jsonl"):
+        assert "/page/play.js" in httpx.get(base, headers=headers, trust_env=False).text
+        for path in (
+            "api/games",
+            "api/home",
+            "report/run/x",
+            "api/timeline?path=x.jsonl",
+            "api/comments?path=x.jsonl",
+        ):
             answer = httpx.get(f"{base}/{path}", headers=headers, trust_env=False)
             assert answer.status_code == 404, path
         assert httpx.get(f"{base}/api/play/form", trust_env=False).status_code == 403

@@ -158,3 +158,18 @@ def play_server(
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@contextmanager
+def web_server(command: str, folder: Path) -> Iterator[PlayProcess]:
+    """Run `arena COMMAND`, which serves the folder `runs`."""
+    process = started(command, folder)
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        found = re.search(r"http://[^/\s]+", process.stdout.readline())
+        assert found, process.stderr.read()
+        yield PlayProcess(process, folder / "runs", found[0], [])
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

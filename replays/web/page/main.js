@@ -14,6 +14,7 @@ import { drawErrorPage } from "./error_page.js";
 
 const main = document.getElementById("main");
 const home = document.getElementById("home");
+const newGame = document.getElementById("new-game");
 const ENTRIES_INTERVAL = 5000;
 let view = null;
 let singlePath = null;
@@ -43,6 +44,7 @@ async function followAddress(source) {
   }
   const games = await source.games();
   if (request !== requests) return null; // The address has changed in the meantime.
+  newGame.hidden = !games.can_play;
   if (games.single) {
     singlePath = games.games[0].path;
     return followAddress(source);
@@ -81,6 +83,7 @@ function showError(error) {
 }
 
 async function start() {
+  newGame.addEventListener("click", () => location.assign("/play"));
   prepareTheme(document.getElementById("theme"));
   prepareKeys(document.getElementById("keys"), () => view);
   document.getElementById("skip").addEventListener("click", (event) => {

@@ -22,7 +22,7 @@ export class HelpPanel {
     this.options = h("div", { class: "play-help-levels", role: "radiogroup", "aria-label": "Help" });
     this.element = h(
       "section",
-      { class: "panel play-help", "aria-labelledby": "help-title", hidden: seat === null },
+      { class: "panel play-help", "aria-labelledby": "help-title", hidden: seat === null || game.offered_help.length < 2 },
       h("div", { class: "panel-head" }, h("h2", { id: "help-title" }, "Help"), this.options),
       this.notes,
       this.place,

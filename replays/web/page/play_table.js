@@ -190,14 +190,19 @@ export class PlayTable {
   }
 
   reviewLinks(replay) {
-    const address = (fields) => `/#${new URLSearchParams({ path: replay, ...fields })}`;
-    const open = (fields) => location.assign(address(fields));
+    const open = (fields) => location.assign(`/#${new URLSearchParams({ path: replay, ...fields })}`);
+    const button = (name, press, main = false) =>
+      h("button", { type: "button", class: main ? "primary" : null, onclick: press }, name);
+    // Mistakes are judged by exact knowledge, which not every game has.
+    const review = this.game.has_posterior
+      ? button("Review my mistakes", () => open({ seat: this.seat, review: 1 }), true)
+      : null;
     return h(
       "p",
       { class: "play-review" },
-      h("button", { type: "button", class: "primary", onclick: () => open({ seat: this.seat, review: 1 }) }, "Review my mistakes"),
-      h("button", { type: "button", onclick: () => open({}) }, "See all cards"),
-      h("button", { type: "button", onclick: () => location.assign("/play") }, "New game"),
+      review,
+      button("See all cards", () => open({})),
+      button("New game", () => location.assign("/play")),
     );
   }
 

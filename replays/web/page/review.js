@@ -33,7 +33,7 @@ export class Review {
     const count = this.positions.length;
     const text = count
       ? `Mistake ${this.at + 1} of ${count}`
-      : "No mistakes: each move was about as good as the best one.";
+      : "No mistakes were found";
     const step = (name, to) =>
       h(
         "button",

@@ -32,6 +32,7 @@ from replays.web.replay_directory import ReplayDirectory
 
 Form = TypeVar("Form", bound=BaseModel)
 
+PLAY_PAGE = "play.html"
 MAX_FORM_BYTES = 16_384
 MAX_MESSAGE_BYTES = 16_384
 """Longest message of a page; a longer one ends the connection."""
@@ -60,7 +61,7 @@ class PlayApi:
         self._tables = tables
         self._new_games = new_games
         self._directory = directory
-        self._page = page_files().get("play.html")
+        self._page = page_files().get(PLAY_PAGE)
 
     def routes(self) -> Sequence[BaseRoute]:
         """Return the routes of play."""

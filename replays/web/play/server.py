@@ -19,7 +19,7 @@ from arena.llm.service import LLMService
 from backends.server.uvicorn_server import bind_socket, resolve_address, run_server
 from replays.web.app import PageFiles, compose, viewer_parts
 from replays.web.play.new_game import NewGames
-from replays.web.play.routes import MAX_MESSAGE_BYTES, PlayApi
+from replays.web.play.routes import MAX_MESSAGE_BYTES, PLAY_PAGE, PlayApi
 from replays.web.play.table import PlayTable, TableSetup
 from replays.web.play.tables import PlayTables
 from replays.web.replay_directory import ReplayDirectory
@@ -53,7 +53,7 @@ class PlayServer:
         except OSError as error:
             raise UsageError(f"--out {self.out}: {error.strerror}") from None
         address = resolve_address(self.host)
-        tables = PlayTables(self.out, self.llm)
+        tables = PlayTables(self.out, self.llm, "" if address.is_loopback else None)
         if self.setup is not None:
             tables.check(self.setup)
         try:
@@ -103,7 +103,9 @@ def play_app(
     """
     if directory is None:
         return compose(
-            [PageFiles(), PlayApi(tables, None)], play_lifespan(tables, llm), is_public=True
+            [PageFiles(PLAY_PAGE), PlayApi(tables, None)],
+            play_lifespan(tables, llm),
+            is_public=True,
         )
     parts = [*viewer_parts(directory, can_play=True), PlayApi(tables, new_games, directory)]
     return compose(parts, play_lifespan(tables, llm))

@@ -15,7 +15,7 @@ from arena.core.action import Action
 from arena.core.errors import ActionError, ArenaError, UsageError
 from arena.core.game import State
 from arena.core.knowledge import PlacedKnowledge
-from arena.core.observation import Observation
+from arena.core.observation import Observation, ObservedGame
 from arena.core.outcome import Outcome
 from arena.core.ply import Ply
 from arena.core.spec import Spec, redacted
@@ -104,7 +104,14 @@ class PlayTable:
     It is used in one event loop.
     """
 
-    def __init__(self, setup: TableSetup, out: Path, stem: str, llm: ModelService | None) -> None:
+    def __init__(
+        self,
+        setup: TableSetup,
+        out: Path,
+        stem: str,
+        llm: ModelService | None = None,
+        served_as: str | None = None,
+    ) -> None:
         """Lay the table; the game starts when all persons are there.
 
         Args:
@@ -112,6 +119,7 @@ class PlayTable:
             out: Folder for the replay.
             stem: Its name.
             llm: Answers for models among the players.
+            served_as: Path of `out` in the viewer, see `PlayTables`.
         """
         self.setup = setup
         self.game = setup.match.game
@@ -119,7 +127,7 @@ class PlayTable:
         """The finished replay."""
         self.quiet_since = time.monotonic()
         """When the last page was closed."""
-        self._out, self._stem, self._llm = out, stem, llm
+        self._out, self._stem, self._llm, self._served_as = out, stem, llm, served_as
         self._session: GameSession | None = None
         self._read = 0
         self._is_closing = False
@@ -180,10 +188,8 @@ class PlayTable:
         """Return the facts of the table that never change."""
         game, match = self.game, self.setup.match
         knowledge = game.knowledge(0)
-        levels = HELP_LEVELS[: HELP_LEVELS.index(self.setup.most_help) + 1]
-        if knowledge is None:
-            levels = tuple(level for level in levels if level != "posterior")
-        title = [game.name, getattr(game.options, "variant", ""), f"{game.num_players} players"]
+        name, players = game.name.replace("_", " "), f"{game.num_players} players"
+        title = [name, getattr(game.options, "variant", ""), players]
         return {
             "name": game.name,
             "title": " · ".join(str(part) for part in title if part),
@@ -195,8 +201,20 @@ class PlayTable:
             "has_posterior": knowledge is not None,
             "has_grid": isinstance(knowledge, PlacedKnowledge),
             "rules": game.rules(),
-            "offered_help": list(levels),
+            "offered_help": self._offered_help(),
         }
+
+    def _offered_help(self) -> list[Help]:
+        """Return the levels of help that the table allows and the game has."""
+        game = self.game
+        missing = set[Help]()
+        if game.knowledge(0) is None:
+            missing.add("posterior")
+        kind = type(game)
+        if (kind.describe, kind.situation) == (ObservedGame.describe, ObservedGame.situation):
+            missing |= {"notes", "deductions"}
+        most = HELP_LEVELS.index(self.setup.most_help)
+        return [level for level in HELP_LEVELS[: most + 1] if level not in missing]
 
     # What persons do
 
@@ -213,7 +231,7 @@ class PlayTable:
         return self._act(seat, message.act, message.turn, message.sure)
 
     def _show_help(self, seat: int, level: Help) -> AnswerJson:
-        if level not in self.facts()["offered_help"]:
+        if level not in self._offered_help():
             raise UsageError(f"this table does not offer the help '{level}'")
         self.links[seat].view.help = level
         self._note_help(seat)
@@ -313,8 +331,14 @@ class PlayTable:
         for link in self.all_links:
             over = link.view.over
             if over is not None:
-                link.view.over = {**over, "replay": self.replay.name}
+                link.view.over = {**over, "replay": self._viewer_path(self.replay)}
             link.change()
+
+    def _viewer_path(self, replay: Path) -> str | None:
+        """Return the path of the replay in the viewer of this server, if it has one."""
+        if self._served_as is None:
+            return None
+        return f"{self._served_as}/{replay.name}".lstrip("/")
 
     def _fail(self, error: ArenaError) -> None:
         # The text of an error may name what a seat may not know, so it is for the terminal only.

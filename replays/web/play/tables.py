@@ -22,17 +22,24 @@ class PlayTables:
     """Tables by their links. It is used in one event loop."""
 
     def __init__(
-        self, out: Path, llm: ModelService | None = None, quiet_seconds: float = QUIET_SECONDS
+        self,
+        out: Path,
+        llm: ModelService | None = None,
+        served_as: str | None = None,
+        quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         """Begin without tables.
 
         Args:
             out: Folder for the replays.
             llm: Answers for models among the players.
+            served_as: Path of `out` below the folder that the viewer of the same server shows,
+                "" for this folder itself; None if there is no viewer.
             quiet_seconds: Time without an open page after which a table is cleared.
         """
         self._out = out
         self._llm = llm
+        self._served_as = served_as
         self._quiet_seconds = quiet_seconds
         self._links: dict[str, tuple[PlayTable, Link]] = {}
         self._tables: list[PlayTable] = []
@@ -60,7 +67,7 @@ class PlayTables:
             raise UsageError("no seat is a person's: give one of them the player 'human'")
         if len(self._tables) >= MAX_TABLES:
             raise UsageError(f"{MAX_TABLES} tables are open: end one of the games, or try later")
-        table = PlayTable(setup, self._out, stem, self._llm)
+        table = PlayTable(setup, self._out, stem, self._llm, self._served_as)
         self._tables.append(table)
         for link in table.all_links:
             self._links[link.token] = (table, link)

@@ -10,7 +10,7 @@ from games.codenames.text import seats_text
 
 TONES: dict[str | None, Tone] = {
     None: "plain",
-    TEAMS[0]: "seat0",
+    TEAMS[0]: "seat4",  # The colour of the team, on a page and in a terminal.
     TEAMS[1]: "seat1",
     NEUTRAL: "muted",
     ASSASSIN: "bad",

@@ -341,7 +341,7 @@ def test_playing_on_from_a_replay(server: PlayProcess) -> None:
 
 
 def test_the_home_page_plays_too(tmp_path: Path) -> None:
-    """`arena web` keeps the replays in a folder of their own; `arena replay --web` plays nothing."""
+    """`arena web` keeps the replays in a folder of their own; `arena replay --web` only shows."""
     (tmp_path / "runs").mkdir()
     with web_server("web runs --port 0", tmp_path) as home:
         assert httpx.get(f"{home.base}/api/games", trust_env=False).json()["can_play"]

@@ -18,7 +18,17 @@ from typing import ClassVar, Literal, Protocol
 from arena.core.event import Event
 
 Tone = Literal[
-    "plain", "hidden", "good", "bad", "accent", "muted", "seat0", "seat1", "seat2", "seat3"
+    "plain",
+    "hidden",
+    "good",
+    "bad",
+    "accent",
+    "muted",
+    "seat0",
+    "seat1",
+    "seat2",
+    "seat3",
+    "seat4",
 ]
 
 

@@ -168,7 +168,7 @@ bench: $(VENV)/.bench
 	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py tests/bench_service.py \
 	  tests/bench_sampler.py tests/bench_training.py tests/bench_prompts.py \
 	  tests/bench_games_in_flight.py --benchmark-columns=min,rounds
-	$(BIN)/pytest -s tests/bench_games.py tests/bench_adapters.py
+	$(BIN)/pytest -s tests/bench_games.py tests/bench_adapters.py tests/bench_play.py
 	$(BIN)/pytest -s tests/agents/test_reply_corpus.py
 
 docs: $(VENV)/.docs

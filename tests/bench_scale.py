@@ -220,4 +220,4 @@ def test_the_driver_commits_two_thousand_games_per_second(tmp_path: Path) -> Non
     found = measure(100, 0.0, tmp_path, losses=0.0)
     print(f"\n{found.games_per_second:,.0f} games/s, driver {found.driver:.3f} ms/game")
     # Processor time depends on the load of the machine as well: 0.5 ms are the aim, if it is idle.
-    assert found.driver < 1.0
+    assert found.driver < 0.5

@@ -128,8 +128,8 @@ def test_fifty_tables_of_four_people(tmp_path: Path) -> None:
                 memory.append(process.memory_info().rss / 2**20)
             for each in people:
                 each.cancel()
-            for each in await asyncio.gather(*people, return_exceptions=True):
-                assert isinstance(each, asyncio.CancelledError | None), each
+            for ended in await asyncio.gather(*people, return_exceptions=True):
+                assert isinstance(ended, asyncio.CancelledError | None), ended
 
         asyncio.run(play())
         times = process.cpu_times()

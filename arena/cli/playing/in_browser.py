@@ -35,8 +35,8 @@ def serve_table(table: Table, flags: BrowserFlags, delay: float | None, by_hand:
     require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
     from replays.web.play.documents import Help
     from replays.web.play.new_game import NewGames
+    from replays.web.play.places import TableSetup
     from replays.web.play.server import PlayServer
-    from replays.web.play.table import TableSetup
 
     if len(table.seeds) > 1:
         raise UsageError("--games: with --web one game is played; more are started on the page")

@@ -2,8 +2,10 @@
 
     documents.py    messages of the socket
     offers.py       the actions that a seat may choose from, as a form
+    facts.py        what never changes at a table
     seat_view.py    what one seat, or a spectator, may be shown
-    table.py        one game in play: its seats, links, clock and replay
+    places.py       the links of a table, and the pages that are open there
+    table.py        one game in play: its decisions, help, clock and replay
     tables.py       the tables of a server
     new_game.py     the form for a new game, and its answer
     routes.py       the page, the form and the sockets

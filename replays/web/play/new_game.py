@@ -18,7 +18,7 @@ from arena.episodes.match import Match
 from arena.episodes.replay import Replay
 from arena.plugins.loader import catalog, game_class, make_game
 from replays.web.play.documents import HELP_LEVELS, Help
-from replays.web.play.table import TableSetup
+from replays.web.play.places import TableSetup
 
 HUMAN = "human"
 SEED_BITS = 48

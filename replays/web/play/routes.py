@@ -25,8 +25,10 @@ from replays.web.exchange import file_response
 from replays.web.http_errors import HttpError
 from replays.web.page_files import page_files
 from replays.web.play.documents import AnswerJson, SeatMessage, UpdateJson
+from replays.web.play.facts import table_facts
 from replays.web.play.new_game import Branched, NewGames, NewTable
-from replays.web.play.table import Link, Page, PlayTable, TableSetup
+from replays.web.play.places import Link, Page, TableSetup
+from replays.web.play.table import PlayTable
 from replays.web.play.tables import PlayTables
 from replays.web.replay_directory import ReplayDirectory
 
@@ -144,7 +146,11 @@ class PlayApi:
 
 async def _send(socket: WebSocket, table: PlayTable, link: Link, page: Page) -> None:
     """Send what is new for a page, whenever there is something."""
-    first: UpdateJson = {"now": time.time(), "table": table.facts(), "seat": link.view.seat}
+    first: UpdateJson = {
+        "now": time.time(),
+        "table": table_facts(table.setup),
+        "seat": link.view.seat,
+    }
     try:
         await socket.send_text(encode({**first, **news(table, link, page)}))
         while True:

@@ -19,8 +19,9 @@ from arena.llm.service import LLMService
 from backends.server.uvicorn_server import bind_socket, resolve_address, run_server
 from replays.web.app import PageFiles, compose, viewer_parts
 from replays.web.play.new_game import NewGames
+from replays.web.play.places import TableSetup
 from replays.web.play.routes import MAX_MESSAGE_BYTES, PLAY_PAGE, PlayApi
-from replays.web.play.table import PlayTable, TableSetup
+from replays.web.play.table import PlayTable
 from replays.web.play.tables import PlayTables
 from replays.web.replay_directory import ReplayDirectory
 

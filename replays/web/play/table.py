@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -14,20 +13,16 @@ from arena.agents.typed_action import guess, parse
 from arena.core.action import Action
 from arena.core.errors import ActionError, ArenaError, UsageError
 from arena.core.game import State
-from arena.core.knowledge import PlacedKnowledge
-from arena.core.observation import Observation, ObservedGame
+from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.ply import Ply
-from arena.core.spec import Spec, redacted
 from arena.core.text import shorten
 from arena.core.views.ending import ending
 from arena.core.views.number_text import decimal
-from arena.episodes.match import Match
-from arena.episodes.record import Header, Position
+from arena.episodes.record import Header
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.session import GameSession, SeatTurn
 from arena.llm.backend import ModelService
-from arena.plugins.views import scene_name
 from replays.web.play.documents import (
     HELP_LEVELS,
     AnswerJson,
@@ -35,67 +30,15 @@ from replays.web.play.documents import (
     OverJson,
     PartsJson,
     SeatMessage,
-    TableGameJson,
 )
+from replays.web.play.facts import offered_help
 from replays.web.play.offers import offer
+from replays.web.play.places import MAX_PAGES, Link, Page, TableSetup, new_link
 from replays.web.play.seat_view import SeatView
 
-TOKEN_BYTES = 16
-"""Of a link; as many as cannot be guessed."""
 HIDDEN_FOLDER = ".playing"
 """Folder of replays of games in play. The viewer does not serve it, since a replay holds the cards
 of all seats."""
-MAX_PAGES = 16
-"""Pages that are open at the same link at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableSetup:
-    """What is played at a table, and how."""
-
-    match: Match
-    """Seats with the SPEC `human` are taken by links."""
-    pace: float = 0.7
-    """Seconds between moves."""
-    clock: float | None = None
-    """Seconds for a decision of a person, after which a fallback move is played."""
-    most_help: Help = "posterior"
-    """The highest level of help that a person may show."""
-    start: Position | None = None
-    """Position of a recorded game at which this one starts."""
-
-    @property
-    def persons(self) -> tuple[int, ...]:
-        """The seats of people."""
-        specs = enumerate(self.match.specs)
-        return tuple(seat for seat, spec in specs if Spec.parse(spec).is_human)
-
-
-class Page:
-    """One open page: what it was sent so far, and whether there is something new."""
-
-    def __init__(self) -> None:
-        self.changed = asyncio.Event()
-        self.changed.set()
-        self.events_sent = 0
-        self.parts_sent: dict[str, object] = {}
-
-
-@dataclass(slots=True)
-class Link:
-    """A place at a table that is taken by an address: a seat, or the place of spectators."""
-
-    token: str
-    view: SeatView
-    pages: set[Page] = field(default_factory=set)
-    parts: PartsJson | None = None
-    """What is shown now; None after a change, until a page needs it."""
-
-    def change(self) -> None:
-        """Let every page look for news."""
-        self.parts = None
-        for page in self.pages:
-            page.changed.set()
 
 
 class PlayTable:
@@ -134,11 +77,8 @@ class PlayTable:
         self._tasks: list[asyncio.Task[None]] = []
         self._decided = {seat: asyncio.Event() for seat in setup.persons}
         self._help_used: dict[int, Help] = dict.fromkeys(setup.persons, "none")
-        self.links = {seat: self._new_link(seat) for seat in setup.persons}
-        self.spectators = self._new_link(None)
-
-    def _new_link(self, seat: int | None) -> Link:
-        return Link(secrets.token_urlsafe(TOKEN_BYTES), SeatView(self.game, seat))
+        self.links = {seat: new_link(self.game, seat) for seat in setup.persons}
+        self.spectators = new_link(self.game, None)
 
     @property
     def all_links(self) -> list[Link]:
@@ -184,38 +124,6 @@ class PlayTable:
             link.parts = link.view.parts(present, self._observation(link.view))
         return link.parts
 
-    def facts(self) -> TableGameJson:
-        """Return the facts of the table that never change."""
-        game, match = self.game, self.setup.match
-        knowledge = game.knowledge(0)
-        name, players = game.name.replace("_", " "), f"{game.num_players} players"
-        title = [name, getattr(game.options, "variant", ""), players]
-        return {
-            "name": game.name,
-            "title": " · ".join(str(part) for part in title if part),
-            "summary": game.summary,
-            "seats": list(game.seat_names),
-            "specs": [redacted(spec) for spec in match.specs],
-            "options": game.options.model_dump(mode="json"),
-            "scene": scene_name(game),
-            "has_posterior": knowledge is not None,
-            "has_grid": isinstance(knowledge, PlacedKnowledge),
-            "rules": game.rules(),
-            "offered_help": self._offered_help(),
-        }
-
-    def _offered_help(self) -> list[Help]:
-        """Return the levels of help that the table allows and the game has."""
-        game = self.game
-        missing = set[Help]()
-        if game.knowledge(0) is None:
-            missing.add("posterior")
-        kind = type(game)
-        if (kind.describe, kind.situation) == (ObservedGame.describe, ObservedGame.situation):
-            missing |= {"notes", "deductions"}
-        most = HELP_LEVELS.index(self.setup.most_help)
-        return [level for level in HELP_LEVELS[: most + 1] if level not in missing]
-
     # What persons do
 
     def take(self, seat: int, message: SeatMessage) -> AnswerJson:
@@ -231,7 +139,7 @@ class PlayTable:
         return self._act(seat, message.act, message.turn, message.sure)
 
     def _show_help(self, seat: int, level: Help) -> AnswerJson:
-        if level not in self._offered_help():
+        if level not in offered_help(self.setup):
             raise UsageError(f"this table does not offer the help '{level}'")
         self.links[seat].view.help = level
         self._note_help(seat)

@@ -10,7 +10,8 @@ from pathlib import Path
 from arena.core.errors import UsageError
 from arena.episodes.session import ExternalSeat
 from arena.llm.backend import ModelService
-from replays.web.play.table import Link, PlayTable, TableSetup
+from replays.web.play.places import Link, TableSetup
+from replays.web.play.table import PlayTable
 
 MAX_TABLES = 200
 QUIET_SECONDS = 1800.0

@@ -1,0 +1,73 @@
+"""The places at a table: what is played there, the links to it, and the pages that are open."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass, field
+
+from arena.core.game import Game
+from arena.core.spec import Spec
+from arena.episodes.match import Match
+from arena.episodes.record import Position
+from replays.web.play.documents import Help, PartsJson
+from replays.web.play.seat_view import SeatView
+
+TOKEN_BYTES = 16
+"""Of a link; as many as cannot be guessed."""
+MAX_PAGES = 16
+"""Pages that are open at the same link at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSetup:
+    """What is played at a table, and how."""
+
+    match: Match
+    """Seats with the SPEC `human` are taken by links."""
+    pace: float = 0.7
+    """Seconds between moves."""
+    clock: float | None = None
+    """Seconds for a decision of a person, after which a fallback move is played."""
+    most_help: Help = "posterior"
+    """The highest level of help that a person may show."""
+    start: Position | None = None
+    """Position of a recorded game at which this one starts."""
+
+    @property
+    def persons(self) -> tuple[int, ...]:
+        """The seats of people."""
+        specs = enumerate(self.match.specs)
+        return tuple(seat for seat, spec in specs if Spec.parse(spec).is_human)
+
+
+class Page:
+    """One open page: what it was sent so far, and whether there is something new."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self.changed.set()
+        self.events_sent = 0
+        self.parts_sent: dict[str, object] = {}
+
+
+@dataclass(slots=True)
+class Link:
+    """A place at a table that is taken by an address: a seat, or the place of spectators."""
+
+    token: str
+    view: SeatView
+    pages: set[Page] = field(default_factory=set)
+    parts: PartsJson | None = None
+    """What is shown now; None after a change, until a page needs it."""
+
+    def change(self) -> None:
+        """Let every page look for news."""
+        self.parts = None
+        for page in self.pages:
+            page.changed.set()
+
+
+def new_link(game: Game, seat: int | None) -> Link:
+    """Return a link with a new token, to a seat; None: for spectators."""
+    return Link(secrets.token_urlsafe(TOKEN_BYTES), SeatView(game, seat))

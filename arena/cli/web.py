@@ -7,22 +7,30 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.common.flags import Flag
+from arena.cli.common import models
+from arena.cli.common.flags import Flag, flag_groups
 from arena.core.errors import UsageError
+from arena.core.spec import redacted
 
 DEFAULT_FOLDER = Path("runs")
 
 
+@flag_groups
 def web_command(
+    asking: models.ModelFlags,
     folder: Annotated[
         Path, typer.Argument(help="Folder of games, evaluations and training runs.")
     ] = DEFAULT_FOLDER,
     port: Annotated[int, Flag(min=0, max=65535, help="0: any that is free.")] = 8765,
+    model: Annotated[
+        list[str],
+        Flag(help="SPEC of a model that the page may ask and seat; may be repeated."),
+    ] = [],  # noqa: B006 - typer reads the default and never changes it.
 ) -> int:
     """Show games, evaluations, tournaments, training runs and reports in a browser; play there.
 
     The page is for this machine only. It shows files while they are written. Games that are played
-    on it are kept in FOLDER/play.
+    on it are kept in FOLDER/play. It asks only the models of --model; other flags limit them.
     """
     from replays.web import serve
 
@@ -31,4 +39,12 @@ def web_command(
             "there is no folder 'runs' here, where arena keeps results; play a game with arena "
             "play --out runs/play, or name a folder: arena web FOLDER"
         )
-    return int(serve(folder, port, can_play=folder.is_dir()) or 0)
+    if not folder.is_dir():
+        return serve(folder, port)
+    from replays.web.play.new_game import NewGames
+
+    for spec in model:
+        if not models.has_models([spec]):
+            raise UsageError(f"--model '{redacted(spec)}' is not a model; bots need no flag")
+    new_games = NewGames(model, asking.options(None, model) if model else None)
+    return serve(folder, port, new_games=new_games, llm=asking.service() if model else None)

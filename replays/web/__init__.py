@@ -31,16 +31,25 @@ from arena.plugins.extras import require
 
 if TYPE_CHECKING:
     from arena import Replay
+    from arena.llm.service import LLMService
+    from replays.web.play.new_game import NewGames
 
 
-def serve(path: Path, port: int, fragment: str = "", can_play: bool = False) -> int:
+def serve(
+    path: Path,
+    port: int,
+    fragment: str = "",
+    new_games: NewGames | None = None,
+    llm: LLMService | None = None,
+) -> int:
     """Serve a folder, or one replay, until Ctrl-C; return the exit code.
 
     Args:
         path: A replay or a folder.
         port: The port on the loopback interface; 0 chooses a free one.
         fragment: End of the printed address, "#at=12&seat=1"; "" for the start of the game.
-        can_play: People may start games and play them; the replays are written to `path`/play.
+        new_games: What people may start and play, with replays in `path`/play; None: nothing.
+        llm: Answers for models.
 
     Raises:
         UsageError: The path does not exist or is not a replay, or the port is taken.
@@ -48,7 +57,7 @@ def serve(path: Path, port: int, fragment: str = "", can_play: bool = False) -> 
     require("arena replay --web", ("starlette", "uvicorn", "jinja2", "websockets"), "web")
     from replays.web.server import run
 
-    return run(path, port, fragment, can_play)
+    return run(path, port, fragment, new_games, llm)
 
 
 def write_page(replay: Replay, seat: int | None, out: Path) -> None:

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 from arena.core.errors import ArenaError, UsageError
+from arena.llm.service import LLMService
 from backends.server.uvicorn_server import Address, bind_socket, run_server
 from replays.web.app import make_app
 from replays.web.listing import check_single_file
@@ -23,14 +24,21 @@ PLAY_FOLDER = "play"
 """Folder for the replays of games that people play, below the one that is served."""
 
 
-def run(path: Path, port: int, fragment: str = "", can_play: bool = False) -> int:
+def run(
+    path: Path,
+    port: int,
+    fragment: str = "",
+    new_games: NewGames | None = None,
+    llm: LLMService | None = None,
+) -> int:
     """Serve until a signal; return the exit code.
 
     Args:
         path: A folder, or a replay.
         port: The port; 0 chooses a free one.
         fragment: End of the printed address.
-        can_play: People may play; their replays are written below the folder.
+        new_games: What people may start; their replays are written below the folder. None: nothing.
+        llm: Answers for models.
     """
     directory = ReplayDirectory(path)
     if directory.single_file is not None and (error := check_single_file(directory)):
@@ -39,11 +47,11 @@ def run(path: Path, port: int, fragment: str = "", can_play: bool = False) -> in
     with _listen(port) as listener:
         url = f"http://{HOST}:{listener.getsockname()[1]}/{fragment}"
         greeting = f"Serving {path}: open {url} in a browser; Ctrl-C stops the server"
-        if can_play:
-            tables = PlayTables(directory.folder / PLAY_FOLDER, served_as=PLAY_FOLDER)
-            app = play_app(tables, directory, NewGames())
-        else:
+        if new_games is None:
             app = make_app(directory)
+        else:
+            tables = PlayTables(directory.folder / PLAY_FOLDER, llm, served_as=PLAY_FOLDER)
+            app = play_app(tables, directory, new_games, llm)
         asyncio.run(
             run_server(
                 app,
@@ -51,7 +59,7 @@ def run(path: Path, port: int, fragment: str = "", can_play: bool = False) -> in
                 greeting,
                 drain_seconds=DRAIN_SECONDS,
                 announce_drain=False,
-                websocket_bytes=MAX_MESSAGE_BYTES if can_play else 0,
+                websocket_bytes=0 if new_games is None else MAX_MESSAGE_BYTES,
             )
         )
     return 0

@@ -1,6 +1,7 @@
 // The last decision: prompts, answers, legal actions and stated beliefs.
 
 import { fill, fold, h } from "./dom.js";
+import { AskPanel } from "./ask.js";
 import { Engine } from "./engine.js";
 import { duration, plural } from "./format.js";
 import { drawAttempt } from "./attempt.js";
@@ -16,6 +17,7 @@ export class DecisionPanel {
     this.title = h("p", { class: "status" });
     this.body = h("div", { class: "decision-body" });
     this.engine = new Engine(page);
+    this.ask = new AskPanel(page);
     this.wide = h(
       "button",
       { type: "button", class: "quiet widen", "aria-pressed": "false", onclick: () => this.widen() },
@@ -32,7 +34,7 @@ export class DecisionPanel {
         this.title,
         this.wide,
       ),
-      h("div", { class: "scroller" }, this.played, this.engine.element, this.body),
+      h("div", { class: "scroller" }, this.played, this.engine.element, this.ask.element, this.body),
     );
   }
 
@@ -46,6 +48,7 @@ export class DecisionPanel {
     this.close();
     this.stop = new AbortController();
     fill(this.played);
+    this.ask.show(position);
     const { signal } = this.stop;
     const engineDelay = this.loadedOnce ? DELAY : 0;
     this.engineTimer = setTimeout(() => this.engine.show(position, signal), engineDelay);

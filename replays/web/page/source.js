@@ -59,15 +59,19 @@ class ServerSource {
     return requestJson("/api/moves", { ...file, position, seat }, signal);
   }
 
+  // What may be chosen where people play.
+  playForm() {
+    return requestJson("/api/play/form", {});
+  }
+
   // Starts a game from a position; returns the tokens of its seats.
-  async playOn(file, position, seat) {
-    const answer = await fetch("/api/play/branches", {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ ...file, position, seat }),
-    });
-    if (!answer.ok) throw await errorOf(answer);
-    return answer.json();
+  playOn(file, position, seat) {
+    return post("/api/play/branches", { ...file, position, seat });
+  }
+
+  // Returns the move of a player at a decision.
+  ask(file, ply, spec, signal) {
+    return post("/api/play/ask", { ...file, ply, spec }, signal);
   }
 
   // Calls `add` with every comment as it arrives.
@@ -164,6 +168,17 @@ async function request(address, fields, signal, headers = {}) {
   }
   if (!answer.ok && answer.status !== 304) throw await errorOf(answer);
   return answer;
+}
+
+async function post(address, body, signal) {
+  const answer = await fetch(address, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+    signal,
+  });
+  if (!answer.ok) throw await errorOf(answer);
+  return answer.json();
 }
 
 async function errorOf(answer) {

@@ -148,6 +148,12 @@ class NewGames:
         )
         return TableSetup(match, start=start)
 
+    def check_asked(self, spec: str) -> None:
+        """Raise UsageError for a player that a page may not ask for a move."""
+        if not self._may_play(spec):
+            known = ", ".join(["bot:NAME", *self.models])
+            raise UsageError(f"'{spec}' may not be asked here; players are: {known}")
+
     def _may_play(self, spec: str) -> bool:
         # A page, or a replay, must not choose a model that costs money, or a program.
         return Spec.parse(spec).prefix == "bot" or spec in self.models

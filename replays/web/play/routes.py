@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TypeVar, cast
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -15,22 +15,24 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from arena.core.errors import ArenaError
+from arena.agents.prompt import ChatOptions
+from arena.core.errors import ArenaError, StopPlaying
 from arena.core.text import shorten
 from arena.episodes.files import game_stem
-from arena.episodes.replay import read_replay
+from arena.episodes.replay import Replay, read_replay
 from backends.server.access import read_body
 from replays.web.encoding import encode
 from replays.web.exchange import file_response
 from replays.web.http_errors import HttpError
 from replays.web.page_files import page_files
+from replays.web.play.asked import AskedPlayer, PlayerAtDecision
 from replays.web.play.documents import AnswerJson, SeatMessage, UpdateJson
 from replays.web.play.facts import table_facts
 from replays.web.play.new_game import Branched, NewGames, NewTable
 from replays.web.play.places import Link, Page, TableSetup
 from replays.web.play.table import PlayTable
 from replays.web.play.tables import PlayTables
-from replays.web.replay_directory import ReplayDirectory
+from replays.web.replay_directory import ReplayDirectory, ServedFile
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -72,6 +74,7 @@ class PlayApi:
             Route("/api/play/form", self.form),
             Route("/api/play/tables", self.add_table, methods=["POST"]),
             Route("/api/play/branches", self.add_branch, methods=["POST"]),
+            Route("/api/play/ask", self.ask, methods=["POST"]),
             WebSocketRoute("/api/play/seat/{token}", self.socket),
         ]
 
@@ -91,22 +94,44 @@ class PlayApi:
 
     async def add_branch(self, request: Request) -> Response:
         """Lay a table at which a person plays on from a position of a replay."""
-        new_games, directory = self._allowed(), self._directory
-        if directory is None:
-            raise HttpError(403, "this server starts no games from replays")
+        new_games = self._allowed()
         wanted = await read_form(request, Branched)
 
         def setup() -> TableSetup:
-            key = wanted.key
-            file = directory.find(wanted.path or "") if key is None else directory.find_key(key)
-            if file.is_running():  # Its hands must stay secret.
-                raise HttpError(403, "this game is not over")
-            try:
-                return new_games.branch(read_replay(file.path), wanted)
-            except ArenaError as error:
-                raise HttpError(422, str(error).replace(str(file.path), file.name)) from None
+            file, replay = self._replay(wanted.path, wanted.key)
+            with served_name(file):
+                return new_games.branch(replay, wanted)
 
         return await self._lay(await run_in_threadpool(setup))
+
+    async def ask(self, request: Request) -> Response:
+        """Return the move of a player at a decision of a replay."""
+        new_games = self._allowed()
+        wanted = await read_form(request, AskedPlayer)
+        new_games.check_asked(wanted.spec)
+
+        def prepare() -> PlayerAtDecision:
+            file, replay = self._replay(wanted.path, wanted.key)
+            with served_name(file):
+                chat = new_games.chat or ChatOptions()
+                return PlayerAtDecision(replay, wanted, chat, self._tables.llm)
+
+        asked = await run_in_threadpool(prepare)
+        try:
+            return JSONResponse(await asked.ask())
+        except StopPlaying as error:
+            raise HttpError(503, shorten(str(error))) from None
+
+    def _replay(self, path: str | None, key: str | None) -> tuple[ServedFile, Replay]:
+        """Return a finished replay. Raises HttpError."""
+        directory = self._directory
+        if directory is None:
+            raise HttpError(403, "this server shows no replays")
+        file = directory.find(path or "") if key is None else directory.find_key(key)
+        if file.is_running():  # Its hands must stay secret.
+            raise HttpError(403, "this game is not over")
+        with served_name(file):
+            return file, read_replay(file.path)
 
     async def _lay(self, setup: TableSetup) -> Response:
         await run_in_threadpool(self._tables.check, setup)
@@ -203,6 +228,17 @@ def _answer(table: PlayTable, link: Link, text: str) -> AnswerJson:
         return {"error": first_fault(error)}
     except ArenaError as error:
         return {"error": shorten(str(error))}
+
+
+@contextmanager
+def served_name(file: ServedFile) -> Iterator[None]:
+    """Put the served name into errors in place of the path on this machine."""
+    try:
+        yield
+    except HttpError:
+        raise
+    except ArenaError as error:
+        raise HttpError(422, str(error).replace(str(file.path), file.name)) from None
 
 
 async def read_form(request: Request, form: type[Form]) -> Form:

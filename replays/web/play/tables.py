@@ -9,7 +9,7 @@ from pathlib import Path
 
 from arena.core.errors import UsageError
 from arena.episodes.session import ExternalSeat
-from arena.llm.backend import ModelService
+from arena.llm.service import LLMService
 from replays.web.play.places import Link, TableSetup
 from replays.web.play.table import PlayTable
 
@@ -25,7 +25,7 @@ class PlayTables:
     def __init__(
         self,
         out: Path,
-        llm: ModelService | None = None,
+        llm: LLMService | None = None,
         served_as: str | None = None,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
@@ -38,8 +38,8 @@ class PlayTables:
                 "" for this folder itself; None if there is no viewer.
             quiet_seconds: Time without an open page after which a table is cleared.
         """
+        self.llm = llm
         self._out = out
-        self._llm = llm
         self._served_as = served_as
         self._quiet_seconds = quiet_seconds
         self._links: dict[str, tuple[PlayTable, Link]] = {}
@@ -52,7 +52,7 @@ class PlayTables:
             UsageError: A SPEC names no agent. Without this it would end the game at its start.
         """
         persons = {seat: ExternalSeat(None) for seat in setup.persons}
-        setup.match.seat(self._llm, persons)
+        setup.match.seat(self.llm, persons)
 
     def add(self, setup: TableSetup, stem: str) -> PlayTable:
         """Lay a table.
@@ -68,7 +68,7 @@ class PlayTables:
             raise UsageError("no seat is a person's: give one of them the player 'human'")
         if len(self._tables) >= MAX_TABLES:
             raise UsageError(f"{MAX_TABLES} tables are open: end one of the games, or try later")
-        table = PlayTable(setup, self._out, stem, self._llm, self._served_as)
+        table = PlayTable(setup, self._out, stem, self.llm, self._served_as)
         self._tables.append(table)
         for link in table.all_links:
             self._links[link.token] = (table, link)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from arena.cli.common import models
 from arena.cli.common.completion import complete_seat
@@ -18,6 +18,13 @@ from arena.cli.common.flags import (
     flag_groups,
 )
 from arena.cli.playing.browser_flags import BrowserFlags
+
+if TYPE_CHECKING:
+    from arena.cli.playing.table import Table
+
+DelayFlag = Annotated[
+    float | None, Flag(min=0, max=3600, help="Seconds between moves. Default: 0, with --web 0.7.")
+]
 
 
 @flag_groups
@@ -40,10 +47,7 @@ def play_command(
     resume: Annotated[
         bool, Flag("--resume", help="Keep the finished games in --out and play the missing ones.")
     ] = False,
-    delay: Annotated[
-        float | None,
-        Flag(min=0, max=3600, help="Seconds between moves. Default: 0, with --web 0.7."),
-    ] = None,
+    delay: DelayFlag = None,
     watch: Annotated[
         bool | None, Flag("--watch/--no-watch", help="Show the game. Default: one game.")
     ] = None,
@@ -55,9 +59,9 @@ def play_command(
     dry_run: models.DryRunFlag = False,
 ) -> int:
     """Play games and write a replay of each; with --web, people play in the browser."""
-    from arena.cli.common.dry_run import print_table_estimate
     from arena.cli.common.seats import seat_specs
     from arena.cli.playing.earlier_games import earlier_seed, keep_finished
+    from arena.cli.playing.in_browser import serve_table
     from arena.cli.playing.table import Table, check, run
     from arena.cli.replaying.rerun import check_recordings
     from arena.episodes.match import Match
@@ -79,14 +83,16 @@ def play_command(
     )
     check_recordings(table)
     if browser.web:
-        from arena.cli.playing.in_browser import serve_table
-
         return serve_table(table, browser, delay, by_hand=bool(seat))
     browser.check_unused()
     check(table)
     if resume:
         keep_finished(table, dry_run)
-    if dry_run:
-        print_table_estimate(table, asking, as_json)
-        return 0
-    return run(table, as_json)
+    return _estimate(table, asking, as_json) if dry_run else run(table, as_json)
+
+
+def _estimate(table: Table, asking: models.ModelFlags, as_json: bool) -> int:
+    from arena.cli.common.dry_run import print_table_estimate
+
+    print_table_estimate(table, asking, as_json)
+    return 0

@@ -53,7 +53,7 @@ class ListedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class FolderSnapshot:
     """What is known about the folder at one moment."""
 
     number: int
@@ -78,19 +78,19 @@ class Listing:
         self._refreshing = Lock()
         self._starting = Lock()
         self._thread: Thread | None = None
-        self._snapshot = Snapshot(0, [], [])
+        self._snapshot = FolderSnapshot(0, [], [])
         self._seconds = 0.0
         """Duration of the last refresh."""
         self._refreshed = -math.inf
         """Time of its end, by the monotonic clock."""
 
-    def read(self) -> Snapshot:
+    def read(self) -> FolderSnapshot:
         """Return the current list, when all files have been read."""
         with self._refreshing:
             self._refresh()
         return self._snapshot
 
-    def current(self, patience: float = 0.25) -> Snapshot:
+    def current(self, patience: float = 0.25) -> FolderSnapshot:
         """Return what is known after at most `patience` seconds; the rest is read meanwhile.
 
         A folder that takes long to read is read less often: at most a fifth of the time.
@@ -134,7 +134,7 @@ class Listing:
             games = [_unreadable(single, 0, "the file no longer exists")]
         last = self._snapshot
         if (games, others, unread) != (last.games, last.others, last.unread) or not last.number:
-            self._snapshot = Snapshot(last.number + 1, games, others, unread)
+            self._snapshot = FolderSnapshot(last.number + 1, games, others, unread)
 
 
 def check_single_file(directory: ReplayDirectory) -> str | None:

@@ -13,7 +13,7 @@ from misbehaving import Misbehaving
 from small_benchmark import bench, submit, task, write_suite
 from test_cli_measuring import wait_for_games
 
-from arena.evaluation.benchmark.card import ModelCard
+from arena.evaluation.benchmark.card import SubmissionCard
 
 
 def test_list_names_suites_hashes_and_commitments(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,11 +39,11 @@ def test_a_killed_run_continues_to_the_same_card(
     assert "add --resume" in capsys.readouterr().err
     resumed = arena(f"{words} killed --resume --json", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
-    card = ModelCard.model_validate(last_json(resumed.stdout))
+    card = SubmissionCard.model_validate(last_json(resumed.stdout))
     whole = json.loads(
         (submit(suite, "bot:detective", tmp_path / "whole") / "card.json").read_text()
     )
-    expected = ModelCard.model_validate(whole).model_copy(update={"created": card.created})
+    expected = SubmissionCard.model_validate(whole).model_copy(update={"created": card.created})
     assert card == expected
     assert bench("verify", folder, "--suite", suite, "--executor", "local") == 0
 
@@ -122,7 +122,7 @@ def test_a_model_is_measured_with_its_faults(
     script.write_text(json.dumps(["nonsense", "end turn", "nothing"] * 50))
     words = ("--max-fallbacks", "0", "--name", "A <b>model</b>", "--text-level", "events")
     folder = submit(suite, f"scripted:{script}", tmp_path / "run", *words)
-    card = ModelCard.model_validate_json((folder / "card.json").read_text())
+    card = SubmissionCard.model_validate_json((folder / "card.json").read_text())
     assert card.name == "A <b>model</b>" and card.text_level == "events" and card.uses_models
     assert card.usage.legal < card.usage.replies and card.usage.fallbacks > 0
     assert bench("verify", folder, "--suite", suite, "--executor", "local") == 0

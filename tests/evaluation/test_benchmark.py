@@ -23,7 +23,7 @@ from arena.episodes.match import Match
 from arena.episodes.replay import read_replay
 from arena.episodes.replay_writer import replay_text
 from arena.episodes.runner import play
-from arena.evaluation.benchmark.card import ModelCard, card_markdown
+from arena.evaluation.benchmark.card import SubmissionCard, card_markdown
 from arena.evaluation.benchmark.standings import make_standings, notable_games
 from arena.evaluation.benchmark.submission import read_submission
 from arena.evaluation.benchmark.suite import (
@@ -155,7 +155,7 @@ def test_any_bytes_are_a_card_or_one_clear_error(tmp_path: Path, content: bytes)
     path = tmp_path / "card.json"
     path.write_bytes(content)
     with pytest.raises(ArenaError, match=r"is not a model card"):
-        read_model(path, ModelCard, "model card")
+        read_model(path, SubmissionCard, "model card")
 
 
 # Submissions

@@ -22,7 +22,7 @@ from arena.core.text import pluralize
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from arena.evaluation.benchmark.card import ModelCard
+    from arena.evaluation.benchmark.card import SubmissionCard
     from arena.evaluation.benchmark.submission import Submission
     from arena.evaluation.benchmark.suite import Suite
     from arena.evaluation.output.grid import Grid
@@ -110,7 +110,7 @@ def run_command(
     return 0
 
 
-def _card_grid(card: ModelCard) -> Grid:
+def _card_grid(card: SubmissionCard) -> Grid:
     from arena.evaluation.output.formatting import amount, percent
     from arena.evaluation.output.grid import Grid
 

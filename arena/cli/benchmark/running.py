@@ -20,7 +20,7 @@ from arena.episodes.files import write_whole
 from arena.evaluation.store import RESULTS
 
 if TYPE_CHECKING:
-    from arena.evaluation.benchmark.card import ModelCard
+    from arena.evaluation.benchmark.card import SubmissionCard
     from arena.evaluation.benchmark.suite import Suite, SuiteTask
     from arena.evaluation.records import Slot
     from arena.evaluation.report import Report
@@ -178,7 +178,7 @@ class SuiteRun:
 
         self._write(SUITE_FILE, self.suite.model_dump_json(indent=2) + "\n")
 
-    def write_card(self) -> ModelCard:
+    def write_card(self) -> SubmissionCard:
         """Write the card of the finished run, as JSON and as Markdown, and return it."""
         from arena.evaluation.benchmark.card import CARD_FILE, CARD_TEXT, card_markdown
         from arena.evaluation.benchmark.submission import make_card, read_task

@@ -61,7 +61,7 @@ class CardUsage(FrozenModel):
         return self.prompt_tokens + self.completion_tokens
 
 
-class ModelCard(FrozenModel):
+class SubmissionCard(FrozenModel):
     """The card of one submission."""
 
     format: Literal[1] = 1
@@ -85,12 +85,12 @@ class ModelCard(FrozenModel):
         return self.chat is not None
 
 
-def card_markdown(card: ModelCard) -> str:
+def card_markdown(card: SubmissionCard) -> str:
     """Return the card as Markdown."""
     return "\n".join([*_head(card), *_results(card), *_usage(card), *_check(card), ""])
 
 
-def _head(card: ModelCard) -> Iterator[str]:
+def _head(card: SubmissionCard) -> Iterator[str]:
     yield f"# {escape_markdown(card.name)} on {card.suite} {card.suite_version}\n"
     facts = {
         "Player": card.player,
@@ -102,7 +102,7 @@ def _head(card: ModelCard) -> Iterator[str]:
     yield from (f"- {name}: {escape_markdown(value)}" for name, value in facts.items())
 
 
-def _results(card: ModelCard) -> Iterator[str]:
+def _results(card: SubmissionCard) -> Iterator[str]:
     yield "\n## Results\n"
     yield "Brackets are 95 % intervals. The baseline played the same deals in the same seats.\n"
     yield "| task | skill | deals | result | difference to the baseline | ahead of the baseline |"
@@ -119,7 +119,7 @@ def _results(card: ModelCard) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def _usage(card: ModelCard) -> Iterator[str]:
+def _usage(card: SubmissionCard) -> Iterator[str]:
     usage = card.usage
     yield "\n## Replies and cost\n"
     if not card.uses_models:
@@ -134,7 +134,7 @@ def _usage(card: ModelCard) -> Iterator[str]:
     yield f"- Cost per game: {cost}"
 
 
-def _check(card: ModelCard) -> Iterator[str]:
+def _check(card: SubmissionCard) -> Iterator[str]:
     yield "\n## Check\n"
     yield (
         f"`arena bench verify FOLDER` plays every game of this folder again and compares "

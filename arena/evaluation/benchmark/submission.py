@@ -13,7 +13,7 @@ from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.version import __version__
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.benchmark.card import CARD_FILE, CardUsage, ModelCard, TaskResult
+from arena.evaluation.benchmark.card import CARD_FILE, CardUsage, SubmissionCard, TaskResult
 from arena.evaluation.benchmark.suite import (
     SUITE_FILE,
     Suite,
@@ -122,7 +122,7 @@ class Submission:
 
     folder: Path
     suite: Suite
-    card: ModelCard
+    card: SubmissionCard
     tasks: Sequence[PlayedTask]
 
 
@@ -157,7 +157,7 @@ def read_submission(folder: Path, suite: Suite | None = None) -> Submission:
             f"{folder} has no {CARD_FILE}: the run is not finished; continue it with arena bench "
             f"run {own.name} --resume --out {folder}"
         )
-    card = read_model(folder / CARD_FILE, ModelCard, "model card")
+    card = read_model(folder / CARD_FILE, SubmissionCard, "model card")
     if (card.suite, card.suite_version, card.suite_sha256) != (
         official.name,
         official.version,
@@ -212,9 +212,9 @@ def make_card(
     player: str,
     name: str,
     text_level: str,
-) -> ModelCard:
+) -> SubmissionCard:
     """Return the card of the played tasks."""
-    return ModelCard(
+    return SubmissionCard(
         suite=suite.name,
         suite_version=suite.version,
         suite_sha256=suite.sha256,

@@ -2,7 +2,7 @@
 
 A suite fixes games, options, opponents, baselines, numbers of deals and the deals themselves. All
 deals follow from one secret. Each file publishes the SHA-256 hash of the secret of its own version
-and of the next one, which is revealed when that version appears: so nobody, not even the authors,
+and of the next one, which is revealed when that version appears: so no one, not even the authors,
 can choose the deals of a later version by their results.
 """
 

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from arena.episodes.executors.executor import Executor
-from arena.evaluation.benchmark.card import CARD_FILE, ModelCard
+from arena.evaluation.benchmark.card import CARD_FILE, SubmissionCard
 from arena.evaluation.benchmark.game_check import TOLERANCE, CheckSetup, check_game
 from arena.evaluation.benchmark.submission import (
     PlayedTask,
@@ -80,7 +80,7 @@ def check_records(submission: Submission) -> None:
         )
 
 
-def _setting_faults(suite: Suite, card: ModelCard, played: PlayedTask) -> Iterator[str]:
+def _setting_faults(suite: Suite, card: SubmissionCard, played: PlayedTask) -> Iterator[str]:
     task, game, experiment = played.task, played.game, played.experiment
     settings = experiment.settings
     expected: dict[str, JsonValue] = {

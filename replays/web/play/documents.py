@@ -82,7 +82,7 @@ class OverJson(TypedDict):
 
     text: str
     won: bool | None
-    """None for a spectator, and where nobody can win."""
+    """None for a spectator, and where no one can win."""
     returns: list[str]
     replay: str | None
     """Fragment of the address of the replay in the viewer, if this server shows it."""

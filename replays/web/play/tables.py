@@ -83,7 +83,7 @@ class PlayTables:
         return None
 
     async def clear_quiet(self) -> None:
-        """Clear tables that nobody has looked at for long, again and again."""
+        """Clear tables without an open page for long, again and again."""
         while True:
             await asyncio.sleep(min(CHECK_SECONDS, self._quiet_seconds))
             now = time.monotonic()

@@ -34,7 +34,7 @@ export class DecisionPanel {
         this.title,
         this.wide,
       ),
-      h("div", { class: "scroller" }, this.played, this.engine.element, this.ask.element, this.body),
+      h("div", { class: "scroller" }, this.played, this.ask.element, this.engine.element, this.body),
     );
   }
 

@@ -22,6 +22,13 @@ from arena.cli.playing.browser_flags import BrowserFlags
 if TYPE_CHECKING:
     from arena.cli.playing.table import Table
 
+SeatFlag = Annotated[
+    list[str],
+    Flag(
+        autocompletion=complete_seat,
+        help="I=SPEC, e.g. 0=bot:oracle or 1=human ('arena agents'). Default: the game's bot.",
+    ),
+]
 DelayFlag = Annotated[
     float | None, Flag(min=0, max=3600, help="Seconds between moves. Default: 0, with --web 0.7.")
 ]
@@ -32,13 +39,7 @@ def play_command(
     game: GameName,
     which: GameFlags,
     asking: models.ModelFlags,
-    seat: Annotated[
-        list[str],
-        Flag(
-            autocompletion=complete_seat,
-            help="I=SPEC, e.g. 0=bot:oracle or 1=human ('arena agents'). Default: the game's bot.",
-        ),
-    ] = [],  # noqa: B006 - typer reads the default and never changes it.
+    seat: SeatFlag = [],  # noqa: B006 - typer reads the default and never changes it.
     seed: SeedFlag = None,
     games: Annotated[
         int, Flag(min=1, max=10**9, help="Games to play, on seeds SEED, SEED+1, …")

@@ -30,6 +30,7 @@ from arena.evaluation.schedule import design_text
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.control_variate import MIN_GAMES, controlled_mean
 from arena.evaluation.statistics.holm import holm
+from arena.evaluation.statistics.ratings import Ratings
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.statistics.samples import Sample
 from arena.evaluation.summary import make_report
@@ -239,23 +240,11 @@ class TournamentAggregator:
         ]
         evenness = balance([result.slot for result in results], players, self.game.num_players)
         seats = enumerate(ratings.seats)
-        # A pair is in the list in both orders, which is one comparison.
-        adjusted = holm({frozenset((m.first, m.second)): m.difference.p for m in ratings.meetings})
         report = head.model_copy(
             update={
                 "players": rated,
                 "seats": [SeatEffect(seat=n, effect=Interval.of(effect)) for n, effect in seats],
-                "pairs": [
-                    PairResult(
-                        first=meeting.first,
-                        second=meeting.second,
-                        games=meeting.games,
-                        ahead=Interval.of(meeting.ahead),
-                        difference=Interval.of(meeting.difference),
-                        adjusted_p=adjusted[frozenset((meeting.first, meeting.second))],
-                    )
-                    for meeting in ratings.meetings
-                ],
+                "pairs": pair_results(ratings),
                 "primary": "players.0.rating",
                 "anchor": self.anchor,
                 "balance": evenness,
@@ -274,3 +263,20 @@ def add_seats(
     # A player may have several seats of a game, but the game counts once.
     for key in set(keys):
         samples[key].games += 1
+
+
+def pair_results(ratings: Ratings) -> list[PairResult]:
+    """Return the comparison of each two rated players, with adjusted p-values."""
+    # A pair is in the list in both orders, which is one comparison.
+    adjusted = holm({frozenset((m.first, m.second)): m.difference.p for m in ratings.meetings})
+    return [
+        PairResult(
+            first=meeting.first,
+            second=meeting.second,
+            games=meeting.games,
+            ahead=Interval.of(meeting.ahead),
+            difference=Interval.of(meeting.difference),
+            adjusted_p=adjusted[frozenset((meeting.first, meeting.second))],
+        )
+        for meeting in ratings.meetings
+    ]

@@ -52,14 +52,9 @@ def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
     header, game = timeline.replay.header, timeline.game
     # All seats have the same kind of knowledge, so seat 0 represents them.
     knowledge = game.knowledge(0)
-    title = [
-        game.name.replace("_", " "),
-        header.options.get("variant"),
-        f"{len(header.players)} players",
-    ]
     document: GameJson = {
         "name": game.name,
-        "title": " · ".join(str(part) for part in title if part),
+        "title": game_title(game),
         "seats": list(game.seat_names),
         "specs": list(header.players),
         "options": game.options.model_dump(mode="json"),
@@ -78,6 +73,12 @@ def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
         # The seed determines the deal, so a seat must not get it.
         document["seed"] = header.seed
     return document
+
+
+def game_title(game: Game) -> str:
+    """Return the title of a page about a game: "cluedo · classic · 4 players"."""
+    variant, players = getattr(game.options, "variant", None), f"{game.num_players} players"
+    return " · ".join(filter(None, (game.name.replace("_", " "), variant, players)))
 
 
 def _branches_json(timeline: Timeline, seat: int | None) -> list[BranchJson]:

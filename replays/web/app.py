@@ -1,4 +1,4 @@
-"""Application of the server, composed of parts that each bring their routes.
+"""Application of the server, composed of parts that each bring their routes; and its socket.
 
 Endpoints are plain functions, which starlette runs in threads: reading and playing a replay takes
 a while, and must not delay other requests.
@@ -6,6 +6,7 @@ a while, and must not delay other requests.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -16,8 +17,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan
 
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
+from backends.server.uvicorn_server import Address, bind_socket, run_server
 from replays.web.exchange import file_response
 from replays.web.home.home_api import HomeApi
 from replays.web.http_errors import HttpError
@@ -26,6 +28,8 @@ from replays.web.page_files import INDEX, page_files, scene_file
 from replays.web.replay_api import ReplayApi
 from replays.web.replay_directory import ReplayDirectory
 from replays.web.security import SecurityMiddleware
+
+DRAIN_SECONDS = 1
 
 
 class WebPart(Protocol):
@@ -138,3 +142,25 @@ async def _handle_http_exception(_request: Request, error: Exception) -> Respons
 async def _handle_exception(_request: Request, _error: Exception) -> Response:
     """Answer an internal error; the traceback is only in the log."""
     return JSONResponse({"error": "internal server error; see the log of the server"}, 500)
+
+
+def listen(address: Address, port: int) -> socket.socket:
+    """Return a bound socket, so that port 0 gives a known port. Raises UsageError."""
+    try:
+        return bind_socket(address, port)
+    except ArenaError as error:
+        raise UsageError(str(error)) from None
+
+
+async def serve_pages(
+    app: ASGIApp, listener: socket.socket, greeting: str, websocket_bytes: int = 0
+) -> None:
+    """Serve pages until a signal; see `run_server`."""
+    await run_server(
+        app,
+        listener,
+        greeting,
+        drain_seconds=DRAIN_SECONDS,
+        announce_drain=False,
+        websocket_bytes=websocket_bytes,
+    )

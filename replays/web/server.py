@@ -6,10 +6,10 @@ import asyncio
 import socket
 from pathlib import Path
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import UsageError
 from arena.llm.service import LLMService
-from backends.server.uvicorn_server import Address, bind_socket, run_server
-from replays.web.app import make_app
+from backends.server.uvicorn_server import Address
+from replays.web.app import listen, make_app, serve_pages
 from replays.web.listing import check_single_file
 from replays.web.play.new_game import NewGames
 from replays.web.play.routes import MAX_MESSAGE_BYTES
@@ -19,7 +19,6 @@ from replays.web.replay_directory import ReplayDirectory
 
 HOST = "127.0.0.1"
 """Only this machine: the server has no key, and replays contain prompts and answers."""
-DRAIN_SECONDS = 1
 PLAY_FOLDER = "play"
 """Folder for the replays of games that people play, below the one that is served."""
 
@@ -43,30 +42,13 @@ def run(
     directory = ReplayDirectory(path)
     if directory.single_file is not None and (error := check_single_file(directory)):
         raise UsageError(f"{path}: {error}")
-    # The socket is bound before the server starts, so that port 0 gives a known port.
-    with _listen(port) as listener:
+    with listen(Address(socket.AF_INET, HOST), port) as listener:
         url = f"http://{HOST}:{listener.getsockname()[1]}/{fragment}"
         greeting = f"Serving {path}: open {url} in a browser; Ctrl-C stops the server"
         if new_games is None:
-            app = make_app(directory)
+            asyncio.run(serve_pages(make_app(directory), listener, greeting))
         else:
             tables = PlayTables(directory.folder / PLAY_FOLDER, llm, served_as=PLAY_FOLDER)
-            app = play_app(tables, directory, new_games, llm)
-        asyncio.run(
-            run_server(
-                app,
-                listener,
-                greeting,
-                drain_seconds=DRAIN_SECONDS,
-                announce_drain=False,
-                websocket_bytes=0 if new_games is None else MAX_MESSAGE_BYTES,
-            )
-        )
+            app = play_app(tables, directory, new_games)
+            asyncio.run(serve_pages(app, listener, greeting, MAX_MESSAGE_BYTES))
     return 0
-
-
-def _listen(port: int) -> socket.socket:
-    try:
-        return bind_socket(Address(socket.AF_INET, HOST), port)
-    except ArenaError as error:
-        raise UsageError(str(error)) from None

@@ -6,13 +6,13 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from browsing import (
     NARROW,
-    Tab,
     address,
+    axe_findings,
     missing,
     tab,
 )
@@ -196,26 +196,14 @@ def test_every_game_has_a_page(browser: Browser, served: Served, path: str) -> N
 def test_no_serious_finding_of_axe(
     browser: Browser, served: Served, path: str, scheme: Literal["light", "dark"]
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is missing")
     with tab(browser, scheme=scheme) as opened:
         opened.page.goto(served.home)
         opened.page.locator(".rows .row").first.wait_for()
-        _check(axe, opened)
+        assert not axe_findings(opened.page, "minor", "moderate")
         open_game(opened, served.at(path, at=last_position(served, path)))
         opened.page.locator(".grid td.sure").first.wait_for()
         opened.page.locator(".summary td").first.wait_for()
-        _check(axe, opened)
-
-
-def _check(axe: Any, opened: Tab) -> None:
-    found = axe.Axe().run(opened.page).response
-    assert found["passes"]
-    serious = [
-        f"{each['id']}: {each['nodes'][0]['html'][:200]}"
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
-    ]
-    assert not serious
+        assert not axe_findings(opened.page, "minor", "moderate")
 
 
 def test_narrow_screens_do_not_scroll_sideways(browser: Browser, served: Served) -> None:

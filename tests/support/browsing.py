@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
+import pytest
+
 from arena.episodes.match import Match
 from arena.episodes.replay_writer import ReplayWriter
 from arena.plugins.loader import make_game
@@ -120,6 +122,19 @@ def tab(
     yield opened
     opened.closing = True
     context.close()
+
+
+def axe_findings(page: Page, *ignored: str) -> list[str]:
+    """Return what axe-core finds on a page, without findings of the impacts `ignored`."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is missing")
+    found = axe.Axe().run(page).response
+    assert found["passes"]
+    return [
+        f"{each['id']}: {node['html'][:200]}"
+        for each in found["violations"]
+        if each["impact"] not in ignored
+        for node in each["nodes"]
+    ]
 
 
 def address(port: int, path: str, **place: int) -> str:

@@ -11,6 +11,7 @@ from arena.core.assessment import Measure
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.seeds import stream
+from arena.evaluation.aggregation import pair_results
 from arena.evaluation.benchmark.submission import (
     PlayedDeal,
     PlayedTask,
@@ -22,7 +23,6 @@ from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.report import PairResult
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.scoring import MODEL_MEASURES, measures_of
-from arena.evaluation.statistics.holm import holm
 from arena.evaluation.statistics.intervals import ratio_of_sums
 from arena.evaluation.statistics.ratings import Ratings, rate
 from arena.evaluation.statistics.samples import Sample
@@ -94,7 +94,7 @@ def make_standings(submissions: Sequence[Submission]) -> Standings:
     found = rate(list(_common_deals(by_label)), list(by_label), anchor=anchor)
     entries = [_entry(label, by_label[label], found, len(by_label) > 1) for label in found.ratings]
     tables = list(_measure_tables(by_label))
-    return Standings(suite, entries, _pairs(found), anchor, tables)
+    return Standings(suite, entries, pair_results(found), anchor, tables)
 
 
 def _sort_key(submission: Submission) -> tuple[str, ...]:
@@ -162,22 +162,6 @@ def _entry(label: str, submission: Submission, found: Ratings, rated: bool) -> B
         ahead_of_baseline(submission.tasks),
         skills,
     )
-
-
-def _pairs(found: Ratings) -> list[PairResult]:
-    # A pair is in the list in both orders, which is one comparison.
-    adjusted = holm({frozenset((m.first, m.second)): m.difference.p for m in found.meetings})
-    return [
-        PairResult(
-            first=meeting.first,
-            second=meeting.second,
-            games=meeting.games,
-            ahead=Interval.of(meeting.ahead),
-            difference=Interval.of(meeting.difference),
-            adjusted_p=adjusted[frozenset((meeting.first, meeting.second))],
-        )
-        for meeting in found.meetings
-    ]
 
 
 def _measure_tables(by_label: Mapping[str, Submission]) -> Iterator[MeasureTable]:

@@ -6,6 +6,7 @@ from arena.core.knowledge import PlacedKnowledge
 from arena.core.observation import ObservedGame
 from arena.core.spec import redacted
 from arena.plugins.views import scene_name
+from replays.analysis.timeline_json import game_title
 from replays.web.play.documents import HELP_LEVELS, Help, TableGameJson
 from replays.web.play.places import TableSetup
 
@@ -14,11 +15,9 @@ def table_facts(setup: TableSetup) -> TableGameJson:
     """Return what each page of a table is sent first."""
     match = setup.match
     game, knowledge = match.game, match.game.knowledge(0)
-    name, players = game.name.replace("_", " "), f"{game.num_players} players"
-    title = [name, getattr(game.options, "variant", ""), players]
     return {
         "name": game.name,
-        "title": " · ".join(str(part) for part in title if part),
+        "title": game_title(game),
         "summary": game.summary,
         "seats": list(game.seat_names),
         "specs": [redacted(spec) for spec in match.specs],

@@ -13,19 +13,17 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Lifespan
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import UsageError
 from arena.episodes.files import game_stem
 from arena.llm.service import LLMService
-from backends.server.uvicorn_server import bind_socket, resolve_address, run_server
-from replays.web.app import PageFiles, compose, viewer_parts
+from backends.server.uvicorn_server import resolve_address
+from replays.web.app import PageFiles, compose, listen, serve_pages, viewer_parts
 from replays.web.play.new_game import NewGames
 from replays.web.play.places import TableSetup
 from replays.web.play.routes import MAX_MESSAGE_BYTES, PLAY_PAGE, PlayApi
 from replays.web.play.table import PlayTable
 from replays.web.play.tables import PlayTables
 from replays.web.replay_directory import ReplayDirectory
-
-DRAIN_SECONDS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +32,8 @@ class PlayServer:
 
     out: Path
     """Folder for the replays; the viewer shows what is in it."""
-    setup: TableSetup | None
-    """A table that is laid at the start."""
+    setup: TableSetup
+    """The table that is laid at the start."""
     new_games: NewGames
     llm: LLMService | None = None
     host: str = "127.0.0.1"
@@ -55,44 +53,21 @@ class PlayServer:
             raise UsageError(f"--out {self.out}: {error.strerror}") from None
         address = resolve_address(self.host)
         tables = PlayTables(self.out, self.llm, "" if address.is_loopback else None)
-        if self.setup is not None:
-            tables.check(self.setup)
-        try:
-            listener = bind_socket(address, self.port)
-        except ArenaError as error:
-            raise UsageError(str(error)) from None
-        with listener:
-            app = play_app(
-                tables,
-                None if not address.is_loopback else ReplayDirectory(self.out),
-                self.new_games,
-                self.llm,
-            )
+        tables.check(self.setup)
+        directory = ReplayDirectory(self.out) if address.is_loopback else None
+        with listen(address, self.port) as listener:
+            app = play_app(tables, directory, self.new_games)
             asyncio.run(self._serve(app, tables, listener))
         return 0
 
     async def _serve(self, app: ASGIApp, tables: PlayTables, listener: socket.socket) -> None:
         base = f"http://{_url_host(self.host, listener)}:{listener.getsockname()[1]}"
-        table = None
-        if self.setup is not None:
-            match = self.setup.match
-            table = tables.add(self.setup, game_stem(match.game, match.seed))
-        await run_server(
-            app,
-            listener,
-            greeting(base, table),
-            drain_seconds=DRAIN_SECONDS,
-            announce_drain=False,
-            websocket_bytes=MAX_MESSAGE_BYTES,
-        )
+        match = self.setup.match
+        table = tables.add(self.setup, game_stem(match.game, match.seed))
+        await serve_pages(app, listener, greeting(base, table), MAX_MESSAGE_BYTES)
 
 
-def play_app(
-    tables: PlayTables,
-    directory: ReplayDirectory | None,
-    new_games: NewGames,
-    llm: LLMService | None = None,
-) -> ASGIApp:
+def play_app(tables: PlayTables, directory: ReplayDirectory | None, new_games: NewGames) -> ASGIApp:
     """Return the application in which people play.
 
     Args:
@@ -100,24 +75,26 @@ def play_app(
         directory: The replays that it shows. None: it is reached from other machines, so that it
             shows no replays, which hold the cards of all seats, and starts no new games.
         new_games: What the page may start.
-        llm: Answers for models; open while the application runs.
     """
     if directory is None:
         return compose(
             [PageFiles(PLAY_PAGE), PlayApi(tables, None)],
-            play_lifespan(tables, llm),
+            play_lifespan(tables),
             is_public=True,
         )
     parts = [*viewer_parts(directory, can_play=True), PlayApi(tables, new_games, directory)]
-    return compose(parts, play_lifespan(tables, llm))
+    return compose(parts, play_lifespan(tables))
 
 
-def play_lifespan(tables: PlayTables, llm: LLMService | None = None) -> Lifespan[Starlette]:
-    """Return the context of an application with tables: it clears them, and ends their games."""
+def play_lifespan(tables: PlayTables) -> Lifespan[Starlette]:
+    """Return the context of an application with tables: it clears them, and ends their games.
+
+    The service that answers for models is open meanwhile.
+    """
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with llm or nullcontext():
+        async with tables.llm or nullcontext():
             clearing = asyncio.create_task(tables.clear_quiet())
             try:
                 yield
@@ -130,10 +107,8 @@ def play_lifespan(tables: PlayTables, llm: LLMService | None = None) -> Lifespan
     return lifespan
 
 
-def greeting(base: str, table: PlayTable | None) -> str:
+def greeting(base: str, table: PlayTable) -> str:
     """Return the lines for the terminal: the address of each seat."""
-    if table is None:
-        return f"Open {base}/play in a browser to start a game; Ctrl-C stops the server"
     names = table.game.seat_names
     lines = ["Open in a browser; Ctrl-C stops the server:"]
     for seat, link in table.links.items():

@@ -175,7 +175,7 @@ def test_the_grid_and_the_chart_say_what_was_known(browser: Browser, served: Ser
             else:
                 assert abs(float(sign.strip("<>")) - 100 * share) <= 1
         page.locator(".figures summary").click()
-        assert page.locator(".figures tbody tr").count() > 1
+        page.locator(".figures tbody tr").nth(1).wait_for()
 
 
 @pytest.mark.parametrize("path", ["board.jsonl", "tictactoe.jsonl", "goofspiel.jsonl"])

@@ -28,7 +28,7 @@ help:
 	@echo "make test-openenv  test games as environments of OpenEnv, and TRL's training in one, in an"
 	@echo "            environment of its own (2 GB; ten minutes at the first time)"
 	@echo "make test-ray  test games on a Ray cluster, and kill workers, nodes and drivers, in an"
-	@echo "            environment of its own (0.6 GB; a quarter of an hour)"
+	@echo "            environment of its own (2.2 GB; half an hour)"
 	@echo "make test-rllib  test the games as environments of RLlib, in an environment of its own (1.2 GB)"
 	@echo "make test-sb3  the same with Stable-Baselines3 (0.9 GB)"
 	@echo "make test-sockets  test-openenv, -verifiers, -rllib, -sb3 and -adapters, even after one that fails,"
@@ -149,12 +149,13 @@ test-sockets: | $(BIN)/python
 # Fifty kills for each executor.
 test-ray: build/venv-ray/.ready
 	ARENA_KILLS=50 build/venv-ray/bin/python -m pytest -m ray \
-	  tests/episodes/test_ray.py tests/episodes/test_executor_faults.py
+	  tests/episodes/test_ray.py tests/episodes/test_executor_faults.py \
+	  tests/trainers/test_art_ray_servers.py
 
 build/venv-ray/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv build/venv-ray
 	build/venv-ray/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[models,ray]' psutil pytest
+	  --constraint constraints.txt --editable '.[train,ray]' pytest
 	@touch $@
 
 test-vllm: $(VENV)/.test $(VLLM)/.filled

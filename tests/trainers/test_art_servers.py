@@ -109,7 +109,7 @@ class Answering:
         self.asked = 0
         self.go = asyncio.Event()
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(self, request: Request, *, is_last: bool) -> Completion:
         self.asked += 1
         await self.go.wait()
         if self.fails:

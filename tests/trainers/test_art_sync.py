@@ -23,12 +23,13 @@ if find_spec("art") is None:
     pytest.skip("openpipe-art is not installed", allow_module_level=True)
 
 from preloaded import arena_command  # noqa: E402
-from test_art_server import ASK, Table, answered_by, train  # noqa: E402
+from test_art_server import ASK, Table, adapters, answered_by, train  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
 from arena.core.errors import StopPlaying  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.hosts.weight_sync import own_server  # noqa: E402
+from trainers.hosts.weight_sync.server_process import ServerProcess  # noqa: E402
 
 Steps = Callable[[EmbeddedHost], Awaitable[None]]
 
@@ -55,18 +56,23 @@ class Owner:
         self.table.run("arena", do, step, weight_sync=self.mode, **more)
 
 
-def own_process(host: EmbeddedHost) -> int:
-    assert host._remote is not None and host._remote._own is not None
-    process = host._remote._own.process
+def server_process(host: EmbeddedHost, number: int = 0) -> ServerProcess:
+    assert host._remote is not None
+    own = host._remote._servers[number].own
+    assert own is not None and isinstance(own.process, ServerProcess)
+    return own.process
+
+
+def own_process(host: EmbeddedHost, number: int = 0) -> int:
+    process = server_process(host, number)
     assert process.running and process.process_id is not None
     return process.process_id
 
 
-async def kill(host: EmbeddedHost) -> None:
-    """Kill the run's server, and wait until nothing listens at its port."""
-    assert host._remote is not None and host._remote._own is not None
-    port = host._remote._own.process.port
-    os.killpg(own_process(host), signal.SIGKILL)
+async def kill(host: EmbeddedHost, number: int = 0) -> None:
+    """Kill a server of the run, and wait until nothing listens at its port."""
+    port = server_process(host, number).port
+    os.killpg(own_process(host, number), signal.SIGKILL)
     # What is killed is the stand-in of `preloaded`; the server itself ends a moment later.
     with suppress(ConnectionRefusedError):
         while True:
@@ -136,3 +142,27 @@ def test_a_failed_transfer_stops_the_run_and_the_step_is_repeated(
 
     owner.run(fails)
     owner.run(repeated)
+
+
+def test_several_servers_of_the_run_have_the_weights_of_each_step(
+    model: Path, tmp_path: Path
+) -> None:
+    owner = Owner(Table(tmp_path, model), "lora_only")
+
+    async def two_steps(host: EmbeddedHost) -> None:
+        one, other = (f"http://127.0.0.1:{server_process(host, n).port}" for n in (0, 1))
+        await train(host)
+        assert adapters(one) == adapters(other) == {"away@1"}
+        # While one is lost the other answers; the next step starts the lost one again.
+        await kill(host, 0)
+        await answered_by(host, None, 1)
+        assert not server_process(host, 0).running
+        await train(host)
+        assert adapters(one) == adapters(other) == {"away@2"}
+        # Without any server, the last one that is asked is started again.
+        await kill(host, 0)
+        await kill(host, 1)
+        await answered_by(host, None, 2)
+        assert server_process(host, 0).running != server_process(host, 1).running
+
+    owner.run(two_steps, servers=2)

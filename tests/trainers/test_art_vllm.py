@@ -27,6 +27,7 @@ from tiny_model import build_tiny_model  # noqa: E402
 from trainers import grpo  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
+from trainers.hosts.weight_sync.server_process import ServerProcess  # noqa: E402
 from trainers.hosts.weight_sync.shared_weights import SharedWeightsBackend  # noqa: E402
 
 PYTHON = os.environ.get("ARENA_VLLM_PYTHON", "")
@@ -78,14 +79,16 @@ def test_the_optimizer_writes_into_vllms_memory(
 
     async def in_place(host: EmbeddedHost) -> None:
         backend = host._remote
-        assert isinstance(backend, SharedWeightsBackend) and backend._own is not None
+        assert isinstance(backend, SharedWeightsBackend)
         await answered_by(host, None, 0)
         # One copy: the trained tensors lie in the files that vLLM has mapped.
         trained = backend._learner._trained
         for name, view in backend._views.items():
             assert trained[name].data_ptr() == view.data_ptr()
         size = sum(view.nbytes for view in backend._views.values())
-        group = backend._own.process.process_id
+        own = backend._servers[0].own
+        assert own is not None and isinstance(own.process, ServerProcess)
+        group = own.process.process_id
         assert group is not None
         assert shared_bytes(os.getpid()) >= size
         assert max(shared_bytes(pid) for pid in processes_of(group)) >= size

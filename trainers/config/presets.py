@@ -21,7 +21,7 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 
 from arena.core.errors import UsageError
-from trainers.config.config import OWNED_SERVERS, TrainConfig
+from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
 from trainers.config.names import with_new_names
 
 PRESETS = Path(__file__).with_name("presets")
@@ -216,6 +216,7 @@ def _sync_problem(config: TrainConfig) -> str:
     sync, sync_every, vllm_port = (
         f"--weight-sync {mode}", f"--sync-every {every}", f"--vllm-port {port}"
     )  # fmt: skip
+    servers, several = f"--servers {config.servers}", config.servers > 1
     ahead, plays_ahead = f"--async-steps {config.async_steps}", bool(config.async_steps)
     running = f"a server that runs already is --server http://127.0.0.1:{port}"
     problems = {
@@ -227,6 +228,8 @@ def _sync_problem(config: TrainConfig) -> str:
         f"{sync}: several servers get adapters only; use lora_only": (
             "," in server and mode != "lora_only"
         ),
+        f"{servers}: only servers that the run starts are counted; {start}": several and not owned,
+        f"{servers}: {sync} has one server; use lora_only": several and mode in FULL_WEIGHTS,
         f"{sync}: only vLLM shares its memory; {start}": (
             mode == "shared_vllm" and server == "arena"
         ),

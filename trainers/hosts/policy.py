@@ -72,8 +72,12 @@ class HostedPolicy:
         if reload_on_loss:
             self._reload_causes.add("connection")
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(self, request: Request, *, is_last: bool = True) -> Completion:
         """Return the completion with the `policy_version` of the weights that answered.
+
+        Args:
+            request: what is asked.
+            is_last: whether no other server can answer, so that a lost one is worth waiting for.
 
         Raises:
             BackendError: the server failed, or answered with another step's weights.
@@ -83,7 +87,8 @@ class HostedPolicy:
         try:
             return await self._complete(request, step)
         except BackendError as error:
-            if self._reload is None or error.cause not in self._reload_causes:
+            causes = self._reload_causes if is_last else self._reload_causes - {"connection"}
+            if self._reload is None or error.cause not in causes:
                 raise
         # Once per call: a restart of the server may have lost the weights.
         await self._reload(step)
@@ -133,7 +138,7 @@ class SeveralServers:
         for number in order:
             self._running[number] += 1
             try:
-                return await self._policies[number].complete(request)
+                return await self._policies[number].complete(request, is_last=number == order[-1])
             except BackendError as error:
                 if error.cause != "connection" or number == order[-1]:
                     raise

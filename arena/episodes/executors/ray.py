@@ -53,10 +53,9 @@ class RayPool(WorkerPool):
         self._is_ours = False
 
     async def __aenter__(self) -> Self:
-        self._is_ours = not ray.is_initialized()
-        if self._is_ours:
-            await asyncio.to_thread(connect, self._address)
-        self.workers = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._is_ours = await asyncio.to_thread(join, self._address)
+        cores = ray.cluster_resources().get("CPU", 1) - _reserved_cores()
+        self.workers = self.workers or max(1, int(cores))
         return self
 
     async def __aexit__(
@@ -68,6 +67,21 @@ class RayPool(WorkerPool):
         await super().__aexit__(kind, error, trace)
         if self._is_ours:
             await asyncio.to_thread(ray.shutdown)
+
+
+def join(address: str | None = None) -> bool:
+    """Connect as `connect` does, unless this process is connected; return whether it was not."""
+    if ray.is_initialized():
+        return False
+    connect(address)
+    return True
+
+
+def _reserved_cores() -> float:
+    """Return the cores of all placement groups, e.g. of model servers: workers get none of them."""
+    groups = ray.util.placement_group_table().values()
+    bundles = [b for each in groups if each["state"] == "CREATED" for b in each["bundles"].values()]
+    return sum(float(bundle.get("CPU", 0.0)) for bundle in bundles)
 
 
 def connect(address: str | None = None) -> None:

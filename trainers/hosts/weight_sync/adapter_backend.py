@@ -72,7 +72,7 @@ class AdapterBackend(RemoteBackend):
     async def _reload(self, server: ProvenServer, step: int | None) -> None:
         step = self.sampling_step if step is None else step
         async with server.loading:
-            if self._is_dead():
+            if await server.is_dead():
                 await self._revive(server)
             known = await asyncio.to_thread(server.names)
             # After a restart the server knows only its base model.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -63,7 +62,7 @@ class FullWeightsBackend(RemoteBackend):
     async def _reload(self, server: ProvenServer, step: int | None) -> None:
         step = self.sampling_step if step is None else step
         async with server.loading:
-            if self._is_dead():
+            if await server.is_dead():
                 self._served_step = None
             if self._served_step != step:
                 await self._sync_to_running(server, step, PROBE)
@@ -106,9 +105,8 @@ class CheckpointBackend(FullWeightsBackend):
         """Do nothing: `_sync` starts the server in any case."""
 
     async def _sync(self, server: ProvenServer, step: int, chat: Chat) -> ProbeReply:
-        assert self._own is not None, "only a server of our own is restarted"
         self._served_step = None
-        await asyncio.to_thread(self._own.restart, self.checkpoint(step))
+        await server.restart(self.checkpoint(step))
         await server.identify()
         reply = await server.prove(server.base_name, step, chat)
         self._served_step = step

@@ -7,20 +7,23 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from arena.core.errors import UsageError
 from trainers.config.config import DEFAULT_LORA_RANK, FULL_WEIGHTS, TrainConfig
 from trainers.hosts.host import HostRequest
-from trainers.hosts.weight_sync.server_process import HOST, ServerProcess
+from trainers.hosts.weight_sync.server_process import ServerProcess
 
 LORA_RANKS = (16, 32, 64, 128, 256, 512)
 """The ranks for which vLLM can reserve memory."""
 ARENA = (sys.executable, "-m", "arena")
 PLUGIN = Path(__file__).with_name("vllm_plugin")
 """Folder for vLLM's PYTHONPATH: a module, and the metadata that registers it as a plugin."""
+KEY_VARIABLES = ("ARENA_API_KEY", "VLLM_API_KEY")
+"""Where `arena serve` and vLLM find the key that clients must send."""
 CHECK_SECONDS = 60.0
 OLDEST_VLLM = (0, 11)
 """Earlier versions do not know `return_token_ids`."""
@@ -40,48 +43,111 @@ print(found[1] if found else "")
 version. The name of the package differs between builds, so its metadata are no help."""
 
 
+class ServerControl(Protocol):
+    """Starts, restarts and stops one server, in a process here or on a node of a cluster.
+
+    The calls block for seconds.
+    """
+
+    @property
+    def host(self) -> str:
+        """Return the IP address at which the server listens."""
+
+    @property
+    def port(self) -> int:
+        """Return its port."""
+
+    @property
+    def url(self) -> str:
+        """Return its base URL, without a path."""
+
+    @property
+    def running(self) -> bool:
+        """Return whether the server was started and has not ended."""
+
+    def place(self) -> None:
+        """Determine the address: before the first start, and anew if the node was lost."""
+
+    def restart(self, command: Sequence[str], variables: Mapping[str, str]) -> float:
+        """Do what `ServerProcess.restart` describes."""
+
+    def stop(self) -> None:
+        """Stop the server; without a running one do nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnServer:
-    """A server process, and how to start it with given weights."""
+    """A server that the run starts, and how to start it with given weights."""
 
     config: TrainConfig
-    process: ServerProcess
+    process: ServerControl
     adapters: Path
     """Folder from which the server may load adapters."""
     device: str
     context: int
     """Tokens of the longest chat."""
+    key: str = ""
+    """API key that the server asks for; empty: that of its environment."""
 
     def restart(self, model: Path) -> float:
         """Serve the checkpoint in this folder; returns seconds. Raises as ServerProcess does."""
+        self.process.place()
+        keys = dict.fromkeys(KEY_VARIABLES, self.key) if self.key else {}
         if self.config.server == "arena":
             self.adapters.mkdir(parents=True, exist_ok=True)
-            return self.process.restart(self._arena_command(model))
-        return self.process.restart(vllm_command(self, model), vllm_variables(self.config))
+            return self.process.restart(self._arena_command(model), keys)
+        return self.process.restart(vllm_command(self, model), vllm_variables(self.config) | keys)
 
     def _arena_command(self, model: Path) -> list[str]:
         return [
-            *ARENA, "serve", f"{model}", "--port", f"{self.process.port}",
+            *ARENA, "serve", f"{model}", "--host", self.process.host,
+            "--port", f"{self.process.port}",
             "--lora-root", f"{self.adapters}", "--context", f"{self.context}",
             "--device", self.device, "--threads", f"{self.config.threads}",
             "--drain-seconds", "5", *shlex.split(self.config.vllm_args),
         ]  # fmt: skip
 
 
-def own_server(request: HostRequest, adapters: Path, device: str, context: int) -> OwnServer:
-    """Return the server of `--server vllm` or `arena`, not started. Raises UsageError."""
+def own_servers(
+    request: HostRequest, adapters: Path, device: str, context: int, key: str
+) -> list[OwnServer]:
+    """Return the servers of `--server vllm` or `arena`, not started.
+
+    Args:
+        request: of the host.
+        adapters: folder from which they may load adapters.
+        device: of the trainer and of each server.
+        context: tokens of the longest chat.
+        key: API key of servers on other nodes of a cluster.
+
+    Raises:
+        UsageError: another program uses a port.
+    """
     config = request.config
-    process = ServerProcess(
-        f"--server {config.server}", config.vllm_port, request.folder / "server.log"
-    )
-    return OwnServer(config, process, adapters, device, context)
+    name, port = f"--server {config.server}", config.vllm_port
+    # The first has the name that it always had.
+    logs = [request.folder / f"server{n + 1 if n else ''}.log" for n in range(config.servers)]
+    ports = [port + n if port else 0 for n in range(config.servers)]
+    if config.places_servers:
+        from trainers.hosts.weight_sync.ray_servers import PlacedServer, Placement
+
+        placement = Placement(config.servers, config.address, with_gpus=device != "cpu")
+        return [
+            OwnServer(config, PlacedServer(placement, n, name, ports[n], logs[n]), adapters,
+                      device, context, key)
+            for n in range(config.servers)
+        ]  # fmt: skip
+    return [
+        OwnServer(config, ServerProcess(name, each, log), adapters, device, context)
+        for each, log in zip(ports, logs, strict=True)
+    ]
 
 
 def vllm_command(server: OwnServer, model: Path) -> list[str]:
     """Return the command that starts vLLM with this checkpoint."""
     config = server.config
     options = [
-        "--model", f"{model}", "--host", HOST, "--port", f"{server.process.port}",
+        "--model", f"{model}", "--host", server.process.host, "--port", f"{server.process.port}",
         "--max-model-len", f"{server.context}",
     ]  # fmt: skip
     if config.weight_sync not in FULL_WEIGHTS:
@@ -99,7 +165,7 @@ def vllm_command(server: OwnServer, model: Path) -> list[str]:
     return [vllm_python(config), *module, *options, *shlex.split(config.vllm_args)]
 
 
-def vllm_variables(config: TrainConfig) -> Mapping[str, str]:
+def vllm_variables(config: TrainConfig) -> dict[str, str]:
     """Return the environment variables that vLLM needs for this mode, and to stay offline."""
     variables = {
         "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1",

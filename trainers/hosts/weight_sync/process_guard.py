@@ -18,12 +18,29 @@ import sys
 import threading
 
 
+def end_with_parent() -> None:
+    """Let Linux send SIGTERM to this process when its parent ends, were it by `kill -9`.
+
+    Ray kills the children of an actor with it, so also this guard.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        PR_SET_PDEATHSIG = 1
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def main(arguments: list[str]) -> None:
     """Run the command. Ends with SIGKILL for the whole group, this process included."""
     seconds, command = float(arguments[0]), arguments[1:]
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    # There are no threads yet, so `preexec_fn` is safe.
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=end_with_parent,  # noqa: PLW1509
+    )
 
     def watch() -> None:
         os.read(0, 1)  # Returns at the end of the file: nothing is ever written.

@@ -13,6 +13,7 @@ from torch import Tensor
 from arena.core.errors import StopPlaying
 from backends.openai_http import HTTPBackend
 from trainers.hosts.weight_sync.adapter_server import AdapterServer, ListedModel
+from trainers.hosts.weight_sync.own_server import OwnServer
 from trainers.hosts.weight_sync.weight_probe import (
     ANOTHER_MODEL,
     EXACT,
@@ -34,6 +35,7 @@ class ProvenServer(AdapterServer):
         key: SecretStr | None,
         start_hint: str,
         *,
+        own: OwnServer | None = None,
         base: Path,
         weights: Callable[[int], Mapping[str, Tensor]],
         earlier: Callable[[int], Iterable[int]],
@@ -41,9 +43,10 @@ class ProvenServer(AdapterServer):
         """Connect nothing yet.
 
         Args:
-            url: with /v1 at its end.
+            url: with /v1 at its end; that of an `own` server follows from its place.
             key: its API key, if it has one.
             start_hint: ends error messages: commands that start a suitable server.
+            own: the server, if this run starts and stops it.
             base: folder of the base model.
             weights: reads the weights of a step; may take seconds.
             earlier: returns the steps whose weights the server may still have in place of a step's.
@@ -55,11 +58,35 @@ class ProvenServer(AdapterServer):
         """Steps whose adapter it has."""
         self.loading = asyncio.Lock()
         """Held while weights are transferred."""
+        self.own = own
         self._base = base
         self._weights = weights
         self._earlier = earlier
         self._tolerance = EXACT
         self._connected: WeightProbe | None = None
+
+    async def place(self) -> None:
+        """Determine the address of an own server; do nothing for another one."""
+        if self.own is not None:
+            await asyncio.to_thread(self.own.process.place)
+            self._follow()
+
+    async def restart(self, model: Path) -> None:
+        """Start an own server with the checkpoint in this folder. Raises as OwnServer does."""
+        assert self.own is not None, "the server belongs to someone else"
+        await asyncio.to_thread(self.own.restart, model)
+        self._follow()
+
+    async def is_dead(self) -> bool:
+        """Return whether it is an own server that has ended."""
+        return self.own is not None and not await asyncio.to_thread(_runs, self.own)
+
+    def _follow(self) -> None:
+        """Use the address of the own server: it changes if its node is lost."""
+        assert self.own is not None
+        self.url = f"{self.own.process.url}/v1"
+        if self._connected is not None:
+            self.http.url = self.url
 
     async def connect(self, probe: WeightProbe) -> ListedModel:
         """Use these connections; returns the server's base model."""
@@ -73,9 +100,11 @@ class ProvenServer(AdapterServer):
         return listed
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and stop an own server."""
         if self._connected is not None:
             await self._connected.http.close()
+        if self.own is not None:
+            await asyncio.to_thread(self.own.process.stop)
 
     @property
     def probe(self) -> WeightProbe:
@@ -128,3 +157,7 @@ class ProvenServer(AdapterServer):
         """Return whether a difference in nats may be rounding, under weights that changed much."""
         # A large change is also rounded more, so the tolerance is wider here.
         return difference <= max(self._tolerance, ANOTHER_MODEL)
+
+
+def _runs(own: OwnServer) -> bool:
+    return own.process.running

@@ -9,6 +9,7 @@ and log-probabilities are recorded with each reply, so that the loss corrects fo
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 from torch import Tensor
 
@@ -33,7 +35,7 @@ from trainers.hosts.weight_sync.adapter_server import (
     server_urls,
     start_hint,
 )
-from trainers.hosts.weight_sync.own_server import OwnServer, own_server
+from trainers.hosts.weight_sync.own_server import OwnServer, own_servers
 from trainers.hosts.weight_sync.proven_server import ProvenServer
 from trainers.hosts.weight_sync.weight_probe import (
     PROBE,
@@ -57,27 +59,30 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
         self._config = request.config
         self._adapters = adapters_folder(request)
         self.context_length = self.sampler.context_length
-        self._own: OwnServer | None = None
-        """The server, if this run starts and stops it."""
+        key = request.settings.secret("ARENA_API_KEY")
+        servers: list[tuple[str, str, OwnServer | None]]
         if request.config.server in OWNED_SERVERS:
+            if key is None and request.config.places_servers:
+                # Whoever reaches the node could use the server, or change its weights.
+                key = SecretStr(secrets.token_urlsafe(32))
+            spoken = key.get_secret_value() if key and request.config.places_servers else ""
             device = f"{self.sampler.device}"
-            self._own = own_server(request, self._adapters, device, self.context_length)
-            log = f"its log is {request.folder / 'server.log'}"
-            hints = {f"{self._own.process.url}/v1": log}
+            own = own_servers(request, self._adapters, device, self.context_length, spoken)
+            servers = [("", f"its log is {request.folder}/server*.log", each) for each in own]
         else:
             urls = server_urls(request.config.server)
-            hints = {url: start_hint(request, url) for url in urls}
-        key = request.settings.secret("ARENA_API_KEY")
+            servers = [(url, start_hint(request, url), None) for url in urls]
         self._servers = [
             ProvenServer(
                 url,
                 key,
                 hint,
+                own=each,
                 base=self._base_model,
                 weights=self._weights,
                 earlier=self._earlier_steps,
             )
-            for url, hint in hints.items()
+            for url, hint, each in servers
         ]
         """Where games are sampled; several only for adapters."""
         self._patience = request.settings.service.limits("embedded").patience
@@ -88,6 +93,8 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
     async def _prepare_backend_for_training(
         self, model: AnyModel, config: object = None
     ) -> tuple[str, str]:
+        for server in self._servers:
+            await server.place()
         return self._servers[0].url, self._servers[0].key or "unused"
 
     async def train_sequences(
@@ -115,8 +122,6 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
     async def close(self) -> None:
         for server in self._servers:
             await server.close()
-        if self._own is not None:
-            await asyncio.to_thread(self._own.process.stop)
         await super().close()
 
     def _serve(self, step: int, state: Mapping[str, Tensor]) -> None:
@@ -133,7 +138,7 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
         return self._config.sampling_step(self._step)
 
     async def connect(self, connection: Callable[[str], HTTPBackend]) -> None:
-        """Start the server if it is our own, and test all before the first game.
+        """Start the servers of our own, and test all before the first game.
 
         Args:
             connection: makes the connections to the server at a URL.
@@ -142,8 +147,7 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
             UsageError: another program uses the port.
             StopPlaying: a server holds another model, or does not answer with given weights.
         """
-        if self._own is not None:
-            await asyncio.to_thread(self._own.restart, self._first_folder())
+        await asyncio.gather(*(s.restart(self._first_folder()) for s in self._servers if s.own))
         for server in self._servers:
             probe = WeightProbe(
                 connection(server.url),
@@ -192,7 +196,7 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
                 context_length=self.context_length,
                 reload=partial(self._reload, server),
                 # Only this run restarts its own server.
-                reload_on_loss=self._own is not None,
+                reload_on_loss=server.own is not None,
             )
             for server in self._servers
         ]
@@ -224,7 +228,7 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
             return await self._sync_to_running(server, step, chat)
 
     async def _sync_to_running(self, server: ProvenServer, step: int, chat: Chat) -> ProbeReply:
-        if self._is_dead():
+        if await server.is_dead():
             await self._revive(server)
         return await self._sync(server, step, chat)
 
@@ -232,19 +236,15 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
         """Return the steps whose weights a server may still have in place of those of a step."""
         return {self._config.sampling_step(step - 1), step - 1, 0} & {0, *self.steps()}
 
-    # A server of our own
+    # Servers of our own
 
     def _first_folder(self) -> Path:
-        """Return the folder of the checkpoint with which our own server starts."""
+        """Return the folder of the checkpoint with which our own servers start."""
         return self._base_model
-
-    def _is_dead(self) -> bool:
-        return self._own is not None and not self._own.process.running
 
     async def _revive(self, server: ProvenServer) -> None:
         """Start our own server again after it has ended. The weights are transferred later."""
-        assert self._own is not None, "the server belongs to someone else"
-        await asyncio.to_thread(self._own.restart, self._first_folder())
+        await server.restart(self._first_folder())
 
     async def _retry(self, do: Callable[[], Awaitable[ProbeReply]]) -> ProbeReply:
         """Repeat while the server is being restarted, for at most `patience` seconds."""

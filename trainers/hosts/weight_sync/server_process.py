@@ -43,6 +43,7 @@ class ServerProcess:
         port: int,
         log: Path,
         *,
+        host: str = HOST,
         start_seconds: float = START_SECONDS,
         stop_seconds: float = STOP_SECONDS,
     ) -> None:
@@ -50,8 +51,9 @@ class ServerProcess:
 
         Args:
             name: name of the program in errors.
-            port: port at 127.0.0.1; 0: a free one, which stays the same for all restarts.
+            port: port at `host`; 0: a free one, which stays the same for all restarts.
             log: file for the server's output; each start continues it.
+            host: IP address of this machine at which the server listens.
             start_seconds: time until the server has to answer GET /health.
             stop_seconds: time between SIGTERM and SIGKILL.
 
@@ -59,7 +61,8 @@ class ServerProcess:
             UsageError: another program uses the port.
         """
         self.name = name
-        self.port = free_port(port)
+        self.host = host
+        self.port = free_port(port, host)
         self._log = log
         self._log_start = 0
         """Size of the log when the server was started last."""
@@ -71,12 +74,15 @@ class ServerProcess:
     @property
     def url(self) -> str:
         """Return the base URL, without a path."""
-        return f"http://{HOST}:{self.port}"
+        return server_url(self.host, self.port)
 
     @property
     def running(self) -> bool:
         """Return whether the server was started and has not ended."""
         return self._process is not None and self._process.poll() is None
+
+    def place(self) -> None:
+        """Do nothing: this server stays at its address."""
 
     @property
     def process_id(self) -> int | None:
@@ -145,7 +151,7 @@ class ServerProcess:
         deadline = time.monotonic() + PORT_SECONDS
         while True:
             try:
-                free_port(self.port)
+                free_port(self.port, self.host)
                 return
             except UsageError:
                 if time.monotonic() > deadline:
@@ -182,13 +188,19 @@ class ServerProcess:
         return f"{' | '.join(text) or 'it wrote nothing'} (all of it: {self._log})"
 
 
-def free_port(port: int) -> int:
+def server_url(host: str, port: int) -> str:
+    """Return the base URL of a server at an IP address, without a path."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def free_port(port: int, host: str = HOST) -> int:
     """Return the port, or a free one for 0. Raises UsageError if another program uses it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
         # As servers do: connections that a stopped server has closed do not block its port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            probe.bind((host, port))
         except OSError as error:
             raise UsageError(
                 f"--vllm-port {port}: another program uses this port ({error.strerror}); stop it, "

@@ -67,7 +67,7 @@ class SharedWeightsBackend(FullWeightsBackend):
         try:
             return await super()._train_drained(read, settings)
         finally:
-            if not self._is_dead():
+            if not await self._servers[0].is_dead():
                 await self._call("resume")
 
     def _learner_at(self, step: int) -> Learner:

@@ -147,6 +147,4 @@ def test_games_in_flight(capsys: pytest.CaptureFixture[str]) -> None:
     away = found["worker processes", 1_000]
     assert away.calls > found["this process", 1_000].calls
     assert away.lag <= 0.05
-
-
-# Y    assert found["worker processes", 10_000].memory <= 0.3e6
+    assert found["worker processes", 10_000].memory <= 0.3e6

@@ -1,6 +1,7 @@
 """A loopback server whose answers are legal in Cluedo's card game, and the command line against it.
 
-`python tests/cluedo_server.py PORT` runs it as a process of its own, which can be killed.
+`python tests/support/cluedo_server.py PORT [LATENCY]` runs it as a process of its own, which can be
+killed.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def wait_until(happened: Callable[[], object], seconds: float = 30) -> None:
 
 
 def main() -> None:
-    with Misbehaving(legal_answer, latency=0.02, port=int(sys.argv[1])) as server:
+    latency = float(sys.argv[2]) if len(sys.argv) > 2 else 0.02
+    with Misbehaving(legal_answer, latency=latency, port=int(sys.argv[1])) as server:
         print(server.url, flush=True)
         threading.Event().wait()
 

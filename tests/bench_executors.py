@@ -1,0 +1,94 @@
+"""Games of bots and of models by executor and number of workers, against one worker process.
+
+    pytest -s tests/bench_executors.py
+
+The models answer at a loopback server, a process of its own, after 50 ms. The driver makes the
+requests, workers do the rest: rules, bots, prompts, parsers. So on two cores the driver and the
+provider take a part of what two workers could have. The start of the workers is not timed.
+Ray is measured too if it is installed.
+
+    efficiency = games/s / (workers * games/s of one worker process)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from arena.agents.prompt import ChatOptions
+from arena.episodes.executors.choice import make_executor
+from arena.episodes.executors.executor import ExecutorKind, Work
+from arena.episodes.match import Match
+from arena.episodes.record import Episode
+from arena.episodes.runner import play_in_worker
+from arena.llm.service import LLMService
+from arena.llm.settings import ServiceSettings, Settings
+from arena.plugins.loader import make_game
+
+ROUNDS = 2
+"""The best round counts; rounds take turns, so that a busy machine hits all alike."""
+GAMES = 48
+IN_FLIGHT = 48
+GAME = make_game("cluedo", players=4)
+BOTS = ("bot:oracle", "bot:detective", "bot:detective", "bot:detective")
+TESTS = Path(__file__).parent
+ON_RAY: list[tuple[ExecutorKind, int]] = [("ray", 1), ("ray", 2)] if find_spec("ray") else []
+PLACES: list[tuple[ExecutorKind, int]] = [
+    ("local", 1), ("processes", 1), ("processes", 2), *ON_RAY
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[str]:
+    """SPEC of a model that gives legal answers."""
+    program = str(TESTS / "support" / "cluedo_server.py")
+    command = [sys.executable, program, "0", "0.05"]
+    environment = {**os.environ, "PYTHONPATH": f"{TESTS.parent}"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        yield f"{process.stdout.readline().strip()}/v1#model"
+        process.terminate()
+
+
+async def measure(kind: ExecutorKind, workers: int, specs: tuple[str, ...]) -> float:
+    """Return games per second."""
+    settings = Settings(service=ServiceSettings(concurrency=IN_FLIGHT))  # type: ignore[call-arg]
+
+    def games(seeds: range) -> list[Work[Episode]]:
+        chat = ChatOptions(chat="fresh")
+        return [
+            partial(play_in_worker, Match(GAME, specs, seed, chat=chat), None) for seed in seeds
+        ]
+
+    async with LLMService(settings) as llm, make_executor(kind, workers, llm) as executor:
+        # Starts the workers; they import, and make tables of exact knowledge.
+        await asyncio.gather(
+            *(executor.run(g, specs) for g in games(range(10**6, 10**6 + workers)))
+        )
+        start = time.perf_counter()
+        await asyncio.gather(*(executor.run(game, specs) for game in games(range(GAMES))))
+        return GAMES / (time.perf_counter() - start)
+
+
+@pytest.mark.parametrize("players", ["bots", "model"])
+def test_efficiency(players: str, provider: str, capsys: pytest.CaptureFixture[str]) -> None:
+    specs = BOTS if players == "bots" else (provider, *BOTS[1:])
+    rates: dict[tuple[ExecutorKind, int], float] = {}
+    for _ in range(ROUNDS):
+        for place in PLACES:
+            rates[place] = max(rates.get(place, 0.0), asyncio.run(measure(*place, specs)))
+    one = rates["processes", 1]
+    with capsys.disabled():
+        print(f"\n| {players} | workers | games/s | efficiency |\n| --- | ---: | ---: | ---: |")
+        for (kind, workers), rate in rates.items():
+            print(f"| `{kind}` | {workers} | {rate:.1f} | {100 * rate / workers / one:.0f} % |")
+    assert rates["processes", 2] > one

@@ -6,6 +6,12 @@ BIN := $(VENV)/bin
 DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+SUITE ?= mini
+REFERENCE := runs/bench/reference/$(SUITE)
+REFERENCE_BOTS := $(if $(filter hidden-info-8,$(SUITE)),suite:baseline bot:random,\
+  bot:random bot:novice bot:detective bot:oracle)
+TRAINED := $(DEMO)/checkpoints/0008
+
 WITH_TORCH := tests/backends tests/trainers
 WITHOUT_TORCH := $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/replays/ tests/__pycache__/,$(wildcard tests/*/))
 UNTIMED := 'not network and not timed and not ray'
@@ -37,7 +43,7 @@ help:
 	@echo "            own (3.4 GB; half an hour at the first time)"
 	@echo "make venv   only make and fill $(VENV)"
 	@echo "make benchmark  play the suite mini with the reference players and write the table of"
-	@echo "            docs/guides/benchmark.md (ten minutes)"
+	@echo "            docs/guides/benchmark.md (a quarter of an hour; an hour with SUITE=clue-bench)"
 	@echo "make style  print figures of the code style"
 	@echo "make docs   build the documentation site into build/site"
 	@echo "make bench  measure speed beside other libraries, games in flight, tokens, the parser (8 minutes)"
@@ -52,11 +58,11 @@ help:
 demo: $(VENV)/.core
 	$(BIN)/arena train cluedo --backend art --preset demo
 	$(BIN)/arena play cluedo --players 4 --seed 7 --delay 0.15 --text-level deductions \
-	  --seat 0=embedded:$(DEMO)/checkpoints/0008 \
+	  --seat 0=embedded:$(TRAINED) \
 	  --seat 1=bot:novice --seat 2=bot:novice --seat 3=bot:novice --out runs/demo
 	@echo "What it learned: runs/train/cluedo-demo/report.html"
 	@echo "Study the game: $(BIN)/arena replay runs/demo --web"
-	@echo "Play against it: $(BIN)/arena play cluedo --text-level deductions --players 4 --seat 0=human --seat 1=embedded:$(DEMO)/checkpoints/0008"
+	@echo "Play against it: $(BIN)/arena play cluedo --text-level deductions --players 4 --web --seat 1=embedded:$(TRAINED)"
 
 # pytest rewrites the asserts of 270 files: half a minute in each of its processes if an environment
 # forbids to keep the result.
@@ -210,15 +216,19 @@ strength: $(VENV)/.core
 	$(BIN)/python docs/tools/results.py render
 
 benchmark: $(VENV)/.core
-	rm -rf runs/bench/reference
-	for player in bot:random bot:novice bot:detective bot:oracle; do \
-	  $(BIN)/arena bench run mini --player $$player --out runs/bench/reference/$${player#*:} || exit 1; \
+	rm -rf $(REFERENCE)
+	for player in $(REFERENCE_BOTS); do \
+	  $(BIN)/arena bench run $(SUITE) --player $$player --out $(REFERENCE)/$${player#*:} || exit 1; \
 	done
-	$(BIN)/arena bench run mini --player embedded:clue-tiny --text-level deductions \
-	  --out runs/bench/reference/clue-tiny
-	$(BIN)/python docs/tools/results.py store benchmark-mini -- $(BIN)/arena bench site --json \
-	  runs/bench/reference/random runs/bench/reference/novice runs/bench/reference/detective \
-	  runs/bench/reference/oracle runs/bench/reference/clue-tiny runs/bench/reference/site
+ifneq ($(SUITE),hidden-info-8)
+	$(BIN)/arena bench run $(SUITE) --player embedded:clue-tiny --text-level deductions \
+	  --out $(REFERENCE)/clue-tiny
+	test -d $(TRAINED) || $(BIN)/arena train cluedo --backend art --preset demo
+	$(BIN)/arena bench run $(SUITE) --player embedded:$(TRAINED) --name 'clue-tiny after make demo' \
+	  --text-level deductions --out $(REFERENCE)/clue-tiny-trained
+endif
+	$(BIN)/python docs/tools/results.py store benchmark-$(SUITE) -- $(BIN)/arena bench site --json \
+	  $$(ls -d $(REFERENCE)/*) $(REFERENCE)/site
 	$(BIN)/python docs/tools/results.py render
 
 style: $(VENV)/.test

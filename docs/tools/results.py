@@ -22,6 +22,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ RESULTS = ROOT / "results"
 MARKED = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- /results -->)", flags=re.S)
 PLAYERS = (3, 4, 6)
 """Table sizes of the ladder."""
+SUITES = ("mini", "clue-bench", "hidden-info-8")
 LEVELS = ("deductions", "notes", "events")
 """Text levels, from most help to least."""
 
@@ -182,23 +184,28 @@ def clue_tiny() -> str:
     return _table(header, rows) + _origins(map(_measured, stored.values()))
 
 
-def benchmark() -> str:
-    """Return the leaderboard of the reference entries of the suite `mini`."""
-    document = load("benchmark-mini")
+def benchmark(suite: str) -> str:
+    """Return the leaderboard of the reference entries of a suite."""
+    document = load(f"benchmark-{suite}")
     entries = document["report"]["entries"]
-    tasks = list(entries[0]["tasks"])
+    # A table has room for the tasks of the small suite, and for the skills of a large one.
+    skills = [] if len(entries[0]["skills"]) == 1 else list(entries[0]["skills"])
+    tasks = list(entries[0]["tasks"]) if suite == "mini" else []
     rows = []
     for entry in entries:  # Ordered by rating.
         level = f", `{entry['text_level']}`" if entry["text_level"] else ""
         # The baseline has no share ahead of itself.
         ahead = "" if entry["ahead"]["value"] is None else _percent(entry["ahead"])
-        results = [_percent(entry["tasks"][task]) for task in tasks]
+        ahead_in = [entry["skills"][skill] for skill in skills]
+        results = ["" if share["value"] is None else _percent(share) for share in ahead_in]
+        results += [_percent(entry["tasks"][task]) for task in tasks]
         name = f"`{entry['name']}`{level}"
         # The anchor has its rating by definition.
         is_anchor = entry["rating"]["low"] == entry["rating"]["high"]
         rating = f"{entry['rating']['value']:.0f}" if is_anchor else _rating(entry["rating"])
         rows.append([name, rating, ahead, *results])
     header = ["player", "rating", "deals ahead of the baseline"]
+    header += [f"ahead in {skill}" for skill in skills]
     header += [f"won, {task.replace('-', ' ')}" for task in tasks]
     return _table(header, rows) + _origins([_measured(document)])
 
@@ -235,7 +242,7 @@ def _family(name: str) -> Callable[[], str]:
 TABLES: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "clue-tiny": clue_tiny,
-    "benchmark-mini": benchmark,
+    **{f"benchmark-{suite}": partial(benchmark, suite) for suite in SUITES},
     "training": _stored_table("training"),
     "coverage": _stored_table("coverage"),
     "coverage-cases": _stored_table("coverage-cases"),

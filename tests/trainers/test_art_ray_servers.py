@@ -175,7 +175,7 @@ def test_a_cluster_without_room(
 
 
 def test_a_node_without_the_folder_of_the_run(cluster: Any, tmp_path: Path) -> None:
-    placement = ray_servers.Placement(1, cluster.address)
+    placement = ray_servers.ClusterPlacement(1, cluster.address)
     server = ray_servers.PlacedServer(placement, 0, "--server arena", 0, tmp_path / "no/log")
     try:
         with pytest.raises(UsageError, match=f"does not see {tmp_path / 'no'}"):

@@ -129,9 +129,9 @@ def own_servers(
     logs = [request.folder / f"server{n + 1 if n else ''}.log" for n in range(config.servers)]
     ports = [port + n if port else 0 for n in range(config.servers)]
     if config.places_servers:
-        from trainers.hosts.weight_sync.ray_servers import PlacedServer, Placement
+        from trainers.hosts.weight_sync.ray_servers import ClusterPlacement, PlacedServer
 
-        placement = Placement(config.servers, config.address, with_gpus=device != "cpu")
+        placement = ClusterPlacement(config.servers, config.address, with_gpus=device != "cpu")
         return [
             OwnServer(config, PlacedServer(placement, n, name, ports[n], logs[n]), adapters,
                       device, context, key)

@@ -72,7 +72,7 @@ class ServerActor:
                 f"{name}: the Ray node {node} does not see {log.parent}: all nodes must share the "
                 "folder of --log-dir"
             )
-        # On the node of the trainer nobody else needs to reach the server.
+        # On the node of the trainer no other machine needs to reach the server.
         is_here = ray.get_runtime_context().get_node_id() == driver_node
         self._server = ServerProcess(name, port, log, host=HOST if is_here else node)
         return ServerPlace(node, self._server.host, self._server.port)
@@ -101,7 +101,7 @@ class TrainerActor:
         return ids.get("GPU", [])
 
 
-class Placement:
+class ClusterPlacement:
     """Places for a trainer and its servers; reserved at the first use, freed by the last server."""
 
     def __init__(self, servers: int, address: str = "", *, with_gpus: bool = False) -> None:
@@ -206,7 +206,9 @@ class Placement:
 class PlacedServer:
     """Starts, restarts and stops one server on a node of the cluster."""
 
-    def __init__(self, placement: Placement, number: int, name: str, port: int, log: Path) -> None:
+    def __init__(
+        self, placement: ClusterPlacement, number: int, name: str, port: int, log: Path
+    ) -> None:
         """Reserve nothing yet; the arguments after `number` are those of `ServerProcess`."""
         self._placement = placement
         self._number = number + 1  # 0 is the trainer's place.

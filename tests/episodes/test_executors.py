@@ -260,9 +260,9 @@ def test_a_game_that_kills_every_worker_is_a_clear_error() -> None:
         with pytest.raises(ArenaError) as lost:
             await pool.run(be_killed, SPECS, "game 7 (seed 3)")
         assert str(lost.value) == (
-            "5 workers in turn were lost with game 7 (seed 3), the last one killed by SIGKILL (out "
-            "of memory?); finished games are kept: continue with --resume, if memory is short with "
-            "fewer --workers"
+            "5 workers in turn were lost with game 7 (seed 3) or work beside it, the last one "
+            "killed by SIGKILL (out of memory?); finished games are kept: continue with --resume, "
+            "if memory is short with fewer --workers"
         )
         assert (pool.lost, pool.repeated) == (MAX_LOSSES, MAX_LOSSES - 1)
         # The executor goes on with new workers.

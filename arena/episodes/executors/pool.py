@@ -195,9 +195,9 @@ class WorkerPool:
 
 def _too_many_losses(name: str, reason: WorkerLost) -> ArenaError:
     return ArenaError(
-        f"{MAX_LOSSES} workers in turn were lost with {name or 'the same work'}, the last one "
-        f"{reason}; finished games are kept: continue with --resume, if memory is short with fewer "
-        "--workers"
+        f"{MAX_LOSSES} workers in turn were lost with {name or 'the same work'} or work beside it, "
+        f"the last one {reason}; finished games are kept: continue with --resume, if memory is "
+        "short with fewer --workers"
     )
 
 

@@ -15,6 +15,9 @@ MODEL_FLAGS = frozenset(each.name for each in fields(ModelFlags))
 UNASKED = frozenset({"chat", "fallback", "beliefs", "logprobs"})
 """Flags about models that --ask ignores: each decision is a chat of its own, a reply without a
 legal action is counted, and no replay is written."""
+FILM = "film"
+FILM_FORMATS = frozenset({"gif", "mp4"})
+"""Values of --export that make a film instead of data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,8 @@ class Mode:
     """One mode of the command."""
 
     flag: str
-    """Flag that selects it, by its name in Python; "" for the default mode."""
+    """Flag that selects it, by its name in Python; "" for the default mode, FILM for --export with
+    the format of a film."""
     takes: frozenset[str]
     """Other flags that it accepts."""
     target: str
@@ -46,6 +50,7 @@ MODES = (
     _mode("schema", "", "look:print_schema"),
     _mode("branch", "seat seed games max_concurrent out as_json", "what_if:branch", MODEL_FLAGS),
     _mode("ask", "seat seed max_concurrent as_json", "what_if:ask", MODEL_FLAGS - UNASKED),
+    _mode(FILM, "export position until seat seconds size dark out as_json", "film:film"),
     _mode("export", "reward out as_json", "export:export"),
     _mode("", "position seat as_json", "look:step_through"),
 )
@@ -57,10 +62,11 @@ OF_FOLDERS = frozenset({"web", "schema", "export"})
 
 def mode_of(ctx: typer.Context, call: Call) -> Mode:
     """Return the mode of this call. Raises UsageError for a flag that the mode ignores."""
-    groups = (call.look, call.page, call.what_if, call.data)
+    groups = (call.look, call.page, call.what_if, call.data, call.film)
     values = {each.name: getattr(group, each.name) for group in groups for each in fields(group)}
     # Position 0 of --branch is a value too.
     given = {name for name, value in values.items() if value is not None and value is not False}
+    given |= {FILM} if call.data.export in FILM_FORMATS else set()
     mode = next(each for each in MODES if each.flag in {"", *given})
     for name in sorted(call.named - mode.takes - {mode.flag, "paths"}):
         raise UsageError(_refusal(ctx, name, mode))
@@ -75,7 +81,8 @@ def mode_of(ctx: typer.Context, call: Call) -> Mode:
 
 def _spelled(ctx: typer.Context) -> dict[str, str]:
     """Return the flags as they are typed, by their names in Python."""
-    return {each.name: each.opts[0] for each in ctx.command.params if each.name}
+    flags = {each.name: each.opts[0] for each in ctx.command.params if each.name}
+    return {**flags, FILM: "--export of a film (mp4, gif)"}
 
 
 def _refusal(ctx: typer.Context, name: str, mode: Mode) -> str:

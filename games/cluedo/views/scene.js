@@ -159,7 +159,8 @@ const STYLE = `
   .cluedo-seats.cluedo-wide > :last-child { grid-column: auto; }
 }
 @container (min-width: 940px) {
-  .cluedo-with-board { grid-template: auto 1fr / minmax(0, 620px) minmax(0, 1fr); }
+  .cluedo-with-board { grid-template:
+    auto 1fr / minmax(0, min(620px, var(--board-height, 80vh) * .961)) minmax(0, 1fr); }
   .cluedo-board { grid-row: 1 / 3; }
   .cluedo-with-board .cluedo-three { flex-direction: row; }
   .cluedo-with-board .cluedo-three li { flex-direction: column; max-width: 100px;

@@ -68,13 +68,12 @@ def open_page(html: str, options: FilmOptions) -> Iterator[FilmedPage]:
 
 
 def _launch(playwright: Playwright) -> Browser:
-    """Start the browser that Playwright has fetched, or else one of the system."""
+    """Start a browser in PATH, or else the one that Playwright has fetched."""
     from playwright.sync_api import Error
 
-    choices: list[dict[str, str]] = [{}]
     path = installed_chromium()
-    choices += [{"executable_path": path}] if path else []
-    choices += [{"channel": channel} for channel in CHANNELS]
+    choices: list[dict[str, str]] = [{"executable_path": path}] if path else []
+    choices += [{}, *({"channel": channel} for channel in CHANNELS)]
     failure = ""
     for choice in choices:
         try:

@@ -42,9 +42,12 @@ def gif_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
     """Encode the frames, which repeat without end, when the context ends without an error."""
     sink = GifSink()
     yield sink
-    palette = _shared_palette(sink.pictures)
+    from PIL import Image
+
+    palette, no_dither = _shared_palette(sink.pictures), Image.Dither.NONE
     frames = (
-        _open(picture, options).quantize(palette=palette, dither=0) for picture in sink.pictures
+        _open(picture, options).quantize(palette=palette, dither=no_dither)
+        for picture in sink.pictures
     )
     next(frames).save(
         file,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from typing import BinaryIO
 
@@ -28,6 +28,11 @@ class Mp4Sink:
         """Take the next frame."""
         self._pipe.write(picture)
 
+    def close(self) -> None:
+        """Close the pipe; ffmpeg has ended."""
+        with suppress(BrokenPipeError):
+            self._pipe.close()
+
 
 @contextmanager
 def mp4_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
@@ -45,8 +50,9 @@ def mp4_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
             start_new_session=True,
         )
         ended_early = False
+        sink = Mp4Sink(process)
         try:
-            yield Mp4Sink(process)
+            yield sink
             process.communicate()
         except BrokenPipeError:
             process.wait()
@@ -54,6 +60,7 @@ def mp4_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
         finally:
             process.kill()
             process.wait()
+            sink.close()
         if process.returncode or ended_early:
             errors.seek(0)
             message = " ".join(errors.read().decode(errors="replace").split()) or "no message"

@@ -33,7 +33,7 @@ def export(call: Call) -> int:
     try:
         make = catalog().load("export", data.export or "")
     except UsageError as error:
-        raise UsageError(f"{error}; for films: {', '.join(sorted(FILM_FORMATS))}") from None
+        raise UsageError(f"{error}; for films: {', '.join(FILM_FORMATS)}") from None
     out = data.out or Path(f"replays-{make.suffix}")
     suffix = Path(make.suffix).suffix
     if out.suffix.lower() in SUFFIXES - {suffix}:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from arena.core.errors import ArenaError
@@ -51,20 +51,22 @@ def open_page(html: str, options: FilmOptions) -> Iterator[FilmedPage]:
     """
     from playwright.sync_api import Error, sync_playwright
 
-    with sync_playwright() as playwright:
-        browser = _launch(playwright)
-        try:
-            page = _open(browser, html, options)
-            # The same size for all positions: the table must not jump.
-            page.evaluate(
-                "async ([first, last]) => (await film).fit(first, last)",
-                [options.first, options.last],
-            )
-            yield FilmedPage(page)
-        except Error as error:
-            raise ArenaError(f"the browser failed: {shorten(_first_line(error))}") from error
-        finally:
-            browser.close()
+    try:
+        with sync_playwright() as playwright:
+            browser = _launch(playwright)
+            try:
+                page = _open(browser, html, options)
+                # The same size for all positions: the table must not jump.
+                page.evaluate(
+                    "async ([first, last]) => (await film).fit(first, last)",
+                    [options.first, options.last],
+                )
+                yield FilmedPage(page)
+            finally:
+                with suppress(Error):  # After a crash there is nothing to close.
+                    browser.close()
+    except Error as error:
+        raise ArenaError(f"the browser failed: {shorten(_first_line(error))}") from error
 
 
 def _launch(playwright: Playwright) -> Browser:

@@ -110,7 +110,9 @@ class ExportFlags:
 class FilmFlags:
     """Films: --export mp4 and gif. Only what --seat may know; from --position on."""
 
-    until: Annotated[int | None, FilmFlag(min=0, help="Last position of a film.")] = None
+    until: Annotated[
+        int | None, FilmFlag(min=0, help="Last position of a film; --position is the first.")
+    ] = None
     seconds: Annotated[float, FilmFlag(help="Time of each position in a film.")] = 1.0
     size: Annotated[
         str | None, FilmFlag(help="WIDTHxHEIGHT of a film. Default: 1280x720, gif 800x450.")

@@ -131,9 +131,15 @@ class Film {
   }
 }
 
+// The seats, those of one kind of player together.
 function drawPlayers(game) {
-  const players = game.seats.map((_, seat) =>
-    h("li", { class: seatClass(seat) }, seatLabel(game, seat), " ", h("bdi", null, game.specs[seat])),
+  const players = [...new Set(game.specs)].map((spec) =>
+    h(
+      "li",
+      null,
+      game.specs.map((each, seat) => (each === spec ? seatLabel(game, seat) : null)),
+      h("bdi", null, spec),
+    ),
   );
   return h("ul", { class: "film-players" }, players);
 }

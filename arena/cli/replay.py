@@ -1,4 +1,4 @@
-"""`arena replay`: look at finished games, check them, ask what if, take them out as data."""
+"""`arena replay`: look at finished games, check them, ask what if, export data and films."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from arena.cli.common import models
 from arena.cli.common.flags import JsonFlag, flag_groups, parameters_from
-from arena.cli.replaying.call import Call, ExportFlags, LookFlags, PageFlags, WhatIfFlags
+from arena.cli.replaying.call import Call, ExportFlags, FilmFlags, LookFlags, PageFlags, WhatIfFlags
 
 
 @flag_groups
@@ -19,6 +19,7 @@ def replay_command(
     page: PageFlags,
     what_if: WhatIfFlags,
     data: ExportFlags,
+    film: FilmFlags,
     asking: models.ModelFlags,
     paths: Annotated[
         list[Path] | None, typer.Argument(help="A replay (.jsonl), or a folder of them.")
@@ -35,10 +36,12 @@ def replay_command(
 
     Data: arena replay FOLDER --export chat --out games.jsonl
 
+    Film: arena replay FILE --export mp4 --seat 0 --out game.mp4
+
     Models: arena replay FILE --ask openai:gpt-4o-mini --max-cost 0.50
     """
     from arena.cli.replaying.modes import mode_of
 
     named = parameters_from(ctx, "COMMANDLINE")
-    call = Call(look, page, what_if, data, asking, tuple(paths or ()), as_json, named)
+    call = Call(look, page, what_if, data, film, asking, tuple(paths or ()), as_json, named)
     return mode_of(ctx, call).run(call)

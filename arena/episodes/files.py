@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
+
+from arena.core.errors import ArenaError
 
 if TYPE_CHECKING:
     from arena.core.game import Game
@@ -33,6 +36,26 @@ def write_whole(path: Path, text: str) -> None:
         with suppress(OSError):
             draft.unlink()
         raise
+
+
+@contextmanager
+def open_draft(path: Path) -> Iterator[BinaryIO]:
+    """Open a draft that replaces `path` if no error occurs, and is deleted otherwise.
+
+    Raises ArenaError if it cannot be written, and then leaves an older file unchanged.
+    """
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        with draft.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise ArenaError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
 
 
 def mark_as_written(file: IO[Any]) -> None:

@@ -143,15 +143,20 @@ def _collect_moves(
     return {str(each["position"]): each for each in documents if each}
 
 
-def render(data: BundleJson | Mapping[str, object], scene: str | None) -> str:
+def render(data: BundleJson | Mapping[str, object], scene: str | None, index: str = INDEX) -> str:
     """Return the page with all files inlined, and a policy that allows nothing else.
+
+    Args:
+        data: The documents.
+        scene: The name of the module that draws the game's table.
+        index: The file of the page.
 
     Raises:
         ArenaError: The page contains a reference that cannot be inlined.
         UsageError: No scene has this name.
     """
     files = page_files()
-    page = _read(INDEX, files).replace("\r\n", "\n")
+    page = _read(index, files).replace("\r\n", "\n")
     styles: list[str] = []
     scripts: list[str] = []
 
@@ -170,7 +175,7 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None) -> str:
     page = STYLE.sub(inline_style, page)
     reference = HTML_REFERENCE.search(SCRIPT.sub("", page))
     if reference or not (styles and SCRIPT.search(page) and page.count(HEAD) == 1):
-        raise ArenaError(f"{INDEX} cannot be inlined: {reference and reference[0]}")
+        raise ArenaError(f"{index} cannot be inlined: {reference and reference[0]}")
     # Scripts come last, because the embedded data may contain text that looks like a reference.
     page = SCRIPT.sub(inline_script, page)
     policy = (

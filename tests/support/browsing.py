@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,11 +15,11 @@ import pytest
 from arena.episodes.match import Match
 from arena.episodes.replay_writer import ReplayWriter
 from arena.plugins.loader import make_game
+from replays.film.browser import NAMES, installed_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 WIDE, NARROW = (1280, 900), (390, 844)
 
 
@@ -30,13 +29,9 @@ def missing() -> str | None:
         import playwright.sync_api  # noqa: F401
     except ImportError:
         return "playwright is not installed: pip install playwright"
-    if chromium() is None:
+    if installed_chromium() is None:
         return f"no Chromium here: none of {', '.join(NAMES)} is in PATH"
     return None
-
-
-def chromium() -> str | None:
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 @contextmanager
@@ -46,7 +41,7 @@ def browsing() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu"]
         browser = playwright.chromium.launch(
-            executable_path=chromium(),
+            executable_path=installed_chromium(),
             args=arguments,
             # Without a window Chromium has no scroll bars, which take room.
             ignore_default_args=["--hide-scrollbars"],

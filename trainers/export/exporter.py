@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, ClassVar, Protocol, TypeVar
@@ -19,6 +18,7 @@ from typing import BinaryIO, ClassVar, Protocol, TypeVar
 from arena.core.errors import ArenaError, ReplayError, UsageError
 from arena.core.game import Game
 from arena.core.text import shorten
+from arena.episodes.files import open_draft
 from arena.episodes.record import Header
 from arena.episodes.replay import Replay, check_regular, read_header, read_replay
 from arena.evaluation.analysis import SkippedFile, find_files
@@ -112,7 +112,7 @@ def export_replays(
     """
     files, games = _in_order(_input_files(paths, out))
     result, digests = ExportResult(out), set[bytes]()
-    with _draft(out) as draft, closing(make(draft, games, reward)) as exporter:
+    with open_draft(out) as draft, closing(make(draft, games, reward)) as exporter:
         for number, path in enumerate(files, start=1):
             _export(path, exporter, result, digests)
             on_progress(number, len(files))
@@ -222,20 +222,3 @@ def summarise_reasons(skipped: Sequence[SkippedFile]) -> list[str]:
     lines = [f"{len(paths)}: {reason} ({paths[0]})" for reason, paths in frequent[:MAX_REASONS]]
     others = sum(len(paths) for _, paths in frequent[MAX_REASONS:])
     return [*lines, f"{others} for other reasons"] if others else lines
-
-
-@contextmanager
-def _draft(out: Path) -> Iterator[BinaryIO]:
-    """Open a draft that replaces `out` if no error occurs, and is deleted otherwise."""
-    draft = out.with_name(f".{out.name}.part")
-    try:
-        with draft.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(out)
-    except OSError as error:
-        raise ArenaError(f"cannot write {out}: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()

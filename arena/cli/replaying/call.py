@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LookFlag = partial(Flag, rich_help_panel="Look")
 PageFlag = partial(Flag, rich_help_panel="Page")
 WhatIfFlag = partial(Flag, rich_help_panel="What if")
+FilmFlag = partial(Flag, rich_help_panel="Film")
 DataFlag = partial(Flag, rich_help_panel="Data")
 
 
@@ -87,7 +88,11 @@ class ExportFlags:
     """Replays as data."""
 
     export: Annotated[
-        str | None, DataFlag(help="chat, parquet or art: what models read and wrote, as data.")
+        str | None,
+        DataFlag(
+            help="chat, parquet or art: what models read and wrote, as data. mp4 or gif: a film of "
+            "one game."
+        ),
     ] = None
     reward: Annotated[
         str | None,
@@ -102,6 +107,20 @@ class ExportFlags:
 
 
 @dataclass(frozen=True, slots=True)
+class FilmFlags:
+    """Films: --export mp4 and gif. Only what --seat may know; from --position on."""
+
+    until: Annotated[
+        int | None, FilmFlag(min=0, help="Last position of a film; --position is the first.")
+    ] = None
+    seconds: Annotated[float, FilmFlag(help="Time of each position in a film.")] = 1.0
+    size: Annotated[
+        str | None, FilmFlag(help="WIDTHxHEIGHT of a film. Default: 1280x720, gif 800x450.")
+    ] = None
+    dark: Annotated[bool, FilmFlag("--dark", help="A film in dark colours.")] = False
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """Arguments of one call."""
 
@@ -109,6 +128,7 @@ class Call:
     page: PageFlags
     what_if: WhatIfFlags
     data: ExportFlags
+    film: FilmFlags
     asking: models.ModelFlags
     paths: tuple[Path, ...]
     as_json: bool
@@ -121,7 +141,7 @@ class Call:
         if not self.paths:
             raise UsageError("which replay? arena replay FILE, or arena replay FOLDER --web")
         if len(self.paths) > 1:
-            raise UsageError(f"{self.paths[1]}: one replay at a time, except with --export")
+            raise UsageError(f"{self.paths[1]}: one replay at a time, except with --export of data")
         return self.paths[0]
 
     def replay(self) -> Replay:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.cli.common.terminal import print_copies, progress_bar, say
+from arena.cli.replaying.modes import FILM_FORMATS
 from arena.core.errors import UsageError
 from arena.core.text import pluralize, printable
 
@@ -29,7 +30,10 @@ def export(call: Call) -> int:
     data = call.data
     if not call.paths:
         raise UsageError("which replays? arena replay PATH… --export FORMAT")
-    make = catalog().load("export", data.export or "")
+    try:
+        make = catalog().load("export", data.export or "")
+    except UsageError as error:
+        raise UsageError(f"{error}; for films: {', '.join(FILM_FORMATS)}") from None
     out = data.out or Path(f"replays-{make.suffix}")
     suffix = Path(make.suffix).suffix
     if out.suffix.lower() in SUFFIXES - {suffix}:

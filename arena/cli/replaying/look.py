@@ -35,7 +35,7 @@ def moment_address(call: Call) -> str:
         return ""
     if call.path.is_dir():
         raise UsageError("--position and --seat with --web: name the replay that they are about")
-    _, ply, seat = _moment(call)
+    _, ply, seat = moment(call)
     fields = {"at": ply, "seat": seat}
     return "#" + "&".join(f"{name}={value}" for name, value in fields.items() if value is not None)
 
@@ -44,7 +44,7 @@ def write_html(call: Call) -> int:
     """Write the page of one replay."""
     from replays.web import write_page
 
-    replay, _, seat = _moment(call)
+    replay, _, seat = moment(call)
     assert call.page.html is not None  # Else another mode was chosen.
     write_page(replay, seat, call.page.html)
     return 0
@@ -58,7 +58,7 @@ def write_svg(call: Call) -> int:
     assert file is not None  # Else another mode was chosen.
     if file.suffix.lower() not in ("", ".svg"):
         raise UsageError(f"--svg {file}: it writes SVG; name the file {file.with_suffix('.svg')}")
-    save_svg(*_moment(call), file)
+    save_svg(*moment(call), file)
     return 0
 
 
@@ -67,11 +67,11 @@ def step_through(call: Call) -> int:
     from replays.tui import terminal
 
     show = terminal.print_json if call.as_json else terminal.step_through
-    show(*_moment(call))
+    show(*moment(call))
     return 0
 
 
-def _moment(call: Call) -> tuple[Replay, int | None, int | None]:
+def moment(call: Call) -> tuple[Replay, int | None, int | None]:
     """Return the replay, --position and --seat; raises UsageError for what it does not have."""
     replay, ply = call.replay(), call.look.position
     seat = only_seat(replay, call.look.seat)

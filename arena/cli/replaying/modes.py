@@ -15,6 +15,9 @@ MODEL_FLAGS = frozenset(each.name for each in fields(ModelFlags))
 UNASKED = frozenset({"chat", "fallback", "beliefs", "logprobs"})
 """Flags about models that --ask ignores: each decision is a chat of its own, a reply without a
 legal action is counted, and no replay is written."""
+FILM_FORMATS = ("mp4", "gif")
+"""Values of --export that make a film instead of data."""
+FILM_FLAGS = "position until seat seconds size dark out as_json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,21 @@ class Mode:
     """Other flags that it accepts."""
     target: str
     """`"module:function"`, imported on use: each needs other libraries."""
+    formats: tuple[str, ...] = ()
+    """Values of --export that select it; (): all."""
+
+    def applies(self, given: set[str], export: str | None) -> bool:
+        """Return whether flags, by their names in Python, select this mode."""
+        return self.flag in {"", *given} and (not self.formats or export in self.formats)
+
+    @property
+    def takes_folders(self) -> bool:
+        """Whether it needs no replay, or takes many."""
+        return self.flag in OF_FOLDERS and not self.formats
+
+    def spelled(self, flags: dict[str, str]) -> str | None:
+        """Return the flag as it is typed; None for the default mode."""
+        return " ".join(filter(None, [flags.get(self.flag), "/".join(self.formats)])) or None
 
     def run(self, call: Call) -> int:
         module, _, function = self.target.partition(":")
@@ -34,8 +52,14 @@ class Mode:
         return code
 
 
-def _mode(flag: str, takes: str, target: str, more: frozenset[str] = frozenset()) -> Mode:
-    return Mode(flag, frozenset(takes.split()) | more, f"arena.cli.replaying.{target}")
+def _mode(
+    flag: str,
+    takes: str,
+    target: str,
+    more: frozenset[str] = frozenset(),
+    formats: tuple[str, ...] = (),
+) -> Mode:
+    return Mode(flag, frozenset(takes.split()) | more, f"arena.cli.replaying.{target}", formats)
 
 
 MODES = (
@@ -46,26 +70,26 @@ MODES = (
     _mode("schema", "", "look:print_schema"),
     _mode("branch", "seat seed games max_concurrent out as_json", "what_if:branch", MODEL_FLAGS),
     _mode("ask", "seat seed max_concurrent as_json", "what_if:ask", MODEL_FLAGS - UNASKED),
+    _mode("export", FILM_FLAGS, "film:film", formats=FILM_FORMATS),
     _mode("export", "reward out as_json", "export:export"),
     _mode("", "position seat as_json", "look:step_through"),
 )
 """The first mode whose flag is given applies; the last is the default."""
 
 OF_FOLDERS = frozenset({"web", "schema", "export"})
-"""Modes that need no replay, or take many."""
 
 
 def mode_of(ctx: typer.Context, call: Call) -> Mode:
     """Return the mode of this call. Raises UsageError for a flag that the mode ignores."""
-    groups = (call.look, call.page, call.what_if, call.data)
+    groups = (call.look, call.page, call.what_if, call.data, call.film)
     values = {each.name: getattr(group, each.name) for group in groups for each in fields(group)}
     # Position 0 of --branch is a value too.
     given = {name for name, value in values.items() if value is not None and value is not False}
-    mode = next(each for each in MODES if each.flag in {"", *given})
+    mode = next(each for each in MODES if each.applies(given, call.data.export))
     for name in sorted(call.named - mode.takes - {mode.flag, "paths"}):
         raise UsageError(_refusal(ctx, name, mode))
-    if mode.flag not in OF_FOLDERS and len(call.paths) == 1 and call.path.is_dir():
-        doing = _spelled(ctx).get(mode.flag, "the terminal")
+    if not mode.takes_folders and len(call.paths) == 1 and call.path.is_dir():
+        doing = mode.spelled(_spelled(ctx)) or "the terminal"
         raise UsageError(
             f"{doing} takes one file: {call.path} is a folder; `arena replay {call.path} --web` "
             "lists what is in it"
@@ -80,10 +104,14 @@ def _spelled(ctx: typer.Context) -> dict[str, str]:
 
 def _refusal(ctx: typer.Context, name: str, mode: Mode) -> str:
     spelled = _spelled(ctx)
-    flag, here = spelled[name], spelled.get(mode.flag)
+    flag, here = spelled[name], mode.spelled(spelled)
     if any(each.flag == name for each in MODES):
         return f"{flag} and {here}: one of them at a time"
-    users = [spelled.get(each.flag, "the terminal") for each in MODES if name in each.takes]
+    modes = [each for each in MODES if name in each.takes]
+    flags = [each.flag for each in modes]
+    # What films share with data goes with --export.
+    modes = [each for each in modes if not each.formats or flags.count(each.flag) == 1]
+    users = [each.spelled(spelled) or "the terminal" for each in modes]
     return f"{flag} goes with {_listed(users)}, not with {here or 'stepping through a replay'}"
 
 

@@ -99,7 +99,7 @@ export class EventPanel {
       ply.player !== null && ply.player >= 0
         ? [seatMark(ply.player), spoken(`${seatName(game, ply.player)}: `)]
         : h("span", { class: "mark" }),
-      h("span", { class: "event-text" }, drawLines(game, ply, next)),
+      h("span", { class: "event-text" }, eventLines(game, ply, next)),
     );
     const colour = ply.player !== null && ply.player >= 0 ? seatClass(ply.player) : "no-seat";
     const element = h(
@@ -152,7 +152,8 @@ function drawTurn(turn) {
   return h("span", { class: "turn" }, turn > 0 ? `Turn ${turn}` : "Before the first turn");
 }
 
-function drawLines(game, ply, heading) {
+// The events of a ply, one element each, without the one that is a heading.
+export function eventLines(game, ply, heading = null) {
   const events = ply.events.filter((event) => event !== heading);
   const lines = events.map((event) =>
     h(

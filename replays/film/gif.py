@@ -1,0 +1,107 @@
+"""Writing of frames as GIF, by Pillow."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from replays.film.options import FilmOptions, FrameSink
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from PIL.Image import Image
+
+COLORS = 255
+"""Colours of the film; one more index means that a pixel is as before."""
+COMMON = 64
+"""Colours that are chosen because they are the most frequent ones: the areas."""
+DISTANCES = (48, 32, 24, 16, 12, 8, 4, 1, 0)
+"""Least distances in RGB of the others from those that were chosen before. Without them the edges
+of large areas would take all colours, and none would be left for a small pawn."""
+SAMPLES = 24
+"""Frames from which the colours are chosen."""
+
+
+class GifSink:
+    """Frames that are kept until the last one, since all share their colours."""
+
+    def __init__(self) -> None:
+        self.pictures: list[bytes] = []
+
+    def add(self, picture: bytes) -> None:
+        """Take the next frame."""
+        self.pictures.append(picture)
+
+
+@contextmanager
+def gif_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
+    """Encode the frames, which repeat without end, when the context ends without an error."""
+    sink = GifSink()
+    yield sink
+    from PIL import Image
+
+    palette, no_dither = _shared_palette(sink.pictures), Image.Dither.NONE
+    frames = (
+        _open(picture, options).quantize(palette=palette, dither=no_dither)
+        for picture in sink.pictures
+    )
+    next(frames).save(
+        file,
+        format="GIF",
+        save_all=True,
+        append_images=frames,
+        duration=[round(seconds * 1000) for seconds in options.durations],
+        loop=0,
+        disposal=1,
+        # Of each frame only what has changed is stored.
+        optimize=True,
+        transparency=COLORS,
+        palette=palette.getpalette(),
+    )
+
+
+def _open(picture: bytes, options: FilmOptions) -> Image:
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    size = (options.size.width, options.size.height)
+    return image if image.size == size else image.resize(size)
+
+
+def _shared_palette(pictures: list[bytes]) -> Image:
+    """Return an image with the colours of frames from the whole film."""
+    from PIL import Image
+
+    step = max(1, len(pictures) // SAMPLES)
+    counts: dict[int, int] = {}
+    for picture in [*pictures[::step], pictures[-1]]:
+        pixels = np.asarray(Image.open(io.BytesIO(picture)).convert("RGB"), dtype=np.uint32)
+        codes = (pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]
+        for code, count in zip(*np.unique(codes, return_counts=True), strict=True):
+            counts[int(code)] = counts.get(int(code), 0) + int(count)
+    by_frequency = sorted(counts, key=lambda code: (-counts[code], code))
+    chosen = choose_colors(np.array(by_frequency, dtype=np.int64))
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(chosen.astype(np.uint8).tobytes())
+    return palette
+
+
+def choose_colors(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return at most `COLORS` rows of red, green and blue.
+
+    Args:
+        codes: Different colours as 0xRRGGBB, the most frequent first.
+    """
+    colors = np.stack([codes >> 16, (codes >> 8) & 255, codes & 255], axis=1)
+    chosen = list(colors[:COMMON])
+    # Squared distance of each colour from the nearest chosen one.
+    nearest = np.min([((colors - each) ** 2).sum(axis=1) for each in chosen], axis=0)
+    for distance in DISTANCES:
+        while len(chosen) < COLORS and (far := np.flatnonzero(nearest > distance**2)).size:
+            chosen.append(colors[far[0]])
+            nearest = np.minimum(nearest, ((colors - chosen[-1]) ** 2).sum(axis=1))
+    return np.array(chosen)

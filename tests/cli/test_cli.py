@@ -160,11 +160,11 @@ def test_executors_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> Non
 def test_ctrl_c_keeps_the_finished_games(tmp_path: Path) -> None:
     process = started("play cluedo --games 2000 --json", tmp_path)
     folder = tmp_path / "runs" / "play"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while len(list(folder.glob("*.jsonl"))) < 5 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     games = json.loads(stdout.splitlines()[-1])["games"]
     assert len(games) >= 5

@@ -1,10 +1,12 @@
 """A loopback server whose answers are legal in Cluedo's card game, and the command line against it.
 
-`python tests/cluedo_server.py PORT` runs it as a process of its own, which can be killed.
+`python tests/cluedo_server.py PORT` runs it as a process of its own, which can be killed. With
+`PORT ANSWERS` it dies by itself at the request after so many answers.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -46,7 +48,7 @@ def arena(command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[s
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -65,7 +67,7 @@ def start(command: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
         )
 
 
-def wait_until(happened: Callable[[], object], seconds: float = 30) -> None:
+def wait_until(happened: Callable[[], object], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -73,7 +75,14 @@ def wait_until(happened: Callable[[], object], seconds: float = 30) -> None:
 
 
 def main() -> None:
-    with Misbehaving(legal_answer, latency=0.02, port=int(sys.argv[1])) as server:
+    lifetime = itertools.count() if len(sys.argv) < 3 else iter(range(int(sys.argv[2])))
+
+    def answer(body: Any) -> str:
+        if next(lifetime, None) is None:
+            os._exit(1)
+        return legal_answer(body)
+
+    with Misbehaving(answer, latency=0.02, port=int(sys.argv[1])) as server:
         print(server.url, flush=True)
         threading.Event().wait()
 

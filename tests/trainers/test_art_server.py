@@ -184,7 +184,7 @@ async def train(host: EmbeddedHost) -> dict[str, float]:
 
 
 def adapters(url: str) -> set[str]:
-    cards = httpx.get(f"{url}/v1/models").json()["data"]
+    cards = httpx.get(f"{url}/v1/models", timeout=60).json()["data"]
     return {card["id"] for card in cards if card["parent"]}
 
 
@@ -356,7 +356,8 @@ def test_each_step_answers_from_vllm(
             assert adapters(url) == {f"away@{step}"}
             await answered_by(host, None, step)
         await answered_by(host, 1, 1)
-        httpx.post(f"{url}/v1/unload_lora_adapter", json={"lora_name": "away@2"})
+        unload = f"{url}/v1/unload_lora_adapter"
+        httpx.post(unload, json={"lora_name": "away@2"}, timeout=60)
         await answered_by(host, None, 2)
 
     async def again(host: EmbeddedHost) -> None:

@@ -253,7 +253,8 @@ def test_a_seat_has_the_colour_of_its_pawn(browser: Browser, served: Served) -> 
         open_game(opened, served.at(BOARD, at=8))
         page = opened.page
         page.locator(".cluedo-board").wait_for()
-        page.locator(".chart .line").first.wait_for()
+        expect(page.locator(".chart-panel .legend li")).to_have_count(4)
+        opened.wait_until_quiet()  # Each seat's posterior draws the marks of all anew.
         for seat in range(4):
             pawn = colour(page.locator(".cluedo-name svg path").nth(seat), "fill")
             for mark in (
@@ -264,6 +265,7 @@ def test_a_seat_has_the_colour_of_its_pawn(browser: Browser, served: Served) -> 
                 assert colour(mark, "fill") == pawn
         open_game(opened, served.at("chosen.jsonl", at=10))
         page.locator(".cluedo-board").wait_for()
+        opened.wait_until_quiet()
         pawns = [
             colour(page.locator(".cluedo-name svg path").nth(seat), "fill") for seat in range(3)
         ]

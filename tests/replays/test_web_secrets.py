@@ -91,6 +91,7 @@ def test_a_seats_page_holds_nothing_that_it_could_not_know(
         assert all(secret in opened.html() for secret in secrets[:3])
         opened.wait_until_quiet()
         opened.bodies.clear()
+        opened.aborted.clear()
         opened.page.keyboard.press(str(seat))
         wait_for_view(opened, seat)
         steps = [("Home", 0), *[("ArrowRight", step) for step in range(1, 13)], ("End", last)]
@@ -103,8 +104,9 @@ def test_a_seats_page_holds_nothing_that_it_could_not_know(
         expect(opened.page.locator(".legend li")).to_have_count(1)
         html = opened.html()
         assert not [secret for secret in secrets if secret in html]
-        assert len(opened.bodies) >= 4
-        for body in opened.bodies:
+        again = [opened.page.request.get(url).text() for url in opened.aborted]
+        assert len(opened.bodies) >= 3 and len(opened.bodies) + len(again) >= 4
+        for body in [*opened.bodies, *again]:
             text = body.encode().decode("unicode_escape") if "\\u" in body else body
             assert not [secret for secret in secrets if secret in text]
 

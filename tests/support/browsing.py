@@ -83,11 +83,14 @@ class Tab:
     faults: list[str] = field(default_factory=list)
     bodies: list[str] = field(default_factory=list)
     """Every document that came from the server."""
+    aborted: list[str] = field(default_factory=list)
+    """Addresses of documents that the browser calls aborted. The page may have them nonetheless:
+    Chromium says so of a stream too that was read to its end."""
     closing: bool = False
     asked: int = 0
     """Requests for documents of the server."""
     answered: int = 0
-    """Those that have ended, and whose documents are in `bodies`."""
+    """Those that have ended: their documents are in `bodies`, or they are `aborted`."""
     pages: int = 0
     """Pages that were opened in this tab."""
 
@@ -107,7 +110,9 @@ class Tab:
                 asked_by[request] = self.pages
 
         def failed(request: Any) -> None:
-            self.answered += "/api/" in request.url
+            if "/api/" in request.url:
+                self.aborted.append(request.url)
+                self.answered += 1
 
         def finished(request: Any) -> None:
             if "/api/" in request.url:

@@ -117,13 +117,15 @@ class Table:
 
     folder: Path
     model: Path
+    patience: float = 5
+    """Seconds to wait for a server that does not answer."""
 
     def request(self, url: str, **more: Any) -> HostRequest:
         fields: dict[str, Any] = {"learning_rate": 0.01, "minibatches": 1, "threads": 1} | more
         config = TrainConfig(
             experiment_name="away", server=url, base_model=str(self.model), **fields
         )
-        settings = Settings.model_validate({"service": {"patience": 5}})
+        settings = Settings.model_validate({"service": {"patience": self.patience}})
         return HostRequest(config, self.folder / "away", settings)
 
     def run(
@@ -303,7 +305,7 @@ def test_a_server_that_was_restarted_gets_its_adapter_again(
         await asyncio.sleep(1)
         await asyncio.to_thread(server.start)
 
-    table.run(server.url, restarted)
+    replace(table, patience=60).run(server.url, restarted)
 
 
 def test_a_server_that_cannot_be_used_is_told_before_anything_is_played(

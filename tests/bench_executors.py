@@ -51,7 +51,7 @@ PLACES: list[tuple[ExecutorKind, int]] = [
 def provider() -> Iterator[str]:
     """SPEC of a model that gives legal answers."""
     program = str(TESTS / "support" / "cluedo_server.py")
-    command = [sys.executable, program, "0", "0.05"]
+    command = [sys.executable, program, "0", "0", "0.05"]
     environment = {**os.environ, "PYTHONPATH": f"{TESTS.parent}"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

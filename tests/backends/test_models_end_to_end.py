@@ -46,7 +46,7 @@ CAUSES = {
     "context": "context_length",
     "filtered": "refused",
 }
-LIMITS = {"backoff": 0.01, "max_backoff": 0.05, "read_timeout": 2.0, "concurrency": 32}
+LIMITS = {"backoff": 0.01, "max_backoff": 0.05, "read_timeout": 5.0, "concurrency": 32}
 
 
 def seat_of_model(seed: int) -> int:
@@ -136,6 +136,10 @@ def test_a_flaky_provider_spoils_no_game_and_no_bill(
     assert sum(a.completion_tokens for a in attempts) == tally.completion_tokens
 
 
+LIFETIME = 30
+"""The server's answers before it dies: some of the twelve games are finished then, and some not."""
+
+
 @pytest.fixture
 def port() -> int:
     """One that was free a moment ago."""
@@ -146,16 +150,20 @@ def port() -> int:
 
 
 class Server:
-    """A process that can be killed and started again."""
+    """A process that dies and can be started again."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._process: subprocess.Popen[str] | None = None
 
-    def start(self) -> None:
-        script = [sys.executable, str(TESTS / "support" / "cluedo_server.py"), str(self._port)]
+    def start(self, *answers: int) -> None:
+        """Start it; after so many answers it dies."""
+        script = str(TESTS / "support" / "cluedo_server.py")
         self._process = subprocess.Popen(
-            script, env=environment(), stdout=subprocess.PIPE, text=True
+            [sys.executable, script, str(self._port), *map(str, answers)],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self._process.stdout and self._process.stdout.readline().startswith("http")
 
@@ -169,14 +177,12 @@ class Server:
 @pytest.fixture
 def server(port: int) -> Iterator[Server]:
     running = Server(port)
-    running.start()
+    running.start(LIFETIME)
     yield running
     running.kill()
 
 
-def run_that_loses_its_server(
-    cwd: Path, port: int, server: Server, patience: float
-) -> subprocess.Popen[str]:
+def run_that_loses_its_server(cwd: Path, port: int, patience: float) -> subprocess.Popen[str]:
     """Twelve games, three at once, whose server dies when some are finished and some are not."""
     (cwd / "short.toml").write_text(
         f"[service]\nbackoff = 0.05\nmax_backoff = 0.2\nbreaker_failures = 3\n"
@@ -186,10 +192,7 @@ def run_that_loses_its_server(
         f"{GAME} --seat 0=http://127.0.0.1:{port}/v1#tiny --games 12 --max-concurrent 3 "
         "--max-turns 6 --out out --json"
     )
-    playing = start(command, cwd, ARENA_CONFIG="short.toml")
-    wait_until(lambda: list((cwd / "out").glob("*.jsonl")) or playing.poll() is not None)
-    server.kill()
-    return playing
+    return start(command, cwd, ARENA_CONFIG="short.toml")
 
 
 def lines_with(path: Path, words: str) -> list[str]:
@@ -199,11 +202,12 @@ def lines_with(path: Path, words: str) -> list[str]:
 def test_a_server_that_is_started_again_costs_nothing_but_time(
     tmp_path: Path, port: int, server: Server
 ) -> None:
-    playing = run_that_loses_its_server(tmp_path, port, server, patience=30)
+    playing = run_that_loses_its_server(tmp_path, port, patience=120)
     stderr = tmp_path / "stderr"
-    wait_until(lambda: lines_with(stderr, "waiting up to 30 s"))
+    wait_until(lambda: lines_with(stderr, "waiting up to 120 s"))
+    server.kill()
     server.start()
-    stdout, _ = playing.communicate(timeout=60)
+    stdout, _ = playing.communicate(timeout=120)
     assert playing.returncode == 0, stderr.read_text()
     assert len(lines_with(stderr, "waiting up to")) == len(lines_with(stderr, "is back")) == 1
     assert "fallback" not in stderr.read_text()
@@ -217,11 +221,10 @@ def test_a_server_that_is_started_again_costs_nothing_but_time(
     assert not list((tmp_path / "out").glob("*.part"))
 
 
-def test_a_server_that_stays_dead_ends_the_run_and_all_is_kept(
-    tmp_path: Path, port: int, server: Server
-) -> None:
-    playing = run_that_loses_its_server(tmp_path, port, server, patience=1)
-    stdout, _ = playing.communicate(timeout=60)
+@pytest.mark.usefixtures("server")
+def test_a_server_that_stays_dead_ends_the_run_and_all_is_kept(tmp_path: Path, port: int) -> None:
+    playing = run_that_loses_its_server(tmp_path, port, patience=1)
+    stdout, _ = playing.communicate(timeout=120)
     assert playing.returncode == 1
     out, stderr = tmp_path / "out", tmp_path / "stderr"
     finished, unfinished = list(out.glob("*.jsonl")), list(out.glob("*.part"))

@@ -509,10 +509,9 @@ def test_cancelled_requests_leave_no_trace(folder: Path) -> None:
         for task in todo:
             task.cancel()
         await asyncio.gather(*todo, return_exceptions=True)
-        for _ in range(200):
-            if not sampler.stats.running:
-                break
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
+            while sampler.stats.running:
+                await asyncio.sleep(0.01)
         assert sampler.stats.running == sampler.stats.waiting == 0
         found = await sample_all(sampler, tokens(0, 700), SamplingParams(seed=1, max_tokens=3))
         assert bits(found) == expected

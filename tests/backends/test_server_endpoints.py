@@ -469,12 +469,12 @@ def test_a_request_log_on_standard_error_is_bounded(folder: Path) -> None:
     try:
         server = greeted(process)
         server.chat(messages=[{"role": "user", "content": "planted prompt"}])
-        with httpx.Client() as http:
+        with httpx.Client(timeout=60) as http:
             for _ in range(250):
                 http.get(f"{server.url}/nothing")
     finally:
         process.terminate()
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
     assert 100 <= len(lines) < 251
     assert "planted prompt" not in err and "body" not in lines[0]

@@ -126,6 +126,17 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["FILE"]
 
 
+def test_ctrl_c_in_any_command_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("backends.models.local.local_models", interrupt)
+    assert run(["models"]) == 130
+    assert capsys.readouterr().err == "arena: interrupted\n"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_an_unwritable_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tmp_path.chmod(0o500)
@@ -160,11 +171,11 @@ def test_executors_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> Non
 def test_ctrl_c_keeps_the_finished_games(tmp_path: Path) -> None:
     process = started("play cluedo --games 2000 --json", tmp_path)
     folder = tmp_path / "runs" / "play"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while len(list(folder.glob("*.jsonl"))) < 5 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     games = json.loads(stdout.splitlines()[-1])["games"]
     assert len(games) >= 5

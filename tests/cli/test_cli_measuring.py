@@ -44,7 +44,7 @@ def count_games(path: Path) -> int:
 
 
 def wait_for_games(process: subprocess.Popen[str], path: Path, games: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         if path.exists() and path.stat().st_size and count_quietly(path) >= games:
             return
@@ -114,7 +114,7 @@ def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_pa
     first = started(f"{command} --workers 2", tmp_path)
     wait_for_games(first, results, 3)
     first.send_signal(signal.SIGINT)
-    _, stderr = first.communicate(timeout=30)
+    _, stderr = first.communicate(timeout=60)
     assert first.returncode == 130
     assert re.search(r"Kept: \d+ finished games; the same command with --resume", stderr)
     assert "Traceback" not in stderr

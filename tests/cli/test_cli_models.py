@@ -6,6 +6,7 @@ import json
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -201,7 +202,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_accounts(
     playing = start(command, tmp_path)
     wait_until(lambda: server.ledger.behaviours["hang"] == 3 or playing.poll() is not None)
     playing.send_signal(signal.SIGINT)
-    stdout, _ = playing.communicate(timeout=20)
+    stdout, _ = playing.communicate(timeout=60)
     said = (tmp_path / "stderr").read_text()
     assert playing.returncode == 130 and "Traceback" not in said
     out = tmp_path / "out"
@@ -218,13 +219,20 @@ def test_ctrl_c_keeps_what_is_finished_and_the_accounts(
 
 
 def test_a_folder_that_vanishes_is_one_line(spec: str, server: Misbehaving, tmp_path: Path) -> None:
-    server.latency = 0.1
+    vanished = threading.Event()
+
+    def answer(body: Any) -> str:
+        # The first request checks the model, before anything is written.
+        assert server.ledger.requests == 1 or vanished.wait(60)
+        return legal_answer(body)
+
+    server.answer = answer
     command = f"{GAME} --seat 0={spec} --games 2 --max-concurrent 1 --max-turns 6 --out out"
     playing = start(command, tmp_path)
-    # The first request checks the model, before anything is written.
     wait_until(lambda: server.ledger.requests > 1 or playing.poll() is not None)
     shutil.rmtree(tmp_path / "out")
-    playing.communicate(timeout=20)
+    vanished.set()
+    playing.communicate(timeout=60)
     said = (tmp_path / "stderr").read_text()
     assert playing.returncode == 1 and "Traceback" not in said
     (line,) = (line for line in said.splitlines() if line.startswith("arena: "))

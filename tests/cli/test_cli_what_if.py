@@ -436,7 +436,7 @@ def test_the_page_is_served_with_the_address_of_a_moment(parent: Path, tmp_path:
     assert serving.stdout is not None
     line = serving.stdout.readline()
     serving.send_signal(signal.SIGINT)
-    serving.communicate(timeout=20)
+    serving.communicate(timeout=60)
     assert re.search(r"open http://127\.0\.0\.1:\d+/#at=4&seat=1 in a browser", line)
     assert serving.returncode == 0
 
@@ -513,7 +513,7 @@ def test_ctrl_c_keeps_what_there_is(
         asking = start(f"replay {parent} {command} --max-concurrent 3 --json", tmp_path)
         wait_until(lambda: server.ledger.behaviours["hang"] or asking.poll() is not None)
         asking.send_signal(signal.SIGINT)
-        stdout, _ = asking.communicate(timeout=20)
+        stdout, _ = asking.communicate(timeout=60)
     said = (tmp_path / "stderr").read_text()
     assert asking.returncode == 130 and "Traceback" not in said, said
     found = json.loads(stdout)

@@ -146,7 +146,7 @@ def test_a_crash_inside_of_litellm_tells_no_key(home: Path, server: Telltale) ->
         ),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     (home / "said").write_text(done.stdout + done.stderr)

@@ -57,7 +57,7 @@ def serving(*flags: str) -> Iterator[str]:
             yield found[0]
         finally:
             process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_package_passes_the_validator_of_openenv(

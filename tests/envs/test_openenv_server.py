@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ from backends.server import connections
 from backends.server.access import AccessControl, BodyLimit
 from trainers.rewards import Rewards
 
+# Patient: the server shares its cores with other tests.
+get, post = partial(httpx.get, timeout=60), partial(httpx.post, timeout=60)
 KUHN, CLUEDO = make_game("kuhn_poker"), make_game("cluedo", players=3)
 SLOTS = 4
 
@@ -109,7 +112,7 @@ def test_a_game_by_its_functions(kuhn: Hosted) -> None:
 def test_tools_of_each_kind_over_mcp(cluedo: Hosted) -> None:
     def rpc(method: str, **params: Any) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return httpx.post(f"{cluedo.url}/mcp", json=body).json()
+        return post(f"{cluedo.url}/mcp", json=body).json()
 
     tools = {tool["name"]: tool for tool in rpc("tools/list")["result"]["tools"]}
     assert list(tools) == ["Suggest", "Accuse", "Show", "EndTurn", "reply"]
@@ -216,13 +219,13 @@ def test_an_oversized_message_ends_its_connection_only(kuhn: Hosted) -> None:
 
 def test_errors_over_http_are_no_tracebacks(kuhn: Hosted) -> None:
     action = {"action": {"type": "call_tool", "tool_name": "Pass", "arguments": {}}}
-    answer = httpx.post(f"{kuhn.url}/step", json=action)
+    answer = post(f"{kuhn.url}/step", json=action)
     assert answer.status_code == 400
     assert answer.json() == {"detail": "there is no episode: call reset first"}
-    assert httpx.post(f"{kuhn.url}/reset", json={"seed": 2**70}).status_code == 400
-    assert httpx.post(f"{kuhn.url}/reset", json={"seed": 7}).json()["observation"]["seat"] == 0
-    assert httpx.get(f"{kuhn.url}/state").json()["episode_id"] is None
-    assert httpx.get(f"{kuhn.url}/metadata").json()["name"] == "kuhn_poker"
+    assert post(f"{kuhn.url}/reset", json={"seed": 2**70}).status_code == 400
+    assert post(f"{kuhn.url}/reset", json={"seed": 7}).json()["observation"]["seat"] == 0
+    assert get(f"{kuhn.url}/state").json()["episode_id"] is None
+    assert get(f"{kuhn.url}/metadata").json()["name"] == "kuhn_poker"
 
 
 def free_slots(kuhn: Hosted) -> int:
@@ -244,7 +247,7 @@ def free_slots(kuhn: Hosted) -> int:
 
 
 def wait_for_slots(kuhn: Hosted) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while (free := free_slots(kuhn)) != SLOTS:
         assert time.monotonic() < end, f"{free} of {SLOTS} slots are free"
         time.sleep(0.05)
@@ -342,11 +345,11 @@ def test_without_the_token_nothing_is_served() -> None:
     guarded = AccessControl(BodyLimit(app, 10_000), SecretStr("secret"))
     with hosting(guarded) as server:
         right = {"Authorization": "Bearer secret"}
-        assert httpx.get(f"{server.url}/health").status_code == 200
-        assert httpx.get(f"{server.url}/schema").status_code == 401
-        assert httpx.get(f"{server.url}/schema", headers=right).status_code == 200
+        assert get(f"{server.url}/health").status_code == 200
+        assert get(f"{server.url}/schema").status_code == 401
+        assert get(f"{server.url}/schema", headers=right).status_code == 200
         large = {"data": "x" * 20_000}
-        assert httpx.post(f"{server.url}/reset", json=large, headers=right).status_code == 503
+        assert post(f"{server.url}/reset", json=large, headers=right).status_code == 503
         for headers in ({}, {"Authorization": "Bearer wrong"}):
             with pytest.raises(ConnectionError, match="401"):
                 GameClient(server.url, headers=headers).sync().connect()

@@ -27,7 +27,7 @@ T = TypeVar("T")
 CLUEDO = make_game("cluedo", players=3)
 
 
-def in_time(work: Coroutine[Any, Any, T], seconds: float = 20.0) -> T:
+def in_time(work: Coroutine[Any, Any, T], seconds: float = 60.0) -> T:
     """Run the coroutine; a session that waits for ever fails the test."""
     return asyncio.run(asyncio.wait_for(work, seconds))
 

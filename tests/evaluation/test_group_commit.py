@@ -87,6 +87,8 @@ def test_a_run_that_stops_stores_the_games_that_are_finished(stop: str) -> None:
         if slot.number == 4:
             # The first game was stored just before, so the others wait for their turn.
             await asyncio.sleep(0.01)
+            while len(finished) < 4:
+                await asyncio.sleep(0)
             if stop == "failed":
                 raise ArenaError("the provider is down")
             await asyncio.sleep(60)

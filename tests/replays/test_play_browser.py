@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from browsing import Tab, axe_findings, browsing, missing, tab
+from browsing import Tab, axe_findings, browsing, expect, missing, tab
 from play_server import PlayProcess, play_server
+from served_games import wait_for_view
 
 from arena.episodes.replay import read_replay
 from arena.episodes.verify import verify
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 pytest.importorskip("websockets")
@@ -81,9 +83,9 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
                 page.get_by_role("button", name="Yes: accuse").click()
                 page.locator(".play-event", has_text="You accuse Mrs White").wait_for()
                 break
-            page.locator(".action-row button").last.click()
+            move(page, page.locator(".action-row button").last)
         play_to_the_end(page)
-        assert page.locator(".play-result.lost h2").inner_text().startswith("You lost: ")
+        expect(page.locator(".play-result.lost h2")).to_have_text(re.compile("^You lost: "))
         page.get_by_role("button", name="Review my mistakes").click()
         bar = page.get_by_role("group", name="Review")
         bar.get_by_text("Mistake 1 of").wait_for()
@@ -92,7 +94,9 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         page.get_by_role("button", name="Ask here").click()
         page.get_by_text("bot:oracle would play").wait_for()
         bar.get_by_role("button", name="See all cards").click()
+        wait_for_view(opened, None)
         page.get_by_role("slider").fill("3")
+        opened.wait_for_position(3)
         page.get_by_role("button", name="Play on").click()
         assert wait_for_turn(page)
         page.locator(".play-event", has_text="You throw").wait_for()
@@ -101,12 +105,17 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
     assert verify(replay) is None and replay.header.players[0] == "human"
 
 
+def move(page: Page, button: Locator) -> None:
+    """Play an action by its button, and wait until it is played."""
+    events = page.locator(".play-event").count()
+    button.click()
+    # Each of the person's own moves is an event that the page shows, and its turn is over then.
+    page.locator(".play-event").nth(events).wait_for()
+
+
 def play_to_the_end(page: Page) -> None:
     while wait_for_turn(page):
-        events = page.locator(".play-event").count()
-        page.locator(".action-row button:not([disabled])").first.click()
-        # Each of the person's own moves is an event that the page shows.
-        page.locator(".play-event").nth(events).wait_for()
+        move(page, page.locator(".action-row button:not([disabled])").first)
 
 
 def test_by_keyboard_only(server: PlayProcess, browser: Browser) -> None:
@@ -115,7 +124,7 @@ def test_by_keyboard_only(server: PlayProcess, browser: Browser) -> None:
         page = opened_at(server, opened, token)
         while wait_for_turn(page):
             page.keyboard.press("Tab")
-            focused = page.evaluate("document.activeElement.dataset.choice ?? ''")
+            focused = page.evaluate("document.activeElement?.dataset.choice ?? ''")
             if focused.startswith("play "):
                 events = page.locator(".play-event").count()
                 page.keyboard.press("Enter")
@@ -149,7 +158,7 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
                 host.page.locator(".play-event").nth(1).wait_for()
             pages.reverse()
         host.page.locator(".play-event").nth(4).wait_for()
-        assert guest.page.locator(".play-event").count() == 5
+        expect(guest.page.locator(".play-event")).to_have_count(5)
         assert guest.overflow() == 0
         assert not host.faults and not guest.faults
 
@@ -168,10 +177,9 @@ def test_hostile_speech_is_text(server: PlayProcess, browser: Browser) -> None:
                 talk.press("Enter")
                 page.locator(".play-event", has_text="onerror").first.wait_for()
                 break
-            page.locator(".action-row button").first.click()
-            page.wait_for_timeout(100)
+            move(page, page.locator(".action-row button").first)
         assert page.evaluate("top.hacked") is None
-        assert page.locator("main img").count() == 0
+        expect(page.locator("main img")).to_have_count(0)
         assert not opened.faults
 
 

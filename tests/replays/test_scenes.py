@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browsing import PATIENCE, browsing, missing
 from known_deal import ENVELOPE, HANDS
 
 from arena.core.action import CHANCE, Action
@@ -302,21 +302,14 @@ POLICY = "default-src 'none'; script-src 'self'; style-src 'self'"
 HOSTILE = "<img src=x onerror=alert(1)>\"'&amp;"
 
 
-def chromium() -> str:
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
-    pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-
-
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
     """A page with the policy of the viewer's; whatever the browser complains about is a fault."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    path = chromium()
-    with playwright.sync_playwright() as browsers:
-        browser = browsers.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        page: Page = browser.new_page()
+    if reason := missing():
+        pytest.skip(reason)
+    with browsing() as browser:
+        page = browser.new_page()
+        page.set_default_timeout(1000 * PATIENCE)
         page.route("**/*", answer)
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text))
@@ -324,8 +317,7 @@ def page() -> Iterator[Page]:
         page.goto("http://scenes.test/")
         page.wait_for_function("() => Boolean(window.show)")
         yield page
-        browser.close()
-        assert complaints == []
+    assert complaints == []
 
 
 def answer(route: Route) -> None:

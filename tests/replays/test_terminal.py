@@ -522,7 +522,7 @@ def test_a_thread_finds_out_the_same(tmp_path: Path) -> None:
     assert "no later mistake yet" in drawn(there)
     there.press("home")
     there.analysis.start()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not all(there.analysis.summaries(v).complete for v in (None, 0, 1, 2)):
         assert time.monotonic() < until
         _ = there.analysis.progress  # Raises what went wrong in the thread.
@@ -588,7 +588,7 @@ def test_on_a_real_terminal(tmp_path: Path) -> None:
         nonlocal shown
         shown = b""
         while words not in shown:
-            assert select.select([ours], [], [], 20)[0], shown[-2000:]
+            assert select.select([ours], [], [], 60)[0], shown[-2000:]
             shown += os.read(ours, 65536)
 
     until(b"everything open")
@@ -605,5 +605,5 @@ def test_on_a_real_terminal(tmp_path: Path) -> None:
     until(b"\x1b[2J\x1b[H")
     os.write(ours, b"q")
     until(b"\x1b[?1049l")
-    assert viewer.wait(20) == 0
+    assert viewer.wait(60) == 0
     os.close(ours)

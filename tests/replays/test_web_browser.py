@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from browsing import (
-    Tab,
     address,
+    expect,
     lines_of,
     missing,
     tab,
@@ -22,7 +23,6 @@ from served_games import (
     CARDS,
     Served,
     last_position,
-    looks_through,
     open_game,
     wait_for_view,
 )
@@ -41,9 +41,8 @@ def test_the_list_is_searched_filtered_and_sorted(browser: Browser, served: Serv
         page = opened.page
         page.goto(served.home)
         rows = page.locator(".rows .row")
-        rows.first.wait_for()
-        assert rows.count() == 8
-        assert "schema" in rows.filter(has_text="Unreadable").inner_text()
+        expect(rows).to_have_count(8)
+        expect(rows.filter(has_text="Unreadable")).to_contain_text("schema")
         page.get_by_label("Search").fill("tictac")
         page.locator(".count", has_text="1 of 8 games").wait_for()
         page.get_by_role("button", name="Clear").click()
@@ -54,7 +53,7 @@ def test_the_list_is_searched_filtered_and_sorted(browser: Browser, served: Serv
         page.locator(".count", has_text="1 of 8 games").wait_for()
         page.get_by_role("button", name="Clear").click()
         page.get_by_role("button", name="Turns").click()
-        assert "long.jsonl" in rows.first.inner_text()
+        expect(rows.first).to_contain_text("long.jsonl")
         page.get_by_role("columnheader", name="Turns").and_(
             page.locator("[aria-sort=descending]")
         ).wait_for()
@@ -86,7 +85,7 @@ def test_steps_by_keys_buttons_and_slider(browser: Browser, served: Served) -> N
     with tab(browser) as opened:
         open_game(opened, served.at(CARDS))
         page = opened.page
-        assert opened.position() == 1  # After the deal, which nobody decides.
+        opened.wait_for_position(1)  # After the deal, which nobody decides.
         page.keyboard.press("Home")
         opened.wait_for_position(0)
         for key, position in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1)):
@@ -94,41 +93,41 @@ def test_steps_by_keys_buttons_and_slider(browser: Browser, served: Served) -> N
             opened.wait_for_position(position)
         page.keyboard.press("End")
         opened.wait_for_position(last)
-        assert page.locator(".event-list > li").count() == last
-        assert page.locator("[aria-current=step]").count() == 1
+        expect(page.locator(".event-list > li")).to_have_count(last)
+        expect(page.locator("[aria-current=step]")).to_have_count(1)
         page.keyboard.press("Home")
         opened.wait_for_position(0)
-        assert page.locator(".event-list > li").count() == 0
+        expect(page.locator(".event-list > li")).to_have_count(0)
         page.get_by_role("button", name="One ply forward").click()
         opened.wait_for_position(1)
         page.get_by_role("slider").fill("9")
         opened.wait_for_position(9)
         text = page.get_by_role("slider").get_attribute("aria-valuetext") or ""
         assert f"Position 9 of {last}" in text
-        assert page.locator("#announcements").inner_text() == text
+        expect(page.locator("#announcements")).to_have_text(text)
         page.locator(".event-list button").nth(3).click()
         opened.wait_for_position(4)
-        assert "at=4" in _settled(opened)
+        # Quick steps are gathered before they are in the address.
+        expect(page).to_have_url(re.compile("at=4"))
         assert not opened.faults
-
-
-def _settled(opened: Tab) -> str:
-    """The address, after quick steps have been gathered."""
-    opened.page.wait_for_timeout(450)
-    return opened.page.url
 
 
 def test_plays_by_itself(browser: Browser, served: Served) -> None:
     with tab(browser) as opened:
+        page = opened.page
+        page.clock.install()
         open_game(opened, served.at(CARDS))
-        opened.page.get_by_label("Speed").select_option("8")
-        opened.page.locator("h1").click()
-        opened.page.keyboard.press("Space")
-        opened.page.locator(".event-list > li:nth-child(3)").wait_for()
-        opened.page.get_by_role("button", name="Pause").click()
-        stopped = opened.position()
-        opened.page.wait_for_timeout(400)
-        assert opened.position() == stopped
+        opened.wait_until_quiet()
+        page.get_by_label("Speed").select_option("8")
+        page.locator("h1").click()
+        with opened.stopped_clock():
+            page.keyboard.press("Space")
+            page.clock.run_for(2 * 125)
+            opened.wait_for_position(3)
+            page.get_by_role("button", name="Pause").click()
+            page.get_by_role("button", name="Play", exact=True).wait_for()
+            page.clock.run_for(1000)
+            opened.wait_for_position(3)
 
 
 def test_jumps_to_moves_mistakes_and_events(browser: Browser, served: Served) -> None:
@@ -149,7 +148,7 @@ def test_jumps_to_moves_mistakes_and_events(browser: Browser, served: Served) ->
         for key, wanted, found in targets:
             assert found, f"this game has no {wanted}"
             page.keyboard.press("Home")
-            page.locator(".all-comments, .events").first.wait_for()
+            opened.wait_for_position(0)
             page.get_by_role("button", name=f"Next {wanted}").and_(
                 page.locator("[aria-disabled=false]")
             ).wait_for()
@@ -158,27 +157,25 @@ def test_jumps_to_moves_mistakes_and_events(browser: Browser, served: Served) ->
             page.locator("h1").click()
             page.keyboard.press(key)
             opened.wait_for_position(min(found))
-        assert page.locator(".ticks span").count() == len(
-            {c["visible_from"] for c in comments if c["mistake"]}
-        )
+        expect(page.locator(".ticks span")).to_have_count(len(set(mistakes)))
 
 
 def test_a_position_can_be_linked(browser: Browser, served: Served) -> None:
     last = last_position(served)
     with tab(browser) as opened:
         open_game(opened, served.at(CARDS, at=7, seat=2))
-        assert opened.position() == 7
-        assert looks_through(opened, 2)
+        opened.wait_for_position(7)
+        wait_for_view(opened, 2)
         open_game(opened, served.at(CARDS, at=10**6, focus=50))
-        assert opened.position() == last
-        assert looks_through(opened, None)
+        opened.wait_for_position(last)
+        wait_for_view(opened, None)
         opened.page.evaluate(f"location.hash = '#path={CARDS}&at=3&focus=2'")
         opened.wait_for_position(3)
-        assert opened.page.get_by_label("Posterior of seat").input_value() == "2"
+        expect(opened.page.get_by_label("Posterior of seat")).to_have_value("2")
         opened.page.goto(served.at("nowhere.jsonl"))
         opened.page.get_by_role("alert").get_by_text("no such replay").wait_for()
         # Nothing is offered that leads to the same fault.
-        assert opened.page.locator("main a").all_inner_texts() == ["All games"]
+        expect(opened.page.locator("main a")).to_have_text(["All games"])
 
 
 def test_a_seats_address_does_not_name_the_file(browser: Browser, served: Served) -> None:
@@ -186,14 +183,17 @@ def test_a_seats_address_does_not_name_the_file(browser: Browser, served: Served
         open_game(opened, served.at(CARDS, at=7))
         opened.page.keyboard.press("2")
         wait_for_view(opened, 2)
-        linked = _settled(opened)
-        assert "seat=2" in linked and "cards" not in linked and "path=" not in linked
+        expect(opened.page).to_have_url(re.compile("seat=2"))
+        linked = opened.page.url
+        assert "cards" not in linked and "path=" not in linked
+        opened.wait_until_quiet()
         assert CARDS not in opened.html()
         open_game(opened, linked)
-        assert opened.position() == 7 and looks_through(opened, 2)
+        opened.wait_for_position(7)
+        wait_for_view(opened, 2)
         opened.page.keyboard.press("o")
         wait_for_view(opened, None)
-        assert "path=cards.jsonl" in _settled(opened)
+        expect(opened.page).to_have_url(re.compile("path=cards.jsonl"))
         assert not opened.faults
 
 
@@ -202,9 +202,10 @@ def test_a_seat_that_is_none_opens_nothing(browser: Browser, served: Served, sea
     with tab(browser) as opened:
         opened.page.goto(f"{served.at(CARDS)}&seat={seat}")
         opened.page.get_by_role("alert").get_by_text("seat=").wait_for()
+        opened.wait_until_quiet()
         assert not [body for body in opened.bodies if "plies" in body]
         if seat == "50":
-            assert opened.page.get_by_role("alert").get_by_role("link").count() == 5
+            expect(opened.page.get_by_role("alert").get_by_role("link")).to_have_count(5)
             opened.page.get_by_role("link", name="Seat 1").click()
             wait_for_view(opened, 1)
         else:
@@ -230,15 +231,17 @@ def test_a_branch_links_its_parent(browser: Browser, served: Served, tmp_path: P
         opened.page.goto(f"http://127.0.0.1:{viewer.port}/")
         opened.page.get_by_text("branch at position 5 of parent-seed9.jsonl").wait_for()
         open_game(opened, address(viewer.port, "branch.jsonl", at=6))
-        assert "was bot:before until ply 5" in opened.page.locator(".perspectives").inner_text()
+        perspectives = opened.page.locator(".perspectives")
+        expect(perspectives).to_contain_text("was bot:before until ply 5")
         opened.page.keyboard.press("End")
-        assert "from ply 6 on" in opened.page.locator(".summary .panel-head").inner_text()
-        assert opened.page.get_by_role("link", name="gone.jsonl").count() == 0
+        expect(opened.page.locator(".summary .panel-head")).to_contain_text("from ply 6 on")
+        expect(opened.page.get_by_role("link", name="gone.jsonl")).to_have_count(0)
         opened.page.get_by_role("link", name=parent.name).click()
         opened.wait_for_position(5)
-        assert "Branched off" not in opened.page.locator("main").inner_text()
+        expect(opened.page.locator("main")).not_to_contain_text("Branched off")
         open_game(opened, address(viewer.port, "branch.jsonl", at=6, seat=1))
         opened.page.get_by_text("Branched off another game at position 5").wait_for()
+        opened.wait_until_quiet()
         assert "seed9" not in opened.html() and "removed" not in opened.html()
 
 
@@ -249,7 +252,8 @@ def test_everything_can_be_done_with_keys(browser: Browser, served: Served) -> N
         page.locator(".rows .row").first.wait_for()
         page.get_by_label("Search").focus()
         page.keyboard.type("cards.?")  # A question mark is text here.
-        assert page.get_by_role("dialog").count() == 0
+        expect(page.get_by_label("Search")).to_have_value("cards.?")
+        expect(page.get_by_role("dialog")).to_have_count(0)
         page.get_by_label("Search").fill("cards.jsonl")
         page.locator(".count", has_text="1 of").wait_for()
         for _ in range(20):
@@ -265,12 +269,10 @@ def test_everything_can_be_done_with_keys(browser: Browser, served: Served) -> N
         wait_for_view(opened, None)
         page.keyboard.press("?")
         page.get_by_role("dialog").wait_for()
-        assert page.locator("dialog.keys kbd").all_inner_texts() == [
-            *("←", "→", "Home", "End", "Space", "[", "]", "M", "m", "A", "a", "o", "0 … 9"),
-            *("↑", "↓", "?"),
-        ]
+        keys = ["←", "→", "Home", "End", "Space", "[", "]", "M", "m", "A", "a", "o", "0 … 9"]
+        expect(page.locator("dialog.keys kbd")).to_have_text([*keys, "↑", "↓", "?"])
         page.keyboard.press("ArrowRight")
         page.keyboard.press("Escape")
-        assert page.get_by_role("dialog").count() == 0
-        assert opened.position() == 1
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        opened.wait_for_position(1)
         assert not opened.faults

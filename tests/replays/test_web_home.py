@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -335,8 +337,6 @@ def test_any_query_gives_a_sorted_part(
 
 @pytest.mark.timed
 def test_fifty_thousand_games_are_searched_at_once() -> None:
-    import time
-
     all_rows = [row(number) for number in range(50_000)]
     index = GameIndex()
     index.select(1, all_rows, GameQuery())
@@ -348,24 +348,27 @@ def test_fifty_thousand_games_are_searched_at_once() -> None:
 def test_a_large_folder_is_shown_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import time
-
     from replays.web import listing as module
 
     for number in range(8):
         record(tmp_path, f"game{number}", seed=number)
     original = module.read_row
+    readable = threading.Semaphore(3)
 
-    def slowly(*arguments: Any) -> Any:
-        time.sleep(0.03)
+    def when_allowed(*arguments: Any) -> Any:
+        assert readable.acquire(timeout=60)
         return original(*arguments)
 
-    monkeypatch.setattr(module, "read_row", slowly)
+    monkeypatch.setattr(module, "read_row", when_allowed)
     monkeypatch.setattr(module, "PUBLISH_INTERVAL", 0.0)
     listing = Listing(ReplayDirectory(tmp_path))
-    first = listing.current(patience=0.08)
+    first = listing.current(patience=0.05)
+    deadline = time.monotonic() + 60
+    while not first.games and time.monotonic() < deadline:
+        first = listing.current(patience=0.05)
     assert 0 < len(first.games) < 8 and len(first.games) + first.unread == 8
-    assert len(listing.current(patience=5).games) == 8
+    readable.release(5)
+    assert len(listing.current(patience=60).games) == 8
 
 
 def test_no_games_no_report(tmp_path: Path) -> None:

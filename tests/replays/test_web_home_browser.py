@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from browsing import NARROW, axe_findings, missing, tab
+from browsing import NARROW, axe_findings, expect, missing, tab
 from home_folder import ATTACK, fill_folder, write_records, write_run
 from training_rows import rows
 from web_viewer import WebViewer, record, serving
@@ -47,20 +48,21 @@ def test_everything_is_grouped_searched_and_opened(browser: Browser, home: Home)
         page = opened.page
         page.goto(home.at())
         page.get_by_role("heading", name="Training runs").wait_for()
-        assert page.locator(".group h2").all_inner_texts() == [
+        # The folder is read in parts.
+        expect(page.locator(".group h2")).to_have_text([
             "Training runs 4", "Evaluations 5", "Tournaments 1", "Reports 2", "Games 3",
-        ]  # fmt: skip
-        assert page.locator(".is-unreadable .entry-error").count() == 2
+        ])  # fmt: skip
+        expect(page.locator(".is-unreadable .entry-error")).to_have_count(2)
         page.get_by_label("Search").fill("bot:str")
-        page.locator(".entry").and_(page.locator(":only-child")).wait_for()
-        assert page.locator(".entry .name").all_inner_texts() == ["bot:strong"]
+        expect(page.locator(".entry .name")).to_have_text(["bot:strong"])
         page.get_by_role("link", name="bot:strong").click()
         page.get_by_role("heading", name="bot:strong").wait_for()
         page.get_by_role("link", name="Full report").click()
+        expect(page).to_have_url(re.compile("/report/"))  # Its heading is that of the view.
         page.get_by_role("heading", name="bot:strong").wait_for()
         page.go_back()
-        assert "Primary result" in page.locator(".verdict").inner_text()
-        assert page.locator(".figure-card svg path").count() > 3
+        expect(page.locator(".verdict")).to_contain_text("Primary result")
+        page.locator(".figure-card svg path").nth(3).wait_for(state="attached")
         page.go_back()
         page.get_by_label("Search").fill("")
         page.get_by_role("link", name="All 3 games").click()
@@ -80,18 +82,18 @@ def test_two_are_chosen_and_compared(browser: Browser, home: Home) -> None:
         page.get_by_label("Compare first").check()
         page.get_by_label("Compare bot:strong").check()  # Of another kind: it replaces the run.
         page.get_by_text("Choose a second one").wait_for()
-        page.get_by_label("Compare bot:weak").focus()
+        weak = page.get_by_label("Compare bot:weak")
+        weak.focus()
         page.keyboard.press("Space")
-        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == (
-            "Compare bot:weak"
-        )
+        expect(weak).to_be_checked()
+        expect(weak).to_be_focused()
         page.get_by_role("link", name="Compare", exact=True).click()
         page.get_by_role("heading", name="A: bot:strong · B: bot:weak").wait_for()
-        assert "A is better" in page.locator(".verdict").inner_text()
+        expect(page.locator(".verdict")).to_contain_text("A is better")
         page.goto(home.at("#compare=run&first=train%2Ffirst&second=train%2Fsecond"))
         page.get_by_role("heading", name="A: first · B: second").wait_for()
         legend = page.locator(".chart-legend").first
-        assert legend.locator(".legend-name").all_inner_texts() == ["A: first", "B: second"]
+        expect(legend.locator(".legend-name")).to_have_text(["A: first", "B: second"])
         assert not opened.faults
 
 
@@ -130,12 +132,13 @@ def test_hostile_texts_stay_text(browser: Browser, home: Home) -> None:
         page.goto("about:blank")
         page.goto(home.at(f"#experiment={_hostile('eval/results.sqlite')}"))
         page.locator(".figure-card svg text", has_text="<img").first.wait_for()
-        assert page.locator("main img, main script, main iframe").count() == 0
+        opened.wait_until_quiet()
+        expect(page.locator("main img, main script, main iframe")).to_have_count(0)
         for path in (_hostile("scripts.html"), "report.html"):
             page.goto(home.at(f"report/file/{path}"))
             assert page.evaluate("window.hacked") is None
             assert page.evaluate("self.origin") == "null"
-        assert page.locator("p").inner_text() == "plain"
+        expect(page.locator("p")).to_have_text("plain")
         # A script that was refused is reported, and nothing else.
         assert all("sandboxed" in fault for fault in opened.faults), opened.faults
 
@@ -172,5 +175,6 @@ def test_every_page_fits_and_is_accessible(
             opened.page.goto("about:blank")
             opened.page.goto(home.at(fragment))
             opened.page.locator(drawn).first.wait_for()
+            opened.wait_until_quiet()
             assert opened.overflow() == 0, fragment
             assert not axe_findings(opened.page, "minor")

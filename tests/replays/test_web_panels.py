@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from browsing import (
     NARROW,
+    Tab,
     address,
     axe_findings,
+    box_of,
+    expect,
     missing,
     tab,
 )
@@ -22,7 +25,6 @@ from served_games import (
     STEPS,
     Served,
     last_position,
-    looks_through,
     open_game,
     wait_for_view,
 )
@@ -41,21 +43,20 @@ def test_the_decision_shows_what_was_asked_and_answered(browser: Browser, served
         open_game(opened, served.at(CARDS, at=asked[1] + 1))
         panel = opened.page.locator(".decision")
         panel.get_by_text("Attempt 2 of 2").wait_for()
-        text = panel.inner_text()
-        # The ply that leads to a position has its number.
-        assert f" · ply {asked[1] + 1} · " in text
         for part in (
+            # The ply that leads to a position has its number.
+            f" · ply {asked[1] + 1} · ",
             "unparsable",
             "accepted",
             "Because. I am thinking.",
             "policy version",
             "812 in",
+            f"Position {asked[1]}. I am thinking.",
+            "least likely: token 2",
+            "2 messages as in the last request",
         ):
-            assert part in text
-        assert f"Position {asked[1]}. I am thinking." in text
-        assert panel.locator("ins").count() > 0
-        assert "least likely: token 2" in text
-        assert "2 messages as in the last request" in text
+            expect(panel).to_contain_text(part, use_inner_text=True)
+        panel.locator("ins").first.wait_for(state="attached")
         open_game(opened, served.at(CARDS, at=1))
         opened.page.get_by_text("A chance move").wait_for()
 
@@ -71,10 +72,10 @@ def test_a_mistake_its_decision_and_its_judgement_meet(browser: Browser, served:
         page.locator(".ticks span").nth(marks - 1).wait_for(state="attached")
         page.keyboard.press("m")
         opened.wait_for_position(first["ply"] + 1)
-        assert f"ply {first['ply'] + 1}" in page.locator(".decision .status").inner_text()
+        expect(page.locator(".decision .status")).to_contain_text(f"ply {first['ply'] + 1}")
         note = page.locator(".comments-now .comment.wrong")
-        assert first["text"] in note.inner_text()
-        assert "better" in (note.locator(".chip.wrong").get_attribute("title") or "")
+        expect(note).to_contain_text(first["text"], use_inner_text=True)
+        expect(note.locator(".chip.wrong")).to_have_attribute("title", re.compile("better"))
         page.get_by_text("All comments so far").click()
         page.locator(".all-comments").get_by_text("A mistake: exact knowledge").wait_for()
         page.get_by_text("In this game").click()
@@ -88,8 +89,6 @@ def test_a_mistake_its_decision_and_its_judgement_meet(browser: Browser, served:
 @pytest.mark.parametrize("seat", [None, 0])
 def test_all_panels_say_the_same_turn(browser: Browser, served: Served, seat: int | None) -> None:
     """After a ply that has ended a turn, the next one is on."""
-    from playwright.sync_api import expect
-
     plies = served.analysis().timeline()["plies"]
     ends = [p["ply"] + 1 for p in plies if p["events"][-1]["kind"] == "TurnBegan"][2:4]
     with tab(browser) as opened:
@@ -101,26 +100,27 @@ def test_all_panels_say_the_same_turn(browser: Browser, served: Served, seat: in
             page.get_by_role("slider").fill(str(position))
             opened.wait_for_position(position)
             turn = plies[position]["turn"]
-            assert page.locator(".scene .status").inner_text().startswith(f"Turn {turn}")
-            assert f"Turn {turn}, " in page.locator(".cluedo").inner_text()
+            expect(page.locator(".scene .status")).to_have_text(re.compile(f"^Turn {turn}"))
+            expect(page.locator(".cluedo")).to_contain_text(f"Turn {turn}, ", use_inner_text=True)
             # The panels are drawn one after the other.
             expect(page.locator(".events .turn").last).to_have_text(re.compile(f"^Turn {turn}: "))
-            headings = page.locator(".events .turn").all_inner_texts()
-            assert page.locator(".events").get_by_text(f"Turn {turn}", exact=False).count() == 1
+            headings = page.locator(".events .turn").all_text_contents()
+            named = page.locator(".events").get_by_text(f"Turn {turn}", exact=False)
+            expect(named).to_have_count(1)
             page.keyboard.press("ArrowRight")
             opened.wait_for_position(position + 1)
-            assert page.locator(".events .turn").all_inner_texts() == headings
+            expect(page.locator(".events .turn")).to_have_text(headings)
 
 
 def test_what_is_below_the_fold_is_named(browser: Browser, served: Served) -> None:
     with tab(browser, size=(1280, 800)) as opened:
         open_game(opened, served.at("board.jsonl", at=10**6))
         page = opened.page
+        opened.wait_until_quiet()  # A panel that grows later would push the others down.
         below = page.get_by_role("navigation", name="Panels below")
         below.get_by_role("button", name="Summary").click()
         page.locator(".stage.scrolled").wait_for()
-        top = page.locator(".summary").bounding_box()
-        assert top is not None and top["y"] < 800 - 140
+        opened.wait_until(lambda: box_of(page.locator(".summary"))["y"] < 800 - 140)
         below.get_by_role("button").first.wait_for(state="detached")
         page.locator(".work").evaluate("(work) => work.scrollTo({ top: 0 })")
         below.get_by_role("button", name="Summary").wait_for()
@@ -134,7 +134,7 @@ def test_the_keys_after_a_press_on_a_perspective(browser: Browser, served: Serve
         wait_for_view(opened, 1)
         opened.page.keyboard.press("ArrowRight")
         opened.wait_for_position(5)
-        assert looks_through(opened, 1)
+        wait_for_view(opened, 1)
 
 
 def test_keys_pressed_while_a_perspective_loads_are_not_lost(
@@ -152,9 +152,10 @@ def test_keys_pressed_while_a_perspective_loads_are_not_lost(
         opened.page.wait_for_function("document.getElementById('main').inert")
         opened.page.keyboard.press("ArrowRight")
         opened.page.keyboard.press("ArrowRight")
+        opened.wait_until(lambda: len(held) > 0)
         held[0].continue_()
         opened.wait_for_position(6)
-        assert looks_through(opened, 1)
+        wait_for_view(opened, 1)
 
 
 def test_the_grid_and_the_chart_say_what_was_known(browser: Browser, served: Served) -> None:
@@ -167,7 +168,7 @@ def test_the_grid_and_the_chart_say_what_was_known(browser: Browser, served: Ser
         page = opened.page
         page.locator(".legend li").nth(2).wait_for()
         cells = page.locator(".grid tbody tr:not(.kind) td")
-        assert cells.count() == len(known["things"]) * len(known["places"])
+        expect(cells).to_have_count(len(known["things"]) * len(known["places"]))
         signs = [text.strip() for text in cells.all_inner_texts()]
         for sign, share in zip(signs, chain(*entry["grid"]), strict=True):
             if share in (0, 1):
@@ -188,7 +189,7 @@ def test_every_game_has_a_page(browser: Browser, served: Served, path: str) -> N
         opened.wait_for_position(last_position(served, path))
         opened.page.locator(".outcome").wait_for()
         opened.page.locator(".summary td").first.wait_for()
-        assert opened.page.locator(".table-top > *").count() == 1
+        expect(opened.page.locator(".table-top > *")).to_have_count(1)
         assert not opened.faults
 
 
@@ -203,6 +204,7 @@ def test_no_serious_finding_of_axe(
         open_game(opened, served.at(path, at=last_position(served, path)))
         opened.page.locator(".grid td.sure").first.wait_for()
         opened.page.locator(".summary td").first.wait_for()
+        opened.wait_until_quiet()
         assert not axe_findings(opened.page, "minor", "moderate")
 
 
@@ -216,7 +218,7 @@ def test_narrow_screens_do_not_scroll_sideways(browser: Browser, served: Served)
             for key in ("ArrowRight", "End"):
                 opened.page.keyboard.press(key)
                 opened.page.locator(".decision:not([aria-busy])").wait_for()
-                assert opened.overflow() == 0, f"{path} at {opened.position()}"
+                assert opened.overflow() == 0, f"{path} after {key}"
 
 
 def test_a_narrow_screen_cuts_nothing_off(browser: Browser, served: Served) -> None:
@@ -224,52 +226,50 @@ def test_a_narrow_screen_cuts_nothing_off(browser: Browser, served: Served) -> N
         open_game(opened, served.at("board.jsonl", at=20))
         page = opened.page
         page.locator(".grid.many").wait_for()
+        opened.wait_until_quiet()
         cut = """(element) => element.scrollWidth - element.clientWidth"""
         assert page.locator(".posterior .scroller-x").evaluate(cut) == 0
         assert {head.evaluate(cut) for head in page.locator(".grid thead th").all()} == {0}
         for jump in page.locator(".jump").all():
-            boxes = [part.bounding_box() for part in jump.locator("> *").all()]
+            boxes = [box_of(part) for part in jump.locator("> *").all()]
             for left, right in pairwise(boxes):
-                assert left is not None and right is not None
                 assert right["x"] - left["x"] - left["width"] >= 2
 
 
 def test_the_heads_of_the_list_stand_over_its_columns(browser: Browser, served: Served) -> None:
     with tab(browser, size=(1280, 420)) as opened:
         opened.page.goto(served.home)
-        rows = opened.page.locator(".rows .row")
-        rows.first.wait_for()
-        for size in ((1280, 480), (1280, 1400)):  # With a scroll bar and without.
-            opened.page.set_viewport_size({"width": size[0], "height": size[1]})
-            opened.page.evaluate(DRAWN)
-            head, row, table = (
-                opened.page.locator(selector).first.bounding_box()
-                for selector in (".row.head", ".rows .row", ".rows")
-            )
-            assert head is not None and row is not None and table is not None
-            assert (head["x"], head["width"]) == (row["x"], row["width"])
-        assert row and table and row["width"] == table["width"]
+        expect(opened.page.locator(".rows .row")).to_have_count(8)
+        for height, has_scroll_bar in ((480, True), (1400, False)):
+            opened.page.set_viewport_size({"width": 1280, "height": height})
+            opened.page.wait_for_function(ALIGNED, arg=has_scroll_bar)
 
 
-DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-"""Ends when the page has been drawn in its new size."""
+# The head is aligned by an observer, after the page has its new size.
+ALIGNED = """(hasScrollBar) => {
+    const [head, row, table] = [".row.head", ".rows .row", ".rows"].map(
+        (name) => document.querySelector(name).getBoundingClientRect());
+    return head.x === row.x && head.width === row.width
+        && hasScrollBar === row.width < table.width;
+}"""
 
 
 def test_dark_is_dark_and_can_be_chosen(browser: Browser, served: Served) -> None:
-    ground = "getComputedStyle(document.body).backgroundColor"
     with tab(browser, scheme="dark") as opened:
         opened.page.goto(served.home)
         opened.page.locator(".rows .row").first.wait_for()
-        dark = str(opened.page.evaluate(ground))
+        opened.wait_until(lambda: _brightness(opened) < 60)
         opened.page.get_by_role("button", name="Theme").click()
-        light = str(opened.page.evaluate(ground))
-        assert _brightness(dark) < 60 and _brightness(light) > 200
+        opened.wait_until(lambda: _brightness(opened) > 200)
+        light = _brightness(opened)
         opened.page.reload()
         opened.page.locator(".rows .row").first.wait_for()
-        assert opened.page.evaluate(ground) == light
+        opened.wait_until(lambda: _brightness(opened) == light)
 
 
-def _brightness(colour: str) -> float:
+def _brightness(opened: Tab) -> float:
+    """Of the ground of the page, from 0 to 255."""
+    colour = str(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
     parts = [float(part) for part in re.findall(r"[\d.]+", colour)[:3]]
     return sum(parts) / 3
 
@@ -286,7 +286,8 @@ def test_a_game_of_many_seats(browser: Browser, tmp_path: Path) -> None:
             "all => all.map((mark) => mark.classList.value + mark.firstChild.getAttribute('d'))"
         )
         assert len(set(marks)) == 12
-        entries = opened.page.locator(".ply.silent")
-        boxes = [entries.nth(n).bounding_box() for n in range(4)]
-        lines = {box["y"] for box in boxes if box}
-        assert len(lines) < len(boxes)
+        # At one moment, since the list scrolls to its end.
+        tops = opened.page.locator(".ply.silent").evaluate_all(
+            "all => all.slice(0, 4).map((entry) => entry.getBoundingClientRect().top)"
+        )
+        assert len(set(tops)) < len(tops) == 4

@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from browsing import (
-    Tab,
-    missing,
-    tab,
-)
+from browsing import Tab, expect, missing, tab
 from served_games import (
     ATTACK,
     CARDS,
@@ -22,7 +18,6 @@ from served_games import (
     SEED,
     Served,
     last_position,
-    looks_through,
     open_game,
     wait_for_view,
 )
@@ -53,15 +48,11 @@ def test_hostile_text_is_text(browser: Browser, served: Served, tmp_path: Path) 
                 opened.page.get_by_role("slider").fill(str(position))
                 opened.wait_for_position(position)
                 opened.page.locator(".decision:not([aria-busy])").wait_for()
-                opened.page.evaluate(UNFOLD)
-                opened.page.wait_for_timeout(50)
+                opened.unfold()
                 _unharmed(opened)
-            shown = opened.page.locator(".outcome").inner_text()
-            assert ATTACK in shown  # It is there, as text.
+            # It is there, as text.
+            expect(opened.page.locator(".outcome")).to_contain_text(ATTACK, use_inner_text=True)
         assert not opened.faults
-
-
-UNFOLD = "document.querySelectorAll('details').forEach((each) => (each.open = true))"
 
 
 def _unharmed(opened: Tab) -> None:
@@ -98,20 +89,24 @@ def test_a_seats_page_holds_nothing_that_it_could_not_know(
         open_game(opened, served.at(CARDS, at=last))
         opened.page.locator(".legend li").nth(2).wait_for()
         assert all(secret in opened.html() for secret in secrets[:3])
-        opened.page.wait_for_timeout(500)
+        opened.wait_until_quiet()
         opened.bodies.clear()
+        opened.aborted.clear()
         opened.page.keyboard.press(str(seat))
         wait_for_view(opened, seat)
-        for key in ("Home", *["ArrowRight"] * 12, "End"):
+        steps = [("Home", 0), *[("ArrowRight", step) for step in range(1, 13)], ("End", last)]
+        for key, position in steps:
             opened.page.keyboard.press(key)
-            opened.page.wait_for_timeout(30)
+            opened.wait_for_position(position)
             html = opened.html()
             assert not [secret for secret in secrets if secret in html]
-        opened.page.locator(".legend li").first.wait_for()
-        opened.page.wait_for_timeout(300)
-        assert opened.page.locator(".legend li").count() == 1
-        assert len(opened.bodies) >= 4
-        for body in opened.bodies:
+        opened.wait_until_quiet()
+        expect(opened.page.locator(".legend li")).to_have_count(1)
+        html = opened.html()
+        assert not [secret for secret in secrets if secret in html]
+        again = [opened.page.request.get(url).text() for url in opened.aborted]
+        assert len(opened.bodies) >= 3 and len(opened.bodies) + len(again) >= 4
+        for body in [*opened.bodies, *again]:
             text = body.encode().decode("unicode_escape") if "\\u" in body else body
             assert not [secret for secret in secrets if secret in text]
 
@@ -126,8 +121,9 @@ def test_a_request_that_fails_opens_nothing_else(browser: Browser, served: Serve
         )
         opened.page.goto(served.at(CARDS, at=20, seat=0))
         opened.page.get_by_role("alert").get_by_text("does not answer").wait_for()
-        opened.page.wait_for_timeout(300)
-        assert not [secret for secret in secrets if secret in opened.html()]
+        opened.wait_until_quiet()
+        html = opened.html()
+        assert not [secret for secret in secrets if secret in html]
         assert not opened.bodies, "nothing else was asked for"
         failing = False
         opened.page.reload()
@@ -136,7 +132,7 @@ def test_a_request_that_fails_opens_nothing_else(browser: Browser, served: Serve
         failing = True
         opened.page.keyboard.press("2")
         opened.page.get_by_role("alert").get_by_text("does not answer").wait_for()
-        assert opened.page.locator(".game").count() == 0
+        expect(opened.page.locator(".game")).to_have_count(0)
 
 
 def test_the_future_is_not_in_the_document(browser: Browser, served: Served) -> None:
@@ -148,13 +144,15 @@ def test_the_future_is_not_in_the_document(browser: Browser, served: Served) -> 
         opened.page.locator(".legend li").first.wait_for()
         opened.page.keyboard.press("End")
         opened.wait_for_position(len(plies))
-        assert all(text in opened.html() for text in later)
+        html = opened.html()
+        assert all(text in html for text in later)
         opened.page.get_by_role("slider").fill("5")
         opened.wait_for_position(5)
+        opened.wait_until_quiet()
         html = opened.html()
         assert not [text for text in later if text in html]
-        assert opened.page.locator(".line.ahead").count() == 0
-        assert opened.page.locator(".outcome, .summary:visible").count() == 0
+        expect(opened.page.locator(".line.ahead")).to_have_count(0)
+        expect(opened.page.locator(".outcome, .summary:visible")).to_have_count(0)
 
 
 # Files and running games
@@ -170,7 +168,7 @@ def test_the_exported_file_works_from_disk(
         requests: list[str] = []
         opened.page.on("request", lambda request: requests.append(request.url))
         open_game(opened, f"{(tmp_path / 'open.html').as_uri()}#at=3")
-        assert opened.position() == 3
+        opened.wait_for_position(3)
         opened.page.locator(".grid td.sure").first.wait_for()
         opened.page.locator(".cluedo").wait_for()
         opened.page.keyboard.press("2")
@@ -178,9 +176,9 @@ def test_the_exported_file_works_from_disk(
         opened.page.keyboard.press("End")
         opened.wait_for_position(last)
         open_game(opened, (tmp_path / "one.html").as_uri())
-        assert looks_through(opened, 1)
-        assert opened.page.get_by_label("Everything open").count() == 0
-        assert opened.page.locator("#view-0").is_disabled()
+        wait_for_view(opened, 1)
+        expect(opened.page.get_by_label("Everything open")).to_have_count(0)
+        expect(opened.page.locator("#view-0")).to_be_disabled()
         secrets = secrets_for(served, 1)
         assert not [secret for secret in secrets if secret in opened.html()]
         assert all(url.startswith(("file:", "about:", "data:")) for url in requests)
@@ -204,7 +202,7 @@ def test_a_running_game_goes_on_by_itself(browser: Browser, served: Served) -> N
         part.rename(served.folder / "live.jsonl")
         last = last_position(served)
         opened.page.locator(f"input[type=range][max='{last}']").wait_for()
-        assert opened.position() == 0  # Somebody who looks at an earlier position stays there.
+        opened.wait_for_position(0)  # Somebody who looks at an earlier position stays there.
         opened.page.keyboard.press("End")
         opened.page.locator(".outcome").wait_for()
     (served.folder / "live.jsonl").unlink()

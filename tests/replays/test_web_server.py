@@ -184,10 +184,10 @@ def test_a_timeline_does_not_wait_for_comments(tmp_path: Path) -> None:
         with opened.analysis._annotator._lock:  # As while a ply is being judged.
             waiting = pool.submit(viewer.summaries, asked())
             for answer in (viewer.timeline, viewer.posterior, viewer.decision):
-                pool.submit(answer, asked("&seat=0&player=0&ply=1")).result(timeout=20)
+                pool.submit(answer, asked("&seat=0&player=0&ply=1")).result(timeout=60)
             assert not waiting.done()
         with opened.lock:  # As while a timeline is being told.
-            waiting.result(timeout=20)
+            waiting.result(timeout=60)
 
 
 def test_a_replay_that_was_cut_off_opens(server: WebViewer) -> None:
@@ -363,7 +363,7 @@ def test_comments_come_as_they_are_found(server: WebViewer, base: Path) -> None:
         f"GET /api/comments?path=staying.jsonl HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
         "Accept-Encoding: gzip\r\nConnection: close\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(request.encode())
         answer = b"".join(iter(lambda: connection.recv(2**16), b""))
     assert b"application/x-ndjson" in answer and b"content-encoding" not in answer

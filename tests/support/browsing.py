@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +19,11 @@ from arena.plugins.loader import make_game
 from replays.film.browser import NAMES, installed_chromium
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Expect, FloatRect, Locator, Page
 
 WIDE, NARROW = (1280, 900), (390, 844)
+PATIENCE = 30.0
+"""Seconds that a page may take for anything. Only a test that fails waits that long."""
 
 
 def missing() -> str | None:
@@ -34,14 +37,31 @@ def missing() -> str | None:
     return None
 
 
+if TYPE_CHECKING:
+    expect: Expect
+else:
+
+    def expect(part: Locator | Page) -> Any:
+        """Return Playwright's assertions about a part of a page, which wait until they hold.
+
+        Playwright is imported by the call, since the package may be missing.
+        """
+        from playwright.sync_api import expect as waiting
+
+        return waiting(part)
+
+
 @contextmanager
 def browsing() -> Iterator[Browser]:
+    from playwright.sync_api import expect as waiting
     from playwright.sync_api import sync_playwright
 
+    waiting.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu"]
         browser = playwright.chromium.launch(
             executable_path=installed_chromium(),
+            timeout=2000 * PATIENCE,
             args=arguments,
             # Without a window Chromium has no scroll bars, which take room.
             ignore_default_args=["--hide-scrollbars"],
@@ -58,10 +78,36 @@ class Tab:
     faults: list[str] = field(default_factory=list)
     bodies: list[str] = field(default_factory=list)
     """Every document that came from the server."""
+    aborted: list[str] = field(default_factory=list)
+    """Addresses of documents that the browser calls aborted. The page may have them nonetheless:
+    Chromium says so of a stream too that was read to its end."""
     closing: bool = False
+    asked: int = 0
+    """Requests for documents of the server."""
+    answered: int = 0
+    """Those that have ended: their documents are in `bodies`, or they are `aborted`."""
+    pages: int = 0
+    """Pages that were opened in this tab."""
 
     def listen(self) -> None:
         from playwright.sync_api import Error
+
+        asked_by: dict[Any, int] = {}
+
+        def navigated(frame: Any) -> None:
+            self.pages += frame.url == "about:blank"
+
+        def began(request: Any) -> None:
+            # A change of the fragment of the address opens no page, and asks for none.
+            self.pages += request.is_navigation_request()
+            if "/api/" in request.url:
+                self.asked += 1
+                asked_by[request] = self.pages
+
+        def failed(request: Any) -> None:
+            if "/api/" in request.url:
+                self.aborted.append(request.url)
+                self.answered += 1
 
         def finished(request: Any) -> None:
             if "/api/" in request.url:
@@ -69,28 +115,67 @@ class Tab:
                     self.bodies.append(request.response().text())
                 except Error:
                     # With its page, the browser drops what has just arrived.
-                    if not self.closing:
+                    if not self.closing and self.pages == asked_by[request]:
                         raise
+                self.answered += 1
 
         def said(message: Any) -> None:
             if message.type == "error":
                 self.faults.append(message.text)
 
+        self.page.on("framenavigated", navigated)
+        self.page.on("request", began)
+        self.page.on("requestfailed", failed)
         self.page.on("requestfinished", finished)
         self.page.on("console", said)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
 
-    def position(self) -> int:
-        return int(self.page.get_by_role("slider", name="Position").input_value())
-
     def wait_for_position(self, position: int) -> None:
+        """Wait until a position is shown: by all panels, since the controls are drawn last."""
         self.page.locator(f".where strong:text-is('{position}')").wait_for()
 
     def wait_for_paint(self) -> None:
         """Wait until the page has been drawn; Chromium ignores keys and clicks before."""
-        frame = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
-        self.page.evaluate(frame)
+        self.page.evaluate(DRAWN)
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Wait for what no assertion of `expect` can tell: sizes, colours, requests."""
+        deadline = time.monotonic() + PATIENCE
+        while not holds():
+            assert time.monotonic() < deadline, f"it never held within {PATIENCE} seconds"
+            self.page.wait_for_timeout(20)
+
+    def wait_until_quiet(self) -> None:
+        """Wait until nothing more will come: for what must not be on the page.
+
+        Then the panels' pauses are over, all documents that they asked for have arrived, and they
+        are drawn. The pauses are measured by the page's own clock, so that a slow page has them
+        behind it as well. A page that goes on asking, as that of a running game, is never quiet.
+        """
+        before = -1
+
+        def is_quiet() -> bool:
+            nonlocal before
+            settled = before == self.asked == self.answered
+            before = self.asked
+            self.page.evaluate(PAUSED)
+            self.page.evaluate(DRAWN)
+            return settled and before == self.asked == self.answered
+
+        self.wait_until(is_quiet)
+
+    @contextmanager
+    def stopped_clock(self) -> Iterator[None]:
+        """Stop the page's clock, which `page.clock.install` has set up: no timer ends by itself."""
+        # The clock can only be stopped in the future, in seconds here.
+        self.page.clock.pause_at(float(self.page.evaluate("Date.now() / 1000")) + 3600)
+        yield
+        self.page.clock.resume()
+
+    def unfold(self) -> None:
+        """Open all that is folded, and wait until its content is there."""
+        self.page.evaluate(UNFOLDED)
 
     def html(self) -> str:
         return str(self.page.evaluate("document.documentElement.outerHTML"))
@@ -99,6 +184,17 @@ class Tab:
         """By how much the page is wider than the screen."""
         width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         return int(self.page.evaluate(width))
+
+
+DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+# More than any pause of the panels before they ask for a document.
+PAUSED = "new Promise((over) => setTimeout(over, 150))"
+# The page's own listeners are older, so that they are called before.
+UNFOLDED = """Promise.all([...document.querySelectorAll('details:not([open])')].map((each) =>
+    new Promise((done) => {
+        each.addEventListener('toggle', done, { once: true });
+        each.open = true;
+    })))"""
 
 
 @contextmanager
@@ -111,12 +207,19 @@ def tab(
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(1000 * PATIENCE)
     opened = Tab(context.new_page())
     opened.listen()
     yield opened
     opened.closing = True
     context.close()
+
+
+def box_of(part: Locator) -> FloatRect:
+    """Return where a part of a page is now; it may still move, see `Tab.wait_until`."""
+    box = part.bounding_box()
+    assert box is not None
+    return box
 
 
 def axe_findings(page: Page, *ignored: str) -> list[str]:

@@ -1,11 +1,12 @@
 """A loopback server whose answers are legal in Cluedo's card game, and the command line against it.
 
-`python tests/support/cluedo_server.py PORT [LATENCY]` runs it as a process of its own, which can be
-killed.
+`python tests/support/cluedo_server.py PORT [ANSWERS [LATENCY]]` runs it as a process of its own. It
+can be killed, or dies by itself at the request after so many answers (0: never).
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -47,7 +48,7 @@ def arena(command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[s
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -66,7 +67,7 @@ def start(command: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
         )
 
 
-def wait_until(happened: Callable[[], object], seconds: float = 30) -> None:
+def wait_until(happened: Callable[[], object], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -74,8 +75,15 @@ def wait_until(happened: Callable[[], object], seconds: float = 30) -> None:
 
 
 def main() -> None:
-    latency = float(sys.argv[2]) if len(sys.argv) > 2 else 0.02
-    with Misbehaving(legal_answer, latency=latency, port=int(sys.argv[1])) as server:
+    port, answers, latency = (*sys.argv[1:], *("0", "0", "0.02")[len(sys.argv) - 1 :])
+    lifetime = iter(range(int(answers))) if int(answers) else itertools.count()
+
+    def answer(body: Any) -> str:
+        if next(lifetime, None) is None:
+            os._exit(1)
+        return legal_answer(body)
+
+    with Misbehaving(answer, latency=float(latency), port=int(port)) as server:
         print(server.url, flush=True)
         threading.Event().wait()
 

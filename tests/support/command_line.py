@@ -23,7 +23,7 @@ def arena(command: str, *more: str, cwd: Path, typed: str = "") -> subprocess.Co
         input=typed,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

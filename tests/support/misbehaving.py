@@ -200,7 +200,7 @@ class Misbehaving:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        if not self._ready.wait(10):
+        if not self._ready.wait(60):
             raise RuntimeError("the server did not start")
         return self
 

@@ -47,5 +47,5 @@ def hosting(app: ASGIApp, message_bytes: int = 262_144) -> Iterator[Hosted]:
         yield Hosted(f"http://127.0.0.1:{port}", port)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive(), "the server does not stop"

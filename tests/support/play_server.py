@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ import httpx
 from command_line import started
 from websockets.sync.client import ClientConnection, connect
 
-SECONDS = 30.0
+SECONDS = 60.0
+get = partial(httpx.get, trust_env=False, timeout=SECONDS)
+post = partial(httpx.post, trust_env=False, timeout=SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class PlayProcess:
         self, wanted: Mapping[str, object], headers: dict[str, str] | None = None
     ) -> httpx.Response:
         address = f"{self.base}/api/play/tables"
-        return httpx.post(address, json=wanted, headers=headers, trust_env=False)
+        return post(address, json=wanted, headers=headers)
 
     def table(self, game: str, seats: list[str], **more: object) -> list[str]:
         """Lay a table without a pace; return the tokens of people, then that of spectators."""

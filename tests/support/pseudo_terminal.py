@@ -14,7 +14,7 @@ import termios
 from collections.abc import Sequence
 from types import TracebackType
 
-SECONDS = 20
+SECONDS = 60
 """Longest wait for an output."""
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[>=]|\x1b\][^\x07]*\x07")
 _FIXED = ("COLUMNS", "LINES", "NO_COLOR")

@@ -73,10 +73,6 @@ def view(seat: int | None) -> str:
     return f"#view-{'open' if seat is None else seat}"
 
 
-def looks_through(opened: Tab, seat: int | None) -> bool:
-    return opened.page.locator(view(seat)).is_checked()
-
-
 def wait_for_view(opened: Tab, seat: int | None) -> None:
     opened.page.locator(f"{view(seat)}:checked").wait_for()
     opened.wait_for_paint()

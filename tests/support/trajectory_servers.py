@@ -42,7 +42,7 @@ def arena_api(folder: Path, *flags: str) -> Iterator[tuple[str, subprocess.Popen
         yield greeting.split()[3], process
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
 
 @contextmanager
@@ -66,12 +66,12 @@ def stock_api() -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url, trust_env=False).status_code == 200
+        return httpx.get(url, trust_env=False, timeout=PATIENCE).status_code == 200
     except httpx.TransportError:
         return False
 

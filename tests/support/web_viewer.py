@@ -67,7 +67,7 @@ class WebViewer:
         return self.get(f"/api/{route}?{query}")
 
     def exchange(self, request: bytes) -> Answer:
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(request)
             answer = b""
             while data := connection.recv(2**16):
@@ -77,7 +77,7 @@ class WebViewer:
     def end(self) -> int:
         """The exit code after Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=60)
 
 
 @contextmanager

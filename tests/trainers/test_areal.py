@@ -52,7 +52,7 @@ def run(workflow: GameWorkflow, proxy: Misbehaving, **data: Any) -> dict[str, fl
     """One call, as AReaL makes it: with a client that serves other calls too."""
 
     async def call() -> dict[str, float]:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             rewards = await workflow.run(
                 data, base_url=proxy.openai_url, api_key=KEY, http_client=client, trace_id="7"
             )

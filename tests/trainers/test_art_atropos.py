@@ -215,7 +215,7 @@ async def together(
 
 
 async def until(happened: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not happened():
             await asyncio.sleep(0.01)
 
@@ -315,7 +315,7 @@ def test_the_end_of_training_ends_the_environment(api: Api) -> None:
             running = asyncio.create_task(environment.run())
             await taken(client)
             await taken(client)
-            await asyncio.wait_for(running, 30)
+            await asyncio.wait_for(running, 60)
 
     asyncio.run(play())
     assert [env.connected for env in api.own.envs] == [False]
@@ -348,7 +348,7 @@ def test_games_that_no_trainer_takes_any_more_are_not_waited_for(api: Api) -> No
             await until(lambda: backend.unanswered)
             await taken(client)
             await taken(client)
-            await asyncio.wait_for(running, 10)
+            await asyncio.wait_for(running, 60)
             assert environment.counts.pushed == 4
             assert environment.counts.dropped["after the last batch"] >= 1
 

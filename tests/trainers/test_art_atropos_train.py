@@ -134,7 +134,7 @@ class Run:
                         await push(client)
                     finally:
                         await client.close()
-                await asyncio.wait_for(training, 60)
+                await asyncio.wait_for(training, 120)
 
         asyncio.run(work())
 
@@ -187,7 +187,7 @@ def test_environment_trainer_and_server_together(
         async with run.trainer() as trainer:
 
             async def train() -> None:
-                await asyncio.wait_for(trainer.complete(), 60)
+                await asyncio.wait_for(trainer.complete(), 120)
 
             await together(playing, train)
         assert playing.counts.games and newest.model in {"tiny", "run@1", "run@2"}
@@ -354,7 +354,7 @@ def test_faults_of_the_stock_server(server: ModelServer, model: Path, tmp_path: 
         with pytest.raises(UsageError, match="groups of 3 rows, which does not divide the batch"):
             run.complete(pushes(three), steps=1)
     with stock_api() as url:
-        client = httpx.Client(trust_env=False)
+        client = httpx.Client(trust_env=False, timeout=60)
         client.post(f"{url}/scored_data", json=sampled[0])
         run = Run(Api(url), server, model, tmp_path / "early")
         with pytest.raises(ArenaError, match="accepts a trainer and forgets it"):
@@ -468,7 +468,7 @@ def test_the_command_trains_and_refuses_in_one_line(
         assert error.startswith("arena: ") and text in error
     with serving(Lazily(tmp_path / "served")) as url:
         groups = sampled_groups(run.server.url, 2)
-        client = httpx.Client(base_url=url, trust_env=False)
+        client = httpx.Client(base_url=url, trust_env=False, timeout=60)
 
         def push() -> None:
             while client.get("/info").json()["batch_size"] < 0:

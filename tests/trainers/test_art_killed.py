@@ -127,7 +127,7 @@ class Zygote:
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(20)
+        self._process.wait(60)
         self._process.stdout.close()
 
 
@@ -331,7 +331,10 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(zygote: Zygote, tmp_pa
     few |= {"eval_every": 0, "reward": "", "opponents": ""}
     folders = tmp_path / "undisturbed", tmp_path / "killed"
     for folder in folders:
-        with arena_api(tmp_path / f"{folder.name}-queue") as (url, _), httpx.Client() as client:
+        with (
+            arena_api(tmp_path / f"{folder.name}-queue") as (url, _),
+            httpx.Client(timeout=60) as client,
+        ):
             batches = {"url": url, "batch_size": 4, "max_token_len": 768, "run_id": "x-1"}
             # Killed after its registration: only then may groups come.
             first = zygote.run(folder, WAITING, batches=batches, **few)

@@ -417,7 +417,9 @@ async def hang() -> None:
 def test_a_game_that_fails_is_played_again(
     base: Path, tmp_path: Path, fault: Callable[[], Awaitable[None]], often: int
 ) -> None:
-    config = small(base, rollout_retries=3, rollout_timeout=1.0, max_concurrent=1)
+    # A game that hangs is waited for. On a slow machine others may take that long once, too.
+    seconds = 1.0 if fault is hang else 60.0
+    config = small(base, rollout_retries=9, rollout_timeout=seconds, max_concurrent=1)
     run = faulty(config, tmp_path / "x", fault=every(often, fault))
     asyncio.run(run.complete())
     row = rows_of(tmp_path / "x")[-1]

@@ -117,13 +117,15 @@ class Table:
 
     folder: Path
     model: Path
+    patience: float = 5
+    """Seconds to wait for a server that does not answer."""
 
     def request(self, url: str, **more: Any) -> HostRequest:
         fields: dict[str, Any] = {"learning_rate": 0.01, "minibatches": 1, "threads": 1} | more
         config = TrainConfig(
             experiment_name="away", server=url, base_model=str(self.model), **fields
         )
-        settings = Settings.model_validate({"service": {"patience": 5}})
+        settings = Settings.model_validate({"service": {"patience": self.patience}})
         return HostRequest(config, self.folder / "away", settings)
 
     def run(
@@ -184,7 +186,7 @@ async def train(host: EmbeddedHost) -> dict[str, float]:
 
 
 def adapters(url: str) -> set[str]:
-    cards = httpx.get(f"{url}/v1/models").json()["data"]
+    cards = httpx.get(f"{url}/v1/models", timeout=60).json()["data"]
     return {card["id"] for card in cards if card["parent"]}
 
 
@@ -271,7 +273,7 @@ async def answers_nothing(host: EmbeddedHost) -> None:
 
 
 def test_a_server_that_was_restarted_gets_its_adapter_again(
-    server: ModelServer, table: Table
+    server: ModelServer, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def restarted(host: EmbeddedHost) -> None:
         await train(host)
@@ -283,9 +285,18 @@ def test_a_server_that_was_restarted_gets_its_adapter_again(
         await answered_by(host, None, 1)
         groups = await play(host)
         server.stop()
-        starting = asyncio.create_task(start_later())
-        result = await host.backend.train(host.model, groups, **cast("Any", host.arguments()))
-        await starting
+        starting: list[asyncio.Task[None]] = []
+        backend: Any = host.backend
+        transfer = backend._transfer
+
+        def start_and_transfer(*given: Any) -> Any:
+            # Not with the training, which may take longer than the server's start.
+            starting.append(asyncio.create_task(start_later()))
+            return transfer(*given)
+
+        monkeypatch.setattr(backend, "_transfer", start_and_transfer)
+        result = await backend.train(host.model, groups, **host.arguments())
+        await starting[0]
         assert result.metrics["seconds_swapping"] > 0.5
         assert adapters(server.url) == {"away@2"}
         await answered_by(host, None, 2)
@@ -294,7 +305,7 @@ def test_a_server_that_was_restarted_gets_its_adapter_again(
         await asyncio.sleep(1)
         await asyncio.to_thread(server.start)
 
-    table.run(server.url, restarted)
+    replace(table, patience=60).run(server.url, restarted)
 
 
 def test_a_server_that_cannot_be_used_is_told_before_anything_is_played(
@@ -356,7 +367,8 @@ def test_each_step_answers_from_vllm(
             assert adapters(url) == {f"away@{step}"}
             await answered_by(host, None, step)
         await answered_by(host, 1, 1)
-        httpx.post(f"{url}/v1/unload_lora_adapter", json={"lora_name": "away@2"})
+        unload = f"{url}/v1/unload_lora_adapter"
+        httpx.post(unload, json={"lora_name": "away@2"}, timeout=60)
         await answered_by(host, None, 2)
 
     async def again(host: EmbeddedHost) -> None:

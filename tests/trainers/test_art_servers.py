@@ -68,7 +68,7 @@ def test_all_servers_answer_with_the_weights_of_each_step(
         await starting
         assert adapters(one.url) == adapters(other.url) == {"away@3"}
 
-    Table(tmp_path, model).run(f"{one.url},{other.url}", three_steps)
+    Table(tmp_path, model, patience=60).run(f"{one.url},{other.url}", three_steps)
 
 
 async def start_later(server: ModelServer) -> None:

@@ -39,7 +39,7 @@ from trainers.atropos.packing import WaitingGroup, select_batch  # noqa: E402
 from trainers.atropos.store import StorageFull, TrajectoryStore  # noqa: E402
 from trainers.atropos.wire import EnvRegistration, ScoredData, TrainerRegistration  # noqa: E402
 
-HTTP = httpx.Client(trust_env=False, timeout=20, headers={"accept-encoding": "identity"})
+HTTP = httpx.Client(trust_env=False, timeout=60, headers={"accept-encoding": "identity"})
 # Some tests kill their server: a connection is not used again.
 HTTP.headers["connection"] = "close"
 ALL_KEYS = set(ScoredData.model_fields)
@@ -585,5 +585,5 @@ def test_sigterm_ends_the_server(tmp_path: Path) -> None:
     process = started("atropos api --port 0 --data queue", tmp_path)
     assert process.stdout is not None and process.stdout.readline()
     process.terminate()
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 0

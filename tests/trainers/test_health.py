@@ -180,6 +180,6 @@ def test_it_runs_beside_a_loop_until_it_is_cancelled(tmp_path: Path, temporary: 
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(asyncio.wait_for(beside(), 10))
+    asyncio.run(asyncio.wait_for(beside(), 60))
     assert said == ["1 game has been running for over 60 seconds, the oldest 99 seconds"]
     assert monitor.take_warnings() == tuple(said)

@@ -51,7 +51,7 @@ def runs(pid: int) -> bool:
 
 
 def wait_until_ended(*processes: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(runs(pid) for pid in processes):
         assert time.monotonic() < deadline, f"{processes} still run"
         time.sleep(0.02)
@@ -59,7 +59,7 @@ def wait_until_ended(*processes: int) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess("it", 0, tmp_path / "server.log", start_seconds=10, stop_seconds=1)
+    process = ServerProcess("it", 0, tmp_path / "server.log", start_seconds=60, stop_seconds=1)
     yield process
     process.stop()
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from typer import Abort
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from arena.core.errors import UsageError
@@ -136,6 +137,13 @@ class ArenaCommand(TyperCommand):
             ctx.ensure_object(dict)[HELP_ALL] = True
             args = ["--help"]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Context) -> object:
+        """Run the command. Ctrl-C becomes an Abort: Typer would end without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Abort from None
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write usage, summary, examples and flags."""

@@ -28,7 +28,7 @@ from arena.cli import (
     web,
 )
 from arena.cli.benchmark import commands as bench
-from arena.cli.common.help import ArenaCommand
+from arena.cli.common.help import ArenaCommand, ArenaGroup
 from arena.cli.common.terminal import say
 from arena.cli.exchange import atropos, cluster, openenv, verifiers
 from arena.core.errors import ArenaError, UsageError
@@ -39,6 +39,7 @@ MAX_ERROR_LENGTH = 3000
 
 app = typer.Typer(
     name="arena",
+    cls=ArenaGroup,
     help="Language models, bots and people play games of hidden information. Cluedo first.",
     no_args_is_help=True,
     add_completion=True,

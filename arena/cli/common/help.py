@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from typer import Abort
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from arena.core.errors import UsageError
 
@@ -123,6 +123,17 @@ RENAMED = {
 TYPE_NAMES = {"str": "TEXT", "int": "INT", "float": "FLOAT", "Path": "PATH"}
 
 
+class ArenaGroup(TyperGroup):
+    """The group of all commands."""
+
+    def invoke(self, ctx: Context) -> object:
+        """Run the command. Ctrl-C becomes an Abort: Typer would end without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Abort from None
+
+
 class ArenaCommand(TyperCommand):
     """Command with a short and a complete help, both at most 80 columns wide."""
 
@@ -137,13 +148,6 @@ class ArenaCommand(TyperCommand):
             ctx.ensure_object(dict)[HELP_ALL] = True
             args = ["--help"]
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: Context) -> object:
-        """Run the command. Ctrl-C becomes an Abort: Typer would end without a word."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise Abort from None
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write usage, summary, examples and flags."""

@@ -71,6 +71,11 @@ class CluedoBase(Game, ABC):
             extra = 0
         return tuple(share + (seat < extra) for seat in range(self.num_players))
 
+    @cached_property
+    def start_places(self) -> dict[str, Place]:
+        """The place of each pawn before the first move; none without a board."""
+        return dict(zip(self.deck.suspects, board.STARTS, strict=True)) if self.has_board else {}
+
     @property
     @abstractmethod
     def array_layout(self) -> ArrayLayout:

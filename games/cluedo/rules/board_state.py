@@ -31,10 +31,10 @@ class BoardState(State):
     def __init__(self, game: CluedoBase) -> None:
         super().__init__(game)
         self.player = 0
-        self.places: dict[str, Place] = {}
+        self.places = game.start_places.copy()
         self.weapons: dict[str, str] = {}
         """The room of each weapon that was moved; the others lie beside the board."""
-        self.squares = 0
+        self.squares = board.START_SQUARES if game.has_board else 0
         """Set of the corridor squares with a pawn on them, one bit per square."""
         # Suspects whose pawn was brought to a room since the last turn of their player.
         self.summoned = frozenset[str]()
@@ -45,9 +45,6 @@ class BoardState(State):
         self.suspects: tuple[str, ...] = ()
         if not game.options.choose_suspects:
             self.suspects = game.deck.suspects[: game.num_players]
-        if game.has_board:
-            self.places = dict(zip(game.deck.suspects, board.STARTS, strict=True))
-            self.squares = board.START_SQUARES
 
     def clone(self) -> BoardState:
         """Return an independent copy."""

@@ -153,7 +153,7 @@ class Cluedo(CluedoBase):
     def array_layout(self) -> ArrayLayout:
         from games.cluedo.text.array_layout import ArrayLayout
 
-        return ArrayLayout(self)
+        return ArrayLayout(self.array_specs, self.deck)
 
     def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
         notes: Notebook = observation.notes  # type: ignore[assignment]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena import ArraySpec
 from games.cluedo.rules import board
+from games.cluedo.rules.cards import Deck
 from games.cluedo.rules.events import Place
-
-if TYPE_CHECKING:
-    from games.cluedo.base import CluedoBase
 
 HAS_NOT = b"\xff"
 """The byte of -1."""
@@ -33,16 +32,19 @@ class ArrayLayout:
         numbers: The number of each card in its category, from 1.
         width: Length of a row of the suggestions.
         pawns: The row of a pawn in each place: room, row and column.
+
+    Args:
+        specs: The arrays, all of them of the dtype int8.
+        deck: The cards.
     """
 
-    def __init__(self, game: CluedoBase) -> None:
-        specs, seats = game.array_specs, game.num_players
+    def __init__(self, specs: Mapping[str, ArraySpec], deck: Deck) -> None:
         self.offsets = dict[str, int]()
         size = 0
         for name in sorted(specs, key=LAST.__eq__):
             self.offsets[name] = size
             size += int(np.prod(specs[name].shape))
-        # The fields keep the order of the specs, whatever their places. All are of dtype int8.
+        # The fields keep the order of the specs, whatever their places.
         self._dtype = np.dtype(
             {
                 "names": list(specs),
@@ -52,36 +54,34 @@ class ArrayLayout:
             }
         )
         self._names = tuple(specs)
+        seats = specs["out"].shape[0]
         self.columns = [
             [(seat - player) % seats for seat in range(seats)] for player in range(seats)
         ]
         width = seats + 1
         self.rows = {
-            card: self.offsets["notebook"] + number * width
-            for card, number in game.deck.index.items()
+            card: self.offsets["notebook"] + number * width for card, number in deck.index.items()
         }
         self.nowhere = HAS_NOT * width
         self.has_card = [
             HAS_NOT * column + b"\1" + HAS_NOT * (width - column - 1) for column in range(width)
         ]
         self.numbers = {
-            card: number
-            for cards in game.deck.categories
-            for number, card in enumerate(cards, start=1)
+            card: number for cards in deck.categories for number, card in enumerate(cards, start=1)
         }
         self.pawns: dict[Place, bytes] = {
             square: bytes((0, *divmod(square, board.COLUMNS))) for square in board.CORRIDOR
         }
-        self.pawns |= {room: bytes((self.numbers[room], 0, 0)) for room in game.deck.rooms}
+        self.pawns |= {room: bytes((self.numbers[room], 0, 0)) for room in deck.rooms}
         self.width = specs[LAST].shape[1]
-        self.blanks = [self._blank(game, size, columns) for columns in self.columns]
+        self.blanks = [self._blank(specs, size, columns) for columns in self.columns]
 
-    def _blank(self, game: CluedoBase, size: int, columns: list[int]) -> bytes:
+    def _blank(self, specs: Mapping[str, ArraySpec], size: int, columns: list[int]) -> bytes:
         """Return the block of an observer before the first event."""
         block = bytearray(size)
         # Until the first turn begins, seat 0 counts as the one in turn.
         block[self.offsets["turn"] + columns[0]] = 1
-        if game.has_board:
+        if "pawns" in specs:
             places = b"".join(map(self.pawns.__getitem__, board.STARTS))
             start = self.offsets["pawns"]
             block[start : start + len(places)] = places

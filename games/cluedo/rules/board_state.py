@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arena import State
+from arena import ActionSet, State
 from games.cluedo.rules import board
 from games.cluedo.rules.destinations import destinations
 from games.cluedo.rules.events import (
@@ -39,8 +39,6 @@ class BoardState(State):
         # Suspects whose pawn was brought to a room since the last turn of their player.
         self.summoned = frozenset[str]()
         self.throw = 0
-        self.destinations = game.no_actions
-        """The moves by this throw, if it is used whole."""
         # By seat; without a choice, seats play the suspects in card order.
         self.suspects: tuple[str, ...] = ()
         if not game.options.choose_suspects:
@@ -99,16 +97,22 @@ class BoardState(State):
 
     def _step_aside(self) -> None:
         """Move the pawn of a false accuser off the square outside a door, into the room."""
-        place = self.places[self.pawn]
-        if isinstance(place, int):
-            for room, doorsteps in board.OUTSIDE.items():
-                if doorsteps >> place & 1:
-                    self._place_pawn(self.pawn, room, "steps aside")
+        room = board.DOORSTEPS.get(self.places[self.pawn])
+        if room is not None:
+            self._place_pawn(self.pawn, room, "steps aside")
 
-    def _set_destinations(self) -> None:
-        """Compute where the throw leads, if it must be used whole."""
+    def _turn_start_actions(self) -> ActionSet:
+        """Return the first actions of the turn on the board."""
+        pawn, room = self.pawn, self.room
+        # A pawn that is shut in cannot throw; otherwise the turn could not go on.
+        blocked = not board.can_step_away(self.places[pawn], self._occupied_squares())
+        may_stay = room is not None and pawn in self.summoned
+        return self.game.turn_start_actions(room, blocked, may_stay)
+
+    def _destinations(self) -> ActionSet:
+        """Return the moves by this throw, if it must be used whole."""
         ends = destinations(self.places[self.pawn], self.throw, self._occupied_squares())
         moves = self.game.moves
-        self.destinations = self.game.actions.subset(
+        return self.game.actions.subset(
             [*map(moves.__getitem__, ends.rooms), *map(moves.__getitem__, ends.squares)]
         )

@@ -129,11 +129,11 @@ def neighbours(squares: int) -> int:
     )
 
 
+AROUND = {origin: neighbours(1 << origin) & WALKABLE for origin in CORRIDOR}
+"""Per corridor square, the set of the corridor squares beside it."""
 BESIDE = {
-    origin: tuple(
-        (number, 1 << number) for number in CORRIDOR if neighbours(1 << origin) >> number & 1
-    )
-    for origin in CORRIDOR
+    origin: tuple((number, 1 << number) for number in CORRIDOR if around >> number & 1)
+    for origin, around in AROUND.items()
 }
 """Per corridor square, the corridor squares beside it: the number and the set of each."""
 
@@ -226,4 +226,4 @@ def can_step_away(place: int | str, occupied: int) -> bool:
     if isinstance(place, str):
         return can_leave(place, occupied)
     # A door, or a free square beside it: a room has place for any number of pawns.
-    return place in DOORSTEPS or any(not occupied & bit for _, bit in BESIDE[place])
+    return place in DOORSTEPS or bool(AROUND[place] & ~occupied)

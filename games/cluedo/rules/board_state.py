@@ -103,9 +103,12 @@ class BoardState(State):
 
     def _turn_start_actions(self) -> ActionSet:
         """Return the first actions of the turn on the board."""
-        pawn, room = self.pawn, self.room
-        # A pawn that is shut in cannot throw; otherwise the turn could not go on.
-        blocked = not board.can_step_away(self.places[pawn], self._occupied_squares())
+        pawn = self.pawn
+        place = self.places[pawn]
+        room = place if isinstance(place, str) else None
+        # A pawn that is shut in cannot throw; otherwise the turn could not go on. Its own square is
+        # not beside itself, so it need not be left out.
+        blocked = not board.can_step_away(place, self.squares)
         may_stay = room is not None and pawn in self.summoned
         return self.game.turn_start_actions(room, blocked, may_stay)
 

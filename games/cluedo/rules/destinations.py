@@ -68,39 +68,45 @@ def _ends(origin: int | str, steps: int, occupied: int) -> int:
 def _ends_from(square: int, steps: int, occupied: int) -> int:
     """Return the squares at the end of all walks from a square."""
     # Pawns only take ends away: at most those to which they block all known walks.
-    ends, tables = _known_walks(square, steps)
-    pawns, lost = list(_squares(occupied)), ends
-    for through in tables:
+    pawns, lost = list(_squares(occupied)), -1
+    for order in (1, -1):
+        ends, through = _known_walks(square, steps, order)
         blocked = 0
         for pawn in pawns:
             blocked |= through.get(pawn, 0)
         lost &= blocked
-    found = ends & ~lost
+        if not lost:
+            return ends
     free = board.WALKABLE & ~occupied & ~(1 << square)
-    if lost & free:
-        # Only for these, another walk is looked for.
-        found |= _search(square, steps, free, lost & _flood(square, steps, free), {})
-    return found
+    # Only for these, another walk is looked for.
+    hoped = lost & _flood(square, steps, free)
+    return ends & ~lost | _search(square, steps, free, hoped, {}, 1)
 
 
-@lru_cache(maxsize=1 << 12)
-def _known_walks(square: int, steps: int) -> tuple[int, list[dict[int, int]]]:
-    """Return the ends of all walks on the empty board, and two tables of walks to them.
+@lru_cache(maxsize=1 << 13)
+def _known_walks(square: int, steps: int, order: int) -> tuple[int, dict[int, int]]:
+    """Return the ends of all walks on the empty board, and a table of one walk to each of them.
 
-    A table has one walk to each end: per square, the ends whose walk enters that square. The two
-    tables turn to different sides, so that a pawn rarely blocks both walks.
+    The table has, per square, the ends whose walk enters that square. The walks of the orders 1 and
+    -1 turn to different sides, so that a pawn rarely blocks both.
     """
-    free, hoped = board.WALKABLE & ~(1 << square), _loose_ends(square, steps)
-    ends, tables = 0, []
-    for order in (1, -1):
-        through: dict[int, int] = {}
-        ends = _search(square, steps, free, hoped, through, order)
-        tables.append(through)
-    return ends, tables
+    if not steps:
+        return 1 << square, {}
+    found, through = 0, dict[int, int]()
+    free = board.WALKABLE & ~(1 << square)
+    for after, _ in board.BESIDE[square][::order]:
+        # The known walks from the square beside, if they do not come back.
+        ends, table = _known_walks(after, steps - 1, order)
+        added = ends & free & ~table.get(square, 0) & ~found
+        found |= added
+        for entered, its_ends in ((after, added), *table.items()):
+            through[entered] = through.get(entered, 0) | its_ends & added
+    hoped = _loose_ends(square, steps) & free & ~found
+    return found | _search(square, steps, free, hoped, through, order), through
 
 
 def _search(
-    square: int, steps: int, free: int, hoped: int, through: dict[int, int], order: int = 1
+    square: int, steps: int, free: int, hoped: int, through: dict[int, int], order: int
 ) -> int:
     """Return which of the hoped ends some walk reaches; add these walks to the table `through`.
 

@@ -20,7 +20,6 @@ import random
 import re
 from collections.abc import Callable
 from enum import Enum, auto
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from arena import CHANCE, Action, ActionSet, InvalidAction
@@ -150,10 +149,8 @@ class CluedoState(BoardState):
         if self.summoned:
             # The right to suggest without moving lasts for one turn.
             self.summoned -= {self.pawn}
-        player = self.player
-        # The loop includes the player itself: the last player in the game goes on alone.
-        for _ in range(self.game.num_players):
-            player = (player + 1) % self.game.num_players
+        # The player itself comes last: the last player in the game goes on alone.
+        for player in (*self.game.refuters(self.player), self.player):
             if player not in self.out:
                 self._start_turn(player)
                 return
@@ -212,10 +209,10 @@ class CluedoState(BoardState):
         if self.game.has_board:
             self._summon(suggestion)
         self.refuting = self.refutations_of(suggestion.triple)
-        able = {seat for seat, _ in self.refuting}
-        # With "in_turn", the seats after the first refuter are not asked.
-        ends_at = self.refuting[0][0] if able and self.game.options.refuters == "in_turn" else None
-        asked = takewhile(lambda seat: seat != ends_at, self.game.refuters(self.player))
+        able, asked = [seat for seat, _ in self.refuting], self.game.refuters(self.player)
+        if able and self.game.options.refuters == "in_turn":
+            # The seats after the first refuter are not asked.
+            asked = asked[: asked.index(able[0])]
         if unable := tuple([seat for seat in asked if seat not in able]):
             self.log.append(Unable(unable))
         for refuter, _ in self.refuting:

@@ -292,10 +292,9 @@ class MultiAgentEnv:
 
     def _arrays(self) -> tuple[dict[int, ArrayObservation], dict[int, PlayerInfo]]:
         """Return observations and infos of `seen`."""
-        observations: dict[int, ArrayObservation] = {}
-        infos: dict[int, PlayerInfo] = {}
+        observations, infos = dict[int, ArrayObservation](), dict[int, PlayerInfo]()
         for player, seen in self.seen.items():
-            arrays, mask = seen.arrays(), seen.legal_actions.mask
-            observations[player] = {"observation": arrays, "action_mask": mask}
+            mask = seen.legal_actions.mask
+            observations[player] = {"observation": seen.arrays(), "action_mask": mask}
             infos[player] = {"observation": seen}
         return observations, infos

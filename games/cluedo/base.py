@@ -82,7 +82,7 @@ class CluedoBase(Game, ABC):
         """Places of the arrays of an observation in a block of bytes."""
 
     def refuters(self, suggester: int) -> tuple[int, ...]:
-        """Return the seats asked to refute a suggestion, in turn order from the suggester's left."""
+        """Return the seats asked to refute a suggestion, in order from the suggester's left."""
         return self._other_seats[suggester]
 
     @cached_property

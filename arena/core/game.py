@@ -31,7 +31,7 @@ from arena.core.action_set import ActionSet
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.event import Event, EventLog
 from arena.core.knowledge import Knowledge
-from arena.core.observation import NotesCache, Observation, ObservedGame
+from arena.core.observation import Observation, ObservedGame, Witnessed
 from arena.core.outcome import ReturnScale
 from arena.core.prompting import CombinedMove, PromptExample
 from arena.core.text import explain_options
@@ -65,9 +65,8 @@ class State(ABC):
         self.game = game
         self.log = EventLog(game.num_players)
         self.turn = 0
-        # One cache per player. Notes of one player must never serve another.
-        self._notes_caches: dict[int, NotesCache] = {}
-        self._snapshots: dict[int, tuple[Event, ...]] = {}
+        # One per player: notes of one player must never serve another.
+        self._witnessed: dict[int, Witnessed] = {}
 
     @abstractmethod
     def _legal_actions(self, player: int) -> ActionSet:
@@ -155,16 +154,14 @@ class State(ABC):
 
     def observe(self, player: int) -> Observation:
         """Return what `player` may know now."""
-        cache = self._notes_caches.get(player)
-        if cache is None:
+        witnessed = self._witnessed.get(player)
+        if witnessed is None:
             # Made on first use: most copies of a state are never observed.
-            cache = self._notes_caches[player] = NotesCache(self.game.new_notes(player))
-        # A tuple: the live list would let an agent change the log of the game. It is copied only
-        # after new events. A log only grows, so equal lengths mean equal events.
-        live, events = self.log.witnessed[player], self._snapshots.get(player, ())
-        if len(events) != len(live):
-            events = self._snapshots[player] = tuple(live)
-        return Observation(self.game, player, events, self.legal_actions(player), cache)
+            witnessed = self._witnessed[player] = Witnessed(self.game, player)
+        # A log only grows, so its first events are known already.
+        log = self.log.witnessed[player]
+        witnessed.events += log[len(witnessed.events) :]
+        return Observation(self.game, player, len(log), self.legal_actions(player), witnessed)
 
     def clone(self) -> Self:
         """Return an independent copy.
@@ -175,12 +172,12 @@ class State(ABC):
         twin = copy.copy(self)
         twin.log = self.log.copy()
         # Notes are mutable, so they are not shared but computed again.
-        twin._notes_caches, twin._snapshots = {}, {}
+        twin._witnessed = {}
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        # Both are derived from the events, so a pickle leaves them out.
-        return {**self.__dict__, "_notes_caches": {}, "_snapshots": {}}
+        # Derived from the log, so a pickle leaves it out.
+        return {**self.__dict__, "_witnessed": {}}
 
 
 class GameOptions(BaseModel):

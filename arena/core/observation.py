@@ -173,23 +173,40 @@ class Notes:
         """Add one more event that the player witnessed."""
 
 
-class NotesCache:
-    """The notes of one player, and the number of events that they include."""
+class Witnessed:
+    """The events that one player has witnessed so far, and its notes of them.
 
-    __slots__ = ("notes", "num_events")
+    It grows with the game, and all observations of the player refer to it. The events are a copy,
+    so that an agent cannot change the log of the game.
+    """
 
-    def __init__(self, notes: Notes) -> None:
-        self.notes = notes
-        self.num_events = 0
+    __slots__ = ("_notes", "_num_noted", "_snapshot", "events", "game", "player")
 
-    def advance(self, events: tuple[Event, ...]) -> Notes:
-        """Add the events that the notes do not include yet."""
+    def __init__(self, game: ObservedGame, player: int, events: Iterable[Event] = ()) -> None:
+        self.game = game
+        self.player = player
+        self.events = list(events)
+        self._notes = game.new_notes(player)
+        self._num_noted = 0
+        self._snapshot: tuple[Event, ...] = ()
+
+    def first(self, count: int) -> tuple[Event, ...]:
+        """Return the first `count` events."""
+        # Events are only added, so equal lengths mean equal events.
+        if len(self._snapshot) != count:
+            self._snapshot = tuple(self.events[:count])
+        return self._snapshot
+
+    def notes(self, count: int) -> Notes:
+        """Return the notes of the first `count` events."""
+        if count < self._num_noted:
+            # Notes cannot go back, and these are ahead of an old observation.
+            return Witnessed(self.game, self.player, self.events[:count]).notes(count)
         # Only new events: the notes are incremental, so a game costs linear time, not quadratic.
-        notes = self.notes
-        if self.num_events < len(events):
-            for event in events[self.num_events :]:
-                notes.update(event)
-            self.num_events = len(events)
+        notes = self._notes
+        for event in self.events[self._num_noted : count]:
+            notes.update(event)
+        self._num_noted = count
         return notes
 
 
@@ -198,20 +215,21 @@ class Observation:
     """The knowledge of one player now: the events that it witnessed and its legal actions.
 
     An immutable snapshot: later moves do not change it, and nothing in it depends on what is
-    hidden from the player. Text, notes and arrays are computed on request.
+    hidden from the player. Events, text, notes and arrays are computed on request.
     """
 
     game: ObservedGame
     player: int
-    events: tuple[Event, ...]
-    """All events that the player has witnessed, oldest first."""
+    num_events: int
+    """The number of events that the player has witnessed."""
     legal_actions: ActionSet
-    _notes_cache: NotesCache | None = None
+    _witnessed: Witnessed
+    """It may be ahead of this observation."""
 
     @property
-    def num_events(self) -> int:
-        """The number of events that the player has witnessed."""
-        return len(self.events)
+    def events(self) -> tuple[Event, ...]:
+        """All events that the player has witnessed, oldest first."""
+        return self._witnessed.first(self.num_events)
 
     def events_since(self, count: int) -> tuple[Event, ...]:
         """Return the events after the first `count`, for a reader who knows those already."""
@@ -220,11 +238,7 @@ class Observation:
     @property
     def notes(self) -> Notes:
         """The game's notes up to this observation. Read-only: do not change them."""
-        cache = self._notes_cache
-        # The shared cache may be ahead of an old observation.
-        if cache is None or cache.num_events > len(self.events):
-            cache = NotesCache(self.game.new_notes(self.player))
-        return cache.advance(self.events)
+        return self._witnessed.notes(self.num_events)
 
     def text(self, level: TextLevel = "notes", since: int = 0, forget: int = 0) -> str:
         """Return the situation in words.
@@ -283,7 +297,9 @@ def _unpickle(
     actions: tuple[Action, ...],
     speech: tuple[SpeechOffer, ...] = (),
 ) -> Observation:
-    return Observation(game, player, events, game.actions.subset(actions, speech))
+    witnessed = Witnessed(game, player, events)
+    legal = game.actions.subset(actions, speech)
+    return Observation(game, player, len(events), legal, witnessed)
 
 
 @cache

@@ -285,16 +285,16 @@ class MultiAgentEnv:
         if self.terminated or self.truncated:
             # At the end all players get a last observation and reward, also those not to act.
             self.agents, players = [], self.possible_agents
-        self.seen = {player: state.observe(player) for player in players}
-        if self.truncated:
-            self.seen = {player: without_actions(each) for player, each in self.seen.items()}
+        self.seen = {}
+        for player in players:
+            seen = state.observe(player)
+            self.seen[player] = without_actions(seen) if self.truncated else seen
 
     def _arrays(self) -> tuple[dict[int, ArrayObservation], dict[int, PlayerInfo]]:
         """Return observations and infos of `seen`."""
-        return (
-            {
-                player: {"observation": each.arrays(), "action_mask": each.legal_actions.mask}
-                for player, each in self.seen.items()
-            },
-            {player: {"observation": each} for player, each in self.seen.items()},
-        )
+        observations, infos = dict[int, ArrayObservation](), dict[int, PlayerInfo]()
+        for player, seen in self.seen.items():
+            mask = seen.legal_actions.mask
+            observations[player] = {"observation": seen.arrays(), "action_mask": mask}
+            infos[player] = {"observation": seen}
+        return observations, infos

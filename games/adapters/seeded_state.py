@@ -96,7 +96,7 @@ class SeededState(State):
             fresh._apply(player, action)
         self.__dict__.update(fresh.__dict__)
         # Notes and log are those of the copy; the rest was computed again and is equal.
-        for name in ("log", "_notes_caches", "_snapshots"):
+        for name in ("log", "_witnessed"):
             setattr(self, name, kept[name])
 
     def __getstate__(self) -> dict[str, Any]:

@@ -71,14 +71,24 @@ class CluedoBase(Game, ABC):
             extra = 0
         return tuple(share + (seat < extra) for seat in range(self.num_players))
 
+    @cached_property
+    def start_places(self) -> dict[str, Place]:
+        """The place of each pawn before the first move; none without a board."""
+        return dict(zip(self.deck.suspects, board.STARTS, strict=True)) if self.has_board else {}
+
     @property
     @abstractmethod
     def array_layout(self) -> ArrayLayout:
         """Places of the arrays of an observation in a block of bytes."""
 
-    def refuters(self, suggester: int) -> Iterator[int]:
-        """Yield the seats asked to refute a suggestion, in turn order from the suggester's left."""
-        return ((suggester + step) % self.num_players for step in range(1, self.num_players))
+    def refuters(self, suggester: int) -> tuple[int, ...]:
+        """Return the seats asked to refute a suggestion, in order from the suggester's left."""
+        return self._other_seats[suggester]
+
+    @cached_property
+    def _other_seats(self) -> tuple[tuple[int, ...], ...]:
+        seats = range(self.num_players)
+        return tuple((*seats[seat + 1 :], *seats[:seat]) for seat in seats)
 
     def _all_actions(self) -> Iterable[Action]:
         yield from (Suggest(*triple) for triple in self.deck.triples)
@@ -116,14 +126,15 @@ class CluedoBase(Game, ABC):
     @cached_property
     def shows(self) -> dict[str, Show]:
         """The action that shows each card of the deck."""
-        return {card: Show(card) for card in self.deck.cards}
+        return {action.card: action for action in self.actions if isinstance(action, Show)}
 
     @cached_property
     def moves(self) -> dict[Place, Move | MoveToSquare]:
-        """The action that moves the pawn to each room and each corridor square."""
-        return {room: Move(room) for room in self.deck.rooms} | {
-            square: MoveToSquare(square) for square in board.CORRIDOR
-        }
+        """The action that moves the pawn to each room and each corridor square, if there is one."""
+        # Those of the table: a look-up of another, equal action takes twice as long.
+        rooms = {action.room: action for action in self.actions if isinstance(action, Move)}
+        squares = {a.square: a for a in self.actions if isinstance(a, MoveToSquare)}
+        return rooms | squares
 
     @cached_property
     def accusations(self) -> tuple[Accuse, ...]:

@@ -82,9 +82,14 @@ class Cluedo(CluedoBase):
 
     def new_notes(self, player: int) -> Notebook:
         """Return an empty notebook of `player`."""
+        return self._notebook(self, player)
+
+    @cached_property
+    def _notebook(self) -> type[Notebook]:
+        # Kept, because an import in a function takes as long as half a notebook.
         from games.cluedo.text.notebook import Notebook
 
-        return Notebook(self, player)
+        return Notebook
 
     def knowledge(self, player: int) -> CluedoKnowledge:
         """Return the exact knowledge of `player` before the deal."""
@@ -148,7 +153,7 @@ class Cluedo(CluedoBase):
     def array_layout(self) -> ArrayLayout:
         from games.cluedo.text.array_layout import ArrayLayout
 
-        return ArrayLayout(self.array_specs, self.deck.categories)
+        return ArrayLayout(self.array_specs, self.deck)
 
     def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
         notes: Notebook = observation.notes  # type: ignore[assignment]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import get_args
@@ -16,7 +17,7 @@ from arena.agents.typed_action import ActionCompleter, Guess, guess, parse, usua
 from arena.cli.playing.epilogue import Epilogue
 from arena.core.errors import ActionError
 from arena.core.game import State
-from arena.core.observation import Observation, TextLevel
+from arena.core.observation import TextLevel
 from arena.core.ply import Decision, Ply
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Suggest
@@ -64,7 +65,7 @@ def test_what_is_nearly_an_action_is_offered(typed: str) -> None:
 
 
 def test_an_accusation_is_never_offered_to_a_person_who_has_not_written_the_word() -> None:
-    only = Observation(SEEN.game, 0, SEEN.events, SEEN.game.actions.subset(ACCUSATIONS))
+    only = replace(SEEN, legal_actions=SEEN.game.actions.subset(ACCUSATIONS))
     meant = guess("scarlett rope hall", only)
     assert meant.action is None
     assert meant.remark == "To do this, write all of it: accuse Miss Scarlett, Rope, Hall"
@@ -92,9 +93,9 @@ def test_the_rest_is_explained(typed: str, remark: str) -> None:
 def test_enter_plays_the_only_action_that_can_be_taken_back_or_is_harmless() -> None:
     assert usual_action(SEEN) is None
     legal = SEEN.game.actions.subset((*ACCUSATIONS, EndTurn()))
-    assert usual_action(Observation(SEEN.game, 0, SEEN.events, legal)) == EndTurn()
+    assert usual_action(replace(SEEN, legal_actions=legal)) == EndTurn()
     legal = SEEN.game.actions.subset(ACCUSATIONS)
-    assert usual_action(Observation(SEEN.game, 0, SEEN.events, legal)) is None
+    assert usual_action(replace(SEEN, legal_actions=legal)) is None
 
 
 def test_the_legal_actions_are_parted_from_the_news() -> None:

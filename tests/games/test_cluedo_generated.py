@@ -150,7 +150,7 @@ def test_what_a_card_gives_away_equals_brute_force() -> None:
             (envelope, hands): likelihood(player, events, envelope, hands, "uniform")
             for envelope, hands in all_deals(game, ())
         }
-        refuter = next(game.refuters(player))
+        refuter = game.refuters(player)[0]
         # Entropies of the envelope, given that the seat can refute, and given the card.
         spread: dict[str | None, dict[Triple, float]] = defaultdict(lambda: defaultdict(float))
         for (envelope, hands), weight in weights.items():

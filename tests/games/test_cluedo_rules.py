@@ -281,6 +281,7 @@ def test_a_player_shut_in_may_pass_the_turn() -> None:
     (outside,) = board.DOORS["Study"]
     state._place_pawn("Miss Scarlett", "Study", "walks")
     state._place_pawn("Professor Plum", board.square(*outside), "walks")
+    state._start_turn(0)
     legal = state.legal_actions(0)
     assert Roll() not in legal and EndTurn() in legal and Passage() in legal
 
@@ -298,6 +299,7 @@ def test_a_pawn_hemmed_in_beside_a_door_may_still_enter(beside_a_door: bool) -> 
     assert 1 <= len(squares) <= len(others)
     for suspect, square in zip(others, squares, strict=False):
         state._place_pawn(suspect, square, "walks")
+    state._start_turn(0)
     assert (Roll() in state.legal_actions(0)) == beside_a_door
     assert (EndTurn() in state.legal_actions(0)) != beside_a_door
     if beside_a_door:

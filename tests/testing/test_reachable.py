@@ -188,7 +188,7 @@ def test_notes_that_hold_hidden_information_are_found() -> None:
             state.observe(player)
 
     Leaky.leak = staticmethod(leak)
-    with pytest.raises(AssertionError, match=r"at observation\._notes_cache\.notes\.cards\[\d\]"):
+    with pytest.raises(AssertionError, match=r"at observation\._witnessed\._notes\.cards\[\d\]"):
         for seed in range(6):
             check_reachable(Leaky(), seed)
 
@@ -225,13 +225,16 @@ def test_first_difference(first: object, second: object, place: str | None) -> N
     assert found == (place and place.replace("x", "observation", 1))
 
 
-def test_an_observation_holds_no_live_list_and_no_state() -> None:
+def test_an_observation_holds_no_list_of_the_log_and_no_state() -> None:
     state = KuhnPoker().initial_state()
     state.apply(-1, state.sample_chance(random.Random(0)))
     observation = state.observe(0)
     lists = [
-        found.path
+        str(found.path)
         for found in reachable(observation)
         if isinstance(found.token, tuple) and found.token[0] in (list, KuhnPokerState, State)
     ]
-    assert not lists
+    assert lists == ["observation._witnessed.events"]
+    before = state.log.copy()
+    observation._witnessed.events.clear()
+    assert state.log.events == before.events and state.log.witnessed == before.witnessed

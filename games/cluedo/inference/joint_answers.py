@@ -31,7 +31,7 @@ class JointAnswers:
         # The count has the conclusions from all constraints, which exclude most answers.
         self._count = knowledge.count
         self._deck = knowledge.game.deck
-        self._refuters = tuple(knowledge.game.refuters(knowledge.player))
+        self._refuters = knowledge.game.refuters(knowledge.player)
         self._named = sum(1 << self._deck.index[card] for card in triple)
 
     def information(self) -> float:

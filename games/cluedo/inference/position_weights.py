@@ -55,7 +55,7 @@ class PositionWeights:
         # probability = (sum of weights in sixths) / (6 * scaled total)
         self.scale = SIXTHS * count.scaled_total
         self.entropy = count.entropy()
-        self.refuters = tuple(knowledge.game.refuters(knowledge.player))
+        self.refuters = knowledge.game.refuters(knowledge.player)
         self.axes = count.axes
         # Contiguous, because every question makes strided views of it.
         self.covers = np.stack([count.cover(seat) for seat in self.refuters])

@@ -110,6 +110,10 @@ STARTS = tuple(_squares_of(str(number)).bit_length() - 1 for number in range(1, 
 START_SQUARES = bits(STARTS)
 # Per room, the set of the corridor squares outside its doors.
 OUTSIDE = {room: bits(square(*door) for door in doors) for room, doors in DOORS.items()}
+DOORSTEPS: dict[int | str, str] = {
+    square(*door): room for room, doors in DOORS.items() for door in doors
+}
+"""The room behind each square outside a door."""
 # A step east must not wrap into the next row, and a step west not into the previous row.
 _NOT_FIRST_COLUMN = bits(n for n in range(ROWS * COLUMNS) if n % COLUMNS != 0)
 _NOT_LAST_COLUMN = bits(n for n in range(ROWS * COLUMNS) if n % COLUMNS != COLUMNS - 1)
@@ -125,11 +129,11 @@ def neighbours(squares: int) -> int:
     )
 
 
+AROUND = {origin: neighbours(1 << origin) & WALKABLE for origin in CORRIDOR}
+"""Per corridor square, the set of the corridor squares beside it."""
 BESIDE = {
-    origin: tuple(
-        (number, 1 << number) for number in CORRIDOR if neighbours(1 << origin) >> number & 1
-    )
-    for origin in CORRIDOR
+    origin: tuple((number, 1 << number) for number in CORRIDOR if around >> number & 1)
+    for origin, around in AROUND.items()
 }
 """Per corridor square, the corridor squares beside it: the number and the set of each."""
 
@@ -221,8 +225,5 @@ def can_step_away(place: int | str, occupied: int) -> bool:
     """Return whether a pawn on a square or in a room can take a step, into a room included."""
     if isinstance(place, str):
         return can_leave(place, occupied)
-    start = 1 << place
-    # A free square beside it, or a door: a room has place for any number of pawns.
-    return bool(neighbours(start) & WALKABLE & ~occupied) or any(
-        start & doorsteps for doorsteps in OUTSIDE.values()
-    )
+    # A door, or a free square beside it: a room has place for any number of pawns.
+    return place in DOORSTEPS or bool(AROUND[place] & ~occupied)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arena import State
+from arena import ActionSet, State
 from games.cluedo.rules import board
 from games.cluedo.rules.destinations import destinations
 from games.cluedo.rules.events import (
@@ -31,23 +31,18 @@ class BoardState(State):
     def __init__(self, game: CluedoBase) -> None:
         super().__init__(game)
         self.player = 0
-        self.places: dict[str, Place] = {}
+        self.places = game.start_places.copy()
         self.weapons: dict[str, str] = {}
         """The room of each weapon that was moved; the others lie beside the board."""
-        self.squares = 0
+        self.squares = board.START_SQUARES if game.has_board else 0
         """Set of the corridor squares with a pawn on them, one bit per square."""
         # Suspects whose pawn was brought to a room since the last turn of their player.
         self.summoned = frozenset[str]()
         self.throw = 0
-        self.destinations = game.no_actions
-        """The moves by this throw, if it is used whole."""
         # By seat; without a choice, seats play the suspects in card order.
         self.suspects: tuple[str, ...] = ()
         if not game.options.choose_suspects:
             self.suspects = game.deck.suspects[: game.num_players]
-        if game.has_board:
-            self.places = dict(zip(game.deck.suspects, board.STARTS, strict=True))
-            self.squares = board.START_SQUARES
 
     def clone(self) -> BoardState:
         """Return an independent copy."""
@@ -102,16 +97,25 @@ class BoardState(State):
 
     def _step_aside(self) -> None:
         """Move the pawn of a false accuser off the square outside a door, into the room."""
-        place = self.places[self.pawn]
-        if isinstance(place, int):
-            for room, doorsteps in board.OUTSIDE.items():
-                if doorsteps >> place & 1:
-                    self._place_pawn(self.pawn, room, "steps aside")
+        room = board.DOORSTEPS.get(self.places[self.pawn])
+        if room is not None:
+            self._place_pawn(self.pawn, room, "steps aside")
 
-    def _set_destinations(self) -> None:
-        """Compute where the throw leads, if it must be used whole."""
+    def _turn_start_actions(self) -> ActionSet:
+        """Return the first actions of the turn on the board."""
+        pawn = self.pawn
+        place = self.places[pawn]
+        room = place if isinstance(place, str) else None
+        # A pawn that is shut in cannot throw; otherwise the turn could not go on. Its own square is
+        # not beside itself, so it need not be left out.
+        blocked = not board.can_step_away(place, self.squares)
+        may_stay = room is not None and pawn in self.summoned
+        return self.game.turn_start_actions(room, blocked, may_stay)
+
+    def _destinations(self) -> ActionSet:
+        """Return the moves by this throw, if it must be used whole."""
         ends = destinations(self.places[self.pawn], self.throw, self._occupied_squares())
         moves = self.game.moves
-        self.destinations = self.game.actions.subset(
+        return self.game.actions.subset(
             [*map(moves.__getitem__, ends.rooms), *map(moves.__getitem__, ends.squares)]
         )

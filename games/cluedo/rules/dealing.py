@@ -33,10 +33,12 @@ def sample_deal(game: CluedoBase, rng: random.Random) -> DealCards:
     """Draw a deal; all deals are equally likely."""
     deck = game.deck
     # The rule of the game: first the envelope, one card of each category, then the other cards.
-    envelope = Triple(*(rng.choice(cards) for cards in deck.categories))
+    envelope = Triple(*map(rng.choice, deck.categories))
     # The draws, and their order, are part of the replay format: another order would change the deal
     # of a seed.
-    remaining = [card for card in deck.cards if card not in envelope]
+    remaining = list(deck.cards)
+    for card in envelope:
+        remaining.remove(card)
     rng.shuffle(remaining)
     hands, start = [], 0
     for size in game.hand_sizes:

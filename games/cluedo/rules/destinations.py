@@ -67,34 +67,74 @@ def _ends(origin: int | str, steps: int, occupied: int) -> int:
 @lru_cache(maxsize=1 << 13)
 def _ends_from(square: int, steps: int, occupied: int) -> int:
     """Return the squares at the end of all walks from a square."""
+    # Pawns only take ends away: at most those to which they block all known walks.
+    pawns, lost = list(_squares(occupied)), -1
+    for order in (1, -1):
+        ends, through = _known_walks(square, steps, order)
+        blocked = 0
+        for pawn in pawns:
+            blocked |= through.get(pawn, 0)
+        lost &= blocked
+        if not lost:
+            return ends
     free = board.WALKABLE & ~occupied & ~(1 << square)
-    # Pawns only take ends away. So only those of the empty board are looked for, and there those
-    # at the end of walks that may enter a square twice.
-    hoped = _ends_from(square, steps, 0) & ~occupied if occupied else _loose_ends(square, steps)
-    return _search(square, steps, free, hoped)
+    # Only for these, another walk is looked for.
+    hoped = lost & _flood(square, steps, free)
+    return ends & ~lost | _search(square, steps, free, hoped, {}, 1)
 
 
-def _search(square: int, steps: int, free: int, hoped: int) -> int:
-    """Return which of the hoped ends some walk reaches.
+@lru_cache(maxsize=1 << 13)
+def _known_walks(square: int, steps: int, order: int) -> tuple[int, dict[int, int]]:
+    """Return the ends of all walks on the empty board, and a table of one walk to each of them.
+
+    The table has, per square, the ends whose walk enters that square. The walks of the orders 1 and
+    -1 turn to different sides, so that a pawn rarely blocks both.
+    """
+    if not steps:
+        return 1 << square, {}
+    found, through = 0, dict[int, int]()
+    free = board.WALKABLE & ~(1 << square)
+    for after, _ in board.BESIDE[square][::order]:
+        # The known walks from the square beside, if they do not come back.
+        ends, table = _known_walks(after, steps - 1, order)
+        added = ends & free & ~table.get(square, 0) & ~found
+        found |= added
+        for entered, its_ends in ((after, added), *table.items()):
+            through[entered] = through.get(entered, 0) | its_ends & added
+    hoped = _loose_ends(square, steps) & free & ~found
+    return found | _search(square, steps, free, hoped, through, order), through
+
+
+def _search(
+    square: int, steps: int, free: int, hoped: int, through: dict[int, int], order: int
+) -> int:
+    """Return which of the hoped ends some walk reaches; add these walks to the table `through`.
 
     A walk enters only `free` squares, and none of them twice.
     """
     if not steps:
         return 1 << square & hoped
     found = 0
-    for after, bit in board.BESIDE[square]:
+    for after, bit in board.BESIDE[square][::order]:
         # Without the second test there are up to 6,200 walks for a throw of 12.
         if free & bit and _loose_ends(after, steps - 1) & hoped & ~found:
-            found |= _search(after, steps - 1, free & ~bit, hoped & ~found)
+            ends = _search(after, steps - 1, free & ~bit, hoped & ~found, through, order)
+            through[after] = through.get(after, 0) | ends
+            found |= ends
     return found
 
 
 @lru_cache(maxsize=1 << 12)
 def _loose_ends(square: int, steps: int) -> int:
     """Return the ends of walks on the empty board that may enter a square twice."""
+    return _flood(square, steps, board.WALKABLE)
+
+
+def _flood(square: int, steps: int, free: int) -> int:
+    """Return the ends of walks over free squares that may enter a square twice."""
     ends = 1 << square
     for _ in range(steps):
-        ends = board.neighbours(ends) & board.WALKABLE
+        ends = board.neighbours(ends) & free
     return ends
 
 

@@ -20,7 +20,6 @@ import random
 import re
 from collections.abc import Callable
 from enum import Enum, auto
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from arena import CHANCE, Action, ActionSet, InvalidAction
@@ -90,33 +89,13 @@ class CluedoState(BoardState):
         # None until a right accusation, and for ever if all players accuse falsely.
         self.winner: int | None = None
         self.choices: tuple[str, ...] = ()
-        self.refutations = game.no_actions
+        self.legal = game.no_actions
+        """The legal actions of the player who must act; those of a refuter are private."""
         self.refuting: tuple[tuple[int, tuple[str, ...]], ...] = ()
         """The seats that still have to show a card, each with the cards that it may show."""
 
-    # Legal actions
-
     def _legal_actions(self, player: int) -> ActionSet:
-        game = self.game
-        match self.phase:
-            case TurnPhase.REFUTE:
-                return self.refutations
-            case TurnPhase.ACCUSE:
-                return game.accuse_or_end
-            case TurnPhase.MOVE:
-                any_room = game.options.movement == "toward"
-                return game.move_actions(self.room) if any_room else self.destinations
-            case TurnPhase.CHOOSE:
-                return game.suspect_actions(self.suspects)
-            case TurnPhase.START if game.has_board:
-                # A pawn that is shut in cannot throw; otherwise the turn could not go on.
-                blocked = not board.can_step_away(self.places[self.pawn], self._occupied_squares())
-                may_stay = self.room is not None and self.pawn in self.summoned
-                return game.turn_start_actions(self.room, blocked, may_stay)
-            # START without a board, and SUGGEST: a question, an accusation or, where allowed, the
-            # end of the turn.
-            case _:
-                return game.question_actions(self.room)
+        return self.legal
 
     # Effects of actions
 
@@ -138,6 +117,7 @@ class CluedoState(BoardState):
         """Go on with the choice of suspects and of the first player, or start the first turn."""
         if self.game.options.choose_suspects and len(self.suspects) < self.game.num_players:
             self.to_act = (len(self.suspects),)
+            self.legal = self.game.suspect_actions(self.suspects)
         elif self.game.options.first_player == "random":
             self.phase = TurnPhase.FIRST
             self.to_act = (CHANCE,)
@@ -162,16 +142,15 @@ class CluedoState(BoardState):
         self.to_act = (player,)
         self.phase = TurnPhase.START
         self.log.append(TurnBegan(player, self.turn))
+        self.legal = self._turn_start_actions() if self.places else self.game.question_actions(None)
 
     def _end_turn(self, _action: Action | None = None) -> None:
         """Pass the turn to the next player who has not made a false accusation."""
         if self.summoned:
             # The right to suggest without moving lasts for one turn.
             self.summoned -= {self.pawn}
-        player = self.player
-        # The loop includes the player itself: the last player in the game goes on alone.
-        for _ in range(self.game.num_players):
-            player = (player + 1) % self.game.num_players
+        # The player itself comes last: the last player in the game goes on alone.
+        for player in (*self.game.refuters(self.player), self.player):
             if player not in self.out:
                 self._start_turn(player)
                 return
@@ -190,8 +169,8 @@ class CluedoState(BoardState):
         self.phase = TurnPhase.MOVE
         self.to_act = (self.player,)
         self.log.append(DiceThrown(self.player, dice.first, dice.second))
-        if self.game.options.movement == "squares":
-            self._set_destinations()
+        any_room = self.game.options.movement == "toward"
+        self.legal = self.game.move_actions(self.room) if any_room else self._destinations()
 
     def _move(self, move: Move) -> None:
         walk = board.walk(self.places[self.pawn], move.room, self.throw, self._occupied_squares())
@@ -201,11 +180,17 @@ class CluedoState(BoardState):
             # None: every way is blocked, and the pawn stays where it is.
             if walk.square is not None:
                 self._place_pawn(self.pawn, walk.square, "walks")
-            self.phase = TurnPhase.ACCUSE
+            self._let_accuse()
 
     def _move_to_square(self, move: MoveToSquare) -> None:
         self._place_pawn(self.pawn, move.square, "walks")
+        self._let_accuse()
+
+    def _let_accuse(self) -> None:
+        """Let the player in turn accuse or end the turn."""
         self.phase = TurnPhase.ACCUSE
+        self.to_act = (self.player,)
+        self.legal = self.game.accuse_or_end
 
     def _passage(self, _: Passage) -> None:
         assert self.room is not None
@@ -215,6 +200,7 @@ class CluedoState(BoardState):
         """Move the pawn into a room, which ends the move."""
         self._place_pawn(self.pawn, room, how)
         self.phase = TurnPhase.SUGGEST
+        self.legal = self.game.question_actions(room)
 
     def _suggest(self, suggestion: Suggest) -> None:
         self.log.append(
@@ -223,10 +209,10 @@ class CluedoState(BoardState):
         if self.game.has_board:
             self._summon(suggestion)
         self.refuting = self.refutations_of(suggestion.triple)
-        able = {seat for seat, _ in self.refuting}
-        # With "in_turn", the seats after the first refuter are not asked.
-        ends_at = self.refuting[0][0] if able and self.game.options.refuters == "in_turn" else None
-        asked = takewhile(lambda seat: seat != ends_at, self.game.refuters(self.player))
+        able, asked = [seat for seat, _ in self.refuting], self.game.refuters(self.player)
+        if able and self.game.options.refuters == "in_turn":
+            # The seats after the first refuter are not asked.
+            asked = asked[: asked.index(able[0])]
         if unable := tuple([seat for seat in asked if seat not in able]):
             self.log.append(Unable(unable))
         for refuter, _ in self.refuting:
@@ -249,15 +235,14 @@ class CluedoState(BoardState):
     def _next_refutation(self) -> None:
         """Let the next seat show a card; after the last one, the suggester may accuse."""
         if not self.refuting:
-            self.phase = TurnPhase.ACCUSE
-            self.to_act = (self.player,)
+            self._let_accuse()
             return
         (refuter, self.choices), *rest = self.refuting
         self.refuting = tuple(rest)
         self.phase = TurnPhase.REFUTE
         # Private to the refuter, so never kept on the game, which all players can read.
         shows = [self.game.shows[card] for card in self.choices]
-        self.refutations = self.game.actions.subset(shows)
+        self.legal = self.game.actions.subset(shows)
         self.to_act = (refuter,)
 
     def _show(self, show: Show) -> None:

@@ -30,18 +30,10 @@ from games.cluedo.rules.events import (
     Unable,
     WeaponMoved,
 )
-from games.cluedo.text.array_layout import HAS_NOT
-from games.cluedo.text.array_specs import HISTORY, suggestion_width
+from games.cluedo.text.array_layout import HAS_NOT, LAST
 
 if TYPE_CHECKING:
     from games.cluedo.base import CluedoBase
-
-PAST = 4 * HISTORY
-"""Rows of suggestions that are kept. They are written from the last row towards the first, so that
-the latest comes first without moving the others."""
-
-START_PAWNS = bytes(n for start in board.STARTS for n in (0, *divmod(start, board.COLUMNS)))
-"""Room, row and column of each pawn before its first move."""
 
 SHEETS = 4
 """Number of cached sheets of conclusions. A text compares the latest sheet with an earlier one."""
@@ -55,11 +47,15 @@ class Notebook(Notes):
     """
 
     game: CluedoBase
+    hand: tuple[str, ...] = ()
+    open_cards: tuple[str, ...] = ()
+    suggestion: Triple | None = None
+    """The latest suggestion."""
+    in_turn = 0
+    dice = (0, 0)
 
     def __init__(self, game: CluedoBase, player: int) -> None:
         super().__init__(game, player)
-        self.hand: tuple[str, ...] = ()
-        self.open_cards: tuple[str, ...] = ()
         self.shown: dict[str, int] = {}
         """Cards that other players showed to this one -> the seat that showed each."""
         self.shown_to: dict[int, set[str]] = {}
@@ -68,30 +64,15 @@ class Notebook(Notes):
         """The suspect that this player plays; empty without a board, or before its choice."""
         if game.has_board and not game.options.choose_suspects:
             self.pawn = game.deck.suspects[player]
-        self.places: dict[str, Place] = {}
-        self.suggestion: Triple | None = None
+        self.places: dict[str, Place] = game.start_places.copy()
         self.out: set[int] = set()
-        self.in_turn = 0
-        self.dice = (0, 0)
         self._layout = layout = game.array_layout
         self._at = layout.offsets
-        self._index = game.deck.index
-        self._columns = game.num_players + 1
         self._column = layout.columns[player]
         """The number of each seat, counted from the observer's own."""
-        self._bytes = bytearray(layout.size)
-        """All arrays but the suggestions, see `ArrayLayout`."""
-        self._bytes[self._at["turn"] + self._column[0]] = 1
+        self._block = bytearray(layout.blanks[player])
+        """All arrays, see `ArrayLayout`."""
         self._one_refuter = game.options.refuters == "in_turn"
-        self._width = suggestion_width(game)
-        self._past = bytearray(PAST * self._width)
-        self._latest = (PAST - HISTORY) * self._width
-        self._named = (0, 0, 0)
-        """Where the rows of the cards of the latest suggestion begin in the notebook."""
-        if game.has_board:
-            self.places.update(zip(game.deck.suspects, board.STARTS, strict=True))
-            pawns = self._at["pawns"]
-            self._bytes[pawns : pawns + len(START_PAWNS)] = START_PAWNS
         self._sheets: dict[int, NDArray[np.bool_]] = {}
         self._logic_read = sys.maxsize  # The knowledge is created for the first sheet.
 
@@ -117,8 +98,7 @@ class Notebook(Notes):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return copies of the current arrays."""
-        past = self._past[self._latest : self._latest + HISTORY * self._width]
-        return self._layout.arrays(self._bytes + past)
+        return self._layout.arrays(self._block.copy())
 
     def _dealt(self, event: Dealt) -> None:
         self.open_cards = event.open_cards
@@ -128,28 +108,29 @@ class Notebook(Notes):
 
     def _hand_dealt(self, event: HandDealt) -> None:
         self.hand = event.cards
-        cards, book = len(self._index), self._at["notebook"]
+        block, layout, hand = self._block, self._layout, self._at["hand"]
+        book, index, columns = self._at["notebook"], self.game.deck.index, len(layout.nowhere)
         # Column 0 is the observer: its hand is known completely, so all other cards are excluded.
-        self._bytes[book : book + cards * self._columns : self._columns] = HAS_NOT * cards
+        block[book : book + len(index) * columns : columns] = HAS_NOT * len(index)
         for card in event.cards:
-            self._bytes[self._at["hand"] + self._index[card]] = 1
-            self._place(card, self._layout.has_card[0])
+            block[hand + index[card]] = 1
+            self._place(card, layout.has_card[0])
 
     def _place(self, card: str, row: bytes) -> None:
         """Write the row of a card whose place is known."""
-        start = self._at["notebook"] + self._index[card] * self._columns
-        self._bytes[start : start + self._columns] = row
+        start = self._layout.rows[card]
+        self._block[start : start + len(row)] = row
 
     def _suspect_chosen(self, event: SuspectChosen) -> None:
         place = self._at["suspects"] + self._column[event.player]
-        self._bytes[place] = self._layout.numbers[event.suspect]
+        self._block[place] = self._layout.numbers[event.suspect]
         if event.player == self.player:
             self.pawn = event.suspect
 
     def _turn_began(self, event: TurnBegan) -> None:
         turn, column = self._at["turn"], self._column
-        self._bytes[turn + column[self.in_turn]] = 0
-        self._bytes[turn + column[event.player]] = 1
+        self._block[turn + column[self.in_turn]] = 0
+        self._block[turn + column[event.player]] = 1
         self.in_turn = event.player
         if self.dice != (0, 0):
             self._set_dice(0, 0)
@@ -160,58 +141,47 @@ class Notebook(Notes):
     def _set_dice(self, first: int, second: int) -> None:
         place = self._at["dice"]
         self.dice = first, second
-        self._bytes[place : place + 2] = bytes(self.dice)
+        self._block[place], self._block[place + 1] = self.dice
 
     def _pawn_moved(self, event: PawnMoved) -> None:
-        self.places[event.suspect] = place = event.place
-        start = self._at["pawns"] + 3 * self._index[event.suspect]
-        if isinstance(place, str):
-            row = (self._layout.numbers[place], 0, 0)
-        else:
-            row = (0, *divmod(place, board.COLUMNS))
-        self._bytes[start : start + 3] = bytes(row)
+        self.places[event.suspect] = event.place
+        # The suspects are the first cards of the deck.
+        start = self._at["pawns"] + 3 * self.game.deck.index[event.suspect]
+        self._block[start : start + 3] = self._layout.pawns[event.place]
 
     def _weapon_moved(self, event: WeaponMoved) -> None:
         numbers = self._layout.numbers
-        self._bytes[self._at["weapons"] + numbers[event.weapon] - 1] = numbers[event.room]
+        self._block[self._at["weapons"] + numbers[event.weapon] - 1] = numbers[event.room]
 
     def _suggested(self, event: Suggested) -> None:
         self.suggestion = suspect, weapon, room = event.triple
-        width, columns = self._width, self._columns
-        index, numbers = self._index, self._layout.numbers
-        if self._latest == 0:
-            # The front is reached: the latest suggestions move to the end, once in 3 * HISTORY.
-            self._past[-HISTORY * width :] = self._past[: HISTORY * width]
-            self._latest = (PAST - HISTORY) * width
-        self._latest -= width
-        row = (numbers[suspect], numbers[weapon], numbers[room], self._column[event.player])
-        self._past[self._latest : self._latest + width] = bytes(row).ljust(width, b"\0")
-        book = self._at["notebook"]
-        self._named = (
-            book + index[suspect] * columns,
-            book + index[weapon] * columns,
-            book + index[room] * columns,
-        )
+        block, start, numbers = self._block, self._at[LAST], self._layout.numbers
+        row = bytes((numbers[suspect], numbers[weapon], numbers[room], self._column[event.player]))
+        row = row.ljust(self._layout.width, b"\0")
+        # The latest comes first, and the oldest leaves at the end.
+        block[start:] = row + block[start : -len(row)]
 
     def _unable(self, event: Unable) -> None:
+        assert self.suggestion is not None
+        rows = [self._layout.rows[card] for card in self.suggestion]
         for player in event.players:
             column = self._column[player]
-            for row in self._named:
+            for row in rows:
                 # A seat that cannot refute holds none of the three cards.
-                self._bytes[row + column] = HAS_NOT[0]
+                self._block[row + column] = HAS_NOT[0]
 
     def _refuted(self, event: Refuted) -> None:
-        column = self._column[event.player]
+        start, column = self._at[LAST] + 4, self._column[event.player]
         if self._one_refuter:
-            self._past[self._latest + 4] = column + 1
+            self._block[start] = column + 1
         else:
-            self._past[self._latest + 4 + column] = 1
+            self._block[start + column] = 1
 
     def _card_shown(self, event: CardShown) -> None:
         # One refuter: the last place of the row. Else the second place of that seat.
         seats = self.game.num_players
         place = 5 if self._one_refuter else 4 + seats + self._column[event.player]
-        self._past[self._latest + place] = self._index[event.card] + 1
+        self._block[self._at[LAST] + place] = self.game.deck.index[event.card] + 1
         if event.suggester == self.player:
             self.shown[event.card] = event.player
             # The place of a card excludes all other places.
@@ -222,7 +192,7 @@ class Notebook(Notes):
     def _accused(self, event: Accused) -> None:
         if not event.correct:
             self.out.add(event.player)
-            self._bytes[self._at["out"] + self._column[event.player]] = 1
+            self._block[self._at["out"] + self._column[event.player]] = 1
 
     # Seen cards and conclusions
 

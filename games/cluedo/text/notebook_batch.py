@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from arena.core.batch.state_batch import Rows
 from games.cluedo.rules.batch import CluedoBatch
 from games.cluedo.text.array_specs import HISTORY
-from games.cluedo.text.notebook import PAST
 
 if TYPE_CHECKING:
     from games.cluedo.base import CluedoBase
+
+PAST = 4 * HISTORY
+"""Rows of suggestions that are kept. They are written from the last row towards the first, so that
+the latest comes first without moving the others."""
 
 
 class CluedoNotebooks(CluedoBatch):

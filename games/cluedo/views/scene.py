@@ -165,7 +165,7 @@ class CluedoScene:
         # A new list, because `to_json` gives lists away.
         others = [each for each in self.suggestion["refutations"] if each["player"] != player]
         added = RefutationJson(player=player, card=card)
-        order = list(self.game.refuters(self.suggestion["player"]))
+        order = self.game.refuters(self.suggestion["player"])
         self.suggestion["refutations"] = sorted(
             [*others, added], key=lambda each: order.index(each["player"])
         )

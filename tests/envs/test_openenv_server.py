@@ -303,7 +303,7 @@ def test_sessions_share_an_episode(kuhn: Hosted) -> None:
             name = f"pair {number}"
             both = [
                 played(kuhn.url, 5, 1, episode_id=name, seats=2, seat=0),
-                played(kuhn.url, 5, 2, episode_id=name, seats=2),
+                played(kuhn.url, 5, 2, episode_id=name, seats=2, seat=1),
             ]
             first, second = await asyncio.gather(*both)
             rewards = [json.loads(served[-2])["reward"] for served in (first, second)]

@@ -134,6 +134,8 @@ class TimelineJson(TypedDict):
     """From a server: the game is still being written."""
     can_play: NotRequired[bool]
     """The server lets people play on from a position."""
+    can_film: NotRequired[bool]
+    """The server makes a film of the game."""
     key: NotRequired[str]
     """From a server: identifies the file; unlike its name, the key reveals nothing."""
     path: NotRequired[str]

@@ -5,7 +5,7 @@ without a window. It gets one HTML file with the documents of one perspective an
 else; a film through the eyes of one seat is made from what that seat could know.
 """
 
-from replays.film.options import FilmOptions, FrameSize
-from replays.film.write import FilmFormat, FilmResult, write_film
+from replays.film.options import FilmFormat, FilmOptions, FrameSize
+from replays.film.write import FilmResult, write_film
 
 __all__ = ["FilmFormat", "FilmOptions", "FilmResult", "FrameSize", "write_film"]

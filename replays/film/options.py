@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from arena.core.errors import UsageError
+from arena.episodes.record import DecisionLine
+from arena.episodes.replay import Replay
+
+FilmFormat = Literal["gif", "mp4"]
+SIZES: dict[FilmFormat, str] = {"mp4": "1280x720", "gif": "800x450"}
 
 MIN_SIDE, MAX_SIDE = 240, 3840
 """Pixels of a side of the frame."""
@@ -70,6 +75,32 @@ class FilmOptions:
                 f"positions {self.first} to {self.last} are {len(self.positions)} frames, and a "
                 f"film has at most {MAX_FRAMES}: choose a part with --position and --until"
             )
+
+    @classmethod
+    def of(
+        cls,
+        replay: Replay,
+        film_format: FilmFormat,
+        first: int | None = None,
+        last: int | None = None,
+        **more: Any,
+    ) -> Self:
+        """Return the options of a film of a game; `more` are further fields.
+
+        Args:
+            replay: The game.
+            film_format: Decides the size, unless it is one of `more`.
+            first: The first position. None: after the deal, where the viewer opens the game too.
+            last: The last position. None: the end of the game.
+            more: Further fields.
+
+        Raises:
+            UsageError: The film cannot be made.
+        """
+        last = len(replay.moves) if last is None else last
+        deals = (at for at, move in enumerate(replay.moves) if isinstance(move, DecisionLine))
+        first = min(next(deals, 0), last) if first is None else first
+        return cls(first, last, **{"size": FrameSize.parse(SIZES[film_format]), **more})
 
     @property
     def positions(self) -> range:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from arena import Replay
 from arena.episodes.files import open_draft
@@ -13,10 +12,9 @@ from arena.plugins.extras import require
 from replays.film.browser import open_page
 from replays.film.gif import gif_sink
 from replays.film.mp4 import mp4_sink
-from replays.film.options import FilmOptions
+from replays.film.options import FilmFormat, FilmOptions
 from replays.film.page import film_page
 
-FilmFormat = Literal["gif", "mp4"]
 PACKAGES: dict[FilmFormat, tuple[str, ...]] = {
     "gif": ("playwright", "PIL"),
     "mp4": ("playwright", "imageio_ffmpeg"),

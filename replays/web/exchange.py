@@ -1,18 +1,29 @@
-"""Parameters of requests and forms of answers that all parts of the server share."""
+"""Parameters and bodies of requests, and forms of answers, that all parts of the server share."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated, TypeVar
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from arena.core.errors import ArenaError
+from arena.episodes.replay import Replay, read_replay
+from backends.server.access import read_body
 from replays.web.encoding import encode
 from replays.web.http_errors import HttpError
 from replays.web.page_files import CONTENT_TYPES
+from replays.web.replay_directory import ReplayDirectory, ServedFile
 
+Form = TypeVar("Form", bound=BaseModel)
+
+MAX_FORM_BYTES = 16_384
 MIN_COMPRESSED_BYTES = 2000
 COMPRESSION_LEVEL = 3
 """Low, because on this machine time matters more than size."""
@@ -67,3 +78,53 @@ def file_response(path: Path | None) -> Response:
     except OSError:
         pass  # The file was removed after the start, or a plugin registered a missing file.
     raise HttpError(404, "the page has no such file")
+
+
+class ReplayForm(BaseModel):
+    """Base of a request that concerns a replay."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Annotated[str, Field(max_length=4096)] | None = None
+    key: Annotated[str, Field(max_length=64)] | None = None
+    """Names the replay instead of `path`, in the perspective of a seat."""
+
+
+def finished_replay(
+    directory: ReplayDirectory, path: str | None, key: str | None
+) -> tuple[ServedFile, Replay]:
+    """Return a finished replay. Raises HttpError."""
+    file = directory.find(path or "") if key is None else directory.find_key(key)
+    if file.is_running():  # Its hands must stay secret.
+        raise HttpError(403, "this game is not over")
+    with served_name(file):
+        return file, read_replay(file.path)
+
+
+@contextmanager
+def served_name(file: ServedFile) -> Iterator[None]:
+    """Put the served name into errors in place of the path on this machine."""
+    try:
+        yield
+    except HttpError:
+        raise
+    except ArenaError as error:
+        raise HttpError(422, str(error).replace(str(file.path), file.name)) from None
+
+
+async def read_form(request: Request, form: type[Form]) -> Form:
+    """Return the body of a request. Raises HttpError for a wrong one."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise HttpError(415, "send application/json")  # A form of another page cannot.
+    body = await read_body(request, MAX_FORM_BYTES)
+    try:
+        return form.model_validate_json(body)
+    except ValidationError as error:
+        raise HttpError(400, first_fault(error)) from None
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return the first fault of a message with the name of its field."""
+    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    field = ".".join(map(str, fault["loc"]))
+    return f"{field}: {fault['msg']}" if field else fault["msg"]

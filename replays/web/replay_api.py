@@ -34,12 +34,18 @@ class ReplayApi:
         directory: The files.
         listing: The list of them.
         can_play: The server lets people play on from a position.
+        can_film: The server makes films.
     """
 
     def __init__(
-        self, directory: ReplayDirectory, listing: Listing, can_play: bool = False
+        self,
+        directory: ReplayDirectory,
+        listing: Listing,
+        can_play: bool = False,
+        can_film: bool = False,
     ) -> None:
         self._directory = directory
+        self._can_film = can_film
         self._can_play = can_play
         self._listing = listing
         self._index = GameIndex()
@@ -85,6 +91,8 @@ class ReplayApi:
         timeline["running"], timeline["key"] = file.is_running(), file.key
         if self._can_play:
             timeline["can_play"] = True
+        if self._can_film and not file.is_running():
+            timeline["can_film"] = True
         # The path and the parents contain seeds, so a seat does not get them.
         if seat is None:
             timeline["path"] = file.name

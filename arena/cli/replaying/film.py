@@ -10,14 +10,11 @@ from arena.cli.common.terminal import progress_bar, say
 from arena.cli.replaying.look import moment
 from arena.core.errors import UsageError
 from arena.core.text import pluralize, printable
-from arena.episodes.record import DecisionLine
 
 if TYPE_CHECKING:
     from arena.cli.replaying.call import Call
     from arena.episodes.replay import Replay
     from replays.film import FilmFormat, FilmOptions
-
-SIZES: dict[FilmFormat, str] = {"mp4": "1280x720", "gif": "800x450"}
 
 
 def film(call: Call) -> int:
@@ -50,20 +47,14 @@ def film(call: Call) -> int:
 def _options(call: Call, film_format: FilmFormat, replay: Replay, first: int | None) -> FilmOptions:
     from replays.film import FilmOptions, FrameSize
 
-    last = len(replay.moves)
-    until = last if call.film.until is None else call.film.until
-    if until > last:
+    until, last = call.film.until, len(replay.moves)
+    if until is not None and until > last:
         plies = pluralize(last, "ply")
         raise UsageError(f"--until {until}: {replay.path} has {plies}")
-    # As in the viewer, the game opens after the deal.
-    deal = next((at for at, move in enumerate(replay.moves) if isinstance(move, DecisionLine)), 0)
-    return FilmOptions(
-        first=min(deal, until) if first is None else first,
-        last=until,
-        size=FrameSize.parse(call.film.size or SIZES[film_format]),
-        seconds=call.film.seconds,
-        dark=call.film.dark,
-    )
+    more: dict[str, object] = {"seconds": call.film.seconds, "dark": call.film.dark}
+    if call.film.size:
+        more["size"] = FrameSize.parse(call.film.size)
+    return FilmOptions.of(replay, film_format, first, until, **more)
 
 
 def _out_file(out: Path | None, film_format: FilmFormat, replay: Replay, seat: int | None) -> Path:

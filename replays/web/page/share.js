@@ -13,13 +13,22 @@ export class Share {
     this.element = h(
       "div",
       { class: "share", role: "group", "aria-label": "Share" },
-      button("Copy link", "Copy a link to this position", () => this.copyLink()),
-      button("Copy figure", "Copy this position as a picture", () => this.copyFigure()),
-      button("SVG", "Save this position as SVG", () => this.save("svg")),
-      button("PNG", "Save this position as PNG", () => this.save("png")),
-      page.timeline.canPlay
-        ? button("Play on", "Take the chosen seat and play on from here", () => this.playOn())
-        : null,
+      h(
+        "div",
+        {},
+        button("Copy link", "Copy a link to this position", () => this.copyLink()),
+        button("Copy figure", "Copy this position as a picture", () => this.copyFigure()),
+        page.timeline.canPlay
+          ? button("Play on", "Take the chosen seat and play on from here", () => this.playOn())
+          : null,
+      ),
+      h(
+        "div",
+        {},
+        button("SVG", "Save this position as SVG", () => this.save("svg")),
+        button("PNG", "Save this position as PNG", () => this.save("png")),
+        page.timeline.canFilm ? ["gif", "mp4"].map((kind) => this.filmButton(kind)) : null,
+      ),
     );
   }
 
@@ -60,6 +69,35 @@ export class Share {
       const { game } = this.page.timeline;
       // Not the name of the replay: it contains the seed, which determines the deal.
       download(file, `${game.name}-position-${this.page.position}.${kind}`);
+    });
+  }
+
+  filmButton(kind) {
+    const label = kind.toUpperCase();
+    const title = `Save the game as a film (${label}): about 20 s for 50 positions`;
+    const element = h("button", { type: "button", class: "quiet", title }, label);
+    element.addEventListener("click", async () => {
+      element.disabled = true;
+      element.textContent = "…";
+      await this.film(kind);
+      element.textContent = label;
+      element.disabled = false;
+    });
+    return element;
+  }
+
+  // The server's browser draws each position, which takes a while.
+  async film(kind) {
+    const { page } = this;
+    const { theme } = document.documentElement.dataset;
+    const isDark =
+      theme === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : theme === "dark";
+    this.report("Making the film");
+    await this.attempt("Film saved", async () => {
+      const { game } = page.timeline;
+      const seen = page.seat === null ? "" : `-seat${page.seat}`;
+      const film = await page.source.film(page.file, page.seat, kind, isDark);
+      download(film, `${game.name}${seen}.${kind}`);
     });
   }
 

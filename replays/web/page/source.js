@@ -74,6 +74,11 @@ class ServerSource {
     return post("/api/play/ask", { ...file, ply, spec }, signal);
   }
 
+  // Returns a film of the game as a blob.
+  async film(file, seat, format, dark) {
+    return (await send("/api/film", { ...file, seat, format, dark })).blob();
+  }
+
   // Calls `add` with every comment as it arrives.
   async comments(file, seat, signal, add) {
     const answer = await request("/api/comments", { ...file, seat }, signal);
@@ -171,6 +176,10 @@ async function request(address, fields, signal, headers = {}) {
 }
 
 async function post(address, body, signal) {
+  return (await send(address, body, signal)).json();
+}
+
+async function send(address, body, signal) {
   const answer = await fetch(address, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
@@ -178,7 +187,7 @@ async function post(address, body, signal) {
     signal,
   });
   if (!answer.ok) throw await errorOf(answer);
-  return answer.json();
+  return answer;
 }
 
 async function errorOf(answer) {

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from arena.agents.prompt import ChatOptions
 from arena.core.errors import UsageError
 from arena.episodes.policy_agreement import PolicyAgreement, RecordedDecision
 from arena.episodes.replay import Replay
 from arena.llm.service import LLMService
+from replays.web.exchange import ReplayForm
 
 
-class AskedPlayer(BaseModel):
+class AskedPlayer(ReplayForm):
     """A wish to see the move of a player at a decision."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    path: Annotated[str, Field(max_length=4096)] | None = None
-    key: Annotated[str, Field(max_length=64)] | None = None
-    """Names the replay instead of `path`, in the perspective of a seat."""
     ply: Annotated[int, Field(ge=0, le=10**6)]
     spec: Annotated[str, Field(max_length=200)]
 

@@ -17,6 +17,7 @@ from arena.episodes.branch import position, turns_left
 from arena.episodes.match import Match
 from arena.episodes.replay import Replay
 from arena.plugins.loader import catalog, game_class, make_game
+from replays.web.exchange import ReplayForm
 from replays.web.play.documents import HELP_LEVELS, Help
 from replays.web.play.places import TableSetup
 
@@ -71,14 +72,9 @@ class NewTable(BaseModel):
     help: Help = "posterior"
 
 
-class Branched(BaseModel):
+class Branched(ReplayForm):
     """A wish to play on from a position of a replay."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    path: Annotated[str, Field(max_length=4096)] | None = None
-    key: Annotated[str, Field(max_length=64)] | None = None
-    """Names the replay instead of `path`, in the perspective of a seat."""
     position: Annotated[int, Field(ge=0, le=10**6)]
     seat: Annotated[int, Field(ge=0, lt=64)]
     """The seat of the person; the others are played as in the replay where a bot did, and else

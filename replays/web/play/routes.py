@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TypeVar, cast
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import cast
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,10 +19,15 @@ from arena.agents.prompt import ChatOptions
 from arena.core.errors import ArenaError, StopPlaying
 from arena.core.text import shorten
 from arena.episodes.files import game_stem
-from arena.episodes.replay import Replay, read_replay
-from backends.server.access import read_body
+from arena.episodes.replay import Replay
 from replays.web.encoding import encode
-from replays.web.exchange import file_response
+from replays.web.exchange import (
+    file_response,
+    finished_replay,
+    first_fault,
+    read_form,
+    served_name,
+)
 from replays.web.http_errors import HttpError
 from replays.web.page_files import page_files
 from replays.web.play.asked import AskedPlayer, PlayerAtDecision
@@ -34,10 +39,7 @@ from replays.web.play.table import PlayTable
 from replays.web.play.tables import PlayTables
 from replays.web.replay_directory import ReplayDirectory, ServedFile
 
-Form = TypeVar("Form", bound=BaseModel)
-
 PLAY_PAGE = "play.html"
-MAX_FORM_BYTES = 16_384
 MAX_MESSAGE_BYTES = 16_384
 """Longest message of a page; a longer one ends the connection."""
 MESSAGES_PER_SECOND = 20.0
@@ -124,14 +126,9 @@ class PlayApi:
 
     def _replay(self, path: str | None, key: str | None) -> tuple[ServedFile, Replay]:
         """Return a finished replay. Raises HttpError."""
-        directory = self._directory
-        if directory is None:
+        if self._directory is None:
             raise HttpError(403, "this server shows no replays")
-        file = directory.find(path or "") if key is None else directory.find_key(key)
-        if file.is_running():  # Its hands must stay secret.
-            raise HttpError(403, "this game is not over")
-        with served_name(file):
-            return file, read_replay(file.path)
+        return finished_replay(self._directory, path, key)
 
     async def _lay(self, setup: TableSetup) -> Response:
         await run_in_threadpool(self._tables.check, setup)
@@ -228,32 +225,3 @@ def _answer(table: PlayTable, link: Link, text: str) -> AnswerJson:
         return {"error": first_fault(error)}
     except ArenaError as error:
         return {"error": shorten(str(error))}
-
-
-@contextmanager
-def served_name(file: ServedFile) -> Iterator[None]:
-    """Put the served name into errors in place of the path on this machine."""
-    try:
-        yield
-    except HttpError:
-        raise
-    except ArenaError as error:
-        raise HttpError(422, str(error).replace(str(file.path), file.name)) from None
-
-
-async def read_form(request: Request, form: type[Form]) -> Form:
-    """Return the body of a request. Raises HttpError for a wrong one."""
-    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-        raise HttpError(415, "send application/json")  # A form of another page cannot.
-    body = await read_body(request, MAX_FORM_BYTES)
-    try:
-        return form.model_validate_json(body)
-    except ValidationError as error:
-        raise HttpError(400, first_fault(error)) from None
-
-
-def first_fault(error: ValidationError) -> str:
-    """Return the first fault of a message with the name of its field."""
-    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    field = ".".join(map(str, fault["loc"]))
-    return f"{field}: {fault['msg']}" if field else fault["msg"]

@@ -1,0 +1,71 @@
+"""Part of the web server that makes films."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import Annotated
+
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from replays.film.options import FilmFormat, FilmOptions
+from replays.film.write import PACKAGES, write_film
+from replays.web.exchange import ReplayForm, finished_replay, read_form, served_name
+from replays.web.http_errors import HttpError
+from replays.web.replay_directory import ReplayDirectory
+
+MEDIA_TYPES: dict[FilmFormat, str] = {"gif": "image/gif", "mp4": "video/mp4"}
+
+
+class WantedFilm(ReplayForm):
+    """A wish for the film of a game."""
+
+    format: FilmFormat
+    seat: Annotated[int, Field(ge=0, lt=64)] | None = None
+    """Only what this seat could know; None: everything open."""
+    dark: bool = False
+
+
+class FilmApi:
+    """Makes films of the served games, one at a time: each needs a browser."""
+
+    def __init__(self, directory: ReplayDirectory) -> None:
+        self._directory = directory
+        self._is_filming = Lock()
+
+    @staticmethod
+    def is_possible() -> bool:
+        """Return whether the extra `film` is installed."""
+        packages = {name for names in PACKAGES.values() for name in names}
+        return all(find_spec(name) for name in packages)
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """Return the route of films."""
+        return [Route("/api/film", self.film, methods=["POST"])]
+
+    async def film(self, request: Request) -> Response:
+        """Return the film of a game, after the time that the browser needs for its positions."""
+        wanted = await read_form(request, WantedFilm)
+        return await run_in_threadpool(self._film, wanted)
+
+    def _film(self, wanted: WantedFilm) -> Response:
+        file, replay = finished_replay(self._directory, wanted.path, wanted.key)
+        if wanted.seat is not None and wanted.seat >= len(replay.header.players):
+            raise HttpError(404, f"this game has no seat {wanted.seat}")
+        if not self._is_filming.acquire(blocking=False):
+            raise HttpError(409, "another film is being made: wait until it is done")
+        try:
+            with served_name(file), TemporaryDirectory() as folder:
+                out = Path(folder) / "film"
+                options = FilmOptions.of(replay, wanted.format, dark=wanted.dark)
+                write_film(replay, wanted.seat, wanted.format, options, out)
+                return Response(out.read_bytes(), media_type=MEDIA_TYPES[wanted.format])
+        finally:
+            self._is_filming.release()

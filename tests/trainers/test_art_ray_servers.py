@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -98,6 +99,9 @@ def test_servers_on_different_nodes_have_the_weights_of_each_step_and_survive_a_
             await answered_by(host, None, step)
         lost = next(node for node in cluster.list_all_nodes() if node.node_id == places[0])
         cluster.remove_node(lost, allow_graceful=False)
+        # The server lives on until its actor notices that the node is lost.
+        while server_process(host, 0).running:
+            await asyncio.sleep(0.1)
         # The other server answers; the next step waits until the first is at another node.
         await answered_by(host, None, 2)
         await train(host)
@@ -105,10 +109,12 @@ def test_servers_on_different_nodes_have_the_weights_of_each_step_and_survive_a_
         assert adapters(host, 0) == adapters(host, 1) == {"away@3"}
         await answered_by(host, None, 3)
 
-    run(cluster, Table(tmp_path, model), steps)
+    try:
+        run(cluster, Table(tmp_path, model), steps)
+    finally:
+        cluster.add_node(num_cpus=1)
     assert not ray.is_initialized()
     assert not servers_below(tmp_path)
-    cluster.add_node(num_cpus=1)
 
 
 def servers_below(folder: Path) -> list[psutil.Process]:

@@ -174,8 +174,8 @@ class GrpoRun:
             make_base(config, self.game, self.log.files.folder, self.view.say)
         stack.push_async_callback(self.host.close)
         stack.push_async_callback(self.llm.close)
-        # The host first: what its servers need of a cluster is not for workers.
-        # It saves checkpoint k before run.json names step k, so it may be one step ahead.
+        # The host opens before the executor: workers do not get what its servers need of a cluster.
+        # The host saves checkpoint k before run.json names step k, so it may be one step ahead.
         step = await self.host.open(self.log.state.step)
         await stack.enter_async_context(self.executor)
         stack.push_async_callback(self.ahead.close)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self
+from typing import Literal, Protocol, Self
 
 from arena.core.errors import UsageError
 from arena.episodes.record import DecisionLine
@@ -83,16 +83,20 @@ class FilmOptions:
         film_format: FilmFormat,
         first: int | None = None,
         last: int | None = None,
-        **more: Any,
+        size: FrameSize | None = None,
+        seconds: float = 1.0,
+        dark: bool = False,
     ) -> Self:
-        """Return the options of a film of a game; `more` are further fields.
+        """Return the options of a film of a game.
 
         Args:
             replay: The game.
-            film_format: Decides the size, unless it is one of `more`.
+            film_format: The kind of file.
             first: The first position. None: after the deal, where the viewer opens the game too.
             last: The last position. None: the end of the game.
-            more: Further fields.
+            size: The size of the frames. None: that of the format.
+            seconds: Time of each position except the last.
+            dark: Dark colours instead of light ones.
 
         Raises:
             UsageError: The film cannot be made.
@@ -100,7 +104,7 @@ class FilmOptions:
         last = len(replay.moves) if last is None else last
         deals = (at for at, move in enumerate(replay.moves) if isinstance(move, DecisionLine))
         first = min(next(deals, 0), last) if first is None else first
-        return cls(first, last, **{"size": FrameSize.parse(SIZES[film_format]), **more})
+        return cls(first, last, size or FrameSize.parse(SIZES[film_format]), seconds, dark)
 
     @property
     def positions(self) -> range:

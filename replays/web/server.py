@@ -30,15 +30,7 @@ def run(
     new_games: NewGames | None = None,
     llm: LLMService | None = None,
 ) -> int:
-    """Serve until a signal; return the exit code.
-
-    Args:
-        path: A folder, or a replay.
-        port: The port; 0 chooses a free one.
-        fragment: End of the printed address.
-        new_games: What people may start; their replays are written below the folder. None: nothing.
-        llm: Answers for models.
-    """
+    """Serve until a signal; return the exit code. `replays.web.serve` describes the arguments."""
     directory = ReplayDirectory(path)
     if directory.single_file is not None and (error := check_single_file(directory)):
         raise UsageError(f"{path}: {error}")

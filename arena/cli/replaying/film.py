@@ -51,10 +51,9 @@ def _options(call: Call, film_format: FilmFormat, replay: Replay, first: int | N
     if until is not None and until > last:
         plies = pluralize(last, "ply")
         raise UsageError(f"--until {until}: {replay.path} has {plies}")
-    more: dict[str, object] = {"seconds": call.film.seconds, "dark": call.film.dark}
-    if call.film.size:
-        more["size"] = FrameSize.parse(call.film.size)
-    return FilmOptions.of(replay, film_format, first, until, **more)
+    size = FrameSize.parse(call.film.size) if call.film.size else None
+    film = call.film
+    return FilmOptions.of(replay, film_format, first, until, size, film.seconds, film.dark)
 
 
 def _out_file(out: Path | None, film_format: FilmFormat, replay: Replay, seat: int | None) -> Path:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from pydantic import SecretStr
+
 from arena.core.errors import UsageError
 from trainers.config.config import DEFAULT_LORA_RANK, FULL_WEIGHTS, TrainConfig
 from trainers.hosts.host import HostRequest
@@ -86,17 +88,21 @@ class OwnServer:
     device: str
     context: int
     """Tokens of the longest chat."""
-    key: str = ""
-    """API key that the server asks for; empty: that of its environment."""
+    key: SecretStr | None = None
+    """API key that the server asks for; None: that of its environment."""
 
     def restart(self, model: Path) -> float:
         """Serve the checkpoint in this folder; returns seconds. Raises as ServerProcess does."""
         self.process.place()
-        keys = dict.fromkeys(KEY_VARIABLES, self.key) if self.key else {}
+        keys = dict.fromkeys(KEY_VARIABLES, self.key.get_secret_value()) if self.key else {}
         if self.config.server == "arena":
             self.adapters.mkdir(parents=True, exist_ok=True)
             return self.process.restart(self._arena_command(model), keys)
         return self.process.restart(vllm_command(self, model), vllm_variables(self.config) | keys)
+
+    def is_running(self) -> bool:
+        """Return whether it was started and has not ended; may block for a second."""
+        return self.process.running
 
     def _arena_command(self, model: Path) -> list[str]:
         return [
@@ -109,7 +115,7 @@ class OwnServer:
 
 
 def own_servers(
-    request: HostRequest, adapters: Path, device: str, context: int, key: str
+    request: HostRequest, adapters: Path, device: str, context: int, key: SecretStr | None
 ) -> list[OwnServer]:
     """Return the servers of `--server vllm` or `arena`, not started.
 

@@ -79,7 +79,7 @@ class ProvenServer(AdapterServer):
 
     async def is_dead(self) -> bool:
         """Return whether it is an own server that has ended."""
-        return self.own is not None and not await asyncio.to_thread(_runs, self.own)
+        return self.own is not None and not await asyncio.to_thread(self.own.is_running)
 
     def _follow(self) -> None:
         """Use the address of the own server: it changes if its node is lost."""
@@ -157,7 +157,3 @@ class ProvenServer(AdapterServer):
         """Return whether a difference in nats may be rounding, under weights that changed much."""
         # A large change is also rounded more, so the tolerance is wider here.
         return difference <= max(self._tolerance, ANOTHER_MODEL)
-
-
-def _runs(own: OwnServer) -> bool:
-    return own.process.running

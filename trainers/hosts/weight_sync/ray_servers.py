@@ -108,47 +108,56 @@ class ClusterPlacement:
         """`address` is that of the cluster; empty: RAY_ADDRESS, or a new one on this machine."""
         self._servers = servers
         self._address = address
-        self._with_gpus = with_gpus
+        self._share = {"CPU": 1.0} | ({"GPU": 1.0} if with_gpus else {})
+        """What each place has of its node."""
         self._lock = threading.Lock()
-        self._users: set[int] = set()
+        self._taken: set[int] = set()
         self._group: Any = None
         self._trainer: Any = None
         self._is_ours = False
 
-    def start(self, number: int, actor: type, **options: Any) -> Any:
-        """Return a new actor at the place of this number; 0 is the trainer's.
+    def start(self, number: int) -> Any:
+        """Return a new `ServerActor` at the place of this number, from 1 on.
 
         Raises:
             StopPlaying: the cluster has no room.
             UsageError: the trainer uses another GPU than the one that Ray has reserved for it.
         """
         with self._lock:
-            self._users.add(number)
+            self._taken.add(number)
             if self._group is None:
                 self._reserve()
-        strategy = PlacementGroupSchedulingStrategy(self._group, number)
-        gpus = {"num_gpus": 1} if self._with_gpus else {}
-        # Ray itself must not restart it: a server without its weights would answer.
-        options = {"num_cpus": 1, **gpus, "max_restarts": 0, **options}
-        return ray.remote(scheduling_strategy=strategy, **options)(actor).remote()
+        # A server answers questions while it starts.
+        return self._actor(ServerActor, number, self._share, max_concurrency=4)
+
+    def _actor(self, kind: type, place: int, share: Mapping[str, float], **options: Any) -> Any:
+        remote = ray.remote(
+            num_cpus=share.get("CPU", 0.0),
+            num_gpus=share.get("GPU", 0.0),
+            scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, place),
+            # Ray itself must not restart it: a server without its weights would answer.
+            max_restarts=0,
+            **options,
+        )
+        return remote(kind).remote()
 
     def leave(self, number: int) -> None:
         """Give up a place. With the last one, the reservation and the connection end."""
         with self._lock:
-            self._users.discard(number)
-            if self._users or self._group is None:
+            self._taken.discard(number)
+            if self._taken or self._group is None:
                 return
             self._free()
 
     def _reserve(self) -> None:
         self._is_ours = join(self._address or None)
         here = self._node()
-        share = {"CPU": 1.0} | ({"GPU": 1.0} if self._with_gpus else {})
         # The head of a cluster often has no cores to give; the trainer runs there all the same.
-        trainer = {name: 1.0 for name in share if here.get(name, 0.0) >= 1}
+        trainer = {name: 1.0 for name in self._share if here.get(name, 0.0) >= 1}
         trainer |= {name: 0.001 for name in here if name.startswith("node:") and "__" not in name}
-        self._group = placement_group([trainer, *[share] * self._servers], strategy="SPREAD")
         try:
+            bundles = [trainer, *[self._share] * self._servers]
+            self._group = placement_group(bundles, strategy="SPREAD")
             self._wait()
             self._check_gpu(trainer)
         except BaseException:
@@ -165,7 +174,7 @@ class ClusterPlacement:
                 f"{free.get(name, 0.0):g} of {total.get(name, 0.0):g} {word} free"
                 for name, word in (("CPU", "cores"), ("GPU", "GPUs"))
             )
-            gpu = " and a GPU" if self._with_gpus else ""
+            gpu = " and a GPU" if "GPU" in self._share else ""
             raise StopPlaying(
                 f"the Ray cluster has no room for the trainer and --servers {self._servers}, each "
                 f"with a core{gpu}: {room}; add nodes, or lower --servers"
@@ -173,13 +182,7 @@ class ClusterPlacement:
 
     def _check_gpu(self, trainer: Mapping[str, float]) -> None:
         """Hold the trainer's place. Raises UsageError if its GPU is not the reserved one."""
-        strategy = PlacementGroupSchedulingStrategy(self._group, 0)
-        remote = ray.remote(
-            num_cpus=trainer.get("CPU", 0.0),
-            num_gpus=trainer.get("GPU", 0.0),
-            scheduling_strategy=strategy,
-        )
-        self._trainer = remote(TrainerActor).remote()
+        self._trainer = self._actor(TrainerActor, 0, trainer)
         reserved: list[str] = ray.get(self._trainer.gpus.remote())
         used = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         if reserved and reserved[0] != used:
@@ -254,7 +257,7 @@ class PlacedServer:
                 time.sleep(1.0)
 
     def _open(self) -> None:
-        self._actor = self._placement.start(self._number, ServerActor, max_concurrency=4)
+        self._actor = self._placement.start(self._number)
         node = ray.get_runtime_context().get_node_id()
         opening = self._actor.open.remote(
             self._name, self._wanted_port, self._log.absolute(), node, NodeVersions.here()

@@ -65,9 +65,8 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
             if key is None and request.config.places_servers:
                 # Whoever reaches the node could use the server, or change its weights.
                 key = SecretStr(secrets.token_urlsafe(32))
-            spoken = key.get_secret_value() if key and request.config.places_servers else ""
             device = f"{self.sampler.device}"
-            own = own_servers(request, self._adapters, device, self.context_length, spoken)
+            own = own_servers(request, self._adapters, device, self.context_length, key)
             servers = [("", f"its log is {request.folder}/server*.log", each) for each in own]
         else:
             urls = server_urls(request.config.server)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
+from threading import Event, Lock
 from typing import Annotated
 
+from anyio import to_thread
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from replays.film.options import FilmFormat, FilmOptions
@@ -39,6 +40,7 @@ class FilmApi:
     def __init__(self, directory: ReplayDirectory) -> None:
         self._directory = directory
         self._is_filming = Lock()
+        self._stops = Event()
 
     @staticmethod
     def is_possible() -> bool:
@@ -53,7 +55,16 @@ class FilmApi:
     async def film(self, request: Request) -> Response:
         """Return the film of a game, after the time that the browser needs for its positions."""
         wanted = await read_form(request, WantedFilm)
-        return await run_in_threadpool(self._film, wanted)
+        try:
+            return await to_thread.run_sync(self._film, wanted, abandon_on_cancel=True)
+        except asyncio.CancelledError:
+            # The process ends after its threads, so the film must end too.
+            self._stops.set()
+            return JSONResponse({"error": "the server stops"}, 503)
+
+    def _check(self, _done: int, _total: int) -> None:
+        if self._stops.is_set():
+            raise HttpError(503, "the server stops")
 
     def _film(self, wanted: WantedFilm) -> Response:
         file, replay = finished_replay(self._directory, wanted.path, wanted.key)
@@ -65,7 +76,7 @@ class FilmApi:
             with served_name(file), TemporaryDirectory() as folder:
                 out = Path(folder) / "film"
                 options = FilmOptions.of(replay, wanted.format, dark=wanted.dark)
-                write_film(replay, wanted.seat, wanted.format, options, out)
+                write_film(replay, wanted.seat, wanted.format, options, out, self._check)
                 return Response(out.read_bytes(), media_type=MEDIA_TYPES[wanted.format])
         finally:
             self._is_filming.release()

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from browsing import address, browsing, missing, tab
 from served_games import open_game, wait_for_view
@@ -106,7 +110,7 @@ def test_one_film_at_a_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     def write(*args: Any) -> None:
         busy = server.post(wanted)
         assert busy.status_code == 409 and "another film" in busy.json()["error"]
-        Path(args[-1]).write_bytes(b"film")
+        Path(args[4]).write_bytes(b"film")
 
     monkeypatch.setattr(film_api, "write_film", write)
     for _ in range(2):
@@ -125,3 +129,24 @@ def test_a_server_without_the_extra_offers_no_film(
     server = Server(folder)
     assert "can_film" not in server.timeline(f"kuhn-{SEED}.jsonl")
     assert server.post({}).status_code == 404
+
+
+@needs_browser
+def test_ctrl_c_does_not_wait_for_a_film(tmp_path: Path) -> None:
+    name = record(tmp_path, "cards", seed=SEED, game="cluedo", variant="cards", players=3).name
+    with serving(tmp_path) as viewer:
+        url = f"http://127.0.0.1:{viewer.port}/api/film"
+        answers: list[int] = []
+
+        def ask() -> None:
+            body = {"path": name, "format": "mp4"}
+            answers.append(httpx.post(url, json=body, timeout=120).status_code)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        while not psutil.Process(viewer.process.pid).children():  # The driver of the browser.
+            time.sleep(0.01)
+        viewer.process.send_signal(signal.SIGINT)
+        assert viewer.process.wait(60) == 0
+        asking.join(60)
+        assert answers == [503]

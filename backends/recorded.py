@@ -13,13 +13,13 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from arena.agents.model_call import Attempt, requests_of, unusual
+from arena.agents.model_call import Attempt, non_default_fields, requests_of
 from arena.core.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
 from arena.core.text import shorten
 from arena.episodes.record import DecisionLine
 from arena.episodes.replay import Replay, read_replay
 from arena.llm.backend import Choice, Completion, Message, Request, Token, Usage
-from arena.llm.prompt_tokens import shared
+from arena.llm.prompt_tokens import common_prefix_length
 from arena.llm.settings import Settings
 
 EXCERPT_LENGTH = 60
@@ -57,7 +57,7 @@ class RecordedBackend:
             self._unused[_request_key(recording.messages, recording.sampling)].append(recording)
 
     async def complete(self, request: Request) -> Completion:
-        sampling = _deciding(unusual(request.sampling))
+        sampling = _deciding(non_default_fields(request.sampling))
         # Equal requests have the answers of the recorded game in its order.
         matches = self._unused[_request_key(request.messages, sampling)]
         if not matches:
@@ -74,8 +74,11 @@ class RecordedBackend:
         """Compare a request with the recorded one that has the longest common beginning."""
         if not self._recordings:
             return f"{self.model}: the replay has no answers of models"
-        nearest = max(self._recordings, key=lambda recording: shared(recording.messages, messages))
-        number = shared(nearest.messages, messages)  # The first message that differs.
+        nearest = max(
+            self._recordings,
+            key=lambda recording: common_prefix_length(recording.messages, messages),
+        )
+        number = common_prefix_length(nearest.messages, messages)  # The first message that differs.
         place = (
             f"{self.model}: the replay does not contain this request; the nearest one was for ply "
             f"{nearest.ply + 1}"
@@ -86,9 +89,9 @@ class RecordedBackend:
             return f"{place}, with sampling {nearest.sampling}, not {sampling}"
         old = nearest.messages[number].content if number < len(nearest.messages) else ""
         new = messages[number].content if number < len(messages) else ""
-        # `shared` also counts equal characters, so the excerpt starts half its length before the
+        # It also counts equal characters, so the excerpt starts half its length before the
         # difference.
-        start = max(0, shared(old, new) - EXCERPT_LENGTH // 2)
+        start = max(0, common_prefix_length(old, new) - EXCERPT_LENGTH // 2)
         excerpts = [text[start : start + EXCERPT_LENGTH] for text in (old, new)]
         return f"{place}; message {number + 1} had {excerpts[0]!r}, now {excerpts[1]!r}"
 

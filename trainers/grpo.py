@@ -119,7 +119,7 @@ class GrpoRun:
         self.host = host
         self.view = view
         self.log = RunLog(folder)
-        self.llm = LLMService(settings, say=view.say)
+        self.llm = LLMService(settings, notify=view.notify)
         # Everything that may be wrong with the config fails in this constructor.
         parsed = parse_config(config, game, self.llm, self.log.state.step)
         self.rewards, self.scorer = parsed.rewards, parsed.scorer
@@ -129,7 +129,7 @@ class GrpoRun:
             config.executor, config.workers or None, self.llm, config.address or None
         )
         rollouts = Rollouts(self.setting, self.llm, self.rewards.score_seat, self.executor)
-        self.health = Health(config, view.say, rollouts.ages, folder.parent)
+        self.health = Health(config, view.notify, rollouts.ages, folder.parent)
         self.checkpoints = Checkpoints(config, self.setting, host, self.llm, self.log, view)
         games = StepGames(
             config,
@@ -171,7 +171,7 @@ class GrpoRun:
         # Unfinished files are removed before the host looks at its checkpoints.
         self.log.start(config)
         if starts_from_scratch(config):
-            make_base(config, self.game, self.log.files.folder, self.view.say)
+            make_base(config, self.game, self.log.files.folder, self.view.notify)
         stack.push_async_callback(self.host.close)
         stack.push_async_callback(self.llm.close)
         # The host opens before the executor: workers do not get what its servers need of a cluster.
@@ -186,7 +186,7 @@ class GrpoRun:
                 "choose another --model-name"
             )
         if step != self.log.state.step:
-            self.view.say(f"the host has already finished step {step}; its metrics are lost")
+            self.view.notify(f"the host has already finished step {step}; its metrics are lost")
             self.log.commit(self.log.state.model_copy(update={"step": step}))
         self.llm.add(NEWEST, self.host.policy())
         # A run that was stopped early continues only if the limits of this command allow it.
@@ -222,7 +222,7 @@ class GrpoRun:
             await self._rescore(complete, counts)
         selected = select_groups(played.groups, config.rollouts_per_group)
         if not selected.trained:
-            self.view.say(f"step {number} does not change the weights: {selected}")
+            self.view.notify(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):
             self.view.phase("update")
             arguments = self.arguments | step_arguments(config, number - 1)
@@ -277,10 +277,10 @@ class GrpoRun:
     def _say_faults(self, counts: RolloutCounts) -> None:
         """Report the most frequent reasons of failed games, and once the context overflow."""
         for reason, times in Counter(counts.faults).most_common(3):
-            self.view.say(f"{times} of {counts.failed} failed games: {reason}")
+            self.view.notify(f"{times} of {counts.failed} failed games: {reason}")
         if counts.context_overflow and not self._warned_of_overflow:
             self._warned_of_overflow = True
-            self.view.say(
+            self.view.notify(
                 f"in {counts.context_overflow} of {counts.decisions} decisions the chat was too "
                 "long for the model; they count as illegal: --max-context-tokens, --text-level or "
                 "--prompt brief may help"
@@ -306,7 +306,7 @@ class GrpoRun:
         self.log.append(record)
         if reason := collapse_reason(self.config, self.log.records):
             changes |= {"status": "stopped", "reason": reason}
-            self.view.say(f"stopped: {reason}")
+            self.view.notify(f"stopped: {reason}")
         self.log.commit(self.log.state.model_copy(update=changes))
         self.view.step(record)
         if self.wandb is not None:

@@ -110,7 +110,7 @@ class _RowSource:
         chat = Chat(first, self.options.chat, self.text_level)
         for move in situation.before:
             chat.ask(move.observation)
-            chat.answered(str(move.action))
+            chat.add_reply(str(move.action))
         chat.ask(situation.observation)
         return tuple(chat.messages)
 

@@ -48,17 +48,17 @@ def starts_from_scratch(config: TrainConfig) -> bool:
     return config.trainer_host == "embedded" and base == "scratch"
 
 
-def make_base(config: TrainConfig, game: Game, folder: Path, say: Callable[[str], None]) -> None:
+def make_base(config: TrainConfig, game: Game, folder: Path, notify: Callable[[str], None]) -> None:
     """Make the base model in the run's folder if it does not exist. The folder appears complete."""
     base = folder / BASE
     if base.exists():
         return
-    say(f"making a small model that knows only the notation of {config.game}")
+    notify(f"making a small model that knows only the notation of {config.game}")
     # The rename at the end makes the folder appear complete. A killed run leaves only the draft,
     # which is removed here.
     part = base.with_name(f".{base.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    make_random_init(game, part, config.seed, config.text_level, say)
+    make_random_init(game, part, config.seed, config.text_level, notify)
     part.rename(base)
 
 

@@ -21,7 +21,7 @@ from pydantic import JsonValue
 
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Seat
-from arena.agents.model_call import Attempt, answered, asked, failed
+from arena.agents.model_call import Attempt, complete_attempt, failed, start_attempt
 from arena.agents.prompt import ACTION_SCHEMA, Chat, ChatOptions, opening
 from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
@@ -141,7 +141,7 @@ class ChatAgent:
                 completion = await self._llm.complete(self._spec, request)
             except BackendError as error:
                 too_long = isinstance(error, ContextOverflow)
-                attempt = failed(asked(request, self._sent), error)
+                attempt = failed(start_attempt(request, self._sent), error)
                 self._sent = request.messages
                 # Shortening costs no attempt: the model has not seen the question. Each round
                 # removes text, so the loop ends.
@@ -151,17 +151,17 @@ class ChatAgent:
                     request = replace(request, messages=messages, repeated=self._chat.repeated)
                     continue
                 return ParsedReply(Reading(None, None, str(error)), attempt)
-            attempt = asked(request, self._sent)
+            attempt = start_attempt(request, self._sent)
             self._sent = request.messages
             choice = completion.choices[0]
             reply = choice.text or choice.refusal or NO_ANSWER
             # The end is kept, because the action is usually last.
-            self._chat.answered(reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :])
+            self._chat.add_reply(reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :])
             text = choice.text
             if self._combined is not None:
                 text, self._announced = self._combined.split(text)
             reading = read_reply(text, observation, choice.finish_reason, choice.refusal)
-            parsed = ParsedReply(reading, answered(attempt, completion, reading))
+            parsed = ParsedReply(reading, complete_attempt(attempt, completion, reading))
             if reading.failure == "truncated":
                 self._explain_truncation(parsed.is_cut_thinking)
             return parsed

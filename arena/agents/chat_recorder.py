@@ -12,7 +12,7 @@ from arena.core.ply import Decision
 class ChatRecorder:
     """Plays as `bot`, and records its decisions as answers in `chat`.
 
-    Subclasses extend `asked` and `reply`. A recorder is an agent, so the `bot` may be another
+    Subclasses extend `on_request` and `reply`. A recorder is an agent, so the `bot` may be another
     recorder: one game then gives several forms of the chat.
     """
 
@@ -22,12 +22,12 @@ class ChatRecorder:
 
     async def act(self, observation: Observation) -> Decision:
         self.chat.ask(observation)
-        self.asked(observation)
+        self.on_request(observation)
         decision = await self._bot.act(observation)
-        self.chat.answered(self.reply(decision.action))
+        self.chat.add_reply(self.reply(decision.action))
         return decision
 
-    def asked(self, observation: Observation) -> None:
+    def on_request(self, observation: Observation) -> None:
         """Do nothing; called when the chat ends with the question for a decision."""
 
     def reply(self, action: Action) -> str:

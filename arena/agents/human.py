@@ -82,7 +82,7 @@ class HumanAgent:
         """Print the events that the seat has witnessed since it has last read any."""
         witnessed = state.log.witnessed[self.player]
         for event in witnessed[self._read :]:
-            self._say(second_person(self._seat.game.narrate(event), self.name))
+            self._print(second_person(self._seat.game.narrate(event), self.name))
         self._read = len(witnessed)
 
     def print_end(self, state: State | None, outcome: Outcome) -> None:
@@ -90,13 +90,13 @@ class HumanAgent:
         if state is not None:
             self.print_rest_of_game(state)
             self._draw_table(state.log.witnessed[self.player])
-        self._say(ending(self._seat.game, outcome, self.player), "bold")
+        self._print(ending(self._seat.game, outcome, self.player), "bold")
 
     def _show_turn(self, observation: Observation) -> None:
         """Print what is new, the table, and the legal actions."""
         if not self._read:
             game = self._seat.game
-            self._say(f"{game.name}: {game.summary}.\n{HELP}\n")
+            self._print(f"{game.name}: {game.summary}.\n{HELP}\n")
         elif self._console.is_terminal:
             self._console.print(Rule(Text(f"you are {self.name}", "dim"), style="dim"))
         picture = self._picture(observation.events)
@@ -105,9 +105,9 @@ class HumanAgent:
         if level == "notes" and picture is not None and observation.game.picture_shows_notes:
             level = "events"
         news, actions = split_actions(observation.text(level, self._read), observation)
-        self._say(second_person(news, self.name))
+        self._print(second_person(news, self.name))
         self._print_picture(picture)
-        self._say(actions)
+        self._print(actions)
         self._read = observation.num_events
 
     def _interpret(
@@ -119,12 +119,12 @@ class HumanAgent:
         except ActionError:
             meant = guess(answer, observation)
         if meant.action is not None:
-            self._say(f"Did you mean '{meant.action}'? Enter accepts it; or type another action.")
+            self._print(f"Did you mean '{meant.action}'? Enter accepts it; or type another action.")
         else:
-            self._say(f"{meant.remark} ('help' gives the rules.)")
+            self._print(f"{meant.remark} ('help' gives the rules.)")
         return None, meant.action
 
-    def _say(self, text: str, style: str = "") -> None:
+    def _print(self, text: str, style: str = "") -> None:
         """Print text, wrapped between words on a terminal and unchanged on a pipe."""
         if not text:
             return
@@ -134,12 +134,12 @@ class HumanAgent:
     def _answered(self, answer: str, observation: Observation) -> bool:
         """Carry out a command (`help`, `all`, `table`); return False for anything else."""
         if answer in ("help", "?"):
-            self._say(f"{observation.game.rules()}\n\n{HELP}")
+            self._print(f"{observation.game.rules()}\n\n{HELP}")
         elif answer == "all":
-            self._say(second_person(observation.text(self._seat.text_level), self.name))
+            self._print(second_person(observation.text(self._seat.text_level), self.name))
         elif answer == "table":
             if not self._draw_table(observation.events):
-                self._say("This game has no table to draw; try 'all'.")
+                self._print("This game has no table to draw; try 'all'.")
         else:
             return False
         return True
@@ -164,7 +164,7 @@ class HumanAgent:
         self._console.print(picture.renderable)
         if picture.legend:
             signs = "   ".join(f"{sign} {meaning}" for sign, meaning in picture.legend.items())
-            self._say(signs, "dim")
+            self._print(signs, "dim")
 
     async def _is_sure(self, action: Action) -> bool:
         """Ask again before an irrevocable action. On a pipe, a line is a decision."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from arena.agents.reply.reading import Reading, ReplyFailure
 from arena.core.errors import BackendError, FailureCause
 from arena.llm.backend import Completion, FinishReason, Message, Request, Role, Sampling
-from arena.llm.prompt_tokens import shared
+from arena.llm.prompt_tokens import common_prefix_length
 
 AttemptFailure = ReplyFailure | Literal["provider_error"]
 
@@ -61,23 +61,23 @@ class Attempt(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
-def asked(request: Request, before: Sequence[Message]) -> Attempt:
+def start_attempt(request: Request, before: Sequence[Message]) -> Attempt:
     """Return an attempt without an answer; `before` are the messages of the last request."""
-    kept = shared(before, request.messages)
+    kept = common_prefix_length(before, request.messages)
     return Attempt(
         kept=kept,
         messages=tuple(ChatLine(role=m.role, content=m.content) for m in request.messages[kept:]),
-        sampling=unusual(request.sampling),
+        sampling=non_default_fields(request.sampling),
     )
 
 
-def unusual(sampling: Sampling) -> dict[str, JsonValue]:
+def non_default_fields(sampling: Sampling) -> dict[str, JsonValue]:
     """Return the fields that differ from the default."""
     fields = sampling.to_json()
     return {name: value for name, value in fields.items() if value != DEFAULTS.get(name)}
 
 
-def answered(attempt: Attempt, completion: Completion, reading: Reading) -> Attempt:
+def complete_attempt(attempt: Attempt, completion: Completion, reading: Reading) -> Attempt:
     """Return the attempt with its answer and the parsed action or failure."""
     choice = completion.choices[0]
     return attempt.model_copy(
@@ -118,7 +118,7 @@ def requests_of(attempts: Iterable[Attempt]) -> list[tuple[Message, ...]]:
     requests = []
     for attempt in attempts:
         new = tuple(Message(line.role, line.content) for line in attempt.messages)
-        # Inverse of `asked`: the shared prefix, then the recorded rest.
+        # Inverse of `start_attempt`: the shared prefix, then the recorded rest.
         last = last[: attempt.kept] + new
         requests.append(last)
     return requests

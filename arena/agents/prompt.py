@@ -149,7 +149,7 @@ class Chat:
             self._add(observation.text(self.level, self._read))
         self._read = observation.num_events
 
-    def answered(self, reply: str) -> None:
+    def add_reply(self, reply: str) -> None:
         """Record the reply of the model."""
         self.messages.append(Message("assistant", reply))
 

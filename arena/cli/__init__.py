@@ -29,7 +29,7 @@ from arena.cli import (
 )
 from arena.cli.benchmark import commands as bench
 from arena.cli.common.help import ArenaCommand, ArenaGroup
-from arena.cli.common.terminal import say
+from arena.cli.common.terminal import echo
 from arena.cli.exchange import atropos, cluster, openenv, verifiers
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
@@ -127,5 +127,5 @@ def _origin(error: typer.TyperException) -> str:
 def _fail(message: str, code: int) -> int:
     if message:
         # It may quote a file, which must neither steer the terminal nor fill it.
-        say(f"arena: {shorten(' '.join(message.split()), MAX_ERROR_LENGTH)}", sys.stderr)
+        echo(f"arena: {shorten(' '.join(message.split()), MAX_ERROR_LENGTH)}", sys.stderr)
     return code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from arena.cli.common.flags import JsonFlag
-from arena.cli.common.terminal import say
+from arena.cli.common.terminal import echo
 
 
 def agents_command(as_json: JsonFlag = False) -> None:
@@ -22,12 +22,12 @@ def agents_command(as_json: JsonFlag = False) -> None:
     if as_json:
         print(json.dumps({"agents": kinds, "models": models, "bots": bots}))
         return
-    say("A SPEC says who sits where: arena play cluedo --seat 0=bot:oracle --seat 1=human\n")
+    echo("A SPEC says who sits where: arena play cluedo --seat 0=bot:oracle --seat 1=human\n")
     for agent in kinds:
-        say(f"{agent['spec']:<16} {agent['summary']}", indent=" " * 17)
-    say("\nModels; 'arena play --help' says how they are asked:")
+        echo(f"{agent['spec']:<16} {agent['summary']}", indent=" " * 17)
+    echo("\nModels; 'arena play --help' says how they are asked:")
     for model in models:
-        say(f"{model['spec']:<16} {model['summary']}", indent=" " * 17)
-    say("\nBots:")
+        echo(f"{model['spec']:<16} {model['summary']}", indent=" " * 17)
+    echo("\nBots:")
     for line in bots:
-        say(f"{line['spec']:<16} {line['game']:<12} {line['summary']}", indent=" " * 30)
+        echo(f"{line['spec']:<16} {line['game']:<12} {line['summary']}", indent=" " * 30)

@@ -13,7 +13,7 @@ from arena.cli.common.executors import ExecutorFlags
 from arena.cli.common.flags import Flag, flag_groups
 from arena.cli.common.paths import check_file
 from arena.cli.common.report import ReportFlags, write_csv
-from arena.cli.common.terminal import print_copies, progress_bar, say
+from arena.cli.common.terminal import echo, print_copies, progress_bar
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable
 
@@ -50,11 +50,11 @@ def analyze_command(
     try:
         asyncio.run(_analyze(files, analyses, score, executor_flags))
     except KeyboardInterrupt:
-        say("interrupted; this is the result of the games read so far", file=sys.stderr)
+        echo("interrupted; this is the result of the games read so far", file=sys.stderr)
         _output(analyses, report_flags, csv)
         return 130
     for skipped in analyses.skipped:
-        say(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
+        echo(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
     print_copies(analyses.copies)
     _output(analyses, report_flags, csv)
     return 0

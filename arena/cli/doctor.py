@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.common.flags import JsonFlag
-from arena.cli.common.terminal import say
+from arena.cli.common.terminal import echo
 from arena.core.text import pluralize
 from arena.core.version import __version__
 from arena.core.views.number_text import real_minus
@@ -148,11 +148,11 @@ def _examine_game(name: str, as_json: bool) -> int:
     if as_json:
         print(json.dumps({"game": game.name, "findings": [asdict(each) for each in findings]}))
     else:
-        say(game.name)
+        echo(game.name)
         for each in findings:
-            say(f"  {'✓' if each.passed else '✗'} {each.check}: {real_minus(each.detail)}")
+            echo(f"  {'✓' if each.passed else '✗'} {each.check}: {real_minus(each.detail)}")
         faults = sum(not each.passed for each in findings)
-        say(f"✗ {pluralize(faults, 'fault')}." if faults else "✓ No fault found.")
+        echo(f"✗ {pluralize(faults, 'fault')}." if faults else "✓ No fault found.")
     return 0 if all(each.passed for each in findings) else 1
 
 

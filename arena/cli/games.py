@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from arena.cli.common.flags import JsonFlag
-from arena.cli.common.terminal import say
+from arena.cli.common.terminal import echo
 from arena.core.errors import ArenaError
 
 
@@ -37,7 +37,7 @@ def games_command(
         except ArenaError as error:
             if name:
                 raise
-            say(f"warning: {error}", file=sys.stderr)
+            echo(f"warning: {error}", file=sys.stderr)
     # Options may change the rules. Wrong ones are an error here, also with --json.
     rules = make_game(name).rules() if name else None
     families = [] if name else catalog().entries("game_family")
@@ -48,19 +48,19 @@ def games_command(
     for game in games:
         _print_game(game, rules)
     for entry in families:
-        say(f"{entry.name}/GAME: {entry.summary}; 'arena games {entry.name}' lists them")
+        echo(f"{entry.name}/GAME: {entry.summary}; 'arena games {entry.name}' lists them")
 
 
 def _print_game(game: dict[str, Any], rules: str | None) -> None:
     """Print a game with its options; with its rules, also what the options mean."""
-    say(f"{game['name']}: {game['summary']}")
+    echo(f"{game['name']}: {game['summary']}")
     if rules is not None:
-        say(f"\n{rules}\n")
-    say(f"  bots: {', '.join(game['bots'])}")
+        echo(f"\n{rules}\n")
+    echo(f"  bots: {', '.join(game['bots'])}")
     for option in game["options"]:
-        say(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
+        echo(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
         if rules is not None:
-            say(f"      {option['description']}")
+            echo(f"      {option['description']}")
 
 
 def _list_family(name: str, as_json: bool) -> None:
@@ -75,7 +75,7 @@ def _list_family(name: str, as_json: bool) -> None:
     for game in games:
         players = f"{game.players or '?':>6} players"
         works = f"not playable: {game.problem}" if game.problem else ", ".join(game.features)
-        say(f"{game.name:<{width}} {players}  {game.information:<9}  {works}")
+        echo(f"{game.name:<{width}} {players}  {game.information:<9}  {works}")
 
 
 def describe(name: str) -> dict[str, Any]:

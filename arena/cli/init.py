@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.common.terminal import say
+from arena.cli.common.terminal import echo
 from arena.core.errors import ArenaError, UsageError
 
 TEMPLATE = """\
@@ -66,5 +66,5 @@ def init_command(
         raise UsageError(f"{path} exists already; it is not changed") from None
     except OSError as error:
         raise ArenaError(f"cannot write {path}: {error.strerror}") from error
-    say(f"Settings: {path}   (all lines are comments; remove the # of those that you change)")
+    echo(f"Settings: {path}   (all lines are comments; remove the # of those that you change)")
     return 0

@@ -11,7 +11,7 @@ import typer
 
 from arena.cli.common.flags import JsonFlag, flag_groups
 from arena.cli.common.help import ArenaCommand
-from arena.cli.common.terminal import say
+from arena.cli.common.terminal import echo
 from arena.cli.runs import RunsFlags
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
     if not flags.as_json:
         for name, command in fetchable.items():
             model = FETCHABLE[name]
-            say(f"{command}: {model.title} ({model.license}), {model.megabytes} MB to download")
+            echo(f"{command}: {model.title} ({model.license}), {model.megabytes} MB to download")
     return code
 
 
@@ -91,5 +91,5 @@ def fetch_command(
     if as_json:
         print(json.dumps({"name": name, "spec": f"embedded:{name}", "folder": str(folder)}))
     else:
-        say(f"{folder}\nPlay it: arena play kuhn_poker --seat 0=embedded:{name} --guided")
+        echo(f"{folder}\nPlay it: arena play kuhn_poker --seat 0=embedded:{name} --guided")
     return 0

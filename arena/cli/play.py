@@ -37,8 +37,8 @@ DelayFlag = Annotated[
 @flag_groups
 def play_command(
     game: GameName,
-    which: GameFlags,
-    asking: models.ModelFlags,
+    game_flags: GameFlags,
+    model_flags: models.ModelFlags,
     seat: SeatFlag = [],  # noqa: B006 - typer reads the default and never changes it.
     seed: SeedFlag = None,
     games: Annotated[
@@ -67,20 +67,22 @@ def play_command(
     from arena.cli.replaying.rerun import check_recordings
     from arena.episodes.match import Match
 
-    played = which.make(game)
+    played = game_flags.make(game)
     specs = seat_specs(played, seat, backend)
     first = earlier_seed(out, played) if resume and seed is None else first_seed(seed)
-    chat = asking.options(played, specs, which.max_turns)
+    chat = model_flags.options(played, specs, game_flags.max_turns)
     table = Table(
-        match=Match(played, specs, text_level=which.level, chat=chat, max_turns=which.max_turns),
+        match=Match(
+            played, specs, text_level=game_flags.level, chat=chat, max_turns=game_flags.max_turns
+        ),
         seeds=range(first, first + games),
         out=out,
         delay=delay or 0.0,
         watch=games == 1 and not (as_json or executor.has_workers) if watch is None else watch,
         max_concurrent=max_concurrent,
-        llm=asking.service(dry_run) if models.has_models(specs) else None,
+        llm=model_flags.service(dry_run) if models.has_models(specs) else None,
         executor=executor.or_local(),
-        probe=asking.probe,
+        probe=model_flags.probe,
     )
     check_recordings(table)
     if browser.web:
@@ -89,11 +91,11 @@ def play_command(
     check(table)
     if resume:
         keep_finished(table, dry_run)
-    return _estimate(table, asking, as_json) if dry_run else run(table, as_json)
+    return _estimate(table, model_flags, as_json) if dry_run else run(table, as_json)
 
 
-def _estimate(table: Table, asking: models.ModelFlags, as_json: bool) -> int:
+def _estimate(table: Table, model_flags: models.ModelFlags, as_json: bool) -> int:
     from arena.cli.common.dry_run import print_table_estimate
 
-    print_table_estimate(table, asking, as_json)
+    print_table_estimate(table, model_flags, as_json)
     return 0

@@ -127,7 +127,7 @@ class PretrainFlags:
 
 @flag_groups
 def pretrain_command(
-    game: GameName, which: GameOptionFlags, flags: PretrainFlags, teaching: TeachFlags
+    game: GameName, game_flags: GameOptionFlags, flags: PretrainFlags, teaching: TeachFlags
 ) -> int:
     """Make a model that plays, by imitating bots' games.
 
@@ -138,14 +138,14 @@ def pretrain_command(
     """
     let_threads_sleep()
     if flags.base_model:
-        settings = _settings(game, which, flags, teaching)
+        settings = _settings(game, game_flags, flags, teaching)
         out = flags.out or TEACH_OUT / f"{game}-{Path(settings.base_model).name}"
         figures = _teach(settings, out, bool(teaching.resume))
     else:
         if given := min(teaching.given(), default=""):
             raise UsageError(f"--{given.replace('_', '-')}: it needs --base-model")
         out = flags.out or SCRATCH_OUT
-        figures = _from_scratch(game, which, flags, out)
+        figures = _from_scratch(game, game_flags, flags, out)
     print(
         json.dumps(figures)
         if flags.as_json
@@ -155,7 +155,7 @@ def pretrain_command(
 
 
 def _from_scratch(
-    game: str, which: GameOptionFlags, flags: PretrainFlags, out: Path
+    game: str, game_flags: GameOptionFlags, flags: PretrainFlags, out: Path
 ) -> dict[str, JsonValue]:
     from trainers.pretrain.pretrain import pretrain
     from trainers.pretrain.recipe import make_recipe
@@ -166,16 +166,16 @@ def _from_scratch(
         game,
         **flags.passes,
         seed=flags.seed,
-        options=which.options(),
+        options=game_flags.options(),
         level=flags.level,
         bot=flags.bot,
     )
-    with _progress() as (say, progress):
-        return pretrain(recipe, out, say, progress=progress).to_json()
+    with _progress() as (notify, progress):
+        return pretrain(recipe, out, notify, progress=progress).to_json()
 
 
 def _settings(
-    game: str, which: GameOptionFlags, flags: PretrainFlags, teaching: TeachFlags
+    game: str, game_flags: GameOptionFlags, flags: PretrainFlags, teaching: TeachFlags
 ) -> ImitationSettings:
     """Return the settings of a run with --base-model. Raises UsageError."""
     from pydantic import ValidationError
@@ -185,7 +185,7 @@ def _settings(
     from backends.embedded import find_checkpoint
     from trainers.pretrain.recipe import imitated_bots
 
-    made, level = make_game(game, **which.options()), flags.level or "notes"
+    made, level = make_game(game, **game_flags.options()), flags.level or "notes"
     folder = find_checkpoint(flags.base_model)
     require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
     from trainers.pretrain.imitation_run import ImitationSettings
@@ -215,8 +215,8 @@ def _teach(settings: ImitationSettings, out: Path, resume: bool) -> dict[str, Js
     from trainers.pretrain.imitation_run import locked
 
     try:
-        with locked(out), _progress() as (say, progress):
-            return teach(settings, out, resume, say, progress).model_dump(mode="json")
+        with locked(out), _progress() as (notify, progress):
+            return teach(settings, out, resume, notify, progress).model_dump(mode="json")
     except KeyboardInterrupt:
         remedy = "--resume continues it" if (out / "training.json").exists() else "nothing is saved"
         print(f"{out}: {remedy}", file=sys.stderr)

@@ -20,7 +20,7 @@ def replay_command(
     what_if: WhatIfFlags,
     data: ExportFlags,
     film: FilmFlags,
-    asking: models.ModelFlags,
+    model_flags: models.ModelFlags,
     paths: Annotated[
         list[Path] | None, typer.Argument(help="A replay (.jsonl), or a folder of them.")
     ] = None,
@@ -43,5 +43,5 @@ def replay_command(
     from arena.cli.replaying.modes import mode_of
 
     named = parameters_from(ctx, "COMMANDLINE")
-    call = Call(look, page, what_if, data, film, asking, tuple(paths or ()), as_json, named)
+    call = Call(look, page, what_if, data, film, model_flags, tuple(paths or ()), as_json, named)
     return mode_of(ctx, call).run(call)

@@ -11,7 +11,7 @@ import typer
 
 from arena.cli.common.flags import Flag, JsonFlag, MarkdownFlag, flag_groups
 from arena.cli.common.help import ArenaCommand
-from arena.cli.common.terminal import print_grids, say
+from arena.cli.common.terminal import echo, print_grids
 from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def list_command(flags: RunsFlags) -> int:
 
     runs = stored_runs(flags.home)
     if not runs and not flags.as_json:
-        say(f"There are no runs in {flags.home}; start one with arena train.")
+        echo(f"There are no runs in {flags.home}; start one with arena train.")
         return 0
     return flags.show(
         {"runs": [as_json(run.summary()) for run in runs]}, [overview(runs, flags.home)]

@@ -17,7 +17,7 @@ DEFAULT_FOLDER = Path("runs")
 
 @flag_groups
 def web_command(
-    asking: models.ModelFlags,
+    model_flags: models.ModelFlags,
     folder: Annotated[
         Path, typer.Argument(help="Folder of games, evaluations and training runs.")
     ] = DEFAULT_FOLDER,
@@ -46,5 +46,5 @@ def web_command(
     for spec in model:
         if not models.has_models([spec]):
             raise UsageError(f"--model '{redacted(spec)}' is not a model; bots need no flag")
-    new_games = NewGames(model, asking.options(None, model) if model else None)
-    return serve(folder, port, new_games=new_games, llm=asking.service() if model else None)
+    new_games = NewGames(model, model_flags.options(None, model) if model else None)
+    return serve(folder, port, new_games=new_games, llm=model_flags.service() if model else None)

@@ -56,7 +56,7 @@ class PromptRecorder(ChatRecorder):
         self.reply_tokens = 0
         self._reasons = "x" * (reasons(options) * CHARACTERS_PER_TOKEN)
 
-    def asked(self, observation: Observation) -> None:
+    def on_request(self, observation: Observation) -> None:
         options, game = self._options, observation.game
         question = game.belief_question(observation) if options.beliefs else None
         if question is not None:

@@ -28,13 +28,13 @@ class CircuitBreaker:
     does any refusal by a running backend.
     Stopped: `patience` seconds have passed without either; every call raises StopPlaying.
 
-    `say` gets one line when it opens and one when it closes.
+    `notify` gets one line when it opens and one when it closes.
     """
 
-    def __init__(self, name: str, limits: Limits, say: Callable[[str], None]) -> None:
+    def __init__(self, name: str, limits: Limits, notify: Callable[[str], None]) -> None:
         self._name = name
         self._limits = limits
-        self._say = say
+        self._notify = notify
         self._state: Literal["closed", "open", "stopped"] = "closed"
         self._failures = 0
         self._has_answered = False
@@ -127,7 +127,7 @@ class CircuitBreaker:
         self._state, self._opened, self._probes = "open", time.monotonic(), 0
         # A timer, because all calls may be asleep when the patience ends.
         self._patience = asyncio.get_running_loop().call_later(self._limits.patience, self._give_up)
-        self._say(
+        self._notify(
             f"{self._name}: no answer ({error}); waiting up to {self._limits.patience:g} s "
             "for it to come back"
         )
@@ -136,7 +136,7 @@ class CircuitBreaker:
         self._state, self._failures = "closed", 0
         self.cancel_timer()
         self._changed.send()
-        self._say(f"{self._name} is back after {time.monotonic() - self._opened:.0f} s")
+        self._notify(f"{self._name} is back after {time.monotonic() - self._opened:.0f} s")
 
     def _give_up(self) -> None:
         self.stop(

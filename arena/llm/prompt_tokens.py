@@ -53,7 +53,7 @@ def count_prompts(requests: Sequence[Request], cache: PromptCache | None) -> Pro
 
 def _cached_prefix(before: Request, request: Request, cache: PromptCache) -> int:
     """Return the tokens at the start of a request that the request before it has left cached."""
-    kept = shared(before.messages, request.messages)
+    kept = common_prefix_length(before.messages, request.messages)
     if cache.is_marked:
         # Marks cover the first message, and the messages that are repeated.
         marks = [mark for mark in (1, before.repeated) if mark <= kept]
@@ -61,7 +61,9 @@ def _cached_prefix(before: Request, request: Request, cache: PromptCache) -> int
     characters = prompt_characters(request.messages[:kept], request.tools)
     if kept < min(len(before.messages), len(request.messages)):
         # Two messages that differ may begin alike.
-        characters += shared(before.messages[kept].content, request.messages[kept].content)
+        characters += common_prefix_length(
+            before.messages[kept].content, request.messages[kept].content
+        )
     return characters // CHARACTERS_PER_TOKEN
 
 
@@ -71,7 +73,7 @@ def _tokens_of_prefix(request: Request, number: int) -> int:
     return characters // CHARACTERS_PER_TOKEN
 
 
-def shared(first: Iterable[object], second: Iterable[object]) -> int:
+def common_prefix_length(first: Iterable[object], second: Iterable[object]) -> int:
     """Return the length of the common prefix."""
     pairs = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

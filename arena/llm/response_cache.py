@@ -32,13 +32,13 @@ class ResponseCache:
     to draw several completions of one request, or where weights change under the same name without
     a policy version.
 
-    If the file fails during the run, `say` gets one line and the run goes on without the cache.
+    If the file fails during the run, `notify` gets one line and the run goes on without the cache.
     """
 
-    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, notify: Callable[[str], None]) -> None:
         """Open or create the file. Raises ArenaError if that fails."""
         self._path = path
-        self._say = say
+        self._notify = notify
         self._is_sound = True
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ class ResponseCache:
 
     def _give_up(self, error: sqlite3.Error) -> None:
         self._is_sound = False
-        self._say(f"response cache {self._path}: {error}; going on without it")
+        self._notify(f"response cache {self._path}: {error}; going on without it")
 
 
 def key_of(spec: str, request: Request) -> str:

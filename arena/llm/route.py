@@ -46,7 +46,7 @@ class Route:
         shared: SharedLimits,
         tally: Tally,
         budget: Budget,
-        say: Callable[[str], None],
+        notify: Callable[[str], None],
         price: Price | None = None,
     ) -> None:
         self.name = name
@@ -58,7 +58,7 @@ class Route:
         self.price: Price | None = traits_of(backend).price or price
         budget.set_price(name, self.price)
         self._budget = budget
-        self._say = say
+        self._notify = notify
         self._is_usage_estimated = False
         self._shared = shared
 
@@ -151,7 +151,7 @@ class Route:
             usage, cost = estimate_usage(request, completion), cost or None
             if not self._is_usage_estimated:
                 self._is_usage_estimated = True
-                self._say(
+                self._notify(
                     f"{self.name}: its answers state no usage; tokens are estimated, one for "
                     f"{CHARACTERS_PER_TOKEN} characters"
                 )

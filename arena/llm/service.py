@@ -38,7 +38,7 @@ THINKING_PROBE_TOKENS = 2048
 """The same for models that think; some providers report a limit that is too low as an error."""
 
 
-def say_on_stderr(line: str) -> None:
+def notify_on_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
@@ -52,7 +52,7 @@ class LLMService:
     gets the rest. `max_cost` (US dollars) and `token_limit` (prompts and answers together) limit
     the whole run; see `Budget`. `price` is that of models whose provider states none. `cache` is
     the file of a `ResponseCache`. `max_fallbacks` stops a run in which a model does not play; see
-    `FallbackGuard`. `say` gets messages for people, for example about a backend that is down.
+    `FallbackGuard`. `notify` gets messages for people, for example about a backend that is down.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class LLMService:
         price: Price | None = None,
         cache: Path | None = None,
         max_fallbacks: int = 0,
-        say: Callable[[str], None] = say_on_stderr,
+        notify: Callable[[str], None] = notify_on_stderr,
     ) -> None:
         """Raises UsageError for bad settings or limits, ArenaError for a cache that fails."""
         self.settings = settings if settings is not None else Settings.load()
@@ -74,11 +74,11 @@ class LLMService:
             if name not in known:
                 names = ", ".join(known)
                 raise UsageError(f"settings: [service.{name}] is not a backend; known: {names}")
-        self._say = say
+        self._notify = notify
         self._budget = Budget(max_cost, token_limit)
         self._price = price
         self._max_fallbacks = max_fallbacks
-        self._cache = ResponseCache(cache, say) if cache is not None else None
+        self._cache = ResponseCache(cache, notify) if cache is not None else None
         self._shared_limits: dict[str, SharedLimits] = {}
         self._routes: dict[str, Route] = {}
         self._hints: set[str] = set()
@@ -110,14 +110,14 @@ class LLMService:
         name = provider_name(spec, backend)
         if name not in self._shared_limits:
             limits = self.settings.service.limits(Spec.parse(spec).prefix)
-            self._shared_limits[name] = SharedLimits(name, limits, self._say)
+            self._shared_limits[name] = SharedLimits(name, limits, self._notify)
         self._routes[spec] = Route(
             redacted(spec),
             backend,
             self._shared_limits[name],
             self.ledger.tally(redacted(spec)),
             self._budget,
-            self._say,
+            self._notify,
             self._price,
         )
 
@@ -182,7 +182,7 @@ class LLMService:
         """Print a line for people, once per run for each topic."""
         if topic not in self._hints:
             self._hints.add(topic)
-            self._say(line)
+            self._notify(line)
 
     async def close(self) -> None:
         """Close all backends and the cache, each even if closing another fails."""

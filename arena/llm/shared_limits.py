@@ -16,9 +16,9 @@ from arena.llm.settings import Limits
 class SharedLimits:
     """Limits of one provider: a key has one quota, whatever the model."""
 
-    def __init__(self, name: str, limits: Limits, say: Callable[[str], None]) -> None:
+    def __init__(self, name: str, limits: Limits, notify: Callable[[str], None]) -> None:
         self.limits = limits
-        self.breaker = CircuitBreaker(name, limits, say)
+        self.breaker = CircuitBreaker(name, limits, notify)
         self._slots = asyncio.Semaphore(limits.concurrency)
         per_minute = limits.requests_per_minute
         self._requests = RateLimit(per_minute) if per_minute else None

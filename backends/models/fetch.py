@@ -28,12 +28,12 @@ from backends.models.packaged import FETCHABLE, PackagedModel
 CHUNK_BYTES = 2**20
 
 
-def fetch(name: str, say: Callable[[str], None] = print) -> Path:
+def fetch(name: str, notify: Callable[[str], None] = print) -> Path:
     """Return the folder of a model; download and convert it if it is not there.
 
     Args:
         name: A name in FETCHABLE.
-        say: Called with lines of progress.
+        notify: Called with lines of progress.
 
     Raises:
         UsageError: the name is unknown.
@@ -57,9 +57,9 @@ def fetch(name: str, say: Callable[[str], None] = print) -> Path:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         try:
-            with _gguf_file(model, draft, say) as path:
+            with _gguf_file(model, draft, notify) as path:
                 _check_sha256(path, model)
-                say(f"converting {model.title} ({model.license}) to {folder}")
+                notify(f"converting {model.title} ({model.license}) to {folder}")
                 convert_gguf(path, draft)
             # The model appears with its name only when it is complete.
             draft.rename(folder)
@@ -69,14 +69,14 @@ def fetch(name: str, say: Callable[[str], None] = print) -> Path:
 
 
 @contextmanager
-def _gguf_file(model: PackagedModel, near: Path, say: Callable[[str], None]) -> Iterator[Path]:
+def _gguf_file(model: PackagedModel, near: Path, notify: Callable[[str], None]) -> Iterator[Path]:
     """Yield the file from the installed package, or from its downloaded wheel."""
     installed = _installed_file(model)
     if installed is not None:
-        say(f"reading the installed package {model.package} {model.version}")
+        notify(f"reading the installed package {model.package} {model.version}")
         yield installed
         return
-    say(f"downloading {model.package} {model.version} with pip ({model.megabytes} MB)")
+    notify(f"downloading {model.package} {model.version} with pip ({model.megabytes} MB)")
     # On the disk of the models: the system's folder for temporary files may be small.
     with TemporaryDirectory(dir=near.parent, prefix=".download") as download:
         wheel = _download(model, Path(download))

@@ -60,7 +60,7 @@ def game_of(
     writers = [ReplayWriter(out, "game")] if out else []
 
     async def go() -> Episode:
-        async with LLMService(say=QUIET) as llm:
+        async with LLMService(notify=QUIET) as llm:
             llm.add("scripted", backend)
             other = "bot:novice" if game.name == "cluedo" else "bot:random"
             specs = ["scripted"] + [other] * (game.num_players - 1)

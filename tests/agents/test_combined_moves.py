@@ -142,7 +142,7 @@ def test_examples_stay_when_the_chat_is_rebuilt() -> None:
         for state in walk(CLUEDO, 2):
             observation = state.observe(0)
             chat.ask(observation)
-            chat.answered("Action: end turn")
+            chat.add_reply("Action: end turn")
             assert chat.messages[: len(first)] == first
         assert chat.repeated == (len(first) if mode == "fresh" else len(chat.messages))
         while chat.shorten(observation):

@@ -60,7 +60,7 @@ def game_with(
     writers = [ReplayWriter(out, "game")] if out else []
 
     async def go() -> Episode:
-        async with LLMService(say=lines.append) as llm:
+        async with LLMService(notify=lines.append) as llm:
             if backend:
                 llm.add(spec, backend)
             specs = [spec, "bot:novice", "bot:novice"]

@@ -57,7 +57,7 @@ def flaky_games(spec: str, games: int, out: Path) -> tuple[list[Episode], Tally]
     notices: list[str] = []
 
     async def go() -> tuple[list[Episode], Tally]:
-        async with LLMService(Settings.load(service=LIMITS), say=notices.append) as llm:
+        async with LLMService(Settings.load(service=LIMITS), notify=notices.append) as llm:
 
             async def play_one(seed: int) -> Episode:
                 specs = ["bot:novice"] * CLUEDO.num_players

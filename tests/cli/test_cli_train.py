@@ -484,7 +484,7 @@ def test_progress_in_plain_lines(capsys: Output) -> None:
     view.start(TrainConfig(experiment_name="done", steps=8), 2, "embedded host")
     for step in range(5):
         view.step(row(step, random.Random(1), 8, every=4))
-    view.say("warning: it is \x1b[2J late")
+    view.notify("warning: it is \x1b[2J late")
     warnings = ("the disk is nearly full", "it is \x1b[2J late")
     view.step(StepRecord(step=5, config_hash="x", warnings=warnings))
     view.close()

@@ -37,7 +37,7 @@ from arena.envs.openenv.client import GameClient, call
 from arena.envs.openenv.environment import GameEnvironment
 from arena.envs.openenv.host import HostedGame
 from arena.envs.openenv.models import GameObservation
-from arena.envs.openenv.tables import Gatherings
+from arena.envs.openenv.tables import SharedEpisodes
 from arena.episodes import session as session_module
 from arena.episodes.match import Match
 from arena.episodes.replay import read_replay
@@ -364,7 +364,7 @@ def test_without_the_token_nothing_is_served() -> None:
 def test_concurrent_calls_of_one_session_are_refused() -> None:
     async def work() -> None:
         host = hosted(join_seconds=0.5)
-        tables = Gatherings(host)
+        tables = SharedEpisodes(host)
         env, other = GameEnvironment(host, tables), GameEnvironment(host, tables)
         reset: dict[str, Any] = {"seed": 1, "episode_id": "a", "seats": 2}
         joined = [asyncio.ensure_future(each.reset_async(**reset)) for each in (env, other)]
@@ -390,7 +390,7 @@ def test_an_environment_in_this_process_needs_no_loop(tmp_path: Path) -> None:
         return [ReplayWriter(tmp_path, f"seed{match.seed}")]
 
     host = hosted(CLUEDO, "bot:detective", watchers=watchers, max_turns=12)
-    env = GameEnvironment(host, Gatherings(host))
+    env = GameEnvironment(host, SharedEpisodes(host))
     for seed in (1, 2):
         seen = env.reset(seed=seed)
         while not seen.done:
@@ -405,7 +405,7 @@ def test_an_environment_in_this_process_needs_no_loop(tmp_path: Path) -> None:
 
 def test_the_terms_of_the_reward_are_its_rubric() -> None:
     host = hosted(CLUEDO, "bot:novice", score=Rewards.parse("win=1,information=0.5", CLUEDO).score)
-    env = GameEnvironment(host, Gatherings(host))
+    env = GameEnvironment(host, SharedEpisodes(host))
     seen = env.reset(seed=1)
     while not seen.done:
         assert seen.reward == 0.0 and not seen.terms
@@ -441,7 +441,7 @@ def served_in(game: Game, history: Sequence[Step], seat: int) -> list[str]:
 
     async def work() -> None:
         host = HostedGame(game)
-        tables = Gatherings(host)
+        tables = SharedEpisodes(host)
         envs = [GameEnvironment(host, tables) for _ in range(game.num_players)]
         tasks = [asyncio.ensure_future(play_seat(env, i)) for i, env in enumerate(envs)]
         # Nothing waits for anything but the sessions, so at some time all of them are idle.

@@ -288,7 +288,7 @@ def test_a_model_that_joins_is_told_everything_its_seat_has_seen(
     writer, specs = ReplayWriter(tmp_path, "game"), ["scripted", "bot:novice", "bot:novice"]
 
     async def go() -> None:
-        async with LLMService(say=lambda line: None) as llm:
+        async with LLMService(notify=lambda line: None) as llm:
             llm.add("scripted", backend)
             agents = Match(game, specs, 1).seat(llm)
             start = position(parent, 14)
@@ -313,7 +313,7 @@ def comparisons_of(
     replay: Replay, spec: str, backend: ScriptedBackend | None = None, seats: Sequence[int] = (0,)
 ) -> tuple[PolicyAgreement, list[Comparison]]:
     async def go() -> PolicyAgreement:
-        async with LLMService(say=lambda line: None) as llm:
+        async with LLMService(notify=lambda line: None) as llm:
             if backend is not None:
                 llm.add("scripted", backend)
             asked = PolicyAgreement(replay, spec, seats, 1, llm)
@@ -400,7 +400,7 @@ def test_whatever_stops_the_asking_keeps_what_was_answered(parents: dict[str, Re
     assert len(questions) > 3
 
     async def go() -> None:
-        async with LLMService(say=lambda line: None, token_limit=2_500) as llm:
+        async with LLMService(notify=lambda line: None, token_limit=2_500) as llm:
             llm.add("scripted", backend)
             asked.llm = llm
             await asked.ask(questions, 1, lambda: None)

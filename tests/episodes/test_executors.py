@@ -152,7 +152,7 @@ def with_processes(
 
     async def go() -> LLMService:
         llm = LLMService(
-            SETTINGS, max_cost=max_cost, max_fallbacks=max_fallbacks, say=lambda _: None
+            SETTINGS, max_cost=max_cost, max_fallbacks=max_fallbacks, notify=lambda _: None
         )
         async with llm:
             llm.add(SPECS[0], ScriptedBackend(answer))
@@ -182,7 +182,7 @@ def test_games_are_those_of_one_process_and_every_call_is_in_the_ledger() -> Non
     away = with_processes(run, workers=2).ledger.total()
 
     async def here() -> tuple[list[Episode], LLMService]:
-        async with LLMService(SETTINGS, say=lambda _: None) as llm:
+        async with LLMService(SETTINGS, notify=lambda _: None) as llm:
             llm.add(SPECS[0], ScriptedBackend(reply))
             return [await play_seed(seed, llm) for seed in range(6)], llm
 
@@ -318,7 +318,7 @@ def test_a_player_without_memory_makes_no_fallback_move() -> None:
 
 def test_all_executors_give_the_same_games() -> None:
     async def games_of(kind: ExecutorKind, workers: int) -> list[list[object]]:
-        async with LLMService(SETTINGS, say=lambda _: None) as llm:
+        async with LLMService(SETTINGS, notify=lambda _: None) as llm:
             llm.add(SPECS[0], ScriptedBackend(reply))
             async with make_executor(kind, workers, llm) as executor:
                 work = [executor.run(partial(play_seed, seed), SPECS) for seed in range(4)]

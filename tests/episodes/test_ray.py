@@ -62,7 +62,7 @@ def import_tests_in_workers() -> None:
 
 
 def make_service() -> LLMService:
-    llm = LLMService(quick(max_retries=1, patience=60.0, breaker_failures=10_000), say=print)
+    llm = LLMService(quick(max_retries=1, patience=60.0, breaker_failures=10_000), notify=print)
     llm.add(SPECS[0], ScriptedBackend(reply))
     return llm
 

@@ -162,7 +162,7 @@ def test_answers_without_usage_are_counted_and_priced_by_an_estimate_that_is_sai
 
         async def run() -> Tally:
             price = Price(1e-6, 1e-5)
-            async with LLMService(quick(), max_cost=1, price=price, say=said.append) as llm:
+            async with LLMService(quick(), max_cost=1, price=price, notify=said.append) as llm:
                 for _ in range(3):
                     await llm.complete(spec, ASK)
                 return llm.ledger.tallies[spec]

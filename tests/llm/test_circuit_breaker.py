@@ -36,7 +36,7 @@ def test_a_short_outage_pauses_everybody_and_costs_nobody_a_call() -> None:
 
 
 def test_while_a_backend_is_down_one_probe_at_a_time_goes_through() -> None:
-    llm = LLMService(quick(breaker_failures=5, patience=0.5, max_retries=9), say=lambda _: None)
+    llm = LLMService(quick(breaker_failures=5, patience=0.5, max_retries=9), notify=lambda _: None)
     backend = Busy(lambda _: ScriptedReply(error="server_error", seconds=0.01))
     llm.add(SPEC, backend)
 

@@ -163,7 +163,7 @@ def test_no_secret_is_written(tmp_path: Path) -> None:
     assert redacted(spec) == "scripted://host:1/v1#model@3"
     assert redacted("http://host/v1#a@3") == "http://host/v1#a@3"
     said: list[str] = []
-    llm = LLMService(quick(breaker_failures=1), cache=tmp_path / "c", say=said.append)
+    llm = LLMService(quick(breaker_failures=1), cache=tmp_path / "c", notify=said.append)
     llm.add(spec, ScriptedBackend([GONE, "yes"]))
     with pytest.raises(UsageError) as refused:
         llm.add(spec, ScriptedBackend([]))

@@ -211,7 +211,7 @@ def test_a_server_that_is_started_again_is_found_again() -> None:
     spec = f"http://127.0.0.1:{port}/v1#m"
 
     async def run() -> None:
-        async with LLMService(quick(breaker_failures=2, patience=5), say=said.append) as llm:
+        async with LLMService(quick(breaker_failures=2, patience=5), notify=said.append) as llm:
             call = asyncio.create_task(llm.complete(spec, ASK))
             while not said:
                 await asyncio.sleep(0.01)

@@ -83,7 +83,7 @@ def broken(record: StepRecord) -> StepRecord:
 def test_the_picture_fits(width: int, height: int, done: int | None) -> None:
     view = TrainingLive(piped()) if done is None else told(done)
     for line in "first", "second":
-        view.say(line)
+        view.notify(line)
     lines = drawn(view, width, height)
     assert len(lines) <= height - 1 or width < 40
     assert max(map(len, lines)) <= max(width, 40)
@@ -103,7 +103,7 @@ def test_figures_that_are_none_or_not_finite(width: int, height: int) -> None:
 
 def test_all_that_matters_is_shown_in_80_by_24() -> None:
     view = told(37)
-    view.say("the disk fills up")
+    view.notify("the disk fills up")
     shown = "\n".join(drawn(view))
     last = rows(37)[-1]
     assert last.win_rate.value is not None

@@ -64,7 +64,7 @@ def table(
         token_limit=token_limit,
         price=price,
         cache=cache,
-        say=said.append,
+        notify=said.append,
     )
     backend = ScriptedBackend(replies)
     llm.add(SPEC, backend)

@@ -66,7 +66,7 @@ class Notes:
     def step(self, record: StepRecord) -> None:
         self.rows.append(record)
 
-    def say(self, line: str) -> None:
+    def notify(self, line: str) -> None:
         self.said.append(line)
 
     def close(self) -> None: ...

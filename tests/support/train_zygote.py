@@ -90,7 +90,7 @@ class Watching:
     def step(self, record: Any) -> None:
         self._moments.finished = record.step
 
-    def say(self, line: str) -> None:
+    def notify(self, line: str) -> None:
         self._moments.at(f"say {line}")
 
     def close(self) -> None: ...

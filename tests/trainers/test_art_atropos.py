@@ -81,7 +81,7 @@ class Typist(ScriptedBackend):
 def player(backend: Any, *, keep_equal: bool = False, **settings: Any) -> GroupPlayer:
     values: dict[str, Any] = {"rollouts_per_group": 2, "max_tokens": 8, "reward": "win=1"}
     config = TrainConfig(game="kuhn_poker", **values | settings)
-    llm = LLMService(Settings.model_validate({}), say=lambda _: None)
+    llm = LLMService(Settings.model_validate({}), notify=lambda _: None)
     llm.add(NEWEST, backend)
     return GroupPlayer(config, KUHN, llm, RowOptions(1.0), keep_equal=keep_equal)
 

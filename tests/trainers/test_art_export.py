@@ -84,7 +84,7 @@ def play_games(
 
     async def run() -> None:
         sampler = Sampler(base, device="cpu", threads=1)
-        async with LLMService(quick(), say=lambda _: None) as llm:
+        async with LLMService(quick(), notify=lambda _: None) as llm:
             llm.add(SPECS[0], SamplerBackend(sampler, version=lambda: 0))
             await asyncio.gather(*(one(llm, stem, *seeds) for stem, seeds in games.items()))
         await sampler.close()

@@ -35,7 +35,9 @@ KUHN = KuhnPoker()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_init(KUHN, tmp_path_factory.mktemp("scratch") / "model", say=lambda _: None)
+    return make_random_init(
+        KUHN, tmp_path_factory.mktemp("scratch") / "model", notify=lambda _: None
+    )
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def played(
     options = training_chat(ChatOptions(sampling=Sampling(max_tokens=2), fallback=fallback))
 
     async def game() -> Episode:
-        async with LLMService(quick(max_retries=0), say=lambda _: None) as llm:
+        async with LLMService(quick(max_retries=0), notify=lambda _: None) as llm:
             llm.add("scripted", backend)
             agents = Match(
                 GAME, ["bot:random", "scripted"], seed, text_level="notes", chat=options

@@ -78,7 +78,7 @@ def record(
     played = make_game(game, **options)
 
     async def one() -> None:
-        async with LLMService(quick(max_retries=0), say=lambda _: None) as llm:
+        async with LLMService(quick(max_retries=0), notify=lambda _: None) as llm:
             llm.add("scripted", backend(replies))
             agents = Match(played, specs, seed, text_level="notes", chat=asked).seat(llm)
             watchers = [ReplayWriter(folder, stem)]

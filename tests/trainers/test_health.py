@@ -34,12 +34,12 @@ QUIET = {"health_children": MANY, "health_temp_gb": MANY, "health_memory": 1.0}
 def watch(
     folder: Path,
     ages: Callable[[], Sequence[float]] = tuple,
-    say: Callable[[str], None] = print,
+    notify: Callable[[str], None] = print,
     **limits: float,
 ) -> Health:
     """A monitor that warns of nothing but what `limits` make it warn of."""
     config = TrainConfig.model_validate({**QUIET, "health_disk_gb": 0.0, **limits})
-    return Health(config, say, ages, folder)
+    return Health(config, notify, ages, folder)
 
 
 @pytest.fixture

@@ -168,7 +168,7 @@ def test_format_of_a_model_at_the_table() -> None:
     game = make_game("kuhn_poker")
 
     async def game_of(*replies: str) -> SeatEpisode:
-        async with LLMService(say=lambda line: None) as llm:
+        async with LLMService(notify=lambda line: None) as llm:
             llm.add("scripted", ScriptedBackend(replies, repeat=True))
             specs = ["scripted", "bot:random"]
             agents = Match(game, specs, 1).seat(llm)

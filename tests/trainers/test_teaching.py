@@ -177,7 +177,7 @@ def test_the_loss_falls_and_the_folder_plays(tmp_path: Path, base: Path, rank: i
     # In a random model an adapter of four directions moves little.
     rate = 3e-2 if rank else 3e-3
     out = tmp_path / "out"
-    done = teach(settings(base, lora_rank=rank, learning_rate=rate), out, say=silent)
+    done = teach(settings(base, lora_rank=rank, learning_rate=rate), out, notify=silent)
     curve = [point.held_out for point in done.curve]
     assert curve[-1] is not None and curve[-1] < 0.7 * done.held_out_before
     assert done.step == done.steps == done.curve[-1].step and done.peak_memory_bytes > 10**7
@@ -206,7 +206,7 @@ def test_a_killed_run_continues_to_the_bit(tmp_path: Path, base: Path, rank: int
     assert not out.exists()
     kill_at("step 3", lambda progress: teach(wanted, out, True, silent, progress))
     resumed = teach(wanted, out, True, silent)
-    whole = teach(wanted, tmp_path / "whole", say=silent)
+    whole = teach(wanted, tmp_path / "whole", notify=silent)
     files = [tmp_path / name / "model.safetensors" for name in ("killed", "whole")]
     assert files[0].read_bytes() == files[1].read_bytes()
     curves = [[(p.step, p.loss, p.held_out) for p in run.curve] for run in (resumed, whole)]
@@ -241,7 +241,7 @@ def kill_at(moment: str, run: Callable[[Callable[[CurvePoint], None]], object]) 
 
 def test_memory_settings_may_change_on_resume(tmp_path: Path, base: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        teach(settings(base), tmp_path / "out", say=silent, progress=interrupt)
+        teach(settings(base), tmp_path / "out", notify=silent, progress=interrupt)
     changed = settings(base, gradient_checkpointing=True, tokens_per_batch=300, save_every=9)
     done = teach(changed, tmp_path / "out", True, silent)
     assert done.settings == changed and done.step == done.steps
@@ -260,9 +260,9 @@ def test_a_folder_in_use_and_other_settings_are_refused(tmp_path: Path, base: Pa
     with pytest.raises(UsageError, match="out holds no run of arena pretrain"):
         teach(settings(base), out, True, silent)
     with pytest.raises(KeyboardInterrupt):
-        teach(settings(base), out, say=silent, progress=interrupt)
+        teach(settings(base), out, notify=silent, progress=interrupt)
     with pytest.raises(UsageError, match="something already; --resume"):
-        teach(settings(base), out, say=silent)
+        teach(settings(base), out, notify=silent)
     with pytest.raises(UsageError, match="other settings: --games 8, now 13; --lora-rank 0, now 2"):
         teach(settings(base, lora_rank=2, games=13), out, True, silent)
     (out / OPTIMIZER).write_bytes(b"")
@@ -276,17 +276,17 @@ def test_a_folder_in_use_and_other_settings_are_refused(tmp_path: Path, base: Pa
 def test_another_tokenizer_is_noticed(tmp_path: Path, base: Path) -> None:
     folder = build_tiny_model(tmp_path / "small", **TINY_FAMILIES["llama"], vocabulary=300)
     with pytest.raises(KeyboardInterrupt):
-        teach(settings(folder), tmp_path / "out", say=silent, progress=interrupt)
+        teach(settings(folder), tmp_path / "out", notify=silent, progress=interrupt)
     (folder / "tokenizer.json").write_bytes((base / "tokenizer.json").read_bytes())
     with pytest.raises(UsageError, match=r"has a token \d+, but the model only 300 tokens"):
-        teach(settings(folder), tmp_path / "new", say=silent)
+        teach(settings(folder), tmp_path / "new", notify=silent)
     build_tiny_model(folder, **TINY_FAMILIES["llama"], vocabulary=300)
     path = next(folder.glob("chat_template.jinja"), folder / "tokenizer_config.json")
     path.write_text(path.read_text().replace("m['role'] }}", "m['role'] }}:"))
     with pytest.raises(UsageError, match="the chats differ"):
         teach(settings(folder), tmp_path / "out", True, silent)
     with pytest.raises(UsageError, match="no chat of kuhn_poker has a reply within"):
-        teach(settings(folder, max_context_tokens=20), tmp_path / "new", say=silent)
+        teach(settings(folder, max_context_tokens=20), tmp_path / "new", notify=silent)
 
 
 @pytest.mark.parametrize(

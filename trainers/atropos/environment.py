@@ -24,7 +24,7 @@ RESET = "of a run that was reset"
 AFTER_END = "after the last batch"
 """Reason to drop the groups of games that could not be finished."""
 Result = TypeVar("Result")
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,21 @@ class TrajectoryEnvironment:
         client: The server; the caller closes it.
         player: Plays the items.
         options: When to play and when to end.
-        say: Gets a line for people at each step of the trainer.
+        notify: Gets a line for people at each step of the trainer.
     """
 
     def __init__(
-        self, client: TrajectoryClient, player: GroupPlayer, options: EnvironmentOptions, say: Say
+        self,
+        client: TrajectoryClient,
+        player: GroupPlayer,
+        options: EnvironmentOptions,
+        notify: Notify,
     ) -> None:
         self.counts = EnvironmentCounts()
         self._client = client
         self._player = player
         self._options = options
-        self._say = say
+        self._notify = notify
         self._env_id: int | None = None
         self._registered = 0
         """Number of registrations; a reset of the server makes another one necessary."""
@@ -165,7 +169,7 @@ class TrajectoryEnvironment:
         register = partial(self._client.register_env, registration)
         while (found := await self._patiently(register)) is None:
             if not waits:
-                self._say(f"waiting for a trainer at {self._client.url}")
+                self._notify(f"waiting for a trainer at {self._client.url}")
             waits = True
             await asyncio.sleep(max(self._options.poll_seconds, 0.1))
         self._env_id, self._step = found.env_id, -1
@@ -182,7 +186,7 @@ class TrajectoryEnvironment:
             )
         self._batch_size = info.batch_size
         self._max_tokens = min(registration.max_token_length, info.max_token_len)
-        self._say(
+        self._notify(
             f"registered as {found.wandb_name} at step {found.starting_step}: batches of "
             f"{info.batch_size} rows of fewer than {self._max_tokens} tokens"
         )
@@ -197,11 +201,11 @@ class TrajectoryEnvironment:
             # After a reset the number may be another environment's; the step has gone back then.
             if status is not None and status.current_step >= self._step:
                 break
-            self._say("the server was reset: registering again")
+            self._notify("the server was reset: registering again")
             await self._register()
         if status.current_step > self._step:
             self._step = status.current_step
-            self._say(f"step {self._step}: {self.counts}")
+            self._notify(f"step {self._step}: {self.counts}")
         return status
 
     async def _own_status(self) -> EnvStatus:
@@ -270,7 +274,7 @@ class TrajectoryEnvironment:
                 if loop.time() + wait > deadline:
                     raise
                 if wait == 0.5:
-                    self._say(f"{error}; trying again for {self._options.patience:g} s")
+                    self._notify(f"{error}; trying again for {self._options.patience:g} s")
             # Exponential back-off: a server that restarts is not flooded by all its environments.
             await asyncio.sleep(wait)
             wait = min(2 * wait, 10.0)

@@ -91,7 +91,7 @@ class DemonstrationRecorder(ChatRecorder):
         self._as_played = as_played
         self._decisions = 0
 
-    def asked(self, observation: Observation) -> None:
+    def on_request(self, observation: Observation) -> None:
         if self._decisions == self._rebuild_at:
             self.mistakes.clear()  # The rebuilt chat does not hold the earlier messages.
             for _ in range(self._rng.choice((1, 1, 2, 3))):
@@ -117,7 +117,7 @@ class DemonstrationRecorder(ChatRecorder):
         if reading.action is None:
             # The index of the message that the next line appends.
             self.mistakes.add(len(self.chat.messages))
-            self.chat.answered(mistake)
+            self.chat.add_reply(mistake)
             self.chat.correct(correction(reading, observation))
 
 

@@ -63,7 +63,7 @@ def teach(
     settings: ImitationSettings,
     out: Path,
     resume: bool = False,
-    say: Callable[[str], None] = print,
+    notify: Callable[[str], None] = print,
     progress: Callable[[CurvePoint], None] = lambda _: None,
 ) -> ImitationState:
     """Fine-tune the base model to imitate bots; write the checkpoint `out`.
@@ -75,7 +75,7 @@ def teach(
         settings: the settings.
         out: the folder to write; `embedded:FOLDER` plays it.
         resume: continue the run in `out`.
-        say: called with lines of progress.
+        notify: called with lines of progress.
         progress: called after each step.
 
     Raises:
@@ -91,18 +91,18 @@ def teach(
     base = Path(settings.base_model)
     encoder = DemonstrationEncoder(base, read_architecture(base), settings.max_context_tokens)
     train, held_out = _chats(settings, encoder)
-    say(f"{len(train)} chats of {settings.games} games, {time.perf_counter() - started:.0f} s")
+    notify(f"{len(train)} chats of {settings.games} games, {time.perf_counter() - started:.0f} s")
     plan = list(_plan(train, settings))
     student = _student(settings, held_out)
     if state is None:
         state = _begin(settings, student, train, len(plan))
-        say(f"{state.steps} steps; base model: held-out loss {state.held_out_before}")
+        notify(f"{state.steps} steps; base model: held-out loss {state.held_out_before}")
         # From the first moment there is something to resume.
         _save(student, out, state)
     else:
         _check_chats(state, student, train, out)
         student.learner.load(out)
-        say(f"continues after step {state.step} of {state.steps}")
+        notify(f"continues after step {state.step} of {state.steps}")
     for point in training_steps(
         student,
         plan,
@@ -112,7 +112,7 @@ def teach(
     ):
         progress(point)
         if point.held_out is not None:
-            say(f"step {point.step}: loss {point.loss}, held-out loss {point.held_out}")
+            notify(f"step {point.step}: loss {point.loss}, held-out loss {point.held_out}")
             state = _after(state, settings, point, time.perf_counter() - started)
             started = time.perf_counter()
             _save(student, out, state)

@@ -52,7 +52,7 @@ class PretrainingFigures:
 def pretrain(
     recipe: Recipe,
     out: Path,
-    say: Callable[[str], None] = print,
+    notify: Callable[[str], None] = print,
     corpus: Sequence[Demonstration] | None = None,
     finish: Sequence[Demonstration] = (),
     progress: Callable[[CurvePoint], None] = lambda _: None,
@@ -62,7 +62,7 @@ def pretrain(
     Args:
         recipe: the settings.
         out: the folder to write.
-        say: called with lines of progress.
+        notify: called with lines of progress.
         corpus: chats to learn from; None: those of the recipe's games, mostly winners'.
         finish: chats that are read once, after all others.
         progress: called after each step.
@@ -86,7 +86,7 @@ def pretrain(
         mixture = Mixture(recipe.players, recipe.levels, recipe.bots)
         seeds = range(first, first + recipe.games)
         corpus = list(play_games(recipe.game, recipe.options, mixture, seeds))
-    say(f"{len(corpus)} chats of {recipe.games} games, {time.perf_counter() - started:.0f} s")
+    notify(f"{len(corpus)} chats of {recipe.games} games, {time.perf_counter() - started:.0f} s")
     tokenizer = tokenizer_for(recipe, corpus)
     examples, last = (examples_of(chats, tokenizer, recipe) for chats in (corpus, finish))
     # Two percent of the chats, from the first deals, measure the loss and are not trained on.
@@ -94,13 +94,13 @@ def pretrain(
     held_out, train = examples[:count], examples[count:]
     model = new_model(recipe, tokenizer)
     parameters = sum(p.numel() for p in model.parameters())
-    say(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
+    notify(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
     curve = []
     for point in _fit(model, recipe, train, last, held_out):
         progress(point)
         if point.held_out is not None:
             curve.append(point)
-            say(json.dumps(asdict(point)))
+            notify(json.dumps(asdict(point)))
     save(model, tokenizer, recipe, out)
     seconds = round(time.perf_counter() - started)
     figures = PretrainingFigures(recipe, len(corpus), parameters, seconds, tuple(curve))

@@ -55,7 +55,7 @@ def make_random_init(
     folder: Path,
     seed: int = 0,
     text_level: TextLevel = "notes",
-    say: Callable[[str], None] = print,
+    notify: Callable[[str], None] = print,
 ) -> Path:
     """Write a new model of this game to `folder`, and return it: play it as `embedded:FOLDER`.
 
@@ -67,7 +67,7 @@ def make_random_init(
         folder: the folder to write.
         seed: decides the games and the first weights.
         text_level: the only level of texts that the model can read.
-        say: called with lines of progress.
+        notify: called with lines of progress.
 
     Raises:
         MissingDependency: the extra is not installed.
@@ -77,7 +77,7 @@ def make_random_init(
     habits = _play(recipe, lambda _, seat: HabitBot(recipe.seed, seat), 0, recipe.games)
     # Deals after those of the first games, half as many.
     even = _play(recipe, make_agent, recipe.games, recipe.games // 2)
-    pretrain(recipe, folder, say, habits, finish=even)
+    pretrain(recipe, folder, notify, habits, finish=even)
     return folder
 
 

@@ -66,7 +66,7 @@ class Health:
     def __init__(
         self,
         config: TrainConfig,
-        say: Callable[[str], None],
+        notify: Callable[[str], None],
         rollout_ages: Callable[[], Sequence[float]],
         folder: Path,
     ) -> None:
@@ -74,12 +74,12 @@ class Health:
 
         Args:
             config: The limits (`health_…`).
-            say: Receives the warnings, in the event loop.
+            notify: Receives the warnings, in the event loop.
             rollout_ages: Returns the seconds since each running game started.
             folder: Folder on the disk that must not become full.
         """
         self._config = config
-        self._say = say
+        self._notify = notify
         self._rollout_ages = rollout_ages
         self._folder = folder
         self._started = time.monotonic()
@@ -96,7 +96,7 @@ class Health:
             ages = tuple(self._rollout_ages())
             readings = await asyncio.to_thread(self._measure, ages)
             for warning in self.judge(readings):
-                self._say(warning)
+                self._notify(warning)
 
     def check(self) -> list[str]:
         """Check once and return the new warnings."""

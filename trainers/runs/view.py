@@ -22,7 +22,7 @@ class TrainingView(Protocol):
     def step(self, record: StepRecord) -> None:
         """Show a finished step. A resumed run first passes the records of earlier sessions."""
 
-    def say(self, line: str) -> None:
+    def notify(self, line: str) -> None:
         """Show a warning or a message."""
 
     def close(self) -> None:

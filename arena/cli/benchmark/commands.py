@@ -14,7 +14,7 @@ from arena.cli.common.completion import complete_spec
 from arena.cli.common.executors import ExecutorFlags
 from arena.cli.common.flags import Flag, JsonFlag, flag_groups
 from arena.cli.common.help import ArenaCommand
-from arena.cli.common.terminal import print_grids, progress_bar, say
+from arena.cli.common.terminal import echo, print_grids, progress_bar
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.core.text import pluralize
@@ -45,18 +45,18 @@ def list_command(as_json: JsonFlag = False) -> int:
         print(json.dumps({"suites": [_suite_json(suite) for suite in suites]}))
         return 0
     for suite in suites:
-        say(f"{suite.name} {suite.version}: {suite.about}", indent="  ")
+        echo(f"{suite.name} {suite.version}: {suite.about}", indent="  ")
         games = ", ".join(dict.fromkeys(task.game for task in suite.tasks))
         deals = sum(task.deals for task in suite.tasks)
         most = "up to " if any(task.target for task in suite.tasks) else ""
         tasks = pluralize(len(suite.tasks), "task")
-        say(f"  {tasks}, {most}{deals} deals; {', '.join(suite.skills)}; {games}", indent="  ")
-        say(f"  sha256 {suite.sha256}")
+        echo(f"  {tasks}, {most}{deals} deals; {', '.join(suite.skills)}; {games}", indent="  ")
+        echo(f"  sha256 {suite.sha256}")
         later = sorted(version for version in suite.commitments if version > suite.version)
         for version in later:
-            say(f"  version {version} is committed: {suite.commitments[version]}")
-        say()
-    say("arena bench run mini --player bot:detective --out FOLDER")
+            echo(f"  version {version} is committed: {suite.commitments[version]}")
+        echo()
+    echo("arena bench run mini --player bot:detective --out FOLDER")
     return 0
 
 
@@ -104,7 +104,7 @@ def run_command(
         print(card.model_dump_json())
     else:
         print_grids([_card_grid(card)])
-        say(f"Submission: {folder}; check it with arena bench verify {folder}")
+        echo(f"Submission: {folder}; check it with arena bench verify {folder}")
     if card.usage.replies and not card.usage.legal:
         raise ArenaError(f"{card.player} gave no legal reply: this is not a measurement of it")
     return 0
@@ -146,7 +146,7 @@ def verify_command(
         fields |= {"player": card.player, "games": games, "verified": True}
         print(json.dumps(fields))
     else:
-        say(
+        echo(
             f"Verified: {card.name} on {submission.suite.label}, {pluralize(games, 'game')}. The "
             "rules, the bots and the scoring give every stored move and number again."
         )
@@ -232,5 +232,5 @@ def site_command(
     if as_json:
         print(json.dumps(numbers))
     else:
-        say(f"Leaderboard: {out / 'index.html'}; open it in any browser")
+        echo(f"Leaderboard: {out / 'index.html'}; open it in any browser")
     return 0

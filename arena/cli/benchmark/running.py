@@ -13,7 +13,7 @@ from arena.cli.common.executors import ExecutorFlags
 from arena.cli.common.experiment import ExperimentFlags, ExperimentRun
 from arena.cli.common.flags import Flag, GameFlags
 from arena.cli.common.report import ReportFlags
-from arena.cli.common.terminal import say
+from arena.cli.common.terminal import echo
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.episodes.files import write_whole
@@ -54,7 +54,7 @@ class TaskLine(ReportFlags):
 
         if not self.as_json:
             verdict = next(sentences(report)).removeprefix("Primary result: ")
-            say(f"{self.heading}: {verdict}", indent="  ")
+            echo(f"{self.heading}: {verdict}", indent="  ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class SuiteRun:
             return self.suite.schedule(task, self.player)
 
         if self.flags.dry_run and not self.as_json:
-            say(heading)
+            echo(heading)
         line = TaskLine(as_json=self.as_json, heading=heading)
         return run.conduct(schedule, aggregator, line, task.target)
 

@@ -17,7 +17,7 @@ from arena.cli.common.executors import ExecutorFlags
 from arena.cli.common.experiment_files import ExperimentFiles
 from arena.cli.common.flags import Flag, GameFlags, first_seed
 from arena.cli.common.report import ReportFlags
-from arena.cli.common.terminal import progress_bar, run_until_stopped, say
+from arena.cli.common.terminal import echo, progress_bar, run_until_stopped
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.core.text import pluralize
@@ -189,7 +189,7 @@ class ExperimentRun:
             report = self._report(results, aggregator, len(slots))
             report_flags.output(report, f"Results: {results.path}")
         if stop:
-            say(
+            echo(
                 f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same command "
                 f"with {self.resumed_by or f'--resume --out {folder}'} continues",
                 file=sys.stderr,

@@ -32,7 +32,7 @@ def progress_bar(hidden: bool = False, transient: bool = False) -> Progress:
     )
 
 
-def say(text: str = "", file: TextIO | None = None, indent: str = "") -> None:
+def echo(text: str = "", file: TextIO | None = None, indent: str = "") -> None:
     """Print text for people. On a terminal its lines are broken between words only.
 
     `indent` stands before the continued part of a broken line. On a pipe nothing is changed.

@@ -81,7 +81,7 @@ def serve_command(
 
     settings = Settings.load()
 
-    def say(line: str) -> None:
+    def notify(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
     async def play() -> None:
@@ -97,14 +97,14 @@ def serve_command(
         )
         client = TrajectoryClient(env_flags.rollout_server_url, settings.secret("ARENA_API_KEY"))
         environment = TrajectoryEnvironment(
-            client, player, env_flags.options(game, group_flags), say
+            client, player, env_flags.options(game, group_flags), notify
         )
         try:
             await environment.run()
         finally:
             await client.close()
             await llm.close()
-            say(str(environment.counts))
+            notify(str(environment.counts))
 
     run_until_signal(play())
     return 0

@@ -86,9 +86,9 @@ class SessionFlags:
 @flag_groups
 def serve_command(
     game: GameName,
-    which: GameFlags,
+    game_flags: GameFlags,
     hosting: HostFlags,
-    asking: models.ModelFlags,
+    model_flags: models.ModelFlags,
     limits: SessionFlags = SessionFlags(),
     host: Annotated[str, Flag(help="Where to listen; beyond this machine a token is needed.")] = (
         "127.0.0.1"
@@ -113,9 +113,9 @@ def serve_command(
     from arena.episodes.files import game_stem
     from arena.episodes.replay_writer import ReplayWriter
 
-    played = which.make(game)
+    played = game_flags.make(game)
     specs = hosting.specs
-    llm = asking.service() if models.has_models(specs) else None
+    llm = model_flags.service() if models.has_models(specs) else None
 
     def watchers(match: Match) -> list[Watcher]:
         return [] if out is None else [ReplayWriter(out, game_stem(played, match.seed))]
@@ -123,9 +123,9 @@ def serve_command(
     hosted = HostedGame(
         played,
         specs,
-        which.level,
-        which.max_turns,
-        asking.options(played, specs, which.max_turns) if llm else None,
+        game_flags.level,
+        game_flags.max_turns,
+        model_flags.options(played, specs, game_flags.max_turns) if llm else None,
         llm,
         hosting.scoring(played),
         watchers,
@@ -151,7 +151,7 @@ def serve_command(
 def package_command(
     game: GameName,
     directory: Annotated[Path, typer.Argument(help="A new folder for the package.")],
-    which: GameFlags,
+    game_flags: GameFlags,
     hosting: HostFlags,
     name: Annotated[str, Flag(help="Name of the package. Default: arena_GAME.")] = "",
     reward_range: Annotated[
@@ -171,10 +171,10 @@ def package_command(
     from arena.envs.openenv.host import HostedGame
     from arena.envs.openenv.package import PackageOptions, check_bots, write_package
 
-    played = which.make(game)
+    played = game_flags.make(game)
     check_bots(hosting.specs)
     hosted = HostedGame(
-        played, hosting.specs, which.level, which.max_turns, score=hosting.scoring(played)
+        played, hosting.specs, game_flags.level, game_flags.max_turns, score=hosting.scoring(played)
     )
     bounds = _bounds(reward_range)
     options = PackageOptions(name, hosting.reward, hosting.reward_fn, bounds)

@@ -17,7 +17,7 @@ from arena.cli.common.accounts import settle_accounts
 from arena.cli.common.descriptors import reserve_descriptors
 from arena.cli.common.executors import LOCAL, ExecutorFlags
 from arena.cli.common.models import has_models, probe_models
-from arena.cli.common.terminal import progress_bar, run_until_stopped, say
+from arena.cli.common.terminal import echo, progress_bar, run_until_stopped
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import pluralize
@@ -114,18 +114,18 @@ class Table:
                 if not scale.is_win_rate:
                     mean = sum(game.returns[seat] for game in self.results) / len(self.results)
                     won += f", mean {scale.name} {mean:.2f}"
-                say(f"  seat {seat}  {spec:<24} {won}", file=sys.stderr)
+                echo(f"  seat {seat}  {spec:<24} {won}", file=sys.stderr)
         elif interrupted:
             kept = "".join(f"; the unfinished game is kept: {path}" for path in self.unfinished)
-            say(f"interrupted{kept}", file=sys.stderr)
+            echo(f"interrupted{kept}", file=sys.stderr)
         elif not as_json:
             path = self.results[0].replay
             # Two lines, so that neither a path nor a word is broken in a narrow terminal.
-            say(f"Replay: {path}\nStep through it: arena replay {path}")
+            echo(f"Replay: {path}\nStep through it: arena replay {path}")
 
     def count_games(self, interrupted: bool) -> None:
         """Print the number of finished games on stderr."""
-        say(
+        echo(
             f"{'Interrupted: ' if interrupted else ''}{len(self.results)} of "
             f"{pluralize(len(self.seeds), 'game')} finished, replays in {self.out}",
             file=sys.stderr,
@@ -133,7 +133,7 @@ class Table:
         if self.unfinished:
             kept = pluralize(len(self.unfinished), "unfinished game")
             verb = "is" if len(self.unfinished) == 1 else "are"
-            say(f"{kept} {verb} kept as *.part there", file=sys.stderr)
+            echo(f"{kept} {verb} kept as *.part there", file=sys.stderr)
 
     def wins(self, seat: int) -> int:
         """Return the number of games that this seat, or its team, has won alone."""
@@ -286,7 +286,7 @@ def _warn_of_failures(table: Table) -> None:
     for seat, spec in enumerate(table.match.specs):
         texts = [failure.text for failure in table.failures if failure.player == seat]
         if texts:
-            say(
+            echo(
                 f"warning: seat {seat} ({spec}) failed {pluralize(len(texts), 'time')}, and "
                 f"fallback moves were played for it; the first time: {texts[0]}",
                 file=sys.stderr,

@@ -129,7 +129,7 @@ class Call:
     what_if: WhatIfFlags
     data: ExportFlags
     film: FilmFlags
-    asking: models.ModelFlags
+    model_flags: models.ModelFlags
     paths: tuple[Path, ...]
     as_json: bool
     named: frozenset[str]

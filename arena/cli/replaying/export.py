@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.cli.common.terminal import print_copies, progress_bar, say
+from arena.cli.common.terminal import echo, print_copies, progress_bar
 from arena.cli.replaying.modes import FILM_FORMATS
 from arena.core.errors import UsageError
 from arena.core.text import pluralize, printable
@@ -58,18 +58,18 @@ def _print_result(exported: ExportResult, as_json: bool) -> None:
     from trainers.export.exporter import summarise_reasons
 
     for skipped in exported.skipped[:NAMED]:
-        say(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
+        echo(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
     more = exported.skipped[NAMED:]
     if more:
         why = "; ".join(summarise_reasons(more))
-        say(printable(f"skipped {pluralize(len(more), 'more file')}; {why}"), file=sys.stderr)
+        echo(printable(f"skipped {pluralize(len(more), 'more file')}; {why}"), file=sys.stderr)
     print_copies(exported.copies)
     for note in exported.notes:
-        say(note, file=sys.stderr)
+        echo(note, file=sys.stderr)
     if as_json:
         counts = {"rows": exported.rows, "games": exported.games, "copies": exported.copies}
         left_out = [{"path": str(each.path), "reason": each.reason} for each in exported.skipped]
         print(json.dumps({**counts, "skipped": left_out, "file": str(exported.file)}))
     else:
         rows, games = pluralize(exported.rows, "row"), pluralize(exported.games, "game")
-        say(printable(f"wrote {rows} of {games} to {exported.file}"))
+        echo(printable(f"wrote {rows} of {games} to {exported.file}"))

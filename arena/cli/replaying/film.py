@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.cli.common.terminal import progress_bar, say
+from arena.cli.common.terminal import echo, progress_bar
 from arena.cli.replaying.look import moment
 from arena.core.errors import UsageError
 from arena.core.text import pluralize, printable
@@ -40,7 +40,7 @@ def film(call: Call) -> int:
         print(json.dumps({**figures, "file": str(made.file)}))
     else:
         positions, size = pluralize(made.frames, "position"), f"{made.bytes / 1e6:.1f} MB"
-        say(printable(f"wrote {positions}, {made.seconds:.0f} s, {size} to {made.file}"))
+        echo(printable(f"wrote {positions}, {made.seconds:.0f} s, {size} to {made.file}"))
     return 0
 
 

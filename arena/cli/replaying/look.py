@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from arena.cli.common.terminal import say
+from arena.cli.common.terminal import echo
 from arena.cli.replaying.call import Call
 from arena.core.errors import UsageError
 from arena.core.text import pluralize, printable
@@ -107,10 +107,10 @@ def verify_replay(call: Call) -> int:
         complete = replay.outcome is not None
         print(json.dumps({"replay": str(replay.path), **found, "complete": complete}))
     elif difference:
-        say(printable(f"{replay.path}: differs at {difference}"))
+        echo(printable(f"{replay.path}: differs at {difference}"))
     else:
         state = "verified" if replay.outcome else "verified as far as it goes"
-        say(printable(f"{replay.path}: {state}, {pluralize(len(replay.moves), 'ply')}"))
+        echo(printable(f"{replay.path}: {state}, {pluralize(len(replay.moves), 'ply')}"))
     if replay.notice and not call.as_json:
-        say(replay.notice)
+        echo(replay.notice)
     return 1 if difference else 0

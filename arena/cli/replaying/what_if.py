@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from arena.cli.common.flags import first_seed
 from arena.cli.common.models import ModelFlags, has_models
 from arena.cli.common.seats import named_seats, seat_model
-from arena.cli.common.terminal import print_grids, say
+from arena.cli.common.terminal import echo, print_grids
 from arena.cli.playing.table import Table, check, run
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
@@ -48,7 +48,7 @@ def branch(call: Call) -> int:
     start = position(replay, what_if.branch or 0)
     specs = _players(replay, game, call.look.seat)
     if deals_anew(replay, start):
-        say(
+        echo(
             f"note: at position {len(start.plies)} no player has moved; the deal is drawn again",
             file=sys.stderr,
         )
@@ -66,7 +66,7 @@ def branch(call: Call) -> int:
         delay=0.0,
         watch=False,
         max_concurrent=what_if.max_concurrent,
-        llm=call.asking.service() if has_models(specs) else None,
+        llm=call.model_flags.service() if has_models(specs) else None,
         start=start,
         parent=replay,
     )
@@ -108,7 +108,7 @@ def asked_how(replay: Replay, call: Call) -> ChatOptions:
     """
     from arena.episodes.branch import models_of
 
-    given = call.asking.options(replay.make_game(), max_turns=replay.header.max_turns)
+    given = call.model_flags.options(replay.make_game(), max_turns=replay.header.max_turns)
     usual = ModelFlags().options()
     kept = models_of(replay) or usual
     named = call.named & {each.name for each in fields(ModelFlags)}
@@ -205,7 +205,7 @@ class Branches(Table):
         headings = ["seat", "won", *(["95 %"] if several else []), "return", "in the parent"]
         rows = [_row(self._seat(seat), several) for seat in range(len(self.match.specs))]
         print_grids([Grid(title, headings, rows)])
-        say(f"Look: arena replay {self.results[0].replay}, or all: arena replay {self.out} --web")
+        echo(f"Look: arena replay {self.results[0].replay}, or all: arena replay {self.out} --web")
 
 
 def _row(seat: BranchSeat, several: bool) -> list[str]:
@@ -238,7 +238,7 @@ def ask(call: Call) -> int:
         spec,
         _asked_seats(replay, call.look.seat),
         replay.header.seed if seed is None else seed,
-        call.asking.service() if has_models([spec]) else None,
+        call.model_flags.service() if has_models([spec]) else None,
         options,
     )
     agreement.check()

@@ -59,7 +59,7 @@ class RunFlags:
 def train_command(
     ctx: typer.Context,
     game: GameName,
-    which: TrainGameFlags,
+    game_flags: TrainGameFlags,
     flags: RunFlags,
     **settings: JsonValue,
 ) -> int:
@@ -67,7 +67,7 @@ def train_command(
     if flags.backend != "art":
         raise UsageError(f"--backend {flags.backend}: training needs art; leave it out")
     environment = Settings.load()
-    layers = given_layers(ctx, which, settings, environment)
+    layers = given_layers(ctx, game_flags, settings, environment)
     selected = resolve_settings(game, flags.preset, *layers).config.trainer_host
     layers.append(server_layer(environment, selected))
     resolved = _with_game_options(resolve_settings(game, flags.preset, *layers))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from arena.cli.common.terminal import print_grids, say
+from arena.cli.common.terminal import echo, print_grids
 from arena.evaluation.output.grid import Grid
 from arena.llm.rate_limit import tokens_of
 from arena.plugins.loader import catalog, make_game
@@ -48,9 +48,9 @@ def print_plan(
         print(json.dumps(_as_json(resolved, plan, host, terms, workload)))
     else:
         print_grids([_settings(resolved), _rewards(terms)])
-        say(f"Experiment: {plan}")
-        say(f"Host: {host.name}. {host.reason}")
-        say(f"Work: {workload}")
+        echo(f"Experiment: {plan}")
+        echo(f"Host: {host.name}. {host.reason}")
+        echo(f"Work: {workload}")
     check_config(config, settings, plan.done)
     # A fresh run gets an empty folder, so the files of the old run do not matter.
     fresh = plan.start == "fresh"

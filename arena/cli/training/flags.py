@@ -154,11 +154,11 @@ def resolve_settings(game: str, preset: str | None, *above: SettingsLayer) -> Re
 
 
 def given_layers(
-    ctx: typer.Context, which: TrainGameFlags, given: SettingValues, settings: Settings
+    ctx: typer.Context, game_flags: TrainGameFlags, given: SettingValues, settings: Settings
 ) -> list[SettingsLayer]:
     """Return the layer of the command line and the layer of the environment."""
     flags, variables = (
-        _values_from(ctx, source, which, given) for source in ("COMMANDLINE", "ENVIRONMENT")
+        _values_from(ctx, source, game_flags, given) for source in ("COMMANDLINE", "ENVIRONMENT")
     )
     # click knows the present names only, so variables with other names are read here.
     for old, new in ALIASES.items():
@@ -182,11 +182,15 @@ def server_layer(settings: Settings, trainer_host: str) -> SettingsLayer:
 
 
 def _values_from(
-    ctx: typer.Context, source: str, which: TrainGameFlags, given: SettingValues
+    ctx: typer.Context, source: str, game_flags: TrainGameFlags, given: SettingValues
 ) -> dict[str, JsonValue]:
     """Return the values of the parameters that come from this source."""
     names = parameters_from(ctx, source)
-    own = {each.name: getattr(which, each.name) for each in fields(which) if each.name in names}
+    own = {
+        each.name: getattr(game_flags, each.name)
+        for each in fields(game_flags)
+        if each.name in names
+    }
     game_flags = TrainGameFlags(**own)
     values = {name: value for name, value in given.items() if name in names}
     if options := game_flags.options():

@@ -23,7 +23,7 @@ class TrainingLines:
     def start(self, config: TrainConfig, done: int, about: str) -> None:
         self._steps, self._done = config.total_steps, done
         steps = pluralize(self._steps, "step") + (f", {done} of them done" if done else "")
-        self.say(f"{config.experiment}: {config.game}, {steps}; {about}")
+        self.notify(f"{config.experiment}: {config.game}, {steps}; {about}")
 
     def phase(self, name: str, done: int = 0, total: int = 0) -> None:
         """Print nothing: a line cannot be overwritten, so only finished steps are shown."""
@@ -31,12 +31,12 @@ class TrainingLines:
     def step(self, record: StepRecord) -> None:
         if record.step < self._done or record.step == self._done > 0:
             return  # An earlier session has shown it.
-        self.say(step_line(record, self._steps))
+        self.notify(step_line(record, self._steps))
         for warning in record.warnings:
             if f"warning: {warning}" not in self._messages:
-                self.say(f"warning: {warning}")
+                self.notify(f"warning: {warning}")
 
-    def say(self, line: str) -> None:
+    def notify(self, line: str) -> None:
         self._messages.add(line)
         print(printable(line), file=sys.stderr, flush=True)
 

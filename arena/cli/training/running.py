@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from arena.cli.common.terminal import say
+from arena.cli.common.terminal import echo
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize
 
@@ -68,13 +68,13 @@ def exit_code(state: RunState, total_steps: int, interrupted: bool, resume: bool
     """
     if interrupted:
         condition = " without --fresh" if resume is False else ""
-        say(
+        echo(
             f"Interrupted: {state.step} of {pluralize(total_steps, 'step')} are finished and "
             f"saved; the same command{condition} resumes the run",
             file=sys.stderr,
         )
         return 130
     if state.status == "stopped":
-        say(f"Stopped early: {state.reason}", file=sys.stderr)
+        echo(f"Stopped early: {state.reason}", file=sys.stderr)
         return 1
     return 0

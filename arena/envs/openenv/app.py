@@ -14,7 +14,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.envs.openenv.environment import GameEnvironment
 from arena.envs.openenv.host import HostedGame
 from arena.envs.openenv.models import GameObservation, GameState
-from arena.envs.openenv.tables import Gatherings
+from arena.envs.openenv.tables import SharedEpisodes
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
@@ -47,7 +47,7 @@ def make_app(
             "after which a silent session ends"
         )
     app = create_fastapi_app(
-        partial(GameEnvironment, host, Gatherings(host)),
+        partial(GameEnvironment, host, SharedEpisodes(host)),
         CallToolAction,
         GameObservation,
         concurrency_config=ConcurrencyConfig(

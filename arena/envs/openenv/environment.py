@@ -25,7 +25,7 @@ from arena.envs.openenv.calls import read_call, served_tools, turn_number
 from arena.envs.openenv.host import HostedGame
 from arena.envs.openenv.models import GameObservation, GameState
 from arena.envs.openenv.rubric import EpisodeRubric
-from arena.envs.openenv.tables import Gathering, Gatherings
+from arena.envs.openenv.tables import SharedEpisode, SharedEpisodes
 from arena.episodes.reward import SeatEpisode
 from arena.episodes.session import SeatTurn
 
@@ -36,11 +36,11 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Place:
+class SeatHandle:
     """The seat of a session in an episode."""
 
     episode_id: str | None
-    gathering: Gathering
+    shared_episode: SharedEpisode
     seat: int
     turn: SeatTurn
     read: int = 0
@@ -55,16 +55,16 @@ class GameEnvironment(Environment):
 
     Args:
         host: What is played.
-        gatherings: The episodes that sessions share; they belong to one event loop.
+        shared_episodes: The episodes that sessions share; they belong to one event loop.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, host: HostedGame, gatherings: Gatherings) -> None:
+    def __init__(self, host: HostedGame, shared_episodes: SharedEpisodes) -> None:
         super().__init__(rubric=EpisodeRubric(host.score))
         self._host = host
-        self._gatherings = gatherings
-        self._place: Place | None = None
+        self._shared_episodes = shared_episodes
+        self._handle: SeatHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._busy = self._closed = False
@@ -98,16 +98,16 @@ class GameEnvironment(Environment):
                 raise UsageError(f"episode_id: give a text of at most {MAX_EPISODE_ID} characters")
             self._loop = asyncio.get_running_loop()
             self._leave()
-            gathering, taken = await self._gatherings.join(episode_id, seed, seat, seats)
+            shared_episode, taken = await self._shared_episodes.join(episode_id, seed, seat, seats)
             try:
-                turn = await gathering.session.turn(taken)
+                turn = await shared_episode.session.turn(taken)
                 self._check_open()  # It may have been closed while it waited for the others.
             except BaseException:
-                self._gatherings.leave(episode_id or "", gathering, taken)
+                self._shared_episodes.leave(episode_id or "", shared_episode, taken)
                 raise
             self._reset_rubric()
-            self._place = place = Place(episode_id, gathering, taken, turn)
-            return self._observe(place, CallToolAction(tool_name=""), rules=self._rules())
+            self._handle = handle = SeatHandle(episode_id, shared_episode, taken, turn)
+            return self._observe(handle, CallToolAction(tool_name=""), rules=self._rules())
 
     async def step_async(
         self, action: Any, timeout_s: float | None = None, **unknown: Any
@@ -123,17 +123,17 @@ class GameEnvironment(Environment):
         with self._one_call():
             if isinstance(action, ListToolsAction):
                 return ListToolsObservation(tools=served_tools(self._host.game))
-            place = self._present()
-            session = place.gathering.session
+            handle = self._present()
+            session = handle.shared_episode.session
             try:
                 move = read_call(self._host.game, action)
-                session.act(place.seat, move, turn_number(action))
+                session.act(handle.seat, move, turn_number(action))
             except ActionError as error:
-                place.steps += 1
-                return self._refuse(place, action, error)
-            place.turn = await session.turn(place.seat)
-            place.steps += 1
-            return self._observe(place, action)
+                handle.steps += 1
+                return self._refuse(handle, action, error)
+            handle.turn = await session.turn(handle.seat)
+            handle.steps += 1
+            return self._observe(handle, action)
 
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, **more: Any
@@ -150,17 +150,17 @@ class GameEnvironment(Environment):
     @property
     def state(self) -> GameState:
         """Public facts of the session."""
-        game, place = self._host.game, self._place
-        if place is None:
+        game, handle = self._host.game, self._handle
+        if handle is None:
             return GameState(game=game.name, players=game.num_players)
         return GameState(
-            episode_id=place.episode_id,
-            step_count=place.steps,
+            episode_id=handle.episode_id,
+            step_count=handle.steps,
             game=game.name,
             players=game.num_players,
-            seat=place.seat,
-            turn=place.turn.number,
-            done=place.turn.is_over,
+            seat=handle.seat,
+            turn=handle.turn.number,
+            done=handle.turn.is_over,
         )
 
     def get_metadata(self) -> EnvironmentMetadata:
@@ -182,16 +182,16 @@ class GameEnvironment(Environment):
             self._loop.call_soon_threadsafe(self._leave)
 
     def _leave(self) -> None:
-        place, self._place = self._place, None
-        if place is not None:
-            self._gatherings.leave(place.episode_id or "", place.gathering, place.seat)
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._shared_episodes.leave(handle.episode_id or "", handle.shared_episode, handle.seat)
 
     async def _leave_now(self) -> None:
         """Leave, and wait until the game has stopped."""
-        place = self._place
+        handle = self._handle
         self._leave()
-        if place is not None:
-            await place.gathering.session.close()
+        if handle is not None:
+            await handle.shared_episode.session.close()
 
     @contextmanager
     def _one_call(self) -> Iterator[None]:
@@ -209,34 +209,38 @@ class GameEnvironment(Environment):
         if self._closed:
             raise UsageError("the session was closed, for example after a long silence: reconnect")
 
-    def _present(self) -> Place:
-        if self._place is None:
+    def _present(self) -> SeatHandle:
+        if self._handle is None:
             raise UsageError("there is no episode: call reset first")
-        if self._place.turn.is_over:
+        if self._handle.turn.is_over:
             raise UsageError("the episode is over: call reset")
-        return self._place
+        return self._handle
 
-    def _observe(self, place: Place, action: CallToolAction, rules: str = "") -> GameObservation:
+    def _observe(
+        self, handle: SeatHandle, action: CallToolAction, rules: str = ""
+    ) -> GameObservation:
         """Return what is new for the seat, and the reward of the step."""
-        seen, over = place.turn.observation, place.turn.is_over
+        seen, over = handle.turn.observation, handle.turn.is_over
         observation = self._observation(
-            place,
+            handle,
             action,
-            result=seen.text(self._host.text_level, place.read),
+            result=seen.text(self._host.text_level, handle.read),
             rules=rules,
             done=over,
         )
-        place.read = seen.num_events
+        handle.read = seen.num_events
         if over:
-            episode = place.gathering.session.episode
+            episode = handle.shared_episode.session.episode
             observation.outcome = episode.outcome.reason
-            self.rubric.finished = SeatEpisode(self._host.game, episode, place.seat)
+            self.rubric.finished = SeatEpisode(self._host.game, episode, handle.seat)
         # A game may end before the seat has decided, so a reset can bring the reward too.
         observation.reward = self._apply_rubric(action, observation)
         observation.terms = self.rubric.terms if over else {}
         return observation
 
-    def _refuse(self, place: Place, action: CallToolAction, fault: ActionError) -> GameObservation:
+    def _refuse(
+        self, handle: SeatHandle, action: CallToolAction, fault: ActionError
+    ) -> GameObservation:
         """Return the reason why a call was refused."""
         kind = ToolErrorType.EXECUTION_ERROR
         if isinstance(fault, InvalidAction):
@@ -244,14 +248,16 @@ class GameEnvironment(Environment):
             is_known = action.tool_name.casefold() in names
             kind = ToolErrorType.INVALID_ARGS if is_known else ToolErrorType.TOOL_NOT_FOUND
         error = ToolError(error_type=kind, message=str(fault))
-        return self._observation(place, action, error=error, reward=0.0)
+        return self._observation(handle, action, error=error, reward=0.0)
 
-    def _observation(self, place: Place, action: CallToolAction, **fields: Any) -> GameObservation:
+    def _observation(
+        self, handle: SeatHandle, action: CallToolAction, **fields: Any
+    ) -> GameObservation:
         return GameObservation(
             tool_name=action.tool_name,
-            seat=place.seat,
-            turn=place.turn.number,
-            legal_actions=list(place.turn.observation.legal_actions.notations()),
+            seat=handle.seat,
+            turn=handle.turn.number,
+            legal_actions=list(handle.turn.observation.legal_actions.notations()),
             **fields,
         )
 

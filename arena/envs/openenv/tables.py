@@ -11,7 +11,7 @@ from arena.envs.openenv.host import HostedGame
 from arena.episodes.session import GameSession
 
 
-class Gathering:
+class SharedEpisode:
     """One episode: the seats that sessions have taken, and its game once all of them have joined.
 
     Args:
@@ -77,19 +77,19 @@ class Gathering:
         self.started.set()
 
 
-class Gatherings:
+class SharedEpisodes:
     """The episodes of a server that several sessions share, by their id."""
 
     def __init__(self, host: HostedGame) -> None:
         self._host = host
-        self._shared: dict[str, Gathering] = {}
+        self._shared: dict[str, SharedEpisode] = {}
 
     def __len__(self) -> int:
         return len(self._shared)
 
     async def join(
         self, episode_id: str | None, seed: object, seat: int | None, size: object
-    ) -> tuple[Gathering, int]:
+    ) -> tuple[SharedEpisode, int]:
         """Take a seat in a new episode, or in one that other sessions of this id share.
 
         Waits until `size` sessions have joined.
@@ -103,41 +103,43 @@ class Gatherings:
         if type(size) is not int or not 1 <= size <= players:
             raise UsageError(f"seats={size!r}: give the number of sessions, from 1 to {players}")
         if size == 1:
-            alone = Gathering(self._host, _seed(checked), 1)
+            alone = SharedEpisode(self._host, _seed(checked), 1)
             return alone, alone.take(seat)
         if not episode_id:
             raise UsageError(f"seats={size}: sessions that share an episode need its episode_id")
-        gathering = self._find(episode_id, checked, size)
-        taken = gathering.take(seat)
-        await self._wait(episode_id, gathering, taken)
-        return gathering, taken
+        shared_episode = self._find(episode_id, checked, size)
+        taken = shared_episode.take(seat)
+        await self._wait(episode_id, shared_episode, taken)
+        return shared_episode, taken
 
-    def leave(self, episode_id: str, gathering: Gathering, seat: int) -> None:
+    def leave(self, episode_id: str, shared_episode: SharedEpisode, seat: int) -> None:
         """Give a seat up. The last one to leave frees the id."""
-        gathering.leave(seat)
-        if not gathering.seats and self._shared.get(episode_id) is gathering:
+        shared_episode.leave(seat)
+        if not shared_episode.seats and self._shared.get(episode_id) is shared_episode:
             del self._shared[episode_id]
 
-    def _find(self, episode_id: str, seed: int | None, size: int) -> Gathering:
+    def _find(self, episode_id: str, seed: int | None, size: int) -> SharedEpisode:
         """Return the episode of this id, which is made for the first session."""
-        gathering = self._shared.get(episode_id)
+        shared_episode = self._shared.get(episode_id)
         # After the end the id is free: the sessions of a group reset one after the other.
-        if gathering is None or gathering.is_over:
-            gathering = self._shared[episode_id] = Gathering(self._host, _seed(seed), size)
-        elif gathering.size != size:
-            raise UsageError(f"seats={size}: the episode '{episode_id}' is for {gathering.size}")
-        elif seed is not None and seed != gathering.seed:
+        if shared_episode is None or shared_episode.is_over:
+            shared_episode = self._shared[episode_id] = SharedEpisode(self._host, _seed(seed), size)
+        elif shared_episode.size != size:
+            raise UsageError(
+                f"seats={size}: the episode '{episode_id}' is for {shared_episode.size}"
+            )
+        elif seed is not None and seed != shared_episode.seed:
             raise UsageError(f"seed={seed}: the episode '{episode_id}' has another seed")
-        return gathering
+        return shared_episode
 
-    async def _wait(self, episode_id: str, gathering: Gathering, seat: int) -> None:
+    async def _wait(self, episode_id: str, shared_episode: SharedEpisode, seat: int) -> None:
         """Wait for the other sessions; a session that stops waiting leaves."""
         try:
             async with asyncio.timeout(self._host.join_seconds):
-                await gathering.started.wait()
+                await shared_episode.started.wait()
         except BaseException as error:
-            present = f"{len(gathering.seats)} of {gathering.size}"
-            self.leave(episode_id, gathering, seat)
+            present = f"{len(shared_episode.seats)} of {shared_episode.size}"
+            self.leave(episode_id, shared_episode, seat)
             if isinstance(error, TimeoutError):
                 seconds = f"{self._host.join_seconds:g} seconds"
                 message = f"only {present} sessions joined '{episode_id}' within {seconds}"

@@ -46,7 +46,7 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class FitWeights:
-    """FitWeights of the choices and of the prior in one fit."""
+    """Weights of the choices and of the prior in one fit."""
 
     choices: Floats
     """(choices,)"""

@@ -95,9 +95,9 @@ class TrainingLive:
             self._live.refresh()
         for warning in record.warnings if new else ():
             if printable(warning) not in self._messages:  # It may have been shown already.
-                self.say(warning)
+                self.notify(warning)
 
-    def say(self, line: str) -> None:
+    def notify(self, line: str) -> None:
         self._messages = (*self._messages[1 - MAX_MESSAGES :], printable(line))
         self._changes += 1
 

@@ -57,7 +57,7 @@ class BatchSource:
         Raises ArenaError.
         """
         if stored := self._inbox.stored(step):
-            self._view.say(f"step {step} repeats the batch that an earlier start has received")
+            self._view.notify(f"step {step} repeats the batch that an earlier start has received")
             return stored
         batch = await self._wait()
         try:
@@ -87,11 +87,11 @@ class BatchSource:
         try:
             return await self.patiently(self._client.batch)
         except BatchLost as lost:
-            self._view.say(f"{lost}; going on with the next one")
+            self._view.notify(f"{lost}; going on with the next one")
             return None
         except NoTrainer:
             assert self._registration is not None, "registered before"
-        self._view.say(f"{self._client.url} was reset: registering again")
+        self._view.notify(f"{self._client.url} was reset: registering again")
         await self.register(self._registration)
         return await self.patiently(self._client.batch)
 
@@ -113,7 +113,7 @@ class BatchSource:
 
     async def _explain_silence(self, seconds: float) -> None:
         status = await self.patiently(self._client.status)
-        self._view.say(
+        self._view.notify(
             f"no batch for {seconds:g} s: {status.queue_size} groups are waiting at "
             f"{self._client.url}; is an environment running?"
         )
@@ -136,7 +136,7 @@ class BatchSource:
                 if time.monotonic() + wait > deadline:
                     raise
                 if wait == POLL_SECONDS:
-                    self._view.say(f"{error}; trying again for {self._patience:g} s")
+                    self._view.notify(f"{error}; trying again for {self._patience:g} s")
             # Exponential back-off, as environments do.
             await asyncio.sleep(wait)
             wait = min(2 * wait, 10.0)

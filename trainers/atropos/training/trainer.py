@@ -185,7 +185,7 @@ class TrajectoryTrainer:
                 f"{self.inbox.quarantine(number)}: {batch.refused[0].reason}"
             )
         if not batch.sequences:
-            self.view.say(f"step {number} does not change the weights: no row has an advantage")
+            self.view.notify(f"step {number} does not change the weights: no row has an advantage")
         return batch
 
     async def _refuse_foreign_groups(self, batch: TrainingBatch) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from arena.agents.model_call import Attempt, non_default_fields, requests_of
+from arena.agents.chat import Attempt, non_default_fields, requests_of
 from arena.core.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
 from arena.core.text import shorten
 from arena.episodes.record import DecisionLine
@@ -89,8 +89,7 @@ class RecordedBackend:
             return f"{place}, with sampling {nearest.sampling}, not {sampling}"
         old = nearest.messages[number].content if number < len(nearest.messages) else ""
         new = messages[number].content if number < len(messages) else ""
-        # It also counts equal characters, so the excerpt starts half its length before the
-        # difference.
+        # The excerpt starts half its length before the first character that differs.
         start = max(0, common_prefix_length(old, new) - EXCERPT_LENGTH // 2)
         excerpts = [text[start : start + EXCERPT_LENGTH] for text in (old, new)]
         return f"{place}; message {number + 1} had {excerpts[0]!r}, now {excerpts[1]!r}"

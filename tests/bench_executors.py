@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.episodes.executors.choice import make_executor
 from arena.episodes.executors.executor import ExecutorKind, Work
 from arena.episodes.match import Match

@@ -20,7 +20,7 @@ import psutil
 import pytest
 from cluedo_server import legal_answer
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.episodes.executors.choice import make_executor
 from arena.episodes.executors.executor import available_cores
 from arena.episodes.match import Match

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 from cluedo_server import legal_answer
 
-from arena.agents.prompt import ChatMode, ChatOptions
+from arena.agents.chat import ChatMode, ChatOptions
 from arena.episodes.match import Match
 from arena.episodes.runner import play
 from arena.llm.backend import Request

@@ -23,8 +23,8 @@ from typing import Any
 
 import pytest
 
-from arena.agents.prompt import ChatOptions
-from arena.agents.random_bot import uniform
+from arena.agents.agent import uniform
+from arena.agents.chat import ChatOptions
 from arena.cli.training.plain_progress import TrainingLines
 from arena.evaluation.exploitability import against, average, exploitability
 from arena.llm.service import LLMService

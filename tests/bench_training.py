@@ -33,7 +33,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import AutoTokenizer, Qwen3ForCausalLM, TrainerCallback
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.backend import Sampling

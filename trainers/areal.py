@@ -23,8 +23,8 @@ import httpx
 from pydantic import JsonValue, SecretStr
 
 from arena.agents.agent import Agent
+from arena.agents.chat import ChatOptions
 from arena.agents.chat_agent import ChatAgent
-from arena.agents.prompt import ChatOptions
 from arena.agents.seating import default_opponent, make_agent
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from arena.agents.prompt import Chat, ChatOptions, opening
+from arena.agents.chat import Chat, ChatOptions, opening
 from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.game import Game

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from arena import Game
-from arena.agents.prompt import HOW_TO_ANSWER, AnswerForm, rule_details, system_message
+from arena.agents.chat import HOW_TO_ANSWER, AnswerForm, rule_details, system_message
 from arena.core.errors import UsageError
 from arena.plugins.loader import catalog
 

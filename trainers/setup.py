@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.core.game import Game
 from arena.episodes.match import Match
 from arena.llm.backend import Sampling

@@ -1,4 +1,4 @@
-"""The Agent protocol, and the seat that an agent is made for.
+"""The Agent protocol, the seat that an agent is made for, and the random bot.
 
 An agent plays one seat of one game.
 """
@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.core.action import Action
 from arena.core.errors import ArenaError
 from arena.core.game import Game
@@ -78,3 +78,22 @@ def act_now(agent: Agent, observation: Observation) -> Decision:
     # It waits for something. Closing prevents the warning about a coroutine that was never awaited.
     thinking.close()
     raise ArenaError(f"{type(agent).__name__} waits for something; use arena.play for such agents")
+
+
+class RandomBot:
+    """Every legal action is equally likely; plays every game."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._rng = seat.rng
+
+    async def act(self, observation: Observation) -> Decision:
+        return Decision(self._rng.choice(observation.legal_actions))
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        return uniform(observation)
+
+
+def uniform(observation: Observation) -> Mapping[Action, float]:
+    """Return the policy of `bot:random`: all legal actions are equally likely."""
+    legal = observation.legal_actions
+    return dict.fromkeys(legal, 1 / len(legal))

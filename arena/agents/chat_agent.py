@@ -20,13 +20,19 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from arena.agents.action_tools import action_tools
-from arena.agents.agent import Seat
-from arena.agents.model_call import Attempt, complete_attempt, failed, start_attempt
-from arena.agents.prompt import ACTION_SCHEMA, Chat, ChatOptions, opening
+from arena.agents.agent import Agent, Seat
+from arena.agents.chat import (
+    ACTION_SCHEMA,
+    Attempt,
+    Chat,
+    ChatOptions,
+    opening,
+)
 from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import Reading
 from arena.agents.reply.visible import visible
+from arena.core.action import Action
 from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.observation import Observation
 from arena.core.ply import Decision
@@ -141,7 +147,7 @@ class ChatAgent:
                 completion = await self._llm.complete(self._spec, request)
             except BackendError as error:
                 too_long = isinstance(error, ContextOverflow)
-                attempt = failed(start_attempt(request, self._sent), error)
+                attempt = Attempt.of_request(request, self._sent).with_error(error)
                 self._sent = request.messages
                 # Shortening costs no attempt: the model has not seen the question. Each round
                 # removes text, so the loop ends.
@@ -151,7 +157,7 @@ class ChatAgent:
                     request = replace(request, messages=messages, repeated=self._chat.repeated)
                     continue
                 return ParsedReply(Reading(None, None, str(error)), attempt)
-            attempt = start_attempt(request, self._sent)
+            attempt = Attempt.of_request(request, self._sent)
             self._sent = request.messages
             choice = completion.choices[0]
             reply = choice.text or choice.refusal or NO_ANSWER
@@ -161,7 +167,7 @@ class ChatAgent:
             if self._combined is not None:
                 text, self._announced = self._combined.split(text)
             reading = read_reply(text, observation, choice.finish_reason, choice.refusal)
-            parsed = ParsedReply(reading, complete_attempt(attempt, completion, reading))
+            parsed = ParsedReply(reading, attempt.with_answer(completion, reading))
             if reading.failure == "truncated":
                 self._explain_truncation(parsed.is_cut_thinking)
             return parsed
@@ -243,3 +249,29 @@ def _reply_limit(traits: BackendTraits, options: ChatOptions) -> int:
         # A provider refuses a limit above its own; a limit that the user has chosen is sent anyway.
         return max(limit, min(with_room, traits.max_reply_tokens or with_room))
     return limit
+
+
+class ChatRecorder:
+    """Plays as `bot`, and records its decisions as answers in `chat`.
+
+    Subclasses extend `on_request` and `reply`. A recorder is an agent, so the `bot` may be another
+    recorder: one game then gives several forms of the chat.
+    """
+
+    def __init__(self, bot: Agent, chat: Chat) -> None:
+        self.chat = chat
+        self._bot = bot
+
+    async def act(self, observation: Observation) -> Decision:
+        self.chat.ask(observation)
+        self.on_request(observation)
+        decision = await self._bot.act(observation)
+        self.chat.add_reply(self.reply(decision.action))
+        return decision
+
+    def on_request(self, observation: Observation) -> None:
+        """Do nothing; called when the chat ends with the question for a decision."""
+
+    def reply(self, action: Action) -> str:
+        """Return the reply for an action: its text alone."""
+        return str(action)

@@ -6,7 +6,7 @@ import hashlib
 
 from pydantic import TypeAdapter, ValidationError
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
 from arena.core.game import Game, State

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena.agents.agent import Agent, Seat
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.agents.seating import make_agent
 from arena.core.errors import UsageError
 from arena.core.game import Game

@@ -15,7 +15,7 @@ from typing import TypeGuard
 from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.agents.seating import make_agent
 from arena.core.assessment import Appraiser
 from arena.core.game import Game

@@ -17,8 +17,8 @@ from typing import get_args
 
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Agent
-from arena.agents.chat_recorder import ChatRecorder
-from arena.agents.prompt import Chat, ChatMode, ChatOptions, opening
+from arena.agents.chat import Chat, ChatMode, ChatOptions, opening
+from arena.agents.chat_agent import ChatRecorder
 from arena.agents.seating import default_bot
 from arena.core.action import Action
 from arena.core.observation import Observation

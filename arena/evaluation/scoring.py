@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue, ValidationError
 
-from arena.agents.model_call import Attempt
+from arena.agents.chat import Attempt
 from arena.core.action import CHANCE
 from arena.core.assessment import Measure, Measurements, WeightedSum, sum_measurements
 from arena.core.errors import ArenaError

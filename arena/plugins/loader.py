@@ -28,7 +28,7 @@ Register = Callable[[Catalog], None]
 def fill(catalog: Catalog) -> Catalog:
     """Let all plugins register their names; return the catalog."""
     catalog.add(
-        "bot", "*/random", "arena.agents.random_bot:RandomBot", "any legal action, equally likely"
+        "bot", "*/random", "arena.agents.agent:RandomBot", "any legal action, equally likely"
     )
     catalog.add(
         "agent", "bot", "arena.agents.seating:make_bot", "bot:NAME, a program that plays by rule"

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from arena.agents.agent import Agent, Seat
-from arena.agents.random_bot import RandomBot
+from arena.agents.agent import Agent, RandomBot, Seat
 from arena.agents.seating import default_opponent, make_agent
 from arena.core.assessment import Measurements
 from arena.core.game import Game

@@ -6,8 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from arena.agents.agent import Seat, act_now
-from arena.agents.random_bot import RandomBot
+from arena.agents.agent import RandomBot, Seat, act_now
 from arena.agents.seating import bot_names, make_agent
 from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game, State

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from arena.agents.agent import Agent, Seat
-from arena.agents.random_bot import RandomBot
+from arena.agents.agent import Agent, RandomBot, Seat
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.episodes.match import Match

@@ -13,11 +13,12 @@ from itertools import islice
 from pydantic import JsonValue, ValidationError
 
 from arena import CHANCE, Message
-from arena.agents.model_call import Attempt
+from arena.agents.chat import Attempt
+from arena.llm.prompt_tokens import common_prefix_length
 from replays.analysis.beliefs import BeliefComparison, compare_beliefs
 from replays.analysis.documents import AttemptJson, DecisionJson, MessageJson, PosteriorJson
 from replays.analysis.numbers import finite_or_zero
-from replays.analysis.prompt_diff import common_prefix_length, diff_messages
+from replays.analysis.prompt_diff import diff_messages
 from replays.analysis.size_limit import SizeBudget
 from replays.analysis.timeline import Timeline
 
@@ -146,7 +147,7 @@ def _compare_attempts(
     last = list(previous)
     for number, attempt in enumerate(recorded.attempts):
         request = recorded.requests[number]
-        # As stored by `arena.agents.model_call.asked`: shared beginning, then new messages.
+        # As stored by `arena.agents.chat.Attempt.of_request`: shared beginning, then new messages.
         current = [*last[: request.kept], *request.messages]
         unchanged = common_prefix_length(last, current)
         characters = sum(len(message.content) for message in current[:unchanged])

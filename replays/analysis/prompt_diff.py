@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import takewhile
 
 from arena import Message
 from replays.analysis.documents import DiffPart, MessageJson
@@ -31,12 +30,6 @@ def diff_messages(previous: Sequence[Message], current: Sequence[Message]) -> li
             parts = diff_lines(other.content, message.content)
             messages.append({"role": message.role, "parts": parts, "sent_before": False})
     return messages
-
-
-def common_prefix_length(previous: Sequence[Message], current: Sequence[Message]) -> int:
-    """Return how many messages the two requests share at the beginning."""
-    pairs = zip(previous, current, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _undivided(message: Message, sent_before: bool) -> MessageJson:

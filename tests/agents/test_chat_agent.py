@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from arena.agents.agent import Seat
-from arena.agents.model_call import Attempt, requests_of
-from arena.agents.prompt import Chat, ChatOptions, system_message
+from arena.agents.chat import Attempt, Chat, ChatOptions, requests_of, system_message
 from arena.agents.seating import make_agent
 from arena.core.errors import StopPlaying, UsageError
 from arena.core.game import Game

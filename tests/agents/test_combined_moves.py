@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from random_games import walk
 
-from arena.agents.prompt import AnswerForm, Chat, ChatOptions, opening
+from arena.agents.chat import AnswerForm, Chat, ChatOptions, opening
 from arena.agents.reply.reader import read_reply
 from arena.core.ply import Ply
 from arena.core.prompting import CombinedMove

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.prompt import AnswerForm, system_message
+from arena.agents.chat import AnswerForm, system_message
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.plugins.loader import catalog, make_game

@@ -16,8 +16,7 @@ from misbehaving import Misbehaving
 from provider_formats import THOUGHTS
 
 from arena.agents.action_tools import action_tools
-from arena.agents.model_call import Attempt
-from arena.agents.prompt import THINKING_ROOM, ChatOptions
+from arena.agents.chat import THINKING_ROOM, Attempt, ChatOptions
 from arena.cli import run
 from arena.cli.common.models import REPLY_TOKENS, ModelFlags
 from arena.core.errors import UsageError

@@ -16,8 +16,7 @@ from cluedo_server import GAME, TESTS, environment, legal_answer, start, wait_un
 from misbehaving import ANSWERS, BROKEN, STATUSES, UNPROMISED, Misbehaving
 from misbehaving import Ledger as Billed
 
-from arena.agents.model_call import Attempt
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import Attempt, ChatOptions
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay

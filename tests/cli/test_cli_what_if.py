@@ -16,7 +16,7 @@ import pytest
 from cluedo_server import legal_answer, start, wait_until
 from misbehaving import Misbehaving
 
-from arena.agents.prompt import THINKING_ROOM, ChatOptions
+from arena.agents.chat import THINKING_ROOM, ChatOptions
 from arena.cli import run
 from arena.cli.common.models import ModelFlags
 from arena.cli.replaying.call import (

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.core.errors import ReplayError, StopPlaying, UsageError
 from arena.core.game import Game
 from arena.core.outcome import Outcome

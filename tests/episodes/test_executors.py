@@ -17,7 +17,7 @@ import pytest
 from cluedo_server import legal_answer
 from scripted_table import quick
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.core.errors import (
     ArenaError,
     BackendError,

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from arena.agents.agent import Agent, Seat, act_now
-from arena.agents.random_bot import RandomBot
+from arena.agents.agent import Agent, RandomBot, Seat, act_now
 from arena.agents.seating import make_agent
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game

@@ -23,8 +23,7 @@ from arena import (
     State,
     play,
 )
-from arena.agents.agent import act_now
-from arena.agents.random_bot import RandomBot, uniform
+from arena.agents.agent import RandomBot, act_now, uniform
 from arena.core.ply import Ply
 from arena.episodes.record import Episode, Header
 from arena.episodes.runner import outcome_of

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.core.assessment import WeightedSum
 from arena.episodes.executors.choice import make_executor
 from arena.episodes.match import Match

@@ -12,8 +12,7 @@ from role_games import deal_roles, played, posterior
 from role_search import possible_roles
 
 from arena import CHANCE, Say, Seat, Step, TextLevel
-from arena.agents.agent import Agent
-from arena.agents.random_bot import RandomBot
+from arena.agents.agent import Agent, RandomBot
 from arena.core.errors import ActionError, IllegalAction, InvalidAction, UsageError
 from arena.testing import check_game
 from games.avalon.bots import AvalonDeducer

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.agent import Seat
-from arena.agents.random_bot import uniform
+from arena.agents.agent import Seat, uniform
 from arena.agents.reply.reader import read_reply
 from arena.core.action import CHANCE, Action, Step
 from arena.core.assessment import Assessment, sum_measurements

@@ -46,8 +46,8 @@ CARDS = CardFamily()
 def cards() -> Iterator[None]:
     kept = catalog().entries_by_kind()
     catalog().add("game_family", "cards", "test_families:CARDS", "games of cards")
-    catalog().add("bot", "cards/*/careful", "arena.agents.random_bot:RandomBot", "any card")
-    catalog().add("bot", "cards/short/quick", "arena.agents.random_bot:RandomBot", "any card")
+    catalog().add("bot", "cards/*/careful", "arena.agents.agent:RandomBot", "any card")
+    catalog().add("bot", "cards/short/quick", "arena.agents.agent:RandomBot", "any card")
     yield
     catalog().restore(kept)
 

@@ -25,7 +25,7 @@ from studied import (
     recorded,
 )
 
-from arena.agents.model_call import Attempt
+from arena.agents.chat import Attempt
 from arena.core.action import CHANCE, Step
 from arena.core.errors import ReplayError
 from arena.core.game import Game

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from studied import END, Details, known_analysis, known_game, lines, recorded
 
-from arena.agents.model_call import Attempt, requests_of
+from arena.agents.chat import Attempt, requests_of
 from arena.llm.backend import Message
 from games.cluedo.game import Cluedo
 from replays.analysis.beliefs import format_percent

@@ -22,7 +22,7 @@ import pytest
 from pydantic import JsonValue
 from rich.console import Console
 
-from arena.agents.model_call import Attempt, ChatLine
+from arena.agents.chat import Attempt, ChatLine
 from arena.episodes.match import Match
 from arena.episodes.record import Branch, DecisionLine
 from arena.episodes.replay import Replay, read_replay

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from arena import CHANCE, Seat, Step
-from arena.agents.agent import Agent, act_now
-from arena.agents.random_bot import RandomBot
+from arena.agents.agent import Agent, RandomBot, act_now
 from arena.core.seeds import stream
 from games.hidden_roles.base import DealRoles
 from games.hidden_roles.posterior import RolePosterior

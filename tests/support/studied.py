@@ -11,7 +11,7 @@ from typing import Any
 
 from known_deal import ENVELOPE, HANDS
 
-from arena.agents.model_call import Attempt, ChatLine
+from arena.agents.chat import Attempt, ChatLine
 from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game
 from arena.episodes.record import ChanceLine, DecisionLine, Header, OutcomeLine

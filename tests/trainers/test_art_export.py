@@ -20,7 +20,7 @@ from scripted_table import quick
 from tiny_model import build_tiny_model
 from torch import Tensor
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.core.errors import UsageError
 from arena.episodes.branch import position
 from arena.episodes.match import Match

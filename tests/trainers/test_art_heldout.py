@@ -13,7 +13,7 @@ import pytest
 if find_spec("art") is None:
     pytest.skip("openpipe-art is not installed", allow_module_level=True)
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.episodes.match import Match
 from arena.evaluation.report_parts import Interval
 from arena.llm.service import LLMService

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tiny_model import build_tiny_model
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.episodes.match import Match

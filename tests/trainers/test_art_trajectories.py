@@ -19,8 +19,7 @@ if find_spec("art") is None:
 
 from scripted_table import quick
 
-from arena.agents.model_call import Attempt, ChatLine
-from arena.agents.prompt import ChatOptions, Fallback
+from arena.agents.chat import Attempt, ChatLine, ChatOptions, Fallback
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.runner import play

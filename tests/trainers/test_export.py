@@ -18,8 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_table import quick
 
-from arena.agents.model_call import requests_of
-from arena.agents.prompt import ChatMode, ChatOptions
+from arena.agents.chat import ChatMode, ChatOptions, requests_of
 from arena.cli import run
 from arena.core.errors import ArenaError, MissingDependency, UsageError
 from arena.core.version import __version__
@@ -186,7 +185,7 @@ def test_a_chat_tells_each_request_as_it_was_sent(
 
 
 def attempts_in(path: Path) -> Iterator[Any]:
-    from arena.agents.model_call import Attempt
+    from arena.agents.chat import Attempt
 
     for line in rows_of(path):
         for raw in line.get("details", {}).get("attempts", []):

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from preloaded import arena_command
 
-from arena.agents.prompt import HOW_TO_ANSWER
+from arena.agents.chat import HOW_TO_ANSWER
 from arena.core.errors import UsageError
 from arena.plugins.loader import make_game
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from tiny_model import TINY_FAMILIES, build_tiny_model
 from transformers import AutoModelForCausalLM
 
-from arena.agents.prompt import ChatOptions, write_answer
+from arena.agents.chat import ChatOptions, write_answer
 from arena.cli import run
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.match import Match

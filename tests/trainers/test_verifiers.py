@@ -21,7 +21,7 @@ from misbehaving import Misbehaving
 from test_export import cluedo, export, record  # noqa: F401 - a fixture.
 from test_trace_exports import WithTemplate, choosing
 
-from arena.agents.prompt import system_message
+from arena.agents.chat import system_message
 from arena.cli import run
 from arena.core.errors import UsageError
 from arena.episodes.replay import read_replay

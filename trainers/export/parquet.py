@@ -15,7 +15,7 @@ from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
 
-from arena.agents.model_call import Attempt
+from arena.agents.chat import Attempt
 from arena.core.game import Game
 from arena.core.version import __version__
 from arena.episodes.replay import Replay

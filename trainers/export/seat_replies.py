@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue, ValidationError
 
+from arena.agents.chat import Attempt, requests_of
 from arena.agents.chat_agent import NO_ANSWER
-from arena.agents.model_call import Attempt, requests_of
 from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
 from arena.core.game import Game

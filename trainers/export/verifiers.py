@@ -25,7 +25,7 @@ from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
 
-from arena.agents.model_call import DEFAULTS, Attempt
+from arena.agents.chat import DEFAULTS, Attempt
 from arena.core.game import Game
 from arena.core.text import pluralize
 from arena.episodes.replay import Replay

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from arena.agents.prompt import DETAILS, HOW_TO_ANSWER
+from arena.agents.chat import DETAILS, HOW_TO_ANSWER
 from arena.core.game import Game
 
 if TYPE_CHECKING:

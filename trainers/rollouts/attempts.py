@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from arena.agents.model_call import Attempt
+from arena.agents.chat import Attempt
 from arena.core.action import CHANCE
 from arena.core.errors import UsageError
 from arena.episodes.record import Episode

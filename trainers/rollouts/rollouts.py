@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from arena.agents.model_call import Attempt
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import Attempt, ChatOptions
 from arena.core.errors import StopPlaying
 from arena.core.seeds import stream
 from arena.episodes.executors.executor import Executor

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from arena.agents.model_call import Attempt, ChatLine
+from arena.agents.chat import Attempt, ChatLine
 from arena.episodes.record import Episode
 from trainers.hosts.art import Choice, History, Trajectory
 from trainers.rollouts.attempts import attempts_of, sampling_logprob

@@ -27,7 +27,7 @@ from typing import ClassVar
 from pydantic import Field, JsonValue
 
 from arena.agents.agent import Agent
-from arena.agents.prompt import ChatMode, ChatOptions
+from arena.agents.chat import ChatMode, ChatOptions
 from arena.agents.seating import make_agent
 from arena.core.errors import UsageError
 from arena.core.game import Game

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from arena.agents.agent import Seat
+from arena.agents.chat import Attempt
 from arena.agents.chat_agent import ChatAgent
-from arena.agents.model_call import Attempt
 from arena.core.errors import ArenaError, StopPlaying
 from arena.core.observation import Observation
 from arena.core.ply import Decision

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from math import floor, log10
 from typing import TYPE_CHECKING, get_args
 
-from arena.agents.prompt import ChatMode
+from arena.agents.chat import ChatMode
 from arena.cli.common.models import ModelFlags, has_models
 from arena.cli.common.terminal import print_grids, progress_bar
 from arena.core.errors import UsageError

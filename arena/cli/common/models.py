@@ -12,7 +12,7 @@ from arena.cli.common.flags import Flag, one_of
 from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from arena.agents.prompt import AnswerForm, ChatOptions
+    from arena.agents.chat import AnswerForm, ChatOptions
     from arena.core.game import Game
     from arena.llm.backend import Sampling
     from arena.llm.price import Price
@@ -173,7 +173,7 @@ class ModelFlags:
         The game is needed for a system message other than the usual one. Raises UsageError for an
         unknown word or flags that contradict each other.
         """
-        from arena.agents.prompt import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, Fallback
+        from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, Fallback
 
         chat = self.chat or default_chat(specs)
         one_of("--chat", chat, ChatMode)

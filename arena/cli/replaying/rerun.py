@@ -17,7 +17,7 @@ from arena.core.text import shorten
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from arena.agents.prompt import ChatOptions
+    from arena.agents.chat import ChatOptions
     from arena.cli.playing.table import Table
     from arena.core.game import Game
     from arena.episodes.replay import Replay
@@ -41,7 +41,7 @@ def check_recordings(table: Table) -> None:
 
 
 def _check(table: Table, replay: Replay) -> None:
-    from arena.agents.prompt import ChatOptions
+    from arena.agents.chat import ChatOptions
     from arena.episodes.branch import models_of
 
     header, path = replay.header, replay.path

@@ -24,7 +24,7 @@ from arena.evaluation.report_parts import Interval
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from arena.agents.prompt import ChatOptions
+    from arena.agents.chat import ChatOptions
     from arena.cli.replaying.call import Call
     from arena.core.game import Game
     from arena.episodes.record import Position

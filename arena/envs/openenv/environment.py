@@ -18,7 +18,7 @@ from openenv.core.env_server.mcp_types import (
 )
 from openenv.core.env_server.types import EnvironmentMetadata
 
-from arena.agents.prompt import DETAILS, rule_details
+from arena.agents.chat import DETAILS, rule_details
 from arena.core.errors import ActionError, InvalidAction, UsageError
 from arena.core.version import __version__
 from arena.envs.openenv.calls import read_call, served_tools, turn_number

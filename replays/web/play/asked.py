@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 from pydantic import Field
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.core.errors import UsageError
 from arena.episodes.policy_agreement import PolicyAgreement, RecordedDecision
 from arena.episodes.replay import Replay

@@ -9,7 +9,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from arena.agents.prompt import ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.agents.seating import bot_names, default_bot
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec

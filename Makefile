@@ -51,7 +51,7 @@ help:
 	@echo "make results  write the tables of README and docs from the stored results"
 	@echo "make coverage  measure whether intervals contain the truth as often as they say (10 minutes)"
 	@echo "make mutants  change the core line by line and list what no test notices (hours);"
-	@echo "            ONLY='games.cluedo.rules.dealing.*' limits it to one module"
+	@echo "            ONLY='games.cluedo.rules.events.*' limits it to one module"
 	@echo "make theory  train Kuhn poker from nothing, against the exact best response (half an hour)"
 	@echo "make strength  measure how the embedded model plays (15 minutes), and store it"
 

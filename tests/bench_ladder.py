@@ -16,7 +16,8 @@ from arena.core.seeds import stream
 from arena.episodes.executors.executor import available_cores
 from arena.episodes.match import Match
 from arena.episodes.runner import play
-from games.cluedo.bots import CluedoBot, Detective, Novice, Oracle, Random
+from games.cluedo.bots.logic import CluedoBot, Detective, Novice, Random
+from games.cluedo.bots.oracle import Oracle
 from games.cluedo.game import Cluedo
 
 DEALS = 400

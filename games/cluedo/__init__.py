@@ -13,14 +13,15 @@ def register(catalog: Catalog) -> None:
     catalog.add("game", "cluedo", "games.cluedo.game:Cluedo", "who did it, with what, where?")
     catalog.add("picture", "cluedo", "games.cluedo.views.picture:draw", "card grid and board")
     catalog.add("scene", "cluedo", "games.cluedo.views.scene:CluedoScene", "the board or the table")
-    bots = "games.cluedo.bots"
-    for name, target, summary in (
-        ("random", "Random", "any legal action; rarely accuses, at random"),
-        ("novice", "Novice", "excludes only the cards that it has seen"),
-        ("detective", "Detective", "knows everything that logically follows; accuses when certain"),
-        ("oracle", "Oracle", "exact probabilities; asks for most information, accuses if it pays"),
+    for name, summary in (
+        ("random", "any legal action; rarely accuses, at random"),
+        ("novice", "excludes only the cards that it has seen"),
+        ("detective", "knows everything that logically follows; accuses when certain"),
+        ("oracle", "exact probabilities; asks for most information, accuses if it pays"),
     ):
-        catalog.add("bot", f"cluedo/{name}", f"{bots}:{target}", summary)
+        module = "oracle" if name == "oracle" else "logic"
+        target = f"games.cluedo.bots.{module}:{name.capitalize()}"
+        catalog.add("bot", f"cluedo/{name}", target, summary)
     rewards = "games.cluedo.rewards"
     for name, summary in (
         ("question", "expected bits of own questions, relative to the best"),

@@ -36,8 +36,8 @@ from arena.evaluation.records import LUCK
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import catalog, make_game
 from arena.testing.measures import check_action_values
-from games.cluedo.bots import Detective, Novice
-from games.cluedo.bots import Random as RandomCluedoBot
+from games.cluedo.bots.logic import Detective, Novice
+from games.cluedo.bots.logic import Random as RandomCluedoBot
 from games.cluedo.game import Cluedo
 from games.kuhn_poker.game import BET, PASS, CardDealt, KuhnPoker, Moved
 from games.tictactoe.game import TicTacToe

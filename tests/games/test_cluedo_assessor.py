@@ -23,9 +23,9 @@ from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
-from games.cluedo.analysis.accusation_threshold import break_even
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.measures import MEASURES
+from games.cluedo.analysis.position_analysis import break_even
 from games.cluedo.base import CluedoBase
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.counting import DealCount

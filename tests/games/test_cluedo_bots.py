@@ -17,7 +17,8 @@ from arena.core.seeds import stream
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.runner import play
-from games.cluedo.bots import CluedoBot, Detective, Novice, Oracle
+from games.cluedo.bots.logic import CluedoBot, Detective, Novice
+from games.cluedo.bots.oracle import Oracle
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.rules.events import (

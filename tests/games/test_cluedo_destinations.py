@@ -14,11 +14,12 @@ from arena.agents.agent import Seat, act_now
 from arena.core.action import CHANCE
 from arena.core.seeds import stream
 from arena.testing import check_game
-from games.cluedo.bots import CluedoBot, Detective, Novice, Oracle
+from games.cluedo.bots.logic import CluedoBot, Detective, Novice
+from games.cluedo.bots.oracle import Oracle
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board
-from games.cluedo.rules.destinations import destinations
 from games.cluedo.rules.events import Begin, Move, MoveToSquare, PlaySuspect, TurnBegan
+from games.cluedo.rules.movement import destinations
 from games.cluedo.rules.state import CluedoState
 
 SQUARES = set(board.CORRIDOR)

@@ -13,9 +13,8 @@ from pydantic import JsonValue
 from arena.core.action import CHANCE
 from arena.core.event import Event
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.constraints import Constraints, propagate
+from games.cluedo.inference.constraints import Constraints, SearchTooLong, envelope_cards, propagate
 from games.cluedo.inference.counting import DealCount
-from games.cluedo.inference.envelope_cards import SearchTooLong, envelope_cards
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Accuse, Accused, DealCards
@@ -87,7 +86,7 @@ def test_kept_knowledge_equals_a_count_from_scratch_after_every_event(
 
 
 def test_a_search_that_takes_too_long_becomes_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("games.cluedo.inference.envelope_cards.MOST_STEPS", 1)
+    monkeypatch.setattr("games.cluedo.inference.constraints.MOST_STEPS", 1)
     counts = 0
     for seed in range(6):
         game = Cluedo(players=4, suspects=4, weapons=4, rooms=6)

@@ -20,11 +20,20 @@ from arena.episodes.match import Match
 from arena.episodes.runner import play
 from arena.testing import check_game
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.joint_answers import JointAnswers
+from games.cluedo.inference.answers import JointAnswers
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import ROOMS, SUSPECTS, WEAPONS, Triple
+from games.cluedo.rules.cards import (
+    CONSONANTS,
+    LENGTH,
+    MIN_DIFFERENCE,
+    ROOMS,
+    SUSPECTS,
+    VOWELS,
+    WEAPONS,
+    Triple,
+    invented_names,
+)
 from games.cluedo.rules.events import CardShown, DealCards, Refuted, Show, Suggest, Unable
-from games.cluedo.rules.names import CONSONANTS, LENGTH, MIN_DIFFERENCE, VOWELS, invented_names
 from games.cluedo.views.scene import CluedoScene
 
 PRINTED = {normalise(w) for names in (*SUSPECTS.values(), *WEAPONS.values(), ROOMS) for w in names}

@@ -22,9 +22,9 @@ from arena.episodes.match import Match
 from arena.episodes.measurement import measure_seats
 from arena.episodes.record import Episode
 from arena.episodes.runner import play
+from games.cluedo.analysis.judgements import SeenCards
 from games.cluedo.analysis.measures import STAGES
-from games.cluedo.analysis.seen_cards import SeenCards
-from games.cluedo.bots import CluedoBot, Detective, Novice
+from games.cluedo.bots.logic import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import END_TURN, Suggest

@@ -11,7 +11,7 @@ from arena import Step
 from arena.agents.agent import Seat, act_now
 from arena.core.action import CHANCE
 from arena.core.seeds import stream
-from games.cluedo.bots import CluedoBot, Detective, Novice, Random
+from games.cluedo.bots.logic import CluedoBot, Detective, Novice, Random
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.determinization import resample
 from games.cluedo.inference.knowledge import CluedoKnowledge

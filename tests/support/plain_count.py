@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
+from math import comb
 
 import numpy as np
 
-from games.cluedo.inference.card_classes import CardClasses
+from games.cluedo.inference.card_classes import (
+    WAYS,
+    Array,
+    CardClasses,
+    Floats,
+    Ints,
+    integer_dtype,
+)
 from games.cluedo.inference.constraints import Constraints, card_numbers, propagate
-from games.cluedo.inference.counting import DealCount
-from games.cluedo.inference.hand_covers import HandCovers
-from games.cluedo.inference.hand_tables import WAYS, Array, Floats, binomials, integer_dtype
+from games.cluedo.inference.counting import DealCount, HandCovers
 
 
 def plain_marginals(constraints: Constraints) -> Floats:
@@ -68,3 +75,25 @@ def _transform(values: Array, sizes: list[int], zeta: bool) -> Array:
         result = np.matmul(binomials(size, zeta).astype(values.dtype), view)
         values = result.reshape(values.shape)
     return values
+
+
+@lru_cache(maxsize=64)
+def binomials(size: int, zeta: bool) -> Ints:
+    """Return the matrix of the transform along the axis of a class of `size` alike cards.
+
+    Shape (size + 1, size + 1).
+
+    - `zeta`: entry [s, t] = C(s, t), the number of ways to choose t cards of s.
+    - else: entry [t, s] = (-1)^(size - s) C(size - t, s - t), the number of sets of s cards out
+      of all `size` that include t given ones, with the sign of inclusion and exclusion.
+    """
+    numbers = range(size + 1)
+    if zeta:
+        return np.array([[comb(s, t) for t in numbers] for s in numbers], dtype=np.int64)
+    return np.array(
+        [
+            [(-1) ** (size - s) * comb(size - t, s - t) if s >= t else 0 for s in numbers]
+            for t in numbers
+        ],
+        dtype=np.int64,
+    )

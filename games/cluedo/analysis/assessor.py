@@ -13,8 +13,10 @@ from pydantic import JsonValue
 
 from arena import Action, Assessment, Outcome, Ply
 from games.cluedo.analysis.belief_metrics import belief_measurements
-from games.cluedo.analysis.facts import KnowledgeFacts, SuggestionFacts
 from games.cluedo.analysis.judgements import (
+    AccusationOpportunity,
+    SeatHistory,
+    SeenCards,
     judge_accusation,
     judge_answer,
     judge_missed_accusation,
@@ -24,12 +26,15 @@ from games.cluedo.analysis.judgements import (
     judge_turn,
     judge_unused_certainty,
 )
-from games.cluedo.analysis.position_analysis import PositionAnalysis, leaked_bits, refutation_facts
-from games.cluedo.analysis.seat_history import AccusationOpportunity, SeatHistory
-from games.cluedo.analysis.seen_cards import SeenCards
+from games.cluedo.analysis.position_analysis import (
+    KnowledgeFacts,
+    PositionAnalysis,
+    SuggestionFacts,
+    leaked_bits,
+    refutation_facts,
+)
 from games.cluedo.base import CluedoBase
-from games.cluedo.inference.answer_distribution import AnswerDistribution
-from games.cluedo.inference.joint_answers import JointAnswers
+from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
 from games.cluedo.rules.state import CluedoState, TurnPhase

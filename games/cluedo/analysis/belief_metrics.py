@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from arena import WeightedSum
-from games.cluedo.analysis.seen_cards import SeenCards
+from games.cluedo.analysis.judgements import SeenCards
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.text.beliefs import relative_entropy

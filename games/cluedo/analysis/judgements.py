@@ -1,16 +1,21 @@
-"""Assessments of single decisions: their facts, and their contributions to the measures.
+"""Record of one seat during a game, and the assessments of its single decisions.
 
-A measure for comparisons must not move because games get shorter or longer. So each is taken in the
-same position: against the best choice or a random one there, or separately for positions that are
-equally far (`_stage`) or equally hard (`SeenCards`). The others only serve rewards and summaries.
+An assessment has facts and contributions to the measures. A measure for comparisons must not move
+because games get shorter or longer. So each is taken in the same position: against the best choice
+or a random one there, or separately for positions that are equally far (`_stage`) or equally hard
+(`SeenCards`). The others only serve rewards and summaries.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from arena import Assessment, Ply, WeightedSum
-from games.cluedo.analysis.facts import (
+from arena import Assessment, Event, Ply, WeightedSum
+from games.cluedo.analysis.measures import STAGES, TURNS
+from games.cluedo.analysis.position_analysis import (
     NEGLIGIBLE,
     AccusationFacts,
     AccusationOdds,
@@ -20,14 +25,126 @@ from games.cluedo.analysis.facts import (
     SuggestionFacts,
     TurnFacts,
     UnusedCertaintyFacts,
+    leaked_bits,
+    refutation_facts,
 )
-from games.cluedo.analysis.measures import STAGES, TURNS
-from games.cluedo.analysis.position_analysis import leaked_bits, refutation_facts
-from games.cluedo.analysis.seat_history import SeatHistory
-from games.cluedo.inference.answer_distribution import AnswerDistribution
+from games.cluedo.base import CluedoBase
+from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
+from games.cluedo.inference.constraints import Constraints
+from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import QuestionValues
-from games.cluedo.inference.joint_answers import JointAnswers
-from games.cluedo.rules.events import Show
+from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import CardShown, Dealt, HandDealt, Show, Suggest, Suggested, Unable
+
+
+class SeenCards:
+    """Cards that a seat saw, and cards that its own unrefuted questions place in the envelope.
+
+    Both follow from single events. Measures use them to tell positions apart by their difficulty:
+    what a seat has seen depends on the table, how well it uses that should not.
+    """
+
+    def __init__(self, game: CluedoBase, player: int) -> None:
+        self._game, self._player = game, player
+        self._seen: set[str] = set()
+        self._solved: set[str] = set()
+        self.holders: dict[str, int] = {}
+        """Seats of the cards that it was shown; the envelope, `num_players`, of solved cards."""
+        self._question: Triple | None = None
+        """Its own latest question, while the answer is awaited."""
+        self.entropy_dealt = 0.0
+        """Entropy of the envelope after the deal, in bits."""
+
+    def update(self, event: Event) -> None:
+        """Process an event that the seat witnessed."""
+        match event:
+            case Dealt(open_cards=cards):
+                self._seen.update(cards)
+            case HandDealt(cards=cards):
+                self._seen.update(cards)
+                # The envelope is one unseen card of each category, all equally likely.
+                self.entropy_dealt = sum(math.log2(len(left)) for left in self.candidates())
+            case CardShown(player=player, suggester=self._player, card=card):
+                self._seen.add(card)
+                self.holders[card] = player
+            case Suggested(player=player):
+                self._question = event.triple if player == self._player else None
+            case Unable(players=players) if len(players) == self._game.num_players - 1:
+                # No other seat has a card of the question: each is its own or in the envelope.
+                self._solved |= {*(self._question or ())} - self._seen
+                self.holders |= dict.fromkeys(self._solved, self._game.num_players)
+
+    def candidates(self) -> list[list[str]]:
+        """Return, for each category, the cards that may be in the envelope."""
+        categories = self._game.deck.categories
+        return [
+            [card for card in cards if card in self._solved]
+            or [card for card in cards if card not in self._seen]
+            for cards in categories
+        ]
+
+    @property
+    def name_envelope(self) -> bool:
+        """Whether one candidate is left in each category."""
+        return all(len(left) == 1 for left in self.candidates())
+
+
+@dataclass(slots=True)
+class AccusationOpportunity:
+    """A decision at which accusing was legal."""
+
+    ply: int
+    ends_turn: bool
+    constraints: Constraints
+    """What the player knew at the time."""
+    provable: bool | None
+    """Whether only one envelope was possible; None until it is computed."""
+
+    def is_provable(self) -> bool:
+        """Return whether only one envelope was possible."""
+        if self.provable is None:
+            # Entropy 0 means one envelope; the constraints are those of that decision.
+            self.provable = DealCount(self.constraints).entropy() < NEGLIGIBLE
+        return self.provable
+
+
+@dataclass(slots=True)
+class SeatHistory:
+    """Record of one seat, updated by the assessor."""
+
+    knowledge: CluedoKnowledge
+    seen: SeenCards
+    entropy_dealt: float | None = None
+    """Entropy of the envelope after the deal, in bits, if it is needed."""
+    own_turns: int = 0
+    """Number of own turns so far."""
+    latest_turn: int = 0
+    """The game's number of the latest own turn."""
+    open_questions: Sequence[Suggest] = ()
+    """The questions that it could ask last in this turn; empty as soon as it has asked one."""
+    opportunities: list[AccusationOpportunity] = field(default_factory=list)
+    accused: bool = False
+
+    @property
+    def provable(self) -> bool:
+        """Whether only one envelope is possible now."""
+        return self.knowledge.entropy() < NEGLIGIBLE
+
+    def provable_opportunities(self) -> list[AccusationOpportunity]:
+        """Return the decisions at which the envelope was provable."""
+        # Knowledge never shrinks, so these are the last decisions of the list. A binary search
+        # counts the deals at a few decisions only.
+        if not self.opportunities or not self.opportunities[-1].is_provable():
+            return []
+        first = bisect_left(self.opportunities, True, key=AccusationOpportunity.is_provable)
+        return self.opportunities[first:]
+
+    @property
+    def turns_passed(self) -> int:
+        """Number of own turns that the player ended although the envelope was provable."""
+        return sum(opportunity.ends_turn for opportunity in self.provable_opportunities())
+
 
 # Turns and accusations
 

@@ -1,19 +1,153 @@
-"""Exact values of the questions and accusations that are open to the player in turn."""
+"""Facts of Cluedo's assessments, and exact values of the decisions of the player in turn.
+
+There is one typed model of facts per kind of assessment; all amounts of information are in bits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from games.cluedo.analysis.accusation_threshold import break_even
-from games.cluedo.analysis.facts import AccusationOdds, RefutationFacts, SuggestionFacts
-from games.cluedo.inference.answer_distribution import AnswerDistribution
+from pydantic import BaseModel, ConfigDict
+
+from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
 from games.cluedo.inference.information import QuestionValues, ScoredQuestion
-from games.cluedo.inference.joint_answers import JointAnswers
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import PASSAGE, ROLL, Suggest
 from games.cluedo.rules.state import CluedoState
+
+NEGLIGIBLE = 1e-9
+"""A smaller amount of bits, or a smaller difference of probabilities, counts as zero."""
+
+
+class CluedoFacts(BaseModel):
+    """Base of the facts of one kind of assessment; `model_dump()` gives `Assessment.facts`."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class TurnFacts(CluedoFacts):
+    """Facts at the start of a turn."""
+
+    own_turn: int
+    """The number of this turn among the player's own turns, from 1."""
+    entropy: float
+    """Entropy of the envelope in the player's view."""
+
+
+class QuestionFacts(CluedoFacts):
+    """Expected information of a question and of the best legal question."""
+
+    expected: float
+    best: float
+    best_question: list[str]
+    """Suspect, weapon, room."""
+
+
+class SuggestionFacts(QuestionFacts):
+    """Facts of a question that was asked."""
+
+    entropy_before: float
+
+
+class SkippedQuestionFacts(CluedoFacts):
+    """Facts of a turn in which the player could ask and did not."""
+
+    best: float
+    best_question: list[str]
+    """Suspect, weapon, room."""
+
+
+class AnswerFacts(CluedoFacts):
+    """Facts of the answer to a question."""
+
+    gained: float
+    """`entropy_before - entropy_after`; negative if an unlikely answer left more open."""
+    expected: float
+    entropy_before: float
+    entropy_after: float
+
+
+class AccusationOdds(CluedoFacts):
+    """Probability that an accusation is right, and the probability above which accusing pays."""
+
+    probability: float
+    break_even: float
+
+
+class AccusationFacts(AccusationOdds):
+    """Facts of an accusation that was made."""
+
+    correct: bool
+    provable: bool
+    """Whether only one envelope was possible in the accuser's view."""
+
+
+class MissedAccusationFacts(CluedoFacts):
+    """Facts of a turn that ended without an accusation although the envelope was provable."""
+
+    envelope: list[str]
+    turns: int
+    """Own turns so far that ended like this."""
+
+
+class RefutationFacts(CluedoFacts):
+    """Information about the envelope that a shown card gave to the suggester."""
+
+    leaked: float
+    least: float
+    """Of the card, among those that could be shown, that gives least."""
+    choices: int
+    """Number of cards that could be shown."""
+
+
+class UnusedCertaintyFacts(CluedoFacts):
+    """Facts of a player that could prove the envelope and never accused."""
+
+    turns: int
+    """Own turns that ended without an accusation since then."""
+
+
+class KnowledgeFacts(CluedoFacts):
+    """Entropy of the envelope in one player's view, after the deal and at the end."""
+
+    entropy_dealt: float
+    entropy_end: float
+
+
+# Accusation threshold
+
+
+HAZARD = 0.5
+"""Probability that a rival solves the case in its next turn when the player in turn is down to two
+envelopes (1 bit). The rivals are assumed to know about as much as the player."""
+
+
+def break_even(knowledge: CluedoKnowledge, rivals: int, may_suggest: bool) -> float:
+    """Return the probability of an envelope above which accusing now wins as often as waiting.
+
+    It is 1 while the player may still make a suggestion in this turn, because asking first costs
+    nothing, and 1 if no rival is left. Otherwise it is the probability that none of the `rivals`
+    (the other players still in the game) solves the case before the player's next turn, in which
+    the player is assumed to win:
+
+        (1 - HAZARD * 2 ** (1 - H)) ** rivals,    H = entropy of the envelope in bits.
+
+    This is an estimate. Its form and its constant were fitted to games between bots that reason.
+    Only the cases with value 1 are exact. Measures use it because it depends on nothing but the
+    player's own uncertainty; the oracle's own decision looks at what each rival can know, see
+    `rivals`.
+    """
+    if may_suggest or not rivals:
+        return 1.0
+    # A rival with H bits left faces about 2^H envelopes: the threat halves with each bit.
+    threat = HAZARD * 2 ** (1 - knowledge.entropy())
+    # The rivals count as independent, and each of them must fail.
+    return float((1 - threat) ** rivals)
+
+
+# Values of questions, accusations and cards to show
 
 
 class PositionAnalysis:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from arena import Action, Event, Seat
-from games.cluedo.bots.base import CluedoBot
+from games.cluedo.bots.logic import CluedoBot
 from games.cluedo.inference.information import QuestionValues, estimated_information
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.inference.rivals import solving_chances, waiting_value

@@ -1,14 +1,24 @@
-"""Classes of unknown cards that no constraint tells apart."""
+"""Classes of unknown cards, tables of the hands over them, and sums over sets of cards.
+
+A *class* is a set of unknown cards that no constraint tells apart. A hand is described by how many
+cards of each class it has, so that one row of counts represents many hands of single cards. A class
+of n alike cards is one axis of length n + 1: index s represents the sets that have s of its cards.
+All sums are exact, in int64 modulo 2**64 or in Python's integers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from math import comb, lcm
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from games.cluedo.inference.constraints import Constraints, card_numbers
-from games.cluedo.inference.hand_tables import Array
+from games.cluedo.inference.constraints import Constraints, Holder, card_numbers
 
 
 class CardClasses:
@@ -91,3 +101,218 @@ def _split(groups: list[int], sets: Iterable[int]) -> list[int]:
                 groups[place] = inside
                 groups.append(group & ~cards)  # Seen again by this loop, where it is outside.
     return [group for group in groups if group]
+
+
+# Hands as counts per class
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Array = NDArray[Any]
+"""Array of int32 or int64 or, if these are too narrow, of Python's integers (dtype object)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandTable:
+    """The possible hands of one seat, as counts per class of unknown cards."""
+
+    places: tuple[int, ...]
+    """The number of the class of each column of `counts`."""
+    counts: Ints
+    """Shape (hands, places): cards of each class in each hand."""
+    ways: Ints
+    """Shape (hands,): the number of hands of single cards that each row represents."""
+    weights: Ints
+    """Shape (hands,): the scaled weight of a hand; 0 if it breaks a clause."""
+    codes: Ints
+    """Shape (hands,): the index of each hand in the flat array over the multisets of its classes,
+    in ascending order of their numbers."""
+
+
+@lru_cache(maxsize=1 << 9)
+def all_hands(sizes: tuple[int, ...], total: int) -> tuple[Ints, Ints]:
+    """Return all ways to take `total` cards from classes of these sizes, as read-only arrays.
+
+    The first has shape (hands, classes); row r, column c is the number of cards of class c in
+    hand r. The second has shape (hands,): the product over classes of C(size, count).
+    """
+    rows = np.zeros((1, len(sizes)), dtype=np.int64)
+    sums = np.zeros(1, dtype=np.int64)
+    ways = np.ones(1, dtype=np.int64)
+    capacity = sum(sizes)  # Cards in the classes that are still to come.
+    for place, size in enumerate(sizes):
+        capacity -= size
+        taken = np.arange(size + 1)
+        # Each partial hand continues with 0, 1, …, size cards of this class.
+        number = len(rows)
+        rows = np.repeat(rows, size + 1, axis=0)
+        sums = (sums[:, None] + taken).ravel()
+        ways = (ways[:, None] * WAYS[size, taken]).ravel()
+        # `repeat` and `tile` in step: `taken` varies fastest, as in `sums`.
+        rows[:, place] = np.tile(taken, number)
+        # Drop partial hands that are too large, or too small even with all cards to come.
+        keep = (sums <= total) & (sums + capacity >= total)
+        rows, sums, ways = rows[keep], sums[keep], ways[keep]
+    # After the last class `capacity` is 0, so these lines matter only if there is no class.
+    hands, ways = rows[sums == total], ways[sums == total]
+    # The cache returns the same arrays to every caller.
+    hands.setflags(write=False)
+    ways.setflags(write=False)
+    return hands, ways
+
+
+@lru_cache(maxsize=1 << 9)
+def card_totals(sizes: tuple[int, ...]) -> Ints:
+    """Return the number of cards of each multiset, flat and read-only."""
+    totals = np.zeros(1, dtype=np.int64)
+    for size in sizes:
+        totals = (totals[:, None] + np.arange(size + 1)).ravel()
+    totals.setflags(write=False)
+    return totals
+
+
+def showing_scale(holder: Holder, shown: int) -> int:
+    """Return the least integer that makes 1/k an integer for every possible count of matches k."""
+    # k is at most the number of cards of the set that the holder may have.
+    return lcm(*range(1, (shown & holder.may).bit_count() + 1))
+
+
+def integer_dtype(greatest: int) -> Any:
+    """Return the dtype for integers up to `greatest`: 32 or 64 bits, or Python's own integers."""
+    # One bit is left beside the sign.
+    if greatest < 2**30:
+        return np.int32
+    return np.int64 if greatest < 2**62 else object
+
+
+# WAYS[n, k] = binomial(n, k). The largest deck has 36 cards.
+WAYS = np.array([[comb(n, k) for k in range(37)] for n in range(37)], dtype=np.int64)
+
+
+# Sums over sets of cards
+
+
+SHORT = 32
+"""Elements below which a loop over inner axes is short."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassAxis:
+    """A class of unknown cards: an axis of length `size + 1` of arrays over sets of cards."""
+
+    size: int
+    cards: int
+    possible: bool
+    """Whether the envelope may hold one of the cards."""
+
+
+def subset_sums(values: Array, sizes: Sequence[int]) -> Array:
+    """Return the sum over all subsets, flat; may change `values` (zeta transform).
+
+    Args:
+        values: Flat array over the multisets of the classes, in row-major order.
+        sizes: The number of cards in each class.
+    """
+    return _transform(values, sizes, _add)
+
+
+def superset_sums(values: Array, sizes: Sequence[int], kept: Sequence[int]) -> Array:
+    """Return the signed sums over all supersets of the sets of `kept` classes, flat.
+
+    A class outside `kept` has no card in such a set: its axis becomes one number, the sum over s of
+    (-1)^(n-s) C(n, s) values[s]. These come first, so that the array soon gets small.
+
+    Args:
+        values: Flat array over the multisets of all classes, in row-major order; may be changed.
+        sizes: The number of cards in each class.
+        kept: Numbers of the classes that keep their axis, in ascending order.
+    """
+    outer = 1
+    for place, size in enumerate(sizes):
+        if place in kept:
+            outer *= size + 1
+            continue
+        view = values.reshape(outer, size + 1, -1)
+        # The difference of order n, by n differences of neighbours.
+        for _ in range(size):
+            view = view[:, 1:] - view[:, :-1]
+        values = view
+    return _transform(values.reshape(-1), [sizes[place] for place in kept], _subtract)
+
+
+def _transform(values: Array, sizes: Sequence[int], step: Callable[[Array, int], None]) -> Array:
+    """Apply `step` to the axis of each class, in place."""
+    # The innermost axes make short and therefore slow loops. So these are made the outer axes by a
+    # transposition before their steps.
+    half, inner = len(sizes), 1
+    while half and inner < SHORT:
+        half -= 1
+        inner *= sizes[half] + 1
+    for part in (sizes[:half], sizes[half:]):
+        length = values.size
+        for size in part:
+            length //= size + 1
+            step(values.reshape(-1, size + 1, length), size)
+        # After the second time the axes are in order again.
+        if half:
+            values = values.reshape(-1, inner).T.reshape(-1)
+            inner = values.size // inner
+    return values
+
+
+def _add(view: Array, size: int) -> None:
+    """Replace index s by the sum over t of C(s, t) times index t."""
+    for first in range(1, size + 1):
+        for place in range(size, first - 1, -1):
+            view[:, place] += view[:, place - 1]  # Pascal's rule.
+
+
+def _subtract(view: Array, size: int) -> None:
+    """Replace index t by the difference of order n - t: the signed sum over supersets."""
+    for last in range(size, 0, -1):
+        for place in range(last):
+            np.subtract(view[:, place + 1], view[:, place], out=view[:, place])
+
+
+def sum_class(sums: Array, axis: ClassAxis) -> Array:
+    """Sum over the cards of one class, without and with one of them in the envelope.
+
+    Shape (answers, choices of this category so far, sets) in and out. Choice 0 is an envelope with
+    none of the cards so far. If the envelope may have a card of this class, that is a new last
+    choice.
+    """
+    answers, choices, _ = sums.shape
+    # The class is the outermost axis of the sets that remain.
+    view = sums.reshape(answers, choices, axis.size + 1, -1)
+    out = np.empty((answers, choices + axis.possible, view.shape[-1]), dtype=sums.dtype)
+    # Inclusion and exclusion over the s of n cards of the class that the set S has:
+    #   no card in the envelope:      sum over s of (-1)^(n-s) C(n, s) view[s],
+    #   one given card in it (s >= 1): sum over s of (-1)^(n-s) C(n-1, s-1) view[s].
+    if axis.size == 1:
+        np.subtract(view[:, :, 1], view[:, :, 0], out=out[:, :choices])
+        if axis.possible:
+            out[:, choices] = view[:, 0, 1]
+        return out
+    # Rows t = 0 and t = 1 of the matrix: none, or one given card, in the envelope.
+    signs = _envelope_signs(axis.size).astype(sums.dtype)
+    out[:, :choices] = np.matmul(signs[:1], view)[:, :, 0]
+    # Only from choice 0: the envelope has one card of a category.
+    if axis.possible:
+        out[:, choices] = np.matmul(signs[1:], view[:, 0])[:, 0]
+    return out
+
+
+@lru_cache(maxsize=64)
+def _envelope_signs(size: int) -> Ints:
+    """Return the signed weights of index s in `sum_class`, shape (2, size + 1).
+
+    Row t = 0 is for no card of the class in the envelope, row t = 1 for one given card:
+    (-1)^(size - s) C(size - t, s - t).
+    """
+    return np.array(
+        [
+            [(-1) ** (size - s) * comb(size - t, s - t) if s >= t else 0 for s in range(size + 1)]
+            for t in range(2)
+        ],
+        dtype=np.int64,
+    )

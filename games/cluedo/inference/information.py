@@ -10,11 +10,10 @@ from operator import attrgetter
 
 import numpy as np
 
-from games.cluedo.inference.answer_distribution import AnswerDistribution
-from games.cluedo.inference.hand_tables import Floats, Ints
-from games.cluedo.inference.joint_answers import JointAnswers
+from games.cluedo.inference.answer_weights import PositionWeights
+from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
+from games.cluedo.inference.card_classes import Floats, Ints
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.inference.position_weights import PositionWeights
 from games.cluedo.rules.cards import Deck, Triple
 from games.cluedo.rules.events import Suggest
 

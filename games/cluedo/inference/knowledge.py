@@ -30,11 +30,12 @@ from games.cluedo.inference.constraints import (
     Constraints,
     Contradiction,
     Holder,
+    SearchTooLong,
     card_numbers,
+    envelope_cards,
     propagate,
 )
 from games.cluedo.inference.counting import DealCount
-from games.cluedo.inference.envelope_cards import SearchTooLong, envelope_cards
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accused,

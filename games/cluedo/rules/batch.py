@@ -62,7 +62,7 @@ class CluedoBatch(StateBatch):
         games, start = np.arange(len(seeds)), 0
         streams = ChanceStreams(seeds, 3 * self.cards)
         deals = np.zeros((len(seeds), self.cards + 1), np.int8)
-        # The draws, and their order, are those of `dealing.sample_deal`.
+        # The draws, and their order, are those of `sample_deal`.
         for size in self.sizes:
             deals[games, start + streams.below(size)] = self.envelope
             start += size

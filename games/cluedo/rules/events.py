@@ -1,13 +1,15 @@
-"""Actions and events of Cluedo."""
+"""Actions and events of Cluedo, and the deal: drawn at random, checked, and read from text."""
 
 from __future__ import annotations
 
+import operator
+import random
 from dataclasses import dataclass
 from typing import Literal
 
-from arena import Action, Event
+from arena import Action, Event, InvalidAction
 from games.cluedo.rules import board
-from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.cards import Deck, Triple
 
 Place = int | str
 """The name of a room, or the number of a corridor square (see `board`)."""
@@ -276,3 +278,56 @@ class EnvelopeSeen(Event):
     @property
     def audience(self) -> tuple[int, ...]:
         return (self.player,)
+
+
+# The deal
+
+
+def is_complete(deal: DealCards, deck: Deck, hand_sizes: tuple[int, ...]) -> bool:
+    """Return whether each card of the deck is dealt once and all piles have the right size."""
+    hand_cards = (card for hand in deal.hands for card in hand)
+    dealt = [*deal.envelope, *deal.open_cards, *hand_cards]
+    return (
+        len(dealt) == len(deck.cards)
+        and set(dealt) == set(deck.cards)
+        and tuple(map(len, deal.hands)) == hand_sizes
+        and len(deal.envelope) == 3
+        # One card of each category, in the order suspect, weapon, room.
+        and all(map(operator.contains, deck.categories, deal.envelope))
+    )
+
+
+def sample_deal(rng: random.Random, deck: Deck, hand_sizes: tuple[int, ...]) -> DealCards:
+    """Draw a deal; all deals are equally likely."""
+    # The rule of the game: first the envelope, one card of each category, then the other cards.
+    envelope = Triple(*map(rng.choice, deck.categories))
+    # The draws, and their order, are part of the replay format: another order would change the deal
+    # of a seed.
+    remaining = list(deck.cards)
+    for card in envelope:
+        remaining.remove(card)
+    rng.shuffle(remaining)
+    hands, start = [], 0
+    for size in hand_sizes:
+        hands.append(deck.sort(remaining[start : start + size]))
+        start += size
+    # The cards that are left after all hands lie open; none unless `leftover_cards` is "open".
+    return DealCards(envelope, tuple(hands), deck.sort(remaining[start:]))
+
+
+def parse_deal(text: str, deck: Deck, hand_sizes: tuple[int, ...]) -> DealCards:
+    """Parse `str(DealCards)`.
+
+    Raises:
+        InvalidAction: The text does not deal each card of the deck exactly once.
+    """
+    piles = [
+        tuple(card for card in pile.split(", ") if card)
+        for pile in text.removeprefix("deal ").split(" | ")
+    ]
+    # Envelope, one pile per seat, open cards. The last pile may be empty but is always written.
+    if len(piles) == len(hand_sizes) + 2 and len(piles[0]) == 3:
+        deal = DealCards(Triple(*piles[0]), tuple(piles[1:-1]), piles[-1])
+        if is_complete(deal, deck, hand_sizes):
+            return deal
+    raise InvalidAction(f"'{text}' does not deal each card of the deck once")

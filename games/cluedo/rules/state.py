@@ -23,8 +23,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from arena import CHANCE, Action, ActionSet, InvalidAction
-from games.cluedo.rules import board, dealing
-from games.cluedo.rules.board_state import BoardState
+from games.cluedo.rules import board
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accuse,
@@ -51,7 +50,11 @@ from games.cluedo.rules.events import (
     Throw,
     TurnBegan,
     Unable,
+    is_complete,
+    parse_deal,
+    sample_deal,
 )
+from games.cluedo.rules.movement import BoardState
 
 if TYPE_CHECKING:
     from games.cluedo.base import CluedoBase
@@ -273,7 +276,8 @@ class CluedoState(BoardState):
             return isinstance(action, Throw) and {action.first, action.second} <= set(range(1, 7))
         if self.phase is TurnPhase.FIRST:
             return isinstance(action, Begin) and action.player in range(self.game.num_players)
-        return isinstance(action, DealCards) and dealing.is_complete(self.game, action)
+        deck, hand_sizes = self.game.deck, self.game.hand_sizes
+        return isinstance(action, DealCards) and is_complete(action, deck, hand_sizes)
 
     def sample_chance(self, rng: random.Random) -> Action:
         """Draw the result of two dice, the first player, or the deal."""
@@ -281,14 +285,17 @@ class CluedoState(BoardState):
             return Begin(rng.randrange(self.game.num_players))
         if self.phase is TurnPhase.DICE:
             return Throw(rng.randint(1, 6), rng.randint(1, 6))
-        return dealing.sample_deal(self.game, rng)
+        return sample_deal(rng, self.game.deck, self.game.hand_sizes)
 
     def parse(self, text: str) -> Action:
         """Parse `str(action)` for the actions that are possible here, those of chance included."""
         if self.phase is TurnPhase.DEAL:
-            return dealing.parse_deal(self.game, text)
+            return parse_deal(text, self.game.deck, self.game.hand_sizes)
         if self.phase is TurnPhase.FIRST:
-            return dealing.parse_begin(self.game, text)
+            for seat in range(self.game.num_players):
+                if text == str(Begin(seat)):
+                    return Begin(seat)
+            raise InvalidAction(f"'{text}' names no first player; expected 'begin 0' and the like")
         if self.phase is TurnPhase.DICE:
             dice = re.fullmatch(r"throw ([1-6]) ([1-6])", text)
             if not dice:

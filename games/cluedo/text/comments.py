@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pydantic import JsonValue
 
 from arena import Assessment, Comment
-from games.cluedo.analysis.facts import (
+from games.cluedo.analysis.position_analysis import (
     NEGLIGIBLE,
     AccusationFacts,
     AnswerFacts,

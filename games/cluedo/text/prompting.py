@@ -19,7 +19,7 @@ from games.cluedo.rules.events import END_TURN, Accuse, Refuted, Suggest, Sugges
 def examples(game: CluedoBase) -> Sequence[PromptExample]:
     """Return one decision of each kind from a game of detectives: first to suggest and to show."""
     # Imported here: nothing else in this module needs exact knowledge.
-    from games.cluedo.bots.detective import Detective
+    from games.cluedo.bots.logic import Detective
 
     rng = stream(0, "examples")
     state = game.initial_state()

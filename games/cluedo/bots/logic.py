@@ -1,4 +1,4 @@
-"""Base of the bots novice, detective and oracle: notebook, order of a turn, movement."""
+"""Base of the bots, and the bots that use no probabilities: random, novice, detective."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
 from games.cluedo.base import CluedoBase
+from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
@@ -17,9 +18,12 @@ from games.cluedo.rules.events import (
     Accuse,
     Move,
     MoveToSquare,
+    Passage,
     PlaySuspect,
+    Roll,
     Show,
     Suggest,
+    Unable,
 )
 from games.cluedo.text.notebook import Notebook
 
@@ -230,3 +234,80 @@ def _maxima(actions: Sequence[A], value: Callable[[A], float]) -> list[A]:
     values = [value(action) for action in actions]
     highest = max(values)
     return [action for action, each in zip(actions, values, strict=True) if each == highest]
+
+
+class Novice(EliminationBot):
+    """Bot that excludes its own cards and those that it was shown.
+
+    From the other events it draws one conclusion: if no seat can refute its own suggestion, the
+    named cards that it has not seen are in the envelope.
+    """
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self._solved: set[str] = set()
+
+    def observe_event(self, event: Event) -> None:
+        others = self.game.num_players - 1
+        # All others were asked, so none of them can refute.
+        if isinstance(event, Unable) and len(event.players) == others:
+            own_turn = self.notebook.in_turn == self.player
+            named = self.notebook.suggestion if own_turn else None
+            self._solved.update(card for card in named or () if not self.notebook.seen(card))
+
+    def candidates(self, cards: Sequence[str]) -> list[str]:
+        solved = [card for card in cards if card in self._solved]
+        # A solved card is the only candidate of its category.
+        return solved or [card for card in cards if not self.notebook.seen(card)]
+
+
+class Detective(EliminationBot):
+    """Bot that knows everything that logically follows from the events it witnessed."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self.knowledge = CluedoKnowledge(self.game, self.player, "logic")
+
+    def observe_event(self, event: Event) -> None:
+        self.knowledge.update(event)
+
+    def candidates(self, cards: Sequence[str]) -> list[str]:
+        # A card is a candidate if some consistent deal has it in the envelope.
+        possible = self.knowledge.envelope_cards()
+        return [card for card in cards if card in possible]
+
+
+class Random:
+    """Bot that plays any legal action except ending a turn early.
+
+    It accuses in one of fifty decisions at which that is legal.
+    """
+
+    ACCUSATION_PROBABILITY = 0.02
+
+    def __init__(self, seat: Seat) -> None:
+        self._rng = seat.rng
+
+    async def act(self, observation: Observation) -> Decision:
+        legal = observation.legal_actions
+        accusations = legal.of(Accuse)
+        if accusations and self._rng.random() < self.ACCUSATION_PROBABILITY:
+            return Decision(self._rng.choice(accusations))
+        return Decision(self._rng.choice(_moves(legal)))
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        legal = observation.legal_actions
+        accusations, moves = legal.of(Accuse), _moves(legal)
+        accusing = self.ACCUSATION_PROBABILITY if accusations else 0.0
+        chances: dict[Action, float] = dict.fromkeys(moves, (1 - accusing) / len(moves))
+        return chances | dict.fromkeys(accusations, accusing / max(1, len(accusations)))
+
+
+def _moves(legal: ActionSet) -> list[Action]:
+    """Return the legal actions other than accusations."""
+    # Ending the turn is the last choice: a bot that always passed would not play at all.
+    # `of` returns cached tuples; unpacking them is much faster than testing each action.
+    moves = [*legal.of(Suggest), *legal.of(Show), *legal.of(Move)]
+    moves += [*legal.of(Roll), *legal.of(Passage)]
+    moves += [*legal.of(MoveToSquare), *legal.of(PlaySuspect)]
+    return moves or [END_TURN]

@@ -1,6 +1,6 @@
 """`arena serve`: an OpenAI-compatible server for the embedded sampler.
 
-Routes: POST /v1/chat/completions, /v1/completions, /v1/responses, /tokenize, /detokenize,
+Routes: POST /v1/chat/completions, /v1/completions, /tokenize, /detokenize,
 /v1/load_lora_adapter, /v1/unload_lora_adapter, /generate, /lora/load, /lora/unload and
 /llm_request; GET /v1/models, /lora/status, /health, /ping, /version, /openapi.json and /metrics.
 
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.core.errors import UsageError
-from arena.llm.settings import Settings
 from arena.plugins.extras import require
 from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
 
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
 
     from backends.embedded.sampler import Sampler
     from backends.server.metrics import RequestLog
-    from backends.server.uvicorn_server import Address
 
-KEY_VARIABLE = "ARENA_API_KEY"
 DEFAULT_PORT = 5001
 """Where the backend `art` looks unless ART_WRAPPER_URL is set."""
 REQUIRED_PACKAGES = (
@@ -88,7 +85,7 @@ def serve(options: ServeOptions) -> int:
     be refused is checked before the model is loaded. Raises ArenaError.
     """
     require("arena serve", REQUIRED_PACKAGES, "embedded,serve")
-    from backends.server.uvicorn_server import bind_error, bind_socket, resolve_address
+    from arena.http.server import bind_error, bind_socket, resolve_address, server_key
 
     address = resolve_address(options.host)
     key = server_key(options.host, address)
@@ -111,20 +108,6 @@ def serve(options: ServeOptions) -> int:
                 raise
             raise bind_error(address, options.port, error) from None
     return 0
-
-
-def server_key(host: str, address: Address) -> SecretStr | None:
-    """Return the key that clients must send, from the environment or `.env`; None without one.
-
-    Raises UsageError if other machines can reach the address and there is no key.
-    """
-    key = Settings.load().secret(KEY_VARIABLE)
-    if key is None and not address.is_loopback:
-        raise UsageError(
-            f"--host {host}: other machines can reach it, so a key is required: "
-            f"set {KEY_VARIABLE}, or serve on 127.0.0.1"
-        )
-    return key
 
 
 @contextmanager
@@ -164,8 +147,8 @@ async def _serve(
     listener: socket.socket,
     log: RequestLog | None,
 ) -> None:
+    from arena.http.server import run_server
     from backends.server.app import make_app
-    from backends.server.uvicorn_server import run_server
 
     try:
         await run_server(
@@ -191,9 +174,10 @@ async def _serve(
 
 def _greeting(sampler: Sampler, listener: socket.socket, key: SecretStr | None) -> str:
     """Return a line with the URL and the command that uses the server."""
-    host, port = listener.getsockname()[:2]
-    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    variable = "" if port == DEFAULT_PORT else f"ART_WRAPPER_URL={url} "
+    from arena.http.server import KEY_VARIABLE, server_url
+
+    url = server_url(listener)
+    variable = "" if url.endswith(f":{DEFAULT_PORT}") else f"ART_WRAPPER_URL={url} "
     details = f"{sampler.device}, context of {sampler.context_length} tokens"
     if key:
         details += f", with the key in {KEY_VARIABLE}"

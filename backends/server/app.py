@@ -16,13 +16,14 @@ from starlette.routing import Route
 
 from arena.core.errors import ArenaError
 from arena.core.version import __version__
-from backends.server.access import (
+from arena.http.access import (
     AccessControl,
     BodyLimit,
     handle_error,
     handle_internal_error,
     read_body,
 )
+from arena.http.server import ShutdownResponder
 from backends.server.atropos import (
     AtroposEndpoints,
     GenerateBody,
@@ -33,7 +34,6 @@ from backends.server.completions import CompletionEndpoints
 from backends.server.generation import Generation
 from backends.server.metrics import MetricsMiddleware, RequestLog, ServerMetrics
 from backends.server.models import ModelEndpoints
-from backends.server.responses_api import ResponsesBody, ResponsesEndpoint
 from backends.server.schemas import (
     AnyBody,
     ChatBody,
@@ -49,7 +49,6 @@ from backends.server.tokenization import (
     TokenizerEndpoints,
     Tokenizing,
 )
-from backends.server.uvicorn_server import ShutdownResponder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,12 +138,10 @@ def _post_endpoints(
     completions: CompletionEndpoints, models: ModelEndpoints, atropos: AtroposEndpoints
 ) -> list[PostEndpoint[Any]]:
     generation, tokenizing = completions.generation, completions.tokenizing
-    responses = ResponsesEndpoint(generation, tokenizing)
     tokenizer = TokenizerEndpoints(generation, tokenizing)
     return [
         PostEndpoint("/v1/chat/completions", ChatBody, completions.chat),
         PostEndpoint("/v1/completions", TextBody, completions.text),
-        PostEndpoint("/v1/responses", ResponsesBody, responses.create),
         PostEndpoint("/tokenize", TokenizeBody, tokenizer.tokenize),
         PostEndpoint("/detokenize", DetokenizeBody, tokenizer.detokenize),
         PostEndpoint("/v1/load_lora_adapter", LoadAdapterBody, models.load_adapter),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse, Response
 
 from arena.core.errors import ArenaError
+from arena.http.access import invalid_value, to_api_error
 from backends.embedded.sampler import SamplingParams
-from backends.server.access import invalid_value, to_api_error
 from backends.server.generation import (
     ChoiceRequest,
     ChoiceToken,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
-from backends.server.access import ApiError
+from arena.http.access import ApiError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -122,10 +122,9 @@ def event_response(events: AsyncIterator[str]) -> Response:
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
 
-def format_event(data: dict[str, JsonValue], name: str = "") -> str:
-    """Return a server-sent event, with a name if it has one."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return f"event: {name}\ndata: {text}\n\n" if name else f"data: {text}\n\n"
+def format_event(data: dict[str, JsonValue]) -> str:
+    """Return a server-sent event."""
+    return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n"
 
 
 async def stream_tokens(

@@ -22,8 +22,8 @@ from pydantic import (
     model_validator,
 )
 
+from arena.http.access import ApiError, invalid_value
 from arena.llm.backend import Message
-from backends.server.access import ApiError, invalid_value
 
 if TYPE_CHECKING:
     from arena.llm.backend import Role
@@ -45,15 +45,11 @@ For each function call, return a json object with function name and arguments wi
 </tool_call>"""
 
 
-_TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-"""Types of parts of a message, the latter two in OpenAI's Responses API."""
-
-
 def join_text_parts(content: object) -> object:
     """Return the content of a message as one string; it may be a list of text parts."""
     if not isinstance(content, list):
         return content
-    if not all(isinstance(part, dict) and part.get("type") in _TEXT_PARTS for part in content):
+    if not all(isinstance(part, dict) and part.get("type") == "text" for part in content):
         raise ValueError("only parts with text are supported")
     texts = [part.get("text") for part in content]
     if not all(isinstance(text, str) for text in texts):

@@ -22,8 +22,8 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from arena.core.errors import UsageError
+from arena.http.connections import LineAllowance
 from backends.provider_errors import redact_key
-from backends.server.connections import LineAllowance
 
 if TYPE_CHECKING:
     from pathlib import Path

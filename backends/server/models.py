@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from arena.core.errors import ArenaError
-from backends.server.access import ApiError, invalid_value, unknown_model
+from arena.http.access import ApiError, invalid_value, unknown_model
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -12,7 +12,7 @@ from jinja2 import TemplateError
 from pydantic import Field, model_validator
 from starlette.responses import JSONResponse, Response
 
-from backends.server.access import invalid_value
+from arena.http.access import invalid_value
 from backends.server.messages import (
     ChatMessage,
     EndpointBody,

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Lifespan
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
-from backends.server.uvicorn_server import Address, bind_socket, run_server
+from arena.http.server import Address, bind_socket, run_server
 from replays.film.film_api import FilmApi
 from replays.web.exchange import file_response
 from replays.web.home.home_api import HomeApi

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from arena.core.errors import ArenaError
 from arena.episodes.replay import Replay, read_replay
-from backends.server.access import read_body
+from arena.http.access import read_body
 from replays.web.encoding import encode
 from replays.web.http_errors import HttpError
 from replays.web.page_files import CONTENT_TYPES

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backends.server.access import is_loopback_host, is_own_origin
+from arena.http.access import foreign_page
 
 POLICY = "; ".join(
     (
@@ -58,23 +58,7 @@ class SecurityMiddleware:
 
         error = None
         if scope["type"] in ("http", "websocket"):
-            error = _check_headers(Headers(scope=scope), self._is_public)
+            error = foreign_page(Headers(scope=scope), is_public=self._is_public)
         # Of a WebSocket the answer refuses the handshake.
         app = JSONResponse({"error": error}, 403) if error else self.app
         await app(scope, receive, send_with_headers)
-
-
-def _check_headers(headers: Headers, is_public: bool) -> str | None:
-    """Return the reason for refusing a request, or None."""
-    hosts, origin = headers.getlist("host"), headers.get("origin")
-    # A foreign host name that resolves to 127.0.0.1 (DNS rebinding) is refused as well.
-    if len(hosts) != 1 or not (is_public or is_loopback_host(hosts[0])):
-        return "the Host header must name this machine: 127.0.0.1 or localhost"
-    if origin is not None and not is_own_origin(origin, hosts[0]):
-        return "requests from other web pages are not allowed"
-    # A browser sends no Origin for embedded resources, but it sends the site of the page.
-    # Following a link to this server is allowed.
-    site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
-    if site in ("cross-site", "same-site") and mode != "navigate":
-        return "requests from other web pages are not allowed"
-    return None

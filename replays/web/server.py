@@ -7,8 +7,8 @@ import socket
 from pathlib import Path
 
 from arena.core.errors import UsageError
+from arena.http.server import Address
 from arena.llm.service import LLMService
-from backends.server.uvicorn_server import Address
 from replays.web.app import listen, make_app, serve_pages
 from replays.web.listing import check_single_file
 from replays.web.play.new_game import NewGames

@@ -623,7 +623,7 @@ def test_secrets_are_not_shown(narrow: Server) -> None:
 
 SLOW = """
 import asyncio, sys
-from backends.server.uvicorn_server import (
+from arena.http.server import (
     ShutdownResponder, bind_socket, resolve_address, run_server
 )
 

@@ -1,4 +1,4 @@
-"""Endpoints of `arena serve` beside chat: scored prompts, tokens, responses, and request logs."""
+"""Endpoints of `arena serve` beside chat: scored prompts, tokens, and request logs."""
 
 from __future__ import annotations
 
@@ -225,117 +225,6 @@ def test_the_version(server: Server) -> None:
     assert get(f"{server.url}/version").json() == {"version": __version__}
 
 
-# The Responses API
-
-
-def test_a_response_is_the_answer_of_a_chat(client: Any) -> None:
-    chat = client.chat.completions.create(
-        model=NAME, temperature=0, max_tokens=20,
-        messages=[{"role": "system", "content": "Be short."}, *CHAT],
-    )  # fmt: skip
-    forms: list[dict[str, Any]] = [
-        {"input": CHAT[0]["content"], "instructions": "Be short."},
-        {"input": [{"role": "developer", "content": "Be short."}, *CHAT]},
-        {
-            "input": [
-                {"role": "system", "content": [{"type": "input_text", "text": "Be short."}]},
-                {"type": "message", "role": "user", "content": CHAT[0]["content"]},
-            ]
-        },
-    ]
-    for form in forms:
-        response = client.responses.create(
-            model=NAME, temperature=0, max_output_tokens=20, store=False, **form
-        )
-        assert response.output_text == chat.choices[0].message.content
-        ended = chat.choices[0].finish_reason == "stop"
-        assert response.status == ("completed" if ended else "incomplete")
-        assert (response.incomplete_details is None) == ended
-        usage = response.usage
-        assert usage.input_tokens == chat.usage.prompt_tokens
-        assert usage.output_tokens == chat.usage.completion_tokens
-        assert usage.total_tokens == usage.input_tokens + usage.output_tokens
-
-
-def test_an_output_is_the_next_input(client: Any) -> None:
-    talk: list[Any] = [*CHAT]
-    response = client.responses.create(model=NAME, input=talk, temperature=0, max_output_tokens=5)
-    assert response.status == "incomplete"
-    assert response.incomplete_details.reason == "max_output_tokens"
-    talk += [*response.output, {"role": "user", "content": "and where"}]
-    again = client.responses.create(model=NAME, input=talk, temperature=0, max_output_tokens=5)
-    assert again.usage.input_tokens > response.usage.input_tokens
-
-
-def test_a_response_in_a_format(client: Any) -> None:
-    schema = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"],
-              "additionalProperties": False}  # fmt: skip
-    form = {"type": "json_schema", "name": "x", "schema": schema, "strict": True}
-    response = client.responses.create(model=NAME, input="who", text={"format": form})
-    assert json.loads(response.output_text)["a"] in {1, 2} and response.status == "completed"
-
-
-def test_a_response_as_a_stream(client: Any) -> None:
-    fields: dict[str, Any] = {
-        "model": NAME, "input": "who did it", "temperature": 0, "max_output_tokens": 15,
-    }  # fmt: skip
-    whole = client.responses.create(**fields)
-    events = list(client.responses.create(**fields, stream=True))
-    assert [event.sequence_number for event in events] == list(range(len(events)))
-    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
-    assert "".join(deltas) == whole.output_text and len(deltas) == whole.usage.output_tokens
-    names = [event.type.removeprefix("response.") for event in events]
-    assert [name for name in names if name != "output_text.delta"] == [
-        "created", "in_progress", "output_item.added", "content_part.added",
-        "output_text.done", "content_part.done", "output_item.done", whole.status,
-    ]  # fmt: skip
-    last = events[-1].response
-    assert last.output_text == whole.output_text and last.id == events[0].response.id
-
-
-def test_the_official_client_gathers_a_stream(client: Any) -> None:
-    schema = {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"],
-              "additionalProperties": False}  # fmt: skip
-    form = {"type": "json_schema", "name": "x", "schema": schema, "strict": True}
-    with client.responses.stream(model=NAME, input="who", text={"format": form}) as stream:
-        names = [event.type for event in stream]
-        response = stream.get_final_response()
-    assert response.output_text == '{"a": 1}' and names[-1] == "response.completed"
-    assert response.usage.output_tokens == names.count("response.output_text.delta")
-
-
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
-        ({"tools": [{"type": "web_search"}]}, "tools"),
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"previous_response_id": "resp_1"}, "previous_response_id"),
-        ({"store": True}, "store"),
-        ({"background": True}, "background"),
-        ({"truncation": "auto"}, "truncation"),
-        ({"include": ["message.output_text.logprobs"]}, "include"),
-        ({"conversation": "c"}, "conversation"),
-        ({"reasoning": {"effort": "high"}}, "effort"),
-        ({"text": {"verbosity": "low"}}, "verbosity"),
-        ({"text": {"format": {"type": "json_schema", "name": "x"}}}, "text.format.schema"),
-        ({"input": [{"type": "function_call_output", "output": "x"}]}, "output"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input.0.content"),
-        ({"input": []}, "input"),
-        ({"temperature": 3}, "temperature"),
-        ({"max_output_tokens": 0}, "max_output_tokens"),
-        ({"seed": 1}, "seed"),
-    ],
-)
-def test_what_a_response_cannot_have_is_named(
-    server: Server, fields: dict[str, Any], param: str
-) -> None:
-    for stream in (False, True):
-        body = {"model": NAME, "input": "who", "stream": stream} | fields
-        answer = post(f"{server.url}/v1/responses", json=body)
-        assert answer.status_code == 400
-        assert answer.json()["error"]["param"] == param
-
-
 # Thinking and tools
 
 
@@ -410,7 +299,7 @@ def test_bodies_follow_the_published_schema(server: Server) -> None:
         return jsonschema.Draft202012Validator(root)
 
     posts = [path for path, item in document["paths"].items() if "post" in item]
-    assert {"/v1/chat/completions", "/v1/completions", "/v1/responses", "/tokenize"} <= {*posts}
+    assert {"/v1/chat/completions", "/v1/completions", "/tokenize"} <= {*posts}
     good = {
         "/v1/chat/completions": {"messages": CHAT, "temperature": 0.5, "stop": ["a"], "n": 2},
         "/v1/completions": {"prompt": [1, 2], "echo": True, "logprobs": 1},

@@ -44,10 +44,10 @@ from arena.episodes.replay import read_replay
 from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.episodes.verify import verify
+from arena.http import connections
+from arena.http.access import AccessControl, BodyLimit
 from arena.plugins.loader import make_game
 from arena.testing.positions import sampled_positions
-from backends.server import connections
-from backends.server.access import AccessControl, BodyLimit
 from trainers.rewards import Rewards
 
 # Patient: the server shares its cores with other tests.

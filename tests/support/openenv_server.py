@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from backends.server.connections import DeadlineProtocol
+from arena.http.connections import DeadlineProtocol
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

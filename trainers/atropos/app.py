@@ -11,14 +11,14 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from backends.server.access import AccessControl, ApiError, BodyLimit
-from backends.server.uvicorn_server import ShutdownResponder
+from arena.http.access import AccessControl, BodyLimit
+from arena.http.server import ShutdownResponder
 from trainers.atropos.endpoints import TrajectoryEndpoints, busy
 from trainers.atropos.store import StorageFull, TrajectoryStore
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
 COMPRESSED_BYTES = 1000
 """Longer answers are compressed for clients that accept it."""
@@ -47,24 +47,6 @@ async def _show_error(_request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": detail}, error.status_code, error.headers)
 
 
-class ForeignPageGuard:
-    """ASGI middleware that refuses requests which a browser sends for another site's page.
-
-    /batch and /reset_data change the state by GET, which a page may send as an image's address.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self.app
-        if scope["type"] == "http":
-            site = Request(scope).headers.get("sec-fetch-site", "none")
-            if site not in {"none", "same-origin"}:
-                app = ApiError(403, "requests from other web pages are not allowed").response
-        await app(scope, receive, send)
-
-
 def make_trajectory_app(
     store: TrajectoryStore,
     *,
@@ -85,4 +67,5 @@ def make_trajectory_app(
     app = Starlette(routes=endpoints.routes(), exception_handlers=dict.fromkeys(shown, _show_error))
     compressed = GZipMiddleware(app, COMPRESSED_BYTES, COMPRESSION_LEVEL)
     limited = BodyLimit(compressed, BODIES_IN_PROGRESS * max_body_bytes)
-    return ShutdownResponder(ForeignPageGuard(AccessControl(limited, key)))
+    # /batch and /reset_data change the state by GET, so another site's page must not even link.
+    return ShutdownResponder(AccessControl(limited, key, allows_links=False))

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from backends.server.access import read_body
+from arena.http.access import read_body
 from trainers.atropos.delivery import BatchResponse
 from trainers.atropos.packing import select_batch
 from trainers.atropos.queue_status import env_status, minimum_rows

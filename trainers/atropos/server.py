@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.plugins.extras import require
-from backends.server import server_key
 
 if TYPE_CHECKING:
     from trainers.atropos.store import TrajectoryStore
@@ -38,7 +37,13 @@ def serve_trajectories(options: TrajectoryServerOptions) -> int:
     ArenaError if the address or the folder cannot be used.
     """
     require("arena atropos api", ("starlette", "uvicorn"), "serve")
-    from backends.server.uvicorn_server import bind_socket, resolve_address, run_server
+    from arena.http.server import (
+        bind_socket,
+        resolve_address,
+        run_server,
+        server_key,
+        server_url,
+    )
     from trainers.atropos.app import make_trajectory_app
     from trainers.atropos.store import TrajectoryStore
 
@@ -56,9 +61,7 @@ def serve_trajectories(options: TrajectoryServerOptions) -> int:
             max_groups=options.max_groups,
             max_body_bytes=options.max_body_bytes,
         )
-        host, port = listener.getsockname()[:2]
-        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        greeting = f"Trajectory API on {url} ({_summary(store)})"
+        greeting = f"Trajectory API on {server_url(listener)} ({_summary(store)})"
         asyncio.run(run_server(app, listener, greeting, drain_seconds=options.drain_seconds))
     return 0
 

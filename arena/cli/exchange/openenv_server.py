@@ -11,10 +11,9 @@ from arena.core.errors import ArenaError
 from arena.core.text import pluralize
 from arena.envs.openenv.app import make_app
 from arena.envs.openenv.host import HostedGame
+from arena.http.access import AccessControl, BodyLimit
+from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
 from arena.llm.service import LLMService
-from backends.server import server_key
-from backends.server.access import AccessControl, BodyLimit
-from backends.server.uvicorn_server import bind_socket, resolve_address, run_server
 
 DRAIN_SECONDS = 5.0
 """Time for running calls after the first signal; a client may play on elsewhere."""
@@ -48,8 +47,7 @@ def serve_game(served: ServedGame, llm: LLMService | None) -> int:
     )
     guarded = AccessControl(BodyLimit(app, BODIES * served.max_message_bytes), key)
     with bind_socket(address, served.port) as listener:
-        host, port = listener.getsockname()[:2]
-        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        url = server_url(listener)
         game = served.hosted.game
         others = ", ".join(served.hosted.specs) if game.num_players > 1 else "none"
         greeting = (

@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Lifespan
 
 from arena.core.errors import UsageError
 from arena.episodes.files import game_stem
+from arena.http.server import resolve_address
 from arena.llm.service import LLMService
-from backends.server.uvicorn_server import resolve_address
 from replays.web.app import PageFiles, compose, listen, serve_pages, viewer_parts
 from replays.web.play.new_game import NewGames
 from replays.web.play.places import TableSetup

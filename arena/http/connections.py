@@ -15,7 +15,7 @@ from enum import Enum
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from backends.server.access import BODY_SECONDS
+from arena.http.access import BODY_SECONDS
 
 HEAD_SECONDS = 15.0
 """Time limit for the head of a request, from the connection or from the first byte."""

@@ -20,8 +20,8 @@ uvicorn = pytest.importorskip("uvicorn")
 
 from starlette.responses import Response  # noqa: E402
 
-from backends.server import connections  # noqa: E402
-from backends.server.connections import DeadlineProtocol, LogRateLimit  # noqa: E402
+from arena.http import connections  # noqa: E402
+from arena.http.connections import DeadlineProtocol, LogRateLimit  # noqa: E402
 
 pytestmark = pytest.mark.timed
 
@@ -29,7 +29,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SERVER = """
 import asyncio, resource
 from starlette.responses import PlainTextResponse
-from backends.server.uvicorn_server import bind_socket, resolve_address, run_server
+from arena.http.server import bind_socket, resolve_address, run_server
 
 async def fine(scope, receive, send):
     port = {"client-port": str(scope["client"][1])}

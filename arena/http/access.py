@@ -18,6 +18,7 @@ from arena.core.errors import BackendError, ContextOverflow, MissingDependency, 
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
+    from starlette.datastructures import Headers
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 OPEN_ROUTES = ("/health",)
@@ -127,13 +128,18 @@ class AccessControl:
     """ASGI middleware that refuses requests before any of their body is read.
 
     With a key, every route except /health requires it. Without a key the server listens on
-    loopback only. Then the risk is a web page in a browser on this machine: its requests have a
-    foreign Origin or, after DNS rebinding of its name to 127.0.0.1, a foreign Host.
+    loopback only. Then the risk is a web page in a browser on this machine: see `foreign_page`.
+
+    Args:
+        app: The application.
+        key: API key that clients must send.
+        allows_links: Pages of other sites may link to this server.
     """
 
-    def __init__(self, app: ASGIApp, key: SecretStr | None) -> None:
+    def __init__(self, app: ASGIApp, key: SecretStr | None, *, allows_links: bool = True) -> None:
         self.app = app
         self.key = key
+        self.allows_links = allows_links
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self.app
@@ -146,13 +152,11 @@ class AccessControl:
         await app(scope, receive, send)
 
     def _check(self, request: HTTPConnection) -> None:
-        host = request.headers.get("host", "").lower()
-        if self.key is None and not is_loopback_host(host):
-            message = f"Host {host!r}: without an API key only loopback names are allowed"
-            raise ApiError(403, message)
-        origin = request.headers.get("origin")
-        if origin is not None and not is_own_origin(origin, host):
-            raise ApiError(403, "requests from other web pages are not allowed")
+        reason = foreign_page(
+            request.headers, is_public=self.key is not None, allows_links=self.allows_links
+        )
+        if reason is not None:
+            raise ApiError(403, reason)
         if self.key is not None and request.url.path not in OPEN_ROUTES:
             scheme, _, token = request.headers.get("authorization", "").partition(" ")
             key = self.key.get_secret_value().encode()
@@ -168,6 +172,41 @@ class AccessControl:
         is_post = request.scope.get("method") == "POST"  # A WebSocket has no method.
         if is_post and _has_body(request) and content_type != "application/json":
             raise ApiError(415, f"Content-Type {content_type!r}: send application/json")
+
+
+def foreign_page(headers: Headers, *, is_public: bool, allows_links: bool = True) -> str | None:
+    """Return the reason to refuse a request that the web page of another site sends, or None.
+
+    Such a page has a foreign Origin or, after DNS rebinding of its name to 127.0.0.1, a foreign
+    Host. For embedded resources a browser sends no Origin, but the site of the page.
+
+    Args:
+        headers: Headers of the request.
+        is_public: The server may be reached by other names than those of this machine.
+        allows_links: Following a link to this server is allowed.
+    """
+    # One at most: h11 refuses a request with two.
+    host, origin = headers.get("host", "").lower(), headers.get("origin")
+    if not (is_public or _is_loopback_host(host)):
+        return "the Host header must name this machine: 127.0.0.1 or localhost"
+    if origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}:
+        return "requests from other web pages are not allowed"
+    site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
+    if site in {"cross-site", "same-site"} and not (allows_links and mode == "navigate"):
+        return "requests from other web pages are not allowed"
+    return None
+
+
+def _is_loopback_host(header: str) -> bool:
+    """Check without a DNS query if a Host header, with or without a port, is this machine's."""
+    try:
+        name = urlsplit(f"//{header}").hostname or ""
+    except ValueError:  # For example, brackets that do not match.
+        return False
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
 
 
 def _has_body(request: HTTPConnection) -> bool:
@@ -234,25 +273,3 @@ async def read_body(request: Request, limit: int) -> bytes:
     except ClientDisconnect:
         raise ApiError(400, "the client has disconnected") from None
     return bytes(body)
-
-
-def is_loopback_host(header: str) -> bool:
-    """Check without a DNS query if a Host header, with or without a port, is this machine's."""
-    try:
-        name = urlsplit(f"//{header.lower()}").hostname or ""
-    except ValueError:  # For example, brackets that do not match.
-        return False
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost" or name.endswith(".localhost")
-
-
-def is_own_origin(origin: str, host: str) -> bool:
-    """Check whether the page that sent a request came from this server.
-
-    Args:
-        origin: The Origin header.
-        host: The Host header.
-    """
-    return origin.lower() in {f"http://{host.lower()}", f"https://{host.lower()}"}

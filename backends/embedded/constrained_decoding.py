@@ -14,8 +14,8 @@ from pydantic import JsonValue
 
 from arena.core.errors import UsageError
 from arena.plugins.extras import require
-from backends.embedded.checkpoint_tokenizer import CheckpointTokenizer
 from backends.embedded.token_sampling import SamplingParams, TokenIds
+from backends.embedded.tokenizer import CheckpointTokenizer
 
 MAX_CACHED_BYTES = 64 * 2**20
 """Of choices and their tokens, which clients send. About 50,000 lists of a game's actions."""

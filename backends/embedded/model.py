@@ -28,8 +28,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from backends.embedded.architecture import Architecture
-from backends.embedded.rope import rope_rotations
-from backends.embedded.weights import LayerWeights, ModelWeights
+from backends.embedded.layers import (
+    LayerWeights,
+    ModelWeights,
+    Projection,
+    rms_norm,
+    rope_angles,
+    torch_threads,
+)
 
 BLOCK_SIZE = 16
 """Prompt positions whose attention is computed together."""
@@ -104,7 +110,10 @@ class InferenceModel:
         heads, head_dim = architecture.kv_heads, architecture.head_dim
         sizes = (architecture.layers, 2, heads, regions * context + 1, head_dim)
         self.kv_cache = _zeros(sizes, device)
-        self._rope = rope_rotations(architecture, context).to(device)
+        # Rotation (p, j) is exp(i * p * frequency j): complex64 [context, 1, head_dim / 2].
+        angles = rope_angles(architecture, torch.arange(context))
+        rotations = torch.polar(torch.ones_like(angles), angles)
+        self._rope = rotations.to(torch.complex64)[:, None].to(device)
         # A block that ends at key n uses the last n columns of this mask: 0 for all keys before
         # the block, and a causal triangle (-inf above the diagonal) for its own keys.
         mask = torch.zeros(BLOCK_SIZE, context + BLOCK_SIZE)
@@ -214,7 +223,9 @@ class InferenceModel:
             return x.new_empty(0, self.architecture.vocabulary)
         attended = self._attend(queries, cache, tile.last_attention)
         x = self._output_and_mlp(x.index_select(0, tile.logit_rows), layer, attended)
-        logits = F.linear(self._norm(x, weights.norm), weights.head)  # [padded, vocabulary]
+        logits = F.linear(
+            rms_norm(x, weights.norm, self.architecture), weights.head
+        )  # [padded, vocabulary]
         return logits[: tile.logit_count]
 
     def _project_qkv(
@@ -222,7 +233,7 @@ class InferenceModel:
     ) -> Tensor:
         """Write the keys and values of the rows; return the queries [rows, heads, head_dim]."""
         architecture, head_dim = self.architecture, self.architecture.head_dim
-        qkv = F.linear(self._norm(x, layer.attention_norm), *layer.qkv)
+        qkv = F.linear(rms_norm(x, layer.attention_norm, self.architecture), *layer.qkv)
         heads = qkv.view(len(x), -1, head_dim)  # [rows, heads + 2 kv_heads, head_dim]
         qk = heads[:, : architecture.heads + architecture.kv_heads]
         rotated = qk
@@ -243,12 +254,10 @@ class InferenceModel:
         """Compute the rest of a layer: output projection and SwiGLU MLP, both residual."""
         # x + W_o a;  then x + W_down (silu(W_gate n) * (W_up n)) with n = RMSNorm(x).
         x = x + F.linear(attended, *layer.attention_out)
-        gate, up = F.linear(self._norm(x, layer.mlp_norm), *layer.gate_up).chunk(2, dim=-1)
+        gate, up = F.linear(rms_norm(x, layer.mlp_norm, self.architecture), *layer.gate_up).chunk(
+            2, dim=-1
+        )
         return x + F.linear(F.silu(gate).mul_(up), *layer.down)
-
-    def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
-        # RMSNorm: x / sqrt(mean(x^2) + epsilon) * weight (Zhang & Sennrich 2019).
-        return F.rms_norm(x, (x.shape[-1],), weight, self.architecture.epsilon)
 
     def _attend(self, queries: Tensor, cache: Tensor, plan: AttentionPlan) -> Tensor:
         """Attend from each chunk to its own keys.
@@ -298,3 +307,31 @@ def _zeros(shape: tuple[int, ...], device: torch.device) -> Tensor:
     if device.type == "cpu":
         return torch.from_numpy(np.zeros(shape, dtype=np.float32))
     return torch.zeros(shape, device=device)
+
+
+@torch_threads(1)  # As the sampler: with several, torch may select other kernels.
+@torch.inference_mode()
+def batch_invariant_tiles(
+    weights: ModelWeights, sizes: Sequence[int] = TILE_SIZES
+) -> tuple[int, ...]:
+    """Return the tile sizes whose matrix products agree in every bit, row by row.
+
+    Tested on this machine with random rows, in another order and beside other rows, for the
+    matrices of one layer and the head. The largest size is the reference. Empty if even the
+    largest size depends on the order of the rows.
+    """
+    # The largest size is computed once with the rows in order. Each size must reproduce these
+    # numbers for a random selection of the rows, at other positions.
+    generator = torch.Generator().manual_seed(0)
+    invariant = set(sizes)
+    layer = weights.layers[0]
+    head = Projection(weights.head, None)
+    for matrix, bias in (layer.qkv, layer.attention_out, layer.gate_up, layer.down, head):
+        rows = torch.randn(max(sizes), matrix.shape[1], generator=generator).to(matrix.device)
+        expected = F.linear(rows, matrix, bias)
+        for size in sizes:
+            order = torch.randperm(max(sizes), generator=generator)[:size].to(matrix.device)
+            # Equal in every bit, not approximately.
+            if not torch.equal(F.linear(rows[order], matrix, bias), expected[order]):
+                invariant.discard(size)
+    return tuple(sorted(invariant))

@@ -24,26 +24,25 @@ from backends.embedded.architecture import (
     parse_architecture,
     read_model_config,
 )
-from backends.embedded.batch_invariance import batch_invariant_tiles, torch_threads
 from backends.embedded.batching import Batcher
-from backends.embedded.cache import HashedPrompt
 from backends.embedded.constrained_decoding import ConstraintFactory
-from backends.embedded.model import InferenceModel
-from backends.embedded.scheduler import SamplerStats, SequenceState
+from backends.embedded.layers import (
+    ModelWeights,
+    StateDict,
+    fuse_weights,
+    merge_lora,
+    read_state_dict,
+    torch_threads,
+)
+from backends.embedded.model import InferenceModel, batch_invariant_tiles
+from backends.embedded.scheduler import HashedPrompt, SamplerStats, SequenceState
 from backends.embedded.token_sampling import (
     GeneratedToken,
     PromptLogprob,
     SamplingParams,
     TopLogprob,
 )
-from backends.embedded.tokens import ChatTokenizer
-from backends.embedded.weights import (
-    ModelWeights,
-    StateDict,
-    fuse_weights,
-    merge_lora,
-    read_state_dict,
-)
+from backends.embedded.tokenizer import ChatTokenizer
 
 __all__ = [
     "GeneratedToken", "PromptLogprob", "QueueFull", "Sampler", "SamplerStats", "SamplingParams",

@@ -19,9 +19,8 @@ from transformers import AutoModelForCausalLM  # noqa: E402
 
 from arena.core.errors import UsageError  # noqa: E402
 from backends.embedded.architecture import parse_architecture, read_architecture  # noqa: E402
-from backends.embedded.rope import rope_frequencies  # noqa: E402
+from backends.embedded.layers import read_state_dict, rope_frequencies  # noqa: E402
 from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams  # noqa: E402
-from backends.embedded.weights import read_state_dict  # noqa: E402
 
 PROMPT = [random.Random(1).randrange(3, 500) for _ in range(150)]
 SCORED = SamplingParams(seed=3, max_tokens=4, prompt_logprobs=0)

@@ -18,7 +18,7 @@ from transformers import AutoTokenizer
 
 from arena.core.errors import UsageError
 from backends.embedded import find_checkpoint
-from backends.embedded.checkpoint_tokenizer import CheckpointTokenizer
+from backends.embedded.tokenizer import CheckpointTokenizer
 
 TEXTS = (
     "",

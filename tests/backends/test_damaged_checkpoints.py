@@ -19,9 +19,9 @@ from arena.core.errors import UsageError  # noqa: E402
 from backends.embedded import constrained_decoding  # noqa: E402
 from backends.embedded.architecture import read_model_config  # noqa: E402
 from backends.embedded.constrained_decoding import ConstraintFactory  # noqa: E402
+from backends.embedded.layers import merge_lora, read_state_dict  # noqa: E402
 from backends.embedded.sampler import Sampler, SamplingParams  # noqa: E402
-from backends.embedded.tokens import ChatTokenizer  # noqa: E402
-from backends.embedded.weights import merge_lora, read_state_dict  # noqa: E402
+from backends.embedded.tokenizer import ChatTokenizer  # noqa: E402
 
 TARGET = "model.layers.0.mlp.down_proj"
 

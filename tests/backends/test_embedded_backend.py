@@ -15,8 +15,7 @@ from arena import catalog
 from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
 from arena.llm.backend import Backend, Completion, Message, Request, Sampling
 from arena.llm.settings import Settings
-from backends.embedded import embedded, find_checkpoint
-from backends.embedded.backend import EmbeddedBackend
+from backends.embedded import EmbeddedBackend, embedded, find_checkpoint
 
 CHAT = (Message("system", "You play Cluedo."), Message("user", "It is your turn."))
 REQUEST = Request(CHAT, Sampling(max_tokens=5, seed=1), logprobs=True)

@@ -24,13 +24,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 from arena.cli import run  # noqa: E402
 from arena.core.errors import ArenaError, UsageError  # noqa: E402
 from arena.llm.backend import Message  # noqa: E402
-from backends.embedded import find_checkpoint, models_folder  # noqa: E402
+from backends.embedded import FETCHABLE, PackagedModel, find_checkpoint, models_folder  # noqa: E402
 from backends.embedded.architecture import read_architecture  # noqa: E402
+from backends.embedded.layers import read_state_dict  # noqa: E402
 from backends.embedded.sampler import Sampler, SamplingParams  # noqa: E402
-from backends.embedded.weights import read_state_dict  # noqa: E402
-from backends.models.fetch import fetch  # noqa: E402
 from backends.models.gguf_files import TENSORS, convert_gguf  # noqa: E402
-from backends.models.packaged import FETCHABLE, PackagedModel  # noqa: E402
+from backends.models.local import fetch  # noqa: E402
 
 QUANTISED = {"q_proj": "Q4_1", "down_proj": "Q8_0", "k_proj": "F16"}
 """Types of some tensors; the others are float32."""

@@ -26,12 +26,11 @@ from transformers import Qwen3ForCausalLM
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Message
 from backends.embedded.architecture import read_architecture
-from backends.embedded.batch_invariance import batch_invariant_tiles
-from backends.embedded.model import TILE_SIZES
+from backends.embedded.layers import fuse_weights, read_state_dict
+from backends.embedded.model import TILE_SIZES, batch_invariant_tiles
 from backends.embedded.sampler import GeneratedToken, QueueFull, Sampler, SamplingParams
 from backends.embedded.token_sampling import sample_token
-from backends.embedded.tokens import IncrementalDetokenizer
-from backends.embedded.weights import fuse_weights, read_state_dict
+from backends.embedded.tokenizer import IncrementalDetokenizer
 
 VOCABULARY = 600
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backends.embedded.tokens import ChatTokenizer
+from backends.embedded.tokenizer import ChatTokenizer
 from trainers.hosts.art import Choice, History, Trajectory, TrajectoryGroup
 
 WORDS = (

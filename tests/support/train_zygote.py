@@ -25,7 +25,7 @@ from typing import Any
 
 RARE = (
     *("polars", "pyarrow.parquet", "tokenizers", "starlette.applications", "httpx", "openai"),
-    *("scipy.optimize", "backends.embedded.backend", "backends.scripted", "scripted_table"),
+    *("scipy.optimize", "backends.embedded.sampler", "backends.scripted", "scripted_table"),
     *("art.utils.old_benchmarking.calculate_step_metrics", "trainers.hosts.model"),
 )
 """Modules that are imported lazily; imported once for all children."""

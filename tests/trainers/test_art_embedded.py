@@ -24,8 +24,8 @@ from transformers import AutoModelForCausalLM
 
 from arena.core.errors import ArenaError, UsageError
 from arena.llm.backend import Message, Request, Sampling
+from backends.embedded import SamplerBackend
 from backends.embedded.architecture import read_model_config
-from backends.embedded.backend import SamplerBackend
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora

@@ -32,7 +32,7 @@ from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
-from backends.embedded.backend import SamplerBackend
+from backends.embedded import SamplerBackend
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.sequences import token_sequences
 from trainers.export.art import read_groups

@@ -25,7 +25,7 @@ from transformers import AutoTokenizer, Qwen3ForCausalLM
 from arena.core.errors import ArenaError
 from arena.llm.backend import Message
 from backends.embedded.architecture import read_model_config
-from backends.embedded.tokens import ChatTokenizer
+from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.loss import LossOptions, ReferenceLogprobs, policy_loss

@@ -28,8 +28,8 @@ from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
 from backends.embedded.architecture import read_architecture, read_model_config
-from backends.embedded.tokens import ChatTokenizer
-from backends.embedded.weights import merge_lora
+from backends.embedded.layers import merge_lora
+from backends.embedded.tokenizer import ChatTokenizer
 from backends.scripted import ScriptedBackend
 from trainers.algorithms.imitation import imitate, mean_cross_entropy
 from trainers.algorithms.learner import ADAPTER, OPTIMIZER, Learner, UpdateOptions

@@ -18,7 +18,7 @@ if find_spec("art") is None:
 from tiny_model import TINY_FAMILIES, build_tiny_model
 from transformers import AutoModelForCausalLM
 
-from backends.embedded.weights import merge_lora, read_state_dict
+from backends.embedded.layers import merge_lora, read_state_dict
 from trainers.algorithms import network
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.learner import ADAPTER, Learner, UpdateOptions

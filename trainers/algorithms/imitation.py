@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from backends.embedded.batch_invariance import torch_threads
+from backends.embedded.layers import torch_threads
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.network import score_tokens

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from arena.core.errors import ArenaError
 from backends.embedded.architecture import read_architecture
-from backends.embedded.batch_invariance import torch_threads
-from backends.embedded.weights import read_state_dict
+from backends.embedded.layers import read_state_dict, torch_threads
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import (
     check_trained_tensors,

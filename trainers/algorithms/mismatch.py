@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from backends.embedded.batch_invariance import torch_threads
+from backends.embedded.layers import torch_threads
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.network import score_tokens

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from backends.embedded.architecture import Architecture
-from backends.embedded.rope import rope_frequencies
+from backends.embedded.layers import rms_norm, rope_angles
 
 SCORED_ROWS = 256
 """Rows whose logits are in memory at once, with gradient checkpointing."""
@@ -95,7 +95,7 @@ def score_tokens(
             )  # fmt: skip
         else:
             x = _layer(x, state, number, architecture, packed, rotation)
-    x = _rms_norm(x, state["model.norm.weight"], architecture)
+    x = rms_norm(x, state["model.norm.weight"], architecture)
     # [vocab, width]. A tied model uses the embedding for it, and gets gradients from both uses.
     head = state["model.embed_tokens.weight" if architecture.tied else "lm_head.weight"]
     heat = packed.temperatures
@@ -123,14 +123,14 @@ def _layer(
     """Compute one layer: [rows, width], or in the last layer [trained, width]."""
     layer, last = f"model.layers.{number}", number == architecture.layers - 1
     # Pre-norm residual layers: x <- x + attention(norm(x)), then x <- x + mlp(norm(x)).
-    normed = _rms_norm(x, state[f"{layer}.input_layernorm.weight"], architecture)
+    normed = rms_norm(x, state[f"{layer}.input_layernorm.weight"], architecture)
     attended = _attention(normed, state, f"{layer}.self_attn", architecture, packed, rotation, last)
     if last:
         # After the keys and values of the last layer only the predicting rows matter: from
         # here on x is [trained, width].
         x = x.index_select(0, packed.prediction_rows)
     x = x + _linear(attended, state, f"{layer}.self_attn.o_proj")
-    normed = _rms_norm(x, state[f"{layer}.post_attention_layernorm.weight"], architecture)
+    normed = rms_norm(x, state[f"{layer}.post_attention_layernorm.weight"], architecture)
     # SwiGLU: down(silu(gate(x)) * up(x)).
     # gate and up: [rows, mlp size]; in the last layer [trained, mlp size].
     gate = F.silu(_linear(normed, state, f"{layer}.mlp.gate_proj"))
@@ -184,7 +184,7 @@ def _attention(
         projected = heads(part, number, source)
         if not architecture.head_norms:
             return projected
-        return _rms_norm(projected, state[f"{name}.{part}_norm.weight"], architecture)
+        return rms_norm(projected, state[f"{name}.{part}_norm.weight"], architecture)
 
     # One tensor [length, kv_heads, head_dim] per sequence, prefix included. Values are neither
     # normalised nor rotated.
@@ -271,18 +271,11 @@ def _length(part: slice) -> int:
     return length
 
 
-def _rms_norm(x: Tensor, weight: Tensor, architecture: Architecture) -> Tensor:
-    """Return x / sqrt(mean(x^2) + epsilon) * weight over the last axis."""
-    return F.rms_norm(x, (x.shape[-1],), weight, architecture.epsilon)
-
-
 def _rotation(architecture: Architecture, positions: Tensor) -> tuple[Tensor, Tensor]:
     """Return cosines and sines of RoPE (Su et al., arXiv:2104.09864), [rows, 1, head_dim] each."""
-    # angle(position, i) = position * frequency i, the same for both halves of a head.
-    # In float64 and on the CPU, so that all devices compute the same angles.
-    # angles: [rows, 1, head_dim]; the axis of size 1 broadcasts over the heads.
-    frequencies = rope_frequencies(architecture)
-    angles = torch.outer(positions.double().cpu(), frequencies).repeat(1, 2)[:, None]
+    # The angles are the same for both halves of a head: [rows, 1, head_dim]; the axis of size 1
+    # broadcasts over the heads.
+    angles = rope_angles(architecture, positions).repeat(1, 2)[:, None]
     device = positions.device
     return angles.cos().float().to(device), angles.sin().float().to(device)
 

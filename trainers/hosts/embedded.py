@@ -106,7 +106,7 @@ class EmbeddedHost:
     def policy(self, step: int | None = None) -> Backend:
         if self._remote is not None:
             return self._remote.policy(step)
-        from backends.embedded.backend import SamplerBackend
+        from backends.embedded import SamplerBackend
 
         backend, model = self.backend, self.model
         if step is not None:

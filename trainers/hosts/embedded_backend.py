@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from arena.core.errors import ArenaError, UsageError
+from backends.embedded.layers import read_state_dict
 from backends.embedded.sampler import Sampler
-from backends.embedded.weights import read_state_dict
 from trainers.algorithms.checkpoint_files import read_weights
 from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora

@@ -9,7 +9,7 @@ from pathlib import Path
 from arena.core.errors import UsageError
 from arena.llm.backend import Message
 from backends.embedded.architecture import Architecture, read_model_config
-from backends.embedded.tokens import ChatTokenizer
+from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.sequences import SampledToken, TokenSequence, split_answers
 from trainers.pretrain.corpus import Demonstration
 

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from arena.core.errors import ArenaError, BackendError, StopPlaying
 from backends.embedded.architecture import parse_architecture, read_model_config
-from backends.embedded.tokens import ChatTokenizer
-from backends.embedded.weights import merge_lora, read_state_dict
+from backends.embedded.layers import merge_lora, read_state_dict
+from backends.embedded.tokenizer import ChatTokenizer
 from backends.openai_http import HTTPBackend
 from trainers.hosts.art import TrainResult, TrajectoryGroup
 from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open

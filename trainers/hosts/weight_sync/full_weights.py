@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.llm.backend import Completion, Request
-from backends.embedded.backend import SamplerBackend
+from backends.embedded import SamplerBackend
 from trainers.hosts.embedded_backend import AnyModel, EmbeddedArtBackend
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights

@@ -1,13 +1,20 @@
-"""The weights of a Hugging Face checkpoint, fused for sampling, and LoRA adapters."""
+"""Layers of a model: the weights of a checkpoint, fused for sampling, LoRA adapters, norm, RoPE.
+
+The learner shares RMSNorm, RoPE (rotary position embedding, Su et al. 2021, arXiv:2104.09864) and
+the setting of threads; it has other weights, with gradients.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -16,10 +23,60 @@ from torch import Tensor
 from arena.core.errors import UsageError
 from backends.embedded.architecture import (
     Architecture,
+    RopeScaling,
     first_fault,
     read_json_object,
     weight_files,
 )
+
+
+@contextmanager
+def torch_threads(number: int) -> Iterator[None]:
+    """Compute with this number of threads: sums are equal to the bit only for equal numbers."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def rms_norm(x: Tensor, weight: Tensor, architecture: Architecture) -> Tensor:
+    """Return x / sqrt(mean(x^2) + epsilon) * weight over the last axis (Zhang & Sennrich 2019)."""
+    return F.rms_norm(x, (x.shape[-1],), weight, architecture.epsilon)
+
+
+def rope_frequencies(architecture: Architecture) -> Tensor:
+    """Return the angle per position of each pair of dimensions: float64 [head_dim / 2], radians.
+
+    Frequency j is theta^(-2j / head_dim), with `llama3` scaling if the architecture has it. In
+    float64 and on the CPU, so that all devices compute the same angles.
+    """
+    head_dim = architecture.head_dim
+    # exponents: 2j / head_dim, shape [head_dim / 2].
+    exponents = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
+    frequencies: Tensor = architecture.theta**-exponents
+    scaling = architecture.scaling
+    return frequencies if scaling is None else _scale(frequencies, scaling)
+
+
+def rope_angles(architecture: Architecture, positions: Tensor) -> Tensor:
+    """Return angle (p, j) = p * frequency j in radians: float64 [positions, head_dim / 2]."""
+    return torch.outer(positions.double().cpu(), rope_frequencies(architecture))
+
+
+def _scale(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
+    """Return frequencies for a longer context, as Llama 3.1 scales them."""
+    # Rotations within the original context: n_j = context / wavelength = context f_j / 2 pi.
+    rotations = scaling.original_context * frequencies / (2 * math.pi)
+    # Pairs with many rotations (n_j >= high) encode short distances and keep their frequency;
+    # those with few (n_j <= low) are stretched by `factor`; the blend is linear between them:
+    #     s_j = clip((n_j - low) / (high - low), 0, 1)
+    #     f'_j = s_j f_j + (1 - s_j) f_j / factor
+    low, high = scaling.low_freq_factor, scaling.high_freq_factor
+    kept = ((rotations - low) / (high - low)).clip(0, 1)
+    return kept * frequencies + (1 - kept) * frequencies / scaling.factor
+
 
 StateDict = Mapping[str, Tensor]
 MAX_LORA_RANK = 4096

@@ -141,7 +141,7 @@ def _examine_game(name: str, as_json: bool) -> int:
     """Print the findings about a game; those of other libraries have faults that change results."""
     from arena.plugins.game_checks import plugin_findings
     from arena.plugins.loader import make_game
-    from arena.testing.game_findings import random_findings
+    from arena.testing.conformance import random_findings
 
     game = make_game(name)
     findings = [*random_findings(game), *plugin_findings(game)]

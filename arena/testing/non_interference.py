@@ -8,8 +8,7 @@ from arena.core.action import CHANCE, Step
 from arena.core.game import Game, State
 from arena.core.observation import Observation
 from arena.core.seeds import stream
-from arena.testing.fingerprints import fingerprint
-from arena.testing.positions import replay_history, sampled_positions
+from arena.testing.positions import fingerprint, replay_history, sampled_positions
 from arena.testing.reachable import first_difference, reachable
 
 RENDERED = 3

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.testing.fingerprints import fingerprint
-from arena.testing.positions import random_positions
+from arena.testing.positions import fingerprint, random_positions
 
 KEPT = 20
 """Observations of a game that are compared again at its end."""

@@ -1,15 +1,17 @@
-"""Positions of random play, on which the checks work."""
+"""Positions of random play, on which the checks work, and fingerprints of what players see."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from arena.agents.agent import RandomBot, Seat, act_now
 from arena.agents.seating import bot_names, make_agent
 from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game, State
+from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
 
 LONGEST = 20_000
@@ -71,3 +73,32 @@ def replay_history(game: Game, history: Sequence[Step]) -> State:
     for move in history:
         state.apply(move.player, move.action)
     return state
+
+
+# Fingerprints
+
+
+def snapshot(state: State) -> bytes:
+    """Return everything visible of a state, for all players together."""
+    views = [fingerprint(state.observe(player)) for player in range(state.game.num_players)]
+    return public_facts(state) + repr(views).encode()
+
+
+def public_facts(state: State) -> bytes:
+    """Return everything visible of a state but the observations of its players."""
+    return repr((state.to_act, state.turn, state.returns(), state.log.events)).encode()
+
+
+def fingerprint(observation: Observation) -> bytes:
+    """Return everything visible of an observation: texts, arrays, actions, order and sizes."""
+    texts = [
+        observation.text(level, since)
+        for level in get_args(TextLevel)
+        # The second text covers the news only, which is rendered by other code.
+        for since in (0, observation.num_events // 2)
+    ]
+    arrays = {name: array.tobytes() for name, array in observation.arrays().items()}
+    legal = [str(action) for action in observation.legal_actions]
+    diagram = observation.game.diagram(observation.events)
+    parts = (observation.events, texts, arrays, legal, diagram, observation.num_events)
+    return repr(parts).encode()

@@ -14,7 +14,7 @@ import pytest
 from command_line import ENVIRONMENT, arena, last_json, started
 
 from arena.cli import run
-from arena.testing.replays import without_times
+from arena.testing.rules import without_times
 
 
 def test_one_game_as_json(tmp_path: Path) -> None:

@@ -35,9 +35,8 @@ from arena.core.game import Game
 from arena.envs.openenv.app import make_app
 from arena.envs.openenv.client import GameClient, call
 from arena.envs.openenv.environment import GameEnvironment
-from arena.envs.openenv.host import HostedGame
-from arena.envs.openenv.models import GameObservation
-from arena.envs.openenv.tables import SharedEpisodes
+from arena.envs.openenv.host import HostedGame, SharedEpisodes
+from arena.envs.openenv.protocol import GameObservation
 from arena.episodes import session as session_module
 from arena.episodes.match import Match
 from arena.episodes.replay import read_replay

@@ -19,7 +19,7 @@ import pytest
 from command_line import ENVIRONMENT
 
 from arena.evaluation.store.results import Results
-from arena.testing.replays import without_times
+from arena.testing.rules import without_times
 
 GAMES = "eval cluedo --players 3 --player bot:detective --baseline bot:novice --seed 5 --scored 2"
 KILLS = int(os.environ.get("ARENA_KILLS", "1"))

@@ -23,7 +23,7 @@ from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play, play_many
 from arena.episodes.verify import verify
 from arena.plugins.loader import make_game
-from arena.testing.replays import without_times
+from arena.testing.rules import without_times
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, CardShown, Refuted, Suggested, Unable
 from games.tictactoe.game import Mark, TicTacToe

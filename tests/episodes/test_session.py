@@ -21,7 +21,7 @@ from arena.episodes.runner import play
 from arena.episodes.session import EXTERNAL, GameSession, SeatTurn
 from arena.episodes.verify import verify
 from arena.plugins.loader import make_game
-from arena.testing.replays import without_times
+from arena.testing.rules import without_times
 
 T = TypeVar("T")
 CLUEDO = make_game("cluedo", players=3)

@@ -19,8 +19,7 @@ from arena.cli import run
 from arena.core.errors import UsageError
 from arena.plugins.loader import game_class, game_family
 from arena.testing import check_game
-from arena.testing.replays import check_replay
-from arena.testing.rules import check_clone, check_codec, check_hashing, check_pickle
+from arena.testing.rules import check_clone, check_codec, check_hashing, check_pickle, check_replay
 
 pytestmark = [
     pytest.mark.adapters,

@@ -17,7 +17,7 @@ from arena.core.game import Game
 from arena.plugins.families import FamilyGame
 from arena.plugins.game_checks import GameFinding
 from arena.plugins.loader import catalog
-from arena.testing.replays import check_replay
+from arena.testing.rules import check_replay
 from games.goofspiel.game import Goofspiel
 
 

@@ -29,8 +29,7 @@ from arena.plugins.loader import catalog, make_game
 from arena.testing import check_game
 from arena.testing.measures import _played, check_measures
 from arena.testing.non_interference import check_non_interference
-from arena.testing.replays import check_replay
-from arena.testing.rules import check_clone, check_random_play
+from arena.testing.rules import check_clone, check_random_play, check_replay
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse
 from games.cluedo.rules.state import CluedoState, TurnPhase

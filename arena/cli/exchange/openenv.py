@@ -59,6 +59,14 @@ class HostFlags:
             raise UsageError(f"--reward-fn {self.reward_fn} has no weight: add --reward custom=1")
         return game_return
 
+    @property
+    def scoring_source(self) -> tuple[str, str]:
+        """Source of `scoring` in a package: the line that imports it, and the expression."""
+        if not self.reward:
+            return "", ""
+        expression = f"Rewards.parse({self.reward!r}, GAME, {self.reward_fn!r}).score"
+        return "from trainers.rewards import Rewards", expression
+
 
 @dataclass(frozen=True, slots=True)
 class SessionFlags:
@@ -177,7 +185,7 @@ def package_command(
         played, hosting.specs, game_flags.level, game_flags.max_turns, score=hosting.scoring(played)
     )
     bounds = _bounds(reward_range)
-    options = PackageOptions(name, hosting.reward, hosting.reward_fn, bounds)
+    options = PackageOptions(name, hosting.reward, hosting.scoring_source, bounds)
     written = write_package(hosted, directory, options)
     if as_json:
         print(json.dumps({"package": written.name, "files": written.files, "seed": written.seed}))

@@ -12,9 +12,8 @@ from openenv.core.env_server.types import ConcurrencyConfig
 
 from arena.core.errors import ArenaError, UsageError
 from arena.envs.openenv.environment import GameEnvironment
-from arena.envs.openenv.host import HostedGame
-from arena.envs.openenv.models import GameObservation, GameState
-from arena.envs.openenv.tables import SharedEpisodes
+from arena.envs.openenv.host import HostedGame, SharedEpisodes
+from arena.envs.openenv.protocol import GameObservation, GameState
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request

@@ -13,7 +13,7 @@ from openenv.core.env_client import EnvClient
 from openenv.core.env_server.mcp_types import CallToolAction
 from pydantic import JsonValue
 
-from arena.envs.openenv.models import GameObservation, GameState
+from arena.envs.openenv.protocol import GameObservation, GameState
 
 
 def call(function: str, turn: int | None = None, /, **arguments: JsonValue) -> CallToolAction:

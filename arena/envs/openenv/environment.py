@@ -21,11 +21,15 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from arena.agents.chat import DETAILS, rule_details
 from arena.core.errors import ActionError, InvalidAction, UsageError
 from arena.core.version import __version__
-from arena.envs.openenv.calls import read_call, served_tools, turn_number
-from arena.envs.openenv.host import HostedGame
-from arena.envs.openenv.models import GameObservation, GameState
-from arena.envs.openenv.rubric import EpisodeRubric
-from arena.envs.openenv.tables import SharedEpisode, SharedEpisodes
+from arena.envs.openenv.host import HostedGame, SharedEpisode, SharedEpisodes
+from arena.envs.openenv.protocol import (
+    EpisodeRubric,
+    GameObservation,
+    GameState,
+    read_call,
+    served_tools,
+    turn_number,
+)
 from arena.episodes.reward import SeatEpisode
 from arena.episodes.session import SeatTurn
 

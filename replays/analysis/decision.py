@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from itertools import islice
 
 from pydantic import JsonValue, ValidationError
@@ -15,11 +16,15 @@ from pydantic import JsonValue, ValidationError
 from arena import CHANCE, Message
 from arena.agents.chat import Attempt
 from arena.llm.prompt_tokens import common_prefix_length
-from replays.analysis.beliefs import BeliefComparison, compare_beliefs
-from replays.analysis.documents import AttemptJson, DecisionJson, MessageJson, PosteriorJson
-from replays.analysis.numbers import finite_or_zero
-from replays.analysis.prompt_diff import diff_messages
-from replays.analysis.size_limit import SizeBudget
+from replays.analysis.documents import (
+    AttemptJson,
+    DecisionJson,
+    DiffPart,
+    MessageJson,
+    PosteriorJson,
+)
+from replays.analysis.posterior import BeliefComparison, compare_beliefs
+from replays.analysis.sanitize import SizeBudget, finite_or_zero
 from replays.analysis.timeline import Timeline
 
 MAX_LEGAL_ACTIONS = 60
@@ -27,6 +32,11 @@ MAX_ATTEMPTS = 20
 MAX_REPEATED_CHARACTERS = 50_000
 """Limit for repeating, once per decision, messages that were sent before. A single prompt is shown
 in full; the prompt of a chat contains the whole conversation and would be repeated every time."""
+MAX_MESSAGE_CHARACTERS = 20_000
+"""A longer message is not compared line by line: it is shown as added."""
+MAX_MESSAGE_LINES = 1_000
+MAX_REQUEST_CHARACTERS = 200_000
+"""Characters that are compared for one request, so that no replay takes long to open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +203,50 @@ def _attempt_json(
         "tokens": [{"id": token[0], "logprob": finite_or_zero(token[1])} for token in tokens],
         "more_tokens": len(attempt.tokens) - len(tokens),
     }
+
+
+def diff_messages(previous: Sequence[Message], current: Sequence[Message]) -> list[MessageJson]:
+    """Return the current messages, each compared with the previous one in the same place."""
+    left, messages = MAX_REQUEST_CHARACTERS, list[MessageJson]()
+    for number, message in enumerate(current):
+        other = previous[number] if number < len(previous) else None
+        if other == message:
+            messages.append(_undivided(message, sent_before=True))
+        elif other is None or other.role != message.role or not _is_short(other, message, left):
+            messages.append(_undivided(message, sent_before=False))
+        else:
+            # Comparing lines takes quadratic time at worst, so the total is limited as well.
+            left -= len(other.content) + len(message.content)
+            parts = diff_lines(other.content, message.content)
+            messages.append({"role": message.role, "parts": parts, "sent_before": False})
+    return messages
+
+
+def _undivided(message: Message, sent_before: bool) -> MessageJson:
+    parts: list[DiffPart] = [("same" if sent_before else "added", message.content)]
+    return {"role": message.role, "parts": parts, "sent_before": sent_before}
+
+
+def _is_short(previous: Message, current: Message, left: int) -> bool:
+    texts = (previous.content, current.content)
+    return (
+        max(map(len, texts)) <= MAX_MESSAGE_CHARACTERS
+        and sum(map(len, texts)) <= left
+        and max(text.count("\n") for text in texts) <= MAX_MESSAGE_LINES
+    )
+
+
+def diff_lines(previous: str, current: str) -> list[DiffPart]:
+    """Return stretches of whole lines; all parts that are not "removed" make up `current`."""
+    old, new = previous.splitlines(keepends=True), current.splitlines(keepends=True)
+    parts = list[DiffPart]()
+    # old[i:j] is replaced by new[k:m].
+    for operation, i, j, k, m in SequenceMatcher(None, old, new).get_opcodes():
+        if operation == "equal":
+            parts.append(("same", "".join(new[k:m])))
+            continue
+        if j > i:
+            parts.append(("removed", "".join(old[i:j])))
+        if m > k:
+            parts.append(("added", "".join(new[k:m])))
+    return parts

@@ -9,7 +9,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from arena import Replay
-from replays.analysis.annotations import Annotator
+from replays.analysis.assessments import Annotator, MoveAnalyst
 from replays.analysis.decision import decision_json, read_attempts
 from replays.analysis.documents import (
     CommentJson,
@@ -19,11 +19,9 @@ from replays.analysis.documents import (
     SeatSummaryJson,
     TimelineJson,
 )
-from replays.analysis.move_analysis import MoveAnalyst
 from replays.analysis.posterior import compute_posterior
-from replays.analysis.redaction import find_seeds, redact
-from replays.analysis.timeline import build_timeline
-from replays.analysis.timeline_json import render_scenes, timeline_json
+from replays.analysis.sanitize import find_seeds, redact
+from replays.analysis.timeline import build_timeline, render_scenes, timeline_json
 
 
 class ReplayAnalysis:

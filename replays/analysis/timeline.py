@@ -1,12 +1,28 @@
-"""Timeline of a replay: all plies with the positions around them, from playing it once."""
+"""Timeline of a replay: all plies with the positions around them, and the document of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from arena import Action, Event, Game, Ply, Replay
+from arena import CHANCE, Action, Decision, Event, Game, Header, PlacedKnowledge, Ply, Replay
+from arena.core.assessment import Appraiser
+from arena.plugins.views import scene_factory, scene_name
+from replays.analysis.documents import (
+    BranchJson,
+    EventJson,
+    GameJson,
+    OutcomeJson,
+    PlyJson,
+    SceneJson,
+    TimelineJson,
+)
+from replays.analysis.sanitize import find_seeds, finite_or_zero, redact_text
+
+MAX_DIAGRAM_EVENTS = 500
+"""Longer games have no diagrams. Each diagram is drawn from all events so far, so that the work
+grows with the square of their number. A scene takes its events in one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +86,232 @@ def build_timeline(replay: Replay) -> Timeline:
         simultaneous = simultaneous and next_to_act == remaining
         to_act = next_to_act
     return timeline
+
+
+@dataclass(frozen=True, slots=True)
+class FormerPlayer:
+    """SPEC of an earlier player of a seat, and the ply from which it was replaced."""
+
+    spec: str
+    until: int
+
+
+def players_at(header: Header, ply: int) -> tuple[str, ...]:
+    """Return the SPEC of each seat at the time this ply was played."""
+    players = header.players
+    # Branches are in order of time. Each one names the players that sat before its ply.
+    for branch in reversed(header.branches):
+        if ply >= branch.ply:
+            break
+        players = branch.players
+    return players
+
+
+def former_players(header: Header, seat: int) -> Iterator[FormerPlayer]:
+    """Yield the earlier players of a seat, the latest first."""
+    spec = header.players[seat]
+    branch_plies = sorted({branch.ply for branch in header.branches}, reverse=True)
+    for ply in branch_plies:
+        previous = players_at(header, ply - 1)[seat]
+        if ply > 0 and previous != spec:
+            yield FormerPlayer(previous, ply)
+        # The next older player is compared with this one.
+        spec = previous
+
+
+def timeline_json(
+    timeline: Timeline, scenes: Sequence[SceneJson], seat: int | None, first: int
+) -> TimelineJson:
+    """Return the document from ply `first` on.
+
+    Args:
+        timeline: The game.
+        scenes: The scenes of all positions, from `render_scenes` for the same seat.
+        seat: The perspective; None: everything is open.
+        first: The first ply of the document.
+    """
+    first = max(0, min(first, timeline.last_position))
+    return {
+        "game": _game_json(timeline, seat),
+        "seat": seat,
+        "first": first,
+        "plies": [_ply_json(timeline, entry, seat) for entry in timeline.plies[first:]],
+        "scenes": _scenes_from(scenes, first),
+        "outcome": _outcome_json(timeline),
+        "notice": timeline.replay.notice,
+    }
+
+
+def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
+    header, game = timeline.replay.header, timeline.game
+    # All seats have the same kind of knowledge, so seat 0 represents them.
+    knowledge = game.knowledge(0)
+    document: GameJson = {
+        "name": game.name,
+        "title": game_title(game),
+        "seats": list(game.seat_names),
+        "specs": list(header.players),
+        "options": game.options.model_dump(mode="json"),
+        "text_level": header.text_level,
+        "created": header.created.isoformat(),
+        "branches": _branches_json(timeline, seat),
+        "scene": scene_name(game),
+        "has_posterior": knowledge is not None,
+        "has_grid": isinstance(knowledge, PlacedKnowledge),
+        "has_rankings": ranks_moves(game),
+        "facts": {
+            name: {"unit": fact.unit, "about": fact.about} for name, fact in game.facts.items()
+        },
+    }
+    if seat is None:
+        # The seed determines the deal, so a seat must not get it.
+        document["seed"] = header.seed
+    return document
+
+
+def game_title(game: Game) -> str:
+    """Return the title of a page about a game: "cluedo · classic · 4 players"."""
+    variant, players = getattr(game.options, "variant", None), f"{game.num_players} players"
+    return " · ".join(filter(None, (game.name.replace("_", " "), variant, players)))
+
+
+def _branches_json(timeline: Timeline, seat: int | None) -> list[BranchJson]:
+    """Return the branches; a seat may not know the parent, whose file name contains the seed.
+
+    The parent was played with the same deal.
+    """
+    documents: list[BranchJson] = []
+    for branch in timeline.replay.header.branches:
+        parent = branch.parent if seat is None else ""
+        document: BranchJson = {
+            "parent": parent,
+            "ply": branch.ply,
+            "players": list(branch.players),
+        }
+        if seat is None:
+            document["seed"] = branch.seed
+        documents.append(document)
+    return documents
+
+
+def _outcome_json(timeline: Timeline) -> OutcomeJson | None:
+    line = timeline.replay.outcome
+    if line is None:
+        return None
+    return {
+        "status": line.status,
+        "reason": line.reason,
+        "returns": [finite_or_zero(value) for value in line.returns],
+        "winners": [seat for seat in range(len(line.returns)) if line.outcome.is_winner(seat)],
+        "score": None if timeline.game.has_winner else finite_or_zero(line.returns[0]),
+        "turns": line.turns,
+    }
+
+
+def _ply_json(timeline: Timeline, entry: TimelinePly, seat: int | None) -> PlyJson:
+    ply = entry.ply
+    events = timeline.events_seen_by(seat, ply.number)
+    # A player knows its own action; others know only what the events reveal.
+    is_own = seat in (None, ply.player)
+    decision = ply.decision
+    has_requests = "attempts" in decision.details or "beliefs" in decision.details
+    return {
+        "ply": ply.number,
+        "turn": entry.turn,
+        "player": ply.player if is_own else _public_player(entry, events),
+        "action": str(decision.action) if is_own else None,
+        "events": [_event_json(timeline, event) for event in events if event.shown_to(seat)],
+        # A seat knows that it must act itself. The other names could reveal who has already
+        # committed, or who has a secret to act upon.
+        "to_act": [player for player in entry.to_act if seat in (None, player)],
+        "has_requests": is_own and has_requests,
+        "failure": _failure(decision, seat) if is_own else None,
+        "seconds": finite_or_zero(ply.seconds) if is_own and ply.seconds is not None else None,
+    }
+
+
+def _failure(decision: Decision, seat: int | None) -> str | None:
+    if seat is None or decision.failure is None:
+        return decision.failure
+    return redact_text(decision.failure, find_seeds(decision.details))
+
+
+def _public_player(entry: TimelinePly, events: Sequence[Event]) -> int | None:
+    """Return the player who moved, for another seat that witnesses `events`.
+
+    Returns None unless the events reveal the player.
+    """
+    player = entry.ply.player
+    # Without an event even the mover stays hidden; in a simultaneous move the order is secret.
+    if not events or entry.simultaneous:
+        return None
+    if player == CHANCE or any(getattr(event, "player", None) == player for event in events):
+        return player
+    return None
+
+
+def _event_json(timeline: Timeline, event: Event) -> EventJson:
+    audience = event.audience
+    return {
+        "text": timeline.narration[id(event)],
+        "kind": type(event).__name__,
+        "private": audience is not None,
+        "audience": None if audience is None else list(audience),
+    }
+
+
+def ranks_moves(game: Game) -> bool:
+    """Return whether the game declares rankings of moves, and can compute them."""
+    declared = any(fact.ranks for fact in game.facts.values())
+    return declared and isinstance(game.assessor((0,), frozenset()), Appraiser)
+
+
+# Scenes
+
+
+def render_scenes(timeline: Timeline, seat: int | None) -> list[SceneJson]:
+    """Return the scene or diagram of each position; None means unchanged."""
+    by_ply = [timeline.events_seen_by(seat, ply) for ply in range(timeline.last_position)]
+    draw = _drawing_of(timeline.game, seat, sum(map(len, by_ply)))
+    last = draw(())
+    scenes = [last]
+    for events in by_ply:
+        # Only witnessed events change a scene.
+        current = draw(events) if events else last
+        scenes.append(None if current == last else current)
+        last = current
+    return scenes
+
+
+def _drawing_of(
+    game: Game, seat: int | None, num_events: int
+) -> Callable[[Sequence[Event]], SceneJson]:
+    """Return a function that takes the next events and draws the position after them."""
+    name = scene_name(game)
+    if name:
+        scene = scene_factory(name)(game, seat)
+
+        def draw_scene(events: Sequence[Event]) -> SceneJson:
+            for event in events:
+                scene.update(event)
+            return scene.to_json()
+
+        return draw_scene
+    has_diagram = type(game).diagram is not Game.diagram
+    # Each diagram is drawn from all events so far, which is quadratic in the length of the game.
+    if not has_diagram or num_events > MAX_DIAGRAM_EVENTS:
+        return lambda _events: None
+    seen = list[Event]()
+
+    def draw_diagram(events: Sequence[Event]) -> SceneJson:
+        seen.extend(events)
+        return game.diagram(seen) or None
+
+    return draw_diagram
+
+
+def _scenes_from(scenes: Sequence[SceneJson], first: int) -> list[SceneJson]:
+    """Return the scenes from position `first` on; the first one is always written out."""
+    # Searches backwards from `first` for the scene that is still valid there.
+    earlier = (scene for scene in scenes[first::-1] if scene is not None)
+    return [next(earlier, None), *scenes[first + 1 :]]

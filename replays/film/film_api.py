@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from replays.film.options import FilmFormat, FilmOptions
+from replays.film import FilmFormat, FilmOptions
 from replays.film.write import PACKAGES, write_film
 from replays.web.exchange import ReplayForm, finished_replay, read_form, served_name
 from replays.web.http_errors import HttpError

@@ -26,7 +26,6 @@ def write_html(report: Report, path: Path) -> None:
         ArenaError: If the file cannot be written.
     """
     require_report_packages()
-    from replays.html_report.document import write_document
-    from replays.html_report.page import render
+    from replays.html_report.page import render, write_document
 
     write_document(render(report), path)

@@ -2,23 +2,41 @@
 
 A module of ours instead of a plotting library: the pictures are few and simple, work offline under
 a strict Content-Security-Policy, take their colours from the page's CSS classes (also in dark
-mode), and equal data give equal bytes whatever library versions are installed. The web page of
-replays has its own `chart.js`, because its charts are interactive and are drawn in the browser.
+mode), and equal data give equal bytes whatever library versions are installed. None of the small
+libraries draws intervals: pygal adds scripts and a style sheet with identifiers to each picture,
+leather has fixed colours, and matplotlib, which draws intervals, cannot use the page's colours.
+The web page of replays has its own `chart.js`, because its charts are interactive.
+
+Lengths are in units of the SVG view box. A picture has no identifiers, so a page may hold many.
+All text passes through markupsafe.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from markupsafe import Markup
 
-from arena.core.text import shorten
+from arena.core.text import printable, shorten
+from arena.core.views.number_text import MINUS
 from arena.evaluation.report_parts import Interval
-from replays.html_report.svg_canvas import WIDTH, Canvas, ChartAxis, ChartPoint, Scale, Series
 
+WIDTH = 400
+"""Width of every chart. Text of 12 units is legible on a telephone and not coarse on a desk."""
+_PLUS = ((1, 3), (1, 1), (3, 1), (3, -1), (1, -1), (1, -3))
+_ARMS = [(x / 3, y / 3) for x, y in (*_PLUS, *((-x, -y) for x, y in _PLUS))]
+_SHAPES: Sequence[Sequence[tuple[float, float]]] = (
+    (),  # A circle is drawn by two arcs.
+    ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+    ((0, -1.1), (1.05, 0.8), (-1.05, 0.8)),
+    ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),
+    ((0, 1.1), (1.05, -0.8), (-1.05, -0.8)),
+    _ARMS,
+    [((x - y) * 0.75, (x + y) * 0.75) for x, y in _ARMS],  # The plus, turned by 45 degrees.
+)
 TALL, SMALL = 250, 210
 """Usual heights."""
 MOST_POINTS = 240
@@ -27,6 +45,231 @@ MARKS = ("●", "■", "▲", "◆", "▼", "✚", "✖")
 """The shapes of markers as characters, for legends. Shapes help where colours look alike."""
 _ROW, _FOOT = 36, 44
 """Heights in a forest chart: of a row, and of the axis."""
+
+
+def plain_tick(value: float) -> str:
+    """`0.25`, `12 k`, `3.4 M`."""
+    if 1e4 <= abs(value) < 1e9:
+        size, unit = (1e6, "M") if abs(value) >= 1e6 else (1e3, "k")
+        return f"{value / size:.4g} {unit}".replace("-", MINUS)
+    return f"{value:.4g}".replace("-", MINUS)
+
+
+def percent_tick(value: float) -> str:
+    """`40 %`."""
+    return f"{value * 100:.4g} %".replace("-", MINUS)
+
+
+def points_tick(value: float) -> str:
+    """`+12`: a difference of two shares, in percentage points."""
+    return f"{value * 100:+.4g}".replace("-", MINUS) if abs(value) > 1e-9 else "0"
+
+
+@dataclass(frozen=True, slots=True)
+class ChartPoint:
+    """A point with the ends of its interval; all numbers are finite."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    size: float = 1.0
+    """Area of its marker, relative to the usual one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The points of one line, by rising x."""
+
+    points: Sequence[ChartPoint]
+    color: int = 0
+    """0 to 6: the class `c0` to `c6` of the page."""
+    marker: int | None = None
+    """Number of a shape in `MARKS`; None draws none, except for a single point."""
+    bars: bool = False
+    """Draw intervals as bars at the points instead of a band along the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartAxis:
+    """One axis; without `low` and `high` it spans the data and a margin."""
+
+    title: str = ""
+    low: float | None = None
+    high: float | None = None
+    format: Callable[[float], str] = plain_tick
+    whole: bool = False
+    """Label whole numbers only."""
+    ticks: int = 6
+    """Labels, at most."""
+    bounds: tuple[float, float] | None = None
+    """Least and greatest possible value: the margin around the data does not exceed them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Linear map of data in [low, high] to units in [start, end]."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    @classmethod
+    def of(cls, axis: ChartAxis, values: Sequence[float], start: float, end: float) -> Scale:
+        """Return the scale of an axis; it spans the values, unless the axis has other ends."""
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        # A range of 0, or one below the precision of floats, would have no ticks.
+        least = max(abs(low), abs(high), 1.0) * 1e-9
+        margin = 0.05 * (high - low) if high - low > least else max(abs(high) * 0.05, 0.05)
+        least_value, greatest = axis.bounds or (-math.inf, math.inf)
+        # Values out of bounds are drawn where they are: old reports may hold some.
+        low = max(low - margin, min(low, least_value)) if axis.low is None else axis.low
+        high = min(high + margin, max(high, greatest)) if axis.high is None else axis.high
+        return cls(low, high, start, end)
+
+    def __call__(self, value: float) -> float:
+        """Return the place of a value in units."""
+        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+
+    def ticks(self, most: int, whole: bool) -> list[float]:
+        """Return at most about `most` round numbers in the range, at equal distances."""
+        raw = (self.high - self.low) / most
+        power = 10.0 ** math.floor(math.log10(raw))
+        steps = [power * factor for factor in ((1, 2, 5, 10) if whole else (1, 2, 2.5, 5, 10))]
+        step = next((step for step in steps if step >= raw), steps[-1])
+        step = max(1.0, step) if whole else step
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [number * step for number in range(first, last + 1)]
+
+
+@dataclass(slots=True)
+class Canvas:
+    """An SVG under construction: its scales and the elements drawn so far."""
+
+    height: int
+    font: int
+    x: Scale
+    y: Scale
+    elements: list[Markup] = field(default_factory=list)
+
+    @classmethod
+    def framed(
+        cls,
+        height: int,
+        font: int,
+        x: ChartAxis,
+        x_values: Sequence[float],
+        y: ChartAxis,
+        y_values: Sequence[float],
+    ) -> Canvas:
+        """Draw both axes. Margins depend on the font size only, so charts of a page line up."""
+        across = Scale.of(x, x_values, font * 4.5, WIDTH - font)
+        up = Scale.of(y, y_values, height - font * 3.4, font)
+        canvas = cls(height, font, across, up)
+        for value in up.ticks(y.ticks, y.whole):
+            canvas.path([(across.low, value), (across.high, value)], "grid")
+            canvas.text(y.format(value), across.start - 6, up(value) + font * 0.35, "end")
+        canvas.x_axis(x)
+        if y.title:
+            middle = (up.start + up.end) / 2
+            canvas.text(y.title, font * 0.9, middle, "middle", turned=True)
+        return canvas
+
+    def x_axis(self, axis: ChartAxis) -> None:
+        """Draw vertical grid lines, their labels and the axis' title."""
+        bottom = max(self.y.start, self.y.end)
+        for value in self.x.ticks(axis.ticks, axis.whole):
+            self.path([(value, self.y.low), (value, self.y.high)], "grid")
+            self.text(axis.format(value), self.x(value), bottom + self.font * 1.3, "middle")
+        middle = (self.x.start + self.x.end) / 2
+        self.text(axis.title, middle, self.height - self.font * 0.5, "middle")
+
+    def draw(self, line: Series) -> None:
+        """Draw one line: first its intervals, then itself, then its markers."""
+        points = line.points
+        low = [p.y if p.low is None else p.low for p in points]
+        high = [p.y if p.high is None else p.high for p in points]
+        if line.bars:
+            for p, lower, upper in zip(points, low, high, strict=True):
+                self.path([(p.x, lower), (p.x, upper)], f"c{line.color} bar")
+        elif low != high:
+            upper_edge = [(p.x, v) for p, v in zip(points, high, strict=True)]
+            lower_edge = [(p.x, v) for p, v in zip(points, low, strict=True)]
+            self.filled(upper_edge + lower_edge[::-1], line.color, opacity=0.16)
+        self.path([(p.x, p.y) for p in points], f"c{line.color} line")
+        if line.marker is not None or len(points) == 1:
+            self.markers(points, line.color, line.marker or 0, 3.0 if line.bars else 2.4)
+
+    def path(self, points: Sequence[tuple[float, float]], name: str) -> None:
+        """Draw a line through points of the data, in the style of a CSS class."""
+        if len(points) > 1:
+            self._add('<path class="{}" d="{}"/>', name, self._along(points))
+
+    def filled(self, outline: Sequence[tuple[float, float]], color: int, opacity: float) -> None:
+        """Fill the area within points of the data."""
+        form = '<path class="c{}" fill="currentColor" fill-opacity="{}" d="{}Z"/>'
+        self._add(form, color, opacity, self._along(outline))
+
+    def interval(self, low: float, high: float, y: float) -> None:
+        """Draw a horizontal bar with a short line across each end."""
+        left, right, middle = self.x(low), self.x(high), self.y(y)
+        caps = "".join(f"M{_unit(x)} {_unit(middle - 3.5)}v7" for x in (left, right))
+        line = f"M{_unit(left)} {_unit(middle)}H{_unit(right)}{caps}"
+        self._add('<path class="c0 line" d="{}"/>', line)
+
+    def markers(self, points: Sequence[ChartPoint], color: int, shape: int, radius: float) -> None:
+        """Draw markers of one shape; their areas are those of the points."""
+        outlines = [
+            _marker(shape, self.x(p.x), self.y(p.y), radius * math.sqrt(p.size)) for p in points
+        ]
+        form = '<path class="c{}" fill="currentColor" d="{}"/>'
+        self._add(form, color, "".join(outlines))
+
+    def text(
+        self,
+        words: str,
+        x: float,
+        y: float,
+        anchor: str,
+        name: str = "",
+        turned: bool = False,
+    ) -> None:
+        """Write words at a place in units; `turned` writes them upwards."""
+        turned_form = Markup(' transform="rotate(-90 {} {})"')
+        turn = turned_form.format(_unit(x), _unit(y)) if turned else ""
+        style = Markup(' class="{}"').format(name) if name else ""
+        form = '<text x="{}" y="{}" font-size="{}" text-anchor="{}"{}{}>{}</text>'
+        self._add(form, _unit(x), _unit(y), self.font, anchor, turn, style, printable(words))
+
+    def svg(self, label: str) -> Markup:
+        """Return the picture; `label` describes it for people who cannot see it."""
+        form = '<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+        return Markup(form).format(
+            WIDTH, self.height, printable(label), Markup().join(self.elements)
+        )
+
+    def _along(self, points: Sequence[tuple[float, float]]) -> str:
+        return "M" + "L".join(f"{_unit(self.x(x))} {_unit(self.y(y))}" for x, y in points)
+
+    def _add(self, form: str, *values: object) -> None:
+        """Add an element; markupsafe escapes every value that is not markup already."""
+        self.elements.append(Markup(form).format(*values))
+
+
+def _marker(shape: int, x: float, y: float, radius: float) -> str:
+    """Return the closed path of a marker around (x, y)."""
+    if not _SHAPES[shape]:
+        arc = f"a{_unit(radius)} {_unit(radius)} 0 1 0"
+        across = _unit(2 * radius)
+        return f"M{_unit(x - radius)} {_unit(y)}{arc} {across} 0{arc} -{across} 0Z"
+    corners = [(x + radius * dx, y + radius * dy) for dx, dy in _SHAPES[shape]]
+    return "M" + "L".join(f"{_unit(a)} {_unit(b)}" for a, b in corners) + "Z"
+
+
+def _unit(value: float) -> str:
+    """A length with at most two decimals."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)

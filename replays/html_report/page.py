@@ -1,4 +1,4 @@
-"""The HTML page of an evaluation, a tournament or an analysis: its charts and tables."""
+"""HTML page of an evaluation, a tournament or an analysis; and what all pages of reports share."""
 
 from __future__ import annotations
 
@@ -6,21 +6,35 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
-from jinja2 import Environment
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from arena.core.assessment import Measure
-from arena.core.text import pluralize, printable
+from arena.core.errors import ArenaError
+from arena.core.text import pluralize, printable, shorten
+from arena.core.views.number_text import decimal
+from arena.episodes.files import write_whole
+from arena.evaluation.output import formatting
 from arena.evaluation.output.formatting import options_in_words, par_text
 from arena.evaluation.output.verdict import Sentence, adjustment_text, headline, other_estimates
 from arena.evaluation.player_report import PlayerReport, TurnSeries
 from arena.evaluation.report import PairResult, Report
 from arena.evaluation.report_parts import Interval
-from replays.html_report.charts import MARKS, forest_chart, line_chart, points_of
-from replays.html_report.document import environment
-from replays.html_report.svg_canvas import ChartAxis, ChartPoint, Series, percent_tick, plain_tick
+from replays.html_report.charts import (
+    MARKS,
+    ChartAxis,
+    ChartPoint,
+    Series,
+    forest_chart,
+    line_chart,
+    percent_tick,
+    plain_tick,
+    points_of,
+)
 
+REPORTS = "replays.html_report"
 MIN_DEALS = 5
 """Deals that a point of a line needs to be drawn: few deals give wide intervals, which would hide
 the other points."""
@@ -34,6 +48,50 @@ SERIES_RULES = {
 }
 """Games in the points of an entropy series."""
 ENTROPY = Measure("entropy", "Remaining entropy", "bits", "lower", "")
+
+
+def environment(package: str = REPORTS) -> Environment:
+    """Return an environment for the templates of a package and of this one.
+
+    Every text that a page shows is escaped, and control characters, which HTML does not allow and
+    which may change the reading direction, are replaced.
+    """
+    page = Environment(
+        loader=ChoiceLoader([PackageLoader(name, ".") for name in (package, REPORTS)]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_printable,
+    )
+    page.filters |= {
+        "number": decimal,
+        "value": formatting.value_text,
+        "interval": formatting.interval_text,
+        "points": formatting.points_text,
+        "plain": formatting.json_text,
+        "p": formatting.p_text,
+        "rank": formatting.rank_text,
+        "percent_range": formatting.percent_range,
+        "shorten": shorten,
+    }
+    return page
+
+
+def _printable(value: object) -> object:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def write_document(page: str, path: Path) -> None:
+    """Write the file. A reader meanwhile sees the old file or the new one, complete.
+
+    Raises ArenaError if it cannot be written.
+    """
+    try:
+        write_whole(path, page)
+    except OSError as error:
+        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True)

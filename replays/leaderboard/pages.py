@@ -1,10 +1,10 @@
-"""The pages of a leaderboard: first page, one page for each entry, method."""
+"""Pages of a leaderboard: first page, one page for each entry, method; their charts and claims."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,15 +13,188 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from arena.core.text import pluralize
+from arena.evaluation.benchmark.card import CardUsage
 from arena.evaluation.benchmark.standings import BenchEntry, NotableGame, Standings
 from arena.evaluation.benchmark.submission import PlayedTask
 from arena.evaluation.output.formatting import amount, options_in_words
 from arena.evaluation.output.verdict import adjustment_text
-from replays.html_report.charts import MARKS
-from replays.html_report.document import environment
-from replays.html_report.page import PairMatrix, matrix_of
-from replays.leaderboard.charts import cost_chart, rating_chart, skill_charts
-from replays.leaderboard.claims import paired_claims, published_study, rate_claims
+from arena.evaluation.report_parts import CountRange, Interval
+from arena.evaluation.statistics.intervals import rate
+from arena.evaluation.statistics.sample_size import games_needed_for_rates
+from replays.html_report.charts import (
+    MARKS,
+    ChartAxis,
+    ChartPoint,
+    Series,
+    forest_chart,
+    line_chart,
+    percent_tick,
+)
+from replays.html_report.page import PairMatrix, environment, matrix_of
+
+STUDY_GAMES, STUDY_SOLVED = 18, 4
+"""Games, and those that a correct accusation ended, in the one published study of language models
+at Clue (Ansell and Toney-Wails 2026, arXiv 2603.17169)."""
+CLAIMS = (
+    ("three players", 1 / 3, 1 / 2),
+    ("three players", 1 / 3, 0.4),
+    ("four players", 1 / 4, 1 / 2),
+    ("four players", 1 / 4, 1 / 3),
+    ("six players", 1 / 6, 1 / 3),
+    ("six players", 1 / 6, 1 / 4),
+    ("six players", 1 / 6, 0.2),
+)
+"""Table, par and the claimed win rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedStudy:
+    """What the games of the study show."""
+
+    games: int
+    solved: int
+    share: Interval
+    """Of solved games."""
+    needed_for_double: int
+    """Games that tell its share from twice that share."""
+    needed_for_half_more: int
+    """Games that tell its share from one and a half times that share."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateClaim:
+    """A claim about a win rate, and the games that it needs."""
+
+    table: str
+    par: float
+    claimed: float
+    games: int | None
+    """Of the player, and as many of an equal player on other deals."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedClaim:
+    """A measured difference, and the games that show it."""
+
+    entry: str
+    task: str
+    baseline: str
+    deals: int
+    paired: int | None
+    paired_range: CountRange | None
+    unpaired: int | None
+
+
+def published_study() -> PublishedStudy:
+    """Return what 18 games show."""
+    share = STUDY_SOLVED / STUDY_GAMES
+    return PublishedStudy(
+        STUDY_GAMES,
+        STUDY_SOLVED,
+        Interval.of(rate(STUDY_SOLVED, STUDY_GAMES)),
+        games_needed_for_rates(share, 2 * share) or 0,
+        games_needed_for_rates(share, 1.5 * share) or 0,
+    )
+
+
+def rate_claims() -> list[RateClaim]:
+    """Return the games that each of `CLAIMS` needs on independent deals."""
+    return [
+        RateClaim(table, par, claimed, games_needed_for_rates(par, claimed))
+        for table, par, claimed in CLAIMS
+    ]
+
+
+def paired_claims(standings: Standings) -> list[PairedClaim]:
+    """Return the pairs of games that each measured difference to the baseline needs."""
+    return list(_paired_claims(standings))
+
+
+def _paired_claims(standings: Standings) -> Iterator[PairedClaim]:
+    for entry in standings.entries:
+        for played in entry.submission.tasks:
+            comparison = played.report.comparison
+            if comparison is not None:
+                yield PairedClaim(
+                    entry.label,
+                    played.task.id,
+                    comparison.baseline,
+                    comparison.deals or 0,
+                    comparison.games_needed,
+                    comparison.games_needed_range,
+                    comparison.games_needed_unpaired,
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class SkillChart:
+    """The entries by one skill."""
+
+    skill: str
+    tasks: Sequence[str]
+    chart: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class CostChart:
+    """Cost, or tokens where no price is known for all models, against strength."""
+
+    chart: Markup
+    drawn: Sequence[BenchEntry]
+    """In the order of colours and marks, which repeat."""
+    by_tokens: bool
+
+
+def rating_chart(standings: Standings) -> Markup | None:
+    """Draw the ratings; None without any."""
+    rows = [(e.label, e.rating) for e in standings.entries if e.rating.value is not None]
+    if not rows:
+        return None
+    label = f"Ratings of {len(rows)} entries with 95 % intervals; numbers in the table"
+    return forest_chart(label, rows, ChartAxis("rating"))
+
+
+def skill_charts(standings: Standings) -> list[SkillChart]:
+    """Draw a chart for each skill: the share of deals ahead of the baseline."""
+    charts = []
+    for skill in standings.suite.skills:
+        values = [(entry.label, entry.skills[skill]) for entry in standings.entries]
+        rows = [(label, share) for label, share in values if share.value is not None]
+        if rows:
+            tasks = [task.id for task in standings.suite.tasks if task.skill == skill]
+            label = f"{skill}: share of deals ahead of the baseline, {len(rows)} entries"
+            axis = ChartAxis("ahead of the baseline", 0.0, 1.0, format=percent_tick)
+            charts.append(SkillChart(skill, tasks, forest_chart(label, rows, axis, 0.5)))
+    return charts
+
+
+def cost_chart(standings: Standings) -> CostChart | None:
+    """Draw cost per game against rating; None if no entry asks a model, or without ratings."""
+    drawn = [entry for entry in standings.entries if entry.rating.value is not None]
+    used = [entry for entry in drawn if entry.submission.card.uses_models]
+    if not used:
+        return None
+    costs = [entry.submission.card.usage.cost for entry in used]
+    by_tokens = None in costs or not any(costs)
+    series = []
+    for number, entry in enumerate(drawn):
+        x, rating = _per_game(entry, by_tokens), entry.rating
+        point = ChartPoint(x, rating.value or 0.0, rating.low, rating.high)
+        mark = number % len(MARKS)
+        series.append(Series([point], color=mark, marker=mark, bars=True))
+    title = "tokens per game" if by_tokens else "US dollars per game"
+    label = f"{title} against rating, {len(drawn)} entries; numbers in the table"
+    most = max(point.x for line in series for point in line.points) or 1.0
+    # From 0, with room for the marks of bots.
+    axis = ChartAxis(title, -0.04 * most, 1.06 * most)
+    chart = line_chart(label, series, axis, ChartAxis("rating"), height=280)
+    return CostChart(chart, drawn, by_tokens)
+
+
+def _per_game(entry: BenchEntry, by_tokens: bool) -> float:
+    usage: CardUsage = entry.submission.card.usage
+    total = usage.tokens if by_tokens else usage.cost or 0.0
+    return total / max(1, usage.games)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rich.console import Console, Group, RenderableType
 
 from arena import ArenaError, Header, Replay
 from replays.analysis.replay_analysis import ReplayAnalysis
-from replays.analysis.seating import players_at
+from replays.analysis.timeline import players_at
 from replays.tui.frame import (
     EntropyTracker,
     Size,

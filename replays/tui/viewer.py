@@ -11,7 +11,7 @@ from rich.text import Text
 
 from arena import Replay
 from replays.analysis.posterior import entry_at
-from replays.analysis.seating import former_players, players_at
+from replays.analysis.timeline import former_players, players_at
 from replays.tui.frame import MIN_PICTURE_WIDTH, Size, Snapshot, draw_frame, format_title
 from replays.tui.keyboard import read_keys
 from replays.tui.navigation import HELP, PANEL_NAMES, TABLE, Navigation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from replays.analysis.numbers import to_json_value
+from replays.analysis.sanitize import to_json_value
 
 
 def encode(document: object) -> str:

@@ -39,10 +39,10 @@ from arena.testing.positions import random_positions, sampled_positions
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, Show, Suggest
 from games.goofspiel.game import BidsRevealed
-from replays.analysis import timeline_json as timeline_module
-from replays.analysis.redaction import find_seeds, redact
+from replays.analysis import timeline as timeline_module
 from replays.analysis.replay_analysis import ReplayAnalysis
-from replays.analysis.seating import FormerPlayer, former_players, players_at
+from replays.analysis.sanitize import find_seeds, redact
+from replays.analysis.timeline import FormerPlayer, former_players, players_at
 
 GAMES = [
     make_game("cluedo", players=3, suspects=3, weapons=3, rooms=4),

@@ -14,9 +14,9 @@ from studied import END, Details, known_analysis, known_game, lines, recorded
 from arena.agents.chat import Attempt, requests_of
 from arena.llm.backend import Message
 from games.cluedo.game import Cluedo
-from replays.analysis.beliefs import format_percent
+from replays.analysis.decision import MAX_MESSAGE_CHARACTERS, diff_lines, diff_messages
 from replays.analysis.documents import AttemptJson, DecisionJson, MessageJson
-from replays.analysis.prompt_diff import MAX_MESSAGE_CHARACTERS, diff_lines, diff_messages
+from replays.analysis.posterior import format_percent
 from replays.analysis.replay_analysis import ReplayAnalysis
 
 

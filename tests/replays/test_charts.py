@@ -11,21 +11,19 @@ from hypothesis import strategies as st
 
 from arena.evaluation.report_parts import Interval
 from replays.html_report.charts import (
-    ChartLayer,
-    forest_chart,
-    layer_chart,
-    line_chart,
-    points_of,
-    thinned,
-)
-from replays.html_report.svg_canvas import (
     WIDTH,
     ChartAxis,
+    ChartLayer,
     ChartPoint,
     Scale,
     Series,
+    forest_chart,
+    layer_chart,
+    line_chart,
     plain_tick,
+    points_of,
     points_tick,
+    thinned,
 )
 
 FINITE = st.floats(-1e15, 1e15, allow_nan=False)

@@ -24,12 +24,17 @@ from arena.core.errors import ArenaError, MissingDependency, UsageError
 from arena.episodes.replay import Replay, read_replay
 from arena.plugins import extras
 from replays.analysis.replay_analysis import ReplayAnalysis
-from replays.film import FilmFormat, FilmOptions, FrameSize, write_film
-from replays.film import browser as film_browser
-from replays.film.gif import COLORS, COMMON, choose_colors
-from replays.film.mp4 import FRAME_RATE
-from replays.film.options import LAST_SECONDS, MAX_SIDE, MIN_SIDE
-from replays.film.page import film_page
+from replays.film import (
+    LAST_SECONDS,
+    MAX_SIDE,
+    MIN_SIDE,
+    FilmFormat,
+    FilmOptions,
+    FrameSize,
+)
+from replays.film import write as film_browser
+from replays.film.encoders import COLORS, COMMON, FRAME_RATE, choose_colors
+from replays.film.write import film_page, write_film
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

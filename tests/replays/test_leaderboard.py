@@ -22,7 +22,7 @@ from arena.evaluation.benchmark.submission import Submission, read_submission
 from arena.evaluation.benchmark.suite import BASELINE, read_suite
 from arena.evaluation.statistics.sample_size import games_needed_for_rates
 from replays.leaderboard import write_site
-from replays.leaderboard.claims import published_study
+from replays.leaderboard.pages import published_study
 
 HOSTILE = '"><script>alert(1)</script></title><img src=x onerror=alert(1)> ../../up'
 

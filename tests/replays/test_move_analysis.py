@@ -12,10 +12,11 @@ from games.cluedo.base import CluedoBase
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
-from replays.analysis import move_analysis
+from replays.analysis import assessments
+from replays.analysis.assessments import MOST_MOVES
 from replays.analysis.documents import RankingJson
-from replays.analysis.move_analysis import MOST_MOVES, ranks_moves
 from replays.analysis.replay_analysis import ReplayAnalysis
+from replays.analysis.timeline import ranks_moves
 from replays.web import bundle
 
 
@@ -127,5 +128,5 @@ def test_a_huge_deck_is_not_analysed(
     clue: Replay, analysis: ReplayAnalysis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     position = questions(analysis)[0]
-    monkeypatch.setattr(move_analysis, "MOST_LEGAL", 600)
+    monkeypatch.setattr(assessments, "MOST_LEGAL", 600)
     assert ReplayAnalysis(clue).moves(position) is None

@@ -19,8 +19,8 @@ from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.runner import play
 from arena.evaluation.report_parts import Interval
 from arena.plugins.loader import make_game
-from replays.html_report.training.report import render, write_training_report
-from replays.html_report.training.transcripts import transcript_pairs
+from replays.html_report.training_report import render, write_training_report
+from replays.html_report.transcripts import transcript_pairs
 from trainers.config.config import TrainConfig
 from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
 from trainers.runs.sentences import headline

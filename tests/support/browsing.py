@@ -16,7 +16,7 @@ import pytest
 from arena.episodes.match import Match
 from arena.episodes.replay_writer import ReplayWriter
 from arena.plugins.loader import make_game
-from replays.film.browser import NAMES, installed_chromium
+from replays.film.write import NAMES, installed_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Expect, FloatRect, Locator, Page

@@ -27,7 +27,8 @@ from play_server import play_server
 from web_viewer import record, serving
 
 from arena.episodes.replay import read_replay
-from replays.film import FilmOptions, FrameSize, write_film
+from replays.film import FilmOptions, FrameSize
+from replays.film.write import write_film
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

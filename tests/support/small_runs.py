@@ -11,7 +11,7 @@ from typing import Any
 from scripted_table import quick
 from tiny_model import build_tiny_model
 
-from replays.html_report.training.report import write_training_report
+from replays.html_report.training_report import write_training_report
 from trainers.config.config import TrainConfig
 from trainers.grpo import train
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records

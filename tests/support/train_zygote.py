@@ -105,7 +105,7 @@ def run(order: dict[str, Any]) -> int:
     from scripted_table import quick
 
     from arena.core.errors import ArenaError
-    from replays.html_report.training.report import write_training_report
+    from replays.html_report.training_report import write_training_report
     from trainers.config.config import TrainConfig
     from trainers.grpo import train
 
@@ -155,7 +155,7 @@ def main() -> None:
     ):
         importlib.import_module(name)
     importlib.import_module("backends.server.app")
-    importlib.import_module("replays.html_report.training.report")
+    importlib.import_module("replays.html_report.training_report")
     gc.freeze()  # Children neither search nor copy the memory of the imported modules.
     for line in sys.stdin:
         child = os.fork()

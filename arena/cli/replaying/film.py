@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def film(call: Call) -> int:
     """Write the film; an existing file is replaced when the new one is complete."""
-    from replays.film import write_film
+    from replays.film.write import write_film
 
     film_format: FilmFormat = "gif" if call.data.export == "gif" else "mp4"
     replay, first, seat = moment(call)

@@ -117,7 +117,7 @@ def host_of(config: TrainConfig, resume: bool | None, settings: Settings) -> Hos
 
 def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags) -> int:
     let_threads_sleep()
-    from replays.html_report.training.report import write_training_report
+    from replays.html_report.training_report import write_training_report
     from trainers.grpo import train
 
     with open_run(plan) as files:

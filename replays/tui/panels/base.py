@@ -10,8 +10,8 @@ from rich.text import Text
 
 from arena import Replay
 from arena.core.text import printable
-from replays.analysis.seating import players_at
-from replays.analysis.size_limit import cut
+from replays.analysis.sanitize import cut
+from replays.analysis.timeline import players_at
 from replays.tui.background_analysis import BackgroundAnalysis
 from replays.tui.frame import Size
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from replays.analysis.documents import MeasureJson, SeatSummaryJson
-from replays.analysis.seating import former_players
+from replays.analysis.timeline import former_players
 from replays.tui.panels.base import COMPUTING, PanelContext, heading, hint, printable_lines
 
 ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}

@@ -13,8 +13,7 @@ from arena.evaluation.report import PairedComparison, Report
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.store.results import Results
 from arena.evaluation.store.stored_report import SharedGames, compare_evaluations, stored_report
-from replays.html_report.charts import forest_chart
-from replays.html_report.svg_canvas import ChartAxis, percent_tick, plain_tick
+from replays.html_report.charts import ChartAxis, forest_chart, percent_tick, plain_tick
 from replays.web.home.blocks import chart, section
 from replays.web.home.documents import ChartJson, SectionJson, ViewJson
 from replays.web.home.files import FileSet

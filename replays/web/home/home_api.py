@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 
 from arena.core.errors import ArenaError
 from replays.html_report import page as experiment_report
-from replays.html_report.training import report as training_report
+from replays.html_report import training_report
 from replays.web.exchange import json_response, parameter
 from replays.web.home.documents import HomeJson, ViewJson
 from replays.web.home.entries import EntryList

@@ -7,9 +7,16 @@ from dataclasses import replace
 
 from arena.core.errors import ArenaError
 from arena.evaluation.output.formatting import options_in_words
-from replays.html_report.charts import MARKS, ChartLayer, line_chart, points_of, thinned
-from replays.html_report.svg_canvas import ChartAxis, Series
-from replays.html_report.training.sections import TICKS, ReportSection, sections_of
+from replays.html_report.charts import (
+    MARKS,
+    ChartAxis,
+    ChartLayer,
+    Series,
+    line_chart,
+    points_of,
+    thinned,
+)
+from replays.html_report.training_report import TICKS, ReportSection, sections_of
 from replays.web.home.blocks import chart, section
 from replays.web.home.documents import ChartJson, SectionJson, ViewJson
 from replays.web.home.files import FileSet

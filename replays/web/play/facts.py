@@ -6,7 +6,7 @@ from arena.core.knowledge import PlacedKnowledge
 from arena.core.observation import ObservedGame
 from arena.core.spec import redacted
 from arena.plugins.views import scene_name
-from replays.analysis.timeline_json import game_title
+from replays.analysis.timeline import game_title
 from replays.web.play.documents import HELP_LEVELS, Help, TableGameJson
 from replays.web.play.places import TableSetup
 

@@ -1,25 +1,48 @@
-"""Sections of charts in the report of a training run."""
+"""The HTML report of a training run: one file that works offline."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
+from jinja2 import Environment
 from markupsafe import Markup
 
+from arena.evaluation.output.formatting import options_in_words, par_text
 from replays.html_report.charts import (
     SMALL,
+    ChartAxis,
     ChartLayer,
+    Series,
     layer_chart,
     line_chart,
+    percent_tick,
+    plain_tick,
     points_of,
+    points_tick,
     thinned,
 )
-from replays.html_report.svg_canvas import ChartAxis, Series, percent_tick, plain_tick, points_tick
-from trainers.runs import figures
-from trainers.runs.figures import PHASES, Figure, group_split, played, time_split
+from replays.html_report.page import environment, write_document
+from replays.html_report.transcripts import transcript_pairs
+from trainers.config.config import TrainConfig
+from trainers.runs import figures, sentences
+from trainers.runs.figures import (
+    PHASES,
+    Figure,
+    finite,
+    group_split,
+    played,
+    sampling_rate,
+    time_split,
+    training_rate,
+)
+from trainers.runs.settings_table import SettingRow, settings_of
 from trainers.runs.training_run import TrainingRun
 
+MAX_ROWS = 400
+"""Rows of the table of steps. A longer run shows every n-th step."""
 MAX_CHARTS = 12
 """Charts of one section. Further metrics of a host are in metrics.jsonl."""
 TICKS = {
@@ -32,6 +55,69 @@ LAYER_COLORS = (0, 4, 1)
 """Colors of groups: trained, without variance, incomplete."""
 LARGE_FONT = 15
 """Three charts are in a row. Their text is larger, so that it stays legible."""
+
+
+def write_training_report(run: TrainingRun, path: Path) -> None:
+    """Write the report of a run to `path`.
+
+    Games of the starting and of the trained policy are read from `replays/before` and
+    `replays/after` in the run's folder. The same files give the same bytes. The file is replaced
+    atomically.
+
+    Raises:
+        ArenaError: The file cannot be written.
+    """
+    write_document(render(run), path)
+
+
+def render(run: TrainingRun) -> str:
+    """Return the report as HTML."""
+    # A repeated step has two records; the later one counts.
+    records = sorted({row.step: row for row in run.records}.values(), key=lambda row: row.step)
+    run = replace(run, records=records)
+    config, steps = run.config or TrainConfig(), played(records)
+    # ceil(steps / MAX_ROWS).
+    every = -(-len(steps) // MAX_ROWS) or 1
+    settings = settings_of(config)
+    panels: dict[str, list[SettingRow]] = {}
+    for setting in settings:
+        panels.setdefault(setting.panel, []).append(setting)
+    return (
+        _environment()
+        .get_template("training.html.jinja")
+        .render(
+            title=sentences.title(config),
+            facts=[*options_in_words(config.options), *sentences.facts(run)],
+            headline=sentences.headline(run),
+            par=par_text(run.par),
+            notes=sentences.notes(run),
+            sections=sections_of(run),
+            evaluations=[
+                *(one for one in run.learning_curve() if one.step),
+                *run.final_evaluations(),
+            ],
+            pairs=transcript_pairs(run.files.folder),
+            changed=[setting for setting in settings if setting.changed],
+            panels=panels,
+            config_hash=config.config_hash,
+            records=steps[::every],
+            every=every,
+            warnings=sentences.warnings(run),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    page = environment()
+    page.globals |= {
+        "checkpoint_name": sentences.checkpoint_name,
+        "finite": finite,
+        "share": sentences.share,
+        "sampling_rate": sampling_rate,
+        "training_rate": training_rate,
+    }
+    return page
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 A module of ours instead of a plotting library: the pictures are few and simple, work offline under
 a strict Content-Security-Policy, take their colours from the page's CSS classes (also in dark
-mode), and equal data give equal bytes whatever library versions are installed. None of the small
-libraries draws intervals: pygal adds scripts and a style sheet with identifiers to each picture,
-leather has fixed colours, and matplotlib, which draws intervals, cannot use the page's colours.
+mode), and equal data give equal bytes whatever library versions are installed. Of the libraries
+that draw static SVG, pygal draws no bands and gives each picture an identifier and a style sheet,
+leather draws no intervals and has fixed colours, and matplotlib, which is large, has fixed colours.
 The web page of replays has its own `chart.js`, because its charts are interactive.
 
 Lengths are in units of the SVG view box. A picture has no identifiers, so a page may hold many.

@@ -28,10 +28,8 @@ from arena.agents.chat import (
     ChatOptions,
     opening,
 )
-from arena.agents.reply.correction import correction
-from arena.agents.reply.reader import read_reply
-from arena.agents.reply.reading import Reading
-from arena.agents.reply.visible import visible
+from arena.agents.reply.reader import read_reply, visible
+from arena.agents.reply.reading import Reading, correction
 from arena.core.action import Action
 from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.observation import Observation

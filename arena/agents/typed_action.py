@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from arena.agents.reply.correction import correction, fitting_actions
 from arena.agents.reply.phrasebook import phrasebook
 from arena.agents.reply.reader import read_reply
+from arena.agents.reply.reading import correction, fitting_actions
 from arena.core.action import Action, Speech, normalise
 from arena.core.errors import ActionError
 from arena.core.observation import Observation

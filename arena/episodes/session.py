@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
+from arena.agents.reply.reading import correction
 from arena.core.action import Action
 from arena.core.errors import ArenaError, InvalidAction, UsageError
 from arena.core.game import State

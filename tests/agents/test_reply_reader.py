@@ -17,10 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_games import walk
 
-from arena.agents.reply.correction import correction
-from arena.agents.reply.mentions import find_mentions
 from arena.agents.reply.phrasebook import Phrasebook, field_names, is_other_name
 from arena.agents.reply.reader import read_reply
+from arena.agents.reply.reading import correction, find_mentions
 from arena.core.action import Action
 from arena.core.action_set import ActionTable
 from arena.core.game import Game

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from whispers import Call, Silence, Toss, Whispers
 
 from arena.agents.action_tools import action_tools
-from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
+from arena.agents.reply.reading import correction
 from arena.agents.typed_action import parse
 from arena.core.action import CHANCE, Say
 from arena.core.errors import IllegalAction, InvalidAction

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from arena import CHANCE, Action, Decision, Match, Observation, Outcome, Ply, Seat, Step, play
 from arena.agents.agent import act_now
-from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
+from arena.agents.reply.reading import correction
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.views.tabletop import draw_tabletop
 from arena.testing import check_game

@@ -17,8 +17,8 @@ from pydantic import JsonValue
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.chat import Chat, ChatOptions, opening, write_answer
 from arena.agents.chat_agent import ChatRecorder
-from arena.agents.reply.correction import correction
 from arena.agents.reply.reader import read_reply
+from arena.agents.reply.reading import correction
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action
 from arena.core.game import Game

@@ -1,8 +1,9 @@
 """Context of a mention in prose: whether the author asserts the action or only talks about it.
 
-The rules are patterns of English (with the commonest negations of a few other languages) over the
-sentence around the mention. They err on the side of doubt: a mention that does not count leads to a
-correction, which costs one more reply; a mention that counts wrongly costs a move.
+The rules are patterns of English over the sentence around the mention. They differ by reach: the
+words just before, the clause, the sentence up to a conclusion, and what follows. They err on the
+side of doubt: a mention that does not count leads to a correction, which costs one more reply; a
+mention that counts wrongly costs a move.
 """
 
 from __future__ import annotations
@@ -21,76 +22,46 @@ _CONCLUSION = re.compile(r";|\b(?:so|therefore|thus|hence|but|nevertheless|anywa
 """Ends the reach of a condition: "if he had it he would show it, so I accuse …"."""
 _CLAUSE = re.compile(r"[,;:—–(]|\b(?:because|since|as|and|so|but|which|that)\b")
 
-
-def _any(*phrases: str) -> str:
-    return f"(?:{'|'.join(phrases)})"
-
-
 _NEGATION = re.compile(
-    _any(
-        *(r"\bnot", "n['’]t", r"\bnever", r"\bcannot", r"\bno need", r"\bno longer", r"\bwithout"),
-        *(r"\bthan", r"\binstead of", r"\bavoid", r"\bwhether", r"\bagainst", r"\bruled? out"),
-        *(r"\brefrain from", r"\bhold off", r"\bstop short of", r"\bpostpone", r"\bdelay"),
-        *(r"\bpremature(?:ly)?", r"\brisky"),
-        *(r"\bnicht", r"\bkeine?", r"\bpas", r"\bsans", r"\bsin", r"\bне", r"\b不"),
-    )
-    + r"(?:[ \t]+(?!but\b|so\b)[\w'’]+){0,4}[ \t:*_`\"“'’]*$"
+    r"(?:\b(?:not|never|cannot|no need|no longer|without|than|instead of|avoid|against|ruled? out"
+    r"|refrain from|hold off|stop short of|postpone|delay|premature(?:ly)?|risky)|n['’]t)"
+    r"(?:[ \t]+(?!but\b|so\b)[\w'’]+){0,4}[ \t:*_`\"“'’]*$"
 )
 """A negation at most four words before the mention."""
 _CONDITION = re.compile(
-    r"\b"
-    + _any(
-        *("if", "unless", "when", "once", "whenever", "until", "in case", "provided", "assuming"),
-        *("suppose", "supposing", "whether", "otherwise", "or else", "between"),
-        *("alternatives?", "alternatively", "backup", "fallback", "hypothetical(?:ly)?"),
-        *("rejected", "premature", "considered", "tempt(?:ed|ing)", "planned", "plans?"),
-        *("later", "eventually", "afterwards?", "future", "following turn"),
-        *("next (?:turn|time|round|move|step)", "for example", "for instance", "example"),
-        *(r"e\.g", "such as", "wenn", "falls", "si", "cuando", "quand", "если", "如果", "もし"),
-    )
-    + r"\b|\bturn \d+\W*$"
+    r"\b(?:if|unless|when(?:ever)?|once|until|in case|provided|assuming|suppos(?:e|ing)|whether"
+    r"|otherwise|or else|between|alternatives?|alternatively|backup|fallback|hypothetical(?:ly)?"
+    r"|rejected|premature|considered|tempt(?:ed|ing)|plan(?:s|ned)?|later|eventually|afterwards?"
+    r"|future|following turn|next (?:turn|time|round|move|step)|example|for instance|e\.g"
+    r"|such as)\b|\bturn \d+\W*$"
 )
 """Words that make all of the sentence behind them conditional, hypothetical or later."""
 _HEDGE = re.compile(
-    r"\b"
-    + _any(
-        r"would(?!\W+(?:like|rather|prefer|choose|go))",
-        *("could", "might", "may", r"can(?!\W+now)", "perhaps", "maybe", "possibl[ey]"),
-        *("potential(?:ly)?", "consider(?:ing)?", "thinking (?:about|of)", "options?", "or"),
-        *("instead of", "about to", "want(?:s|ed)?", "able", "before", "after", "had", "tried"),
-    )
-    + r"\b|i['’]d(?!\W+(?:like|rather))"
+    r"\b(?:would(?!\W+(?:like|rather|prefer|choose|go))|could|might|may|can(?!\W+now)|perhaps|maybe"
+    r"|possibl[ey]|potential(?:ly)?|consider(?:ing)?|thinking (?:about|of)|options?|or|instead of"
+    r"|about to|want(?:s|ed)?|able|before|after|had|tried)\b|i['’]d(?!\W+(?:like|rather))"
 )
 """Words that weaken the clause that they belong to."""
-_OTHERS = re.compile(
-    r"\b"
-    + _any(
-        *(r"player \d+", r"p\d+", "he", "she", "they", "opponents?", "others?", "you", "who"),
-        *("nobody", "no one", "somebody", "someone", "anyone", "everyone"),
-    )
-    + r"(?:['’]s)?(?:\W+(?!i\b)\w+){0,2}\W*$"
+_OTHER_SUBJECT = re.compile(
+    r"\b(?:player \d+|p\d+|he|she|they|opponents?|others?|you|who|no ?(?:body|one)"
+    r"|(?:some|any|every)(?:body|one))(?:['’]s)?(?:\W+(?!i\b)\w+){0,2}\W*$"
 )
 """Another player is the subject."""
-
-_DOUBTS = _any(
-    *("premature", "risky", "reckless", "wrong", "a mistake", "foolish", r"too \w+", "unwise"),
-    *("pointless", "wasteful", "useless", "suboptimal", "a waste", "a gamble", "not", "tempting"),
-    *("impossible", "illegal", "dangerous", "worse", "silly", "an option", "possible", "a bad"),
-    *("unnecessary", "inadvisable", "overkill", "another"),
-)
-_TRAILING = re.compile(
-    r"^[\"'”’*_`]*\W{0,3}(?:(?:would|could|might)\b|(?:only |but only )?"
-    + _any(*("if", "unless", "once", "when", "provided", "next turn", "next time", "later"))
-    + r"\b)|\b(?:would|could|might|may|is|are|was|seems?|feels?|looks?)(?: \w+)? "
-    + _DOUBTS
-    + r"\b|\b(?:isn|wasn|wouldn|doesn|don|can|couldn)['’]t (?!refute|be (?:refuted|shown))|\b"
-    + _any(
-        "not (?:yet|now|worth|a good|ready|safe|justified|warranted)",
-        *("premature", "too (?:early|soon|risky)", "next (?:turn|time|round)", "can wait"),
-        *("on a later turn", "in the (?:next|future)", "later on", "rejected"),
-        *("with (?:a )?probability", r"\d+ ?% of", "of the time", "per ?cent of"),
-    )
-    + r"\b|[x×✗❌]\s*$"
+_RETRACTION = re.compile(
+    # A condition or a time that follows at once.
+    r"^[\"'”’*_`]*\W{0,3}(?:(?:but )?(?:only )?(?:would|could|might|if|unless|once|when|provided"
+    r"|next turn|next time|later)\b)"
+    # A judgement of the action.
+    r"|\b(?:would|could|might|may|is|are|was|seems?|feels?|looks?)(?: \w+)? (?:a bad|a gamble"
+    r"|a mistake|a waste|an option|another|dangerous|foolish|illegal|impossible|inadvisable|not"
+    r"|overkill|pointless|possible|premature|reckless|risky|silly|suboptimal|tempting|too \w+"
+    r"|unnecessary|unwise|useless|wasteful|worse|wrong)\b"
+    # A negation, except of what confirms: "cannot refute".
+    r"|\b(?:isn|wasn|wouldn|doesn|don|can|couldn)['’]t (?!refute|be (?:refuted|shown))"
+    r"|\b(?:not (?:yet|now|worth|a good|ready|safe|justified|warranted)|premature|rejected"
+    r"|too (?:early|soon|risky)|next (?:turn|time|round)|can wait|on a later turn|later on"
+    r"|in the (?:next|future)|with (?:a )?probability|\d+ ?% of|per ?cent of|of the time)\b"
+    r"|[x×✗❌]\s*$"
 )
 """What follows the mention takes it back or puts it off."""
 _CLOSED_PARENTHESIS = re.compile(r"\([^()\n]*\)")
@@ -104,18 +75,29 @@ _REVISION = re.compile(
     r"\b(?:wait|actually|second thoughts?|correction|scratch that|hmm+|revis\w+|reconsider\w*"
     r"|on reflection|sorry|oops|mistake|changed? my|better(?: idea)?|rather|instead|no,|forget that"
     r"|however|final(?:ly)?|in the end|ultimately|so i|therefore|thus|hence|conclusion|decid\w+"
-    r"|go(?:ing)? with|doch|stattdessen|finalement|mejor)\b|等"
+    r"|go(?:ing)? with)\b"
 )
 _SEQUENCE = re.compile(
     r"^[^.!?\n]{0,40}\b(?:then|after(?: that|wards?)?|next|later|followed by|before|and)\b"
 )
-_ALTERNATIVE = re.compile(r"\W{0,4}(?:\b(?:or|vs|versus|oder|ou)\b(?! (?:else|i lose))|/)")
+_ALTERNATIVE = re.compile(r"\W{0,4}(?:\b(?:or|vs|versus)\b(?! (?:else|i lose))|/)")
 _JOINED = re.compile(r"\b(?:or|because|since|not|never|nor)\b|n['’]t\b")
+_OR_AT_END = re.compile(r"\bor\W+(?:\w+\W+){0,3}$")
 _FIRST_PERSON = re.compile(r"(?:i['’]m|i am|by|with)\W+$")
-_OR_AT_END = re.compile(r"\b(?:or|oder|ou)\W+(?:\w+\W+){0,3}$")
 _QUESTION_TO_READER = re.compile(
     r"\b(?:you|shall i|should i|which)\b[^.!?\n]*\?\W*$"
     r"|\b(?:can(?:not|['’]t)(?: \w+)? decide|up to you|your (?:call|choice)|undecided)\b"
+)
+_REFUSAL = re.compile(
+    r"\W*(?:(?:i['’]?m |i am )?(?:very |so |truly )?sorry\b|i apologi[sz]e"
+    r"|unfortunately|as an ai\b)?"
+    r"[^\n]{0,60}?"
+    r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|(?:am|['’]m) (?:unable|not able) to)"
+    r" (?:\w+ )?(?:help|assist|comply|do (?:that|this)|continue|participate|take part|engage|play"
+    r"|provide|fulfil|support|answer|discuss|complete|respond|generate|create)"
+    r"|\bi(?: am|['’]m) (?:unable|not able|not comfortable|not willing)\b"
+    r"|\bi (?:must|have to|need to|respectfully|will have to) (?:\w+ )?(?:decline|refuse)"
+    r"|\bi (?:decline|refuse) to)",
 )
 
 
@@ -153,8 +135,8 @@ def counts(text: str, start: int, end: int, heading: str = "") -> bool:
         _NEGATION.search(before)
         or _CONDITION.search(_after_last(_CONCLUSION, before))
         or _HEDGE.search(open_clause)
-        or _OTHERS.search(open_clause)
-        or _TRAILING.search(after)
+        or _OTHER_SUBJECT.search(open_clause)
+        or _RETRACTION.search(after)
     )
 
 
@@ -193,24 +175,11 @@ def asks_reader(text: str) -> bool:
     return bool(_QUESTION_TO_READER.search(text[-WINDOW:]))
 
 
-def _after_last(pattern: re.Pattern[str], text: str) -> str:
-    ends = [match.end() for match in pattern.finditer(text)]
-    return text[ends[-1] :] if ends else text
-
-
-_REFUSAL = re.compile(
-    r"\W*(?:(?:i['’]?m |i am )?(?:very |so |truly )?sorry\b|i apologi[sz]e"
-    r"|unfortunately|as an ai\b)?"
-    r"[^\n]{0,60}?"
-    r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|(?:am|['’]m) (?:unable|not able) to)"
-    r" (?:\w+ )?(?:help|assist|comply|do (?:that|this)|continue|participate|take part|engage|play"
-    r"|provide|fulfil|support|answer|discuss|complete|respond|generate|create)"
-    r"|\bi(?: am|['’]m) (?:unable|not able|not comfortable|not willing)\b"
-    r"|\bi (?:must|have to|need to|respectfully|will have to) (?:\w+ )?(?:decline|refuse)"
-    r"|\bi (?:decline|refuse) to)",
-)
-
-
 def is_refusal(folded: str) -> bool:
     """Return whether a casefolded reply begins by declining to play."""
     return _REFUSAL.match(folded) is not None
+
+
+def _after_last(pattern: re.Pattern[str], text: str) -> str:
+    ends = [match.end() for match in pattern.finditer(text)]
+    return text[ends[-1] :] if ends else text

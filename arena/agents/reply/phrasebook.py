@@ -14,11 +14,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
+from typing import NamedTuple
 
-from arena.agents.reply.phrases import WORD, Key, Phrases, Word, words_in
 from arena.core.action import Action
 from arena.core.observation import ObservedGame
 
@@ -39,6 +39,79 @@ FILLERS = frozenset(
 
 MAX_WORDS = 20_000
 """Of the words of a text that mean something in a game, only the last so many are read."""
+
+WORD = re.compile(r"[^\W_]+")
+"""The words of `arena.core.action.normalise`: all else only separates them."""
+
+Key = tuple[str, ...]
+"""The words of a phrase."""
+
+
+def words_in(text: str) -> list[str]:
+    found: list[str] = WORD.findall(text.casefold())
+    return found
+
+
+class Word(NamedTuple):
+    """A word or phrase of a text: its number (fillers are not counted) and its position."""
+
+    text: str
+    first: int
+    last: int
+    start: int
+    end: int
+
+
+class Phrases:
+    """Sequences of words and what each means; where several fit, the longest is taken."""
+
+    def __init__(self, meanings: Mapping[Key, Key]) -> None:
+        self._meanings = meanings
+        lengths: dict[str, set[int]] = {}
+        for key in meanings:
+            lengths.setdefault(key[0], set()).add(len(key))
+        self._lengths = {word: sorted(found, reverse=True) for word, found in lengths.items()}
+
+    def replace(self, words: Sequence[Word]) -> list[Word]:
+        """The words with each phrase replaced by its meaning, and numbered anew."""
+        found: list[Word] = []
+        # `shift` is the difference between new and old numbers, so gaps between phrases keep their
+        # width.
+        shift = at = 0
+        while at < len(words):
+            length = self._length_at(words, at)
+            here = words[at : at + max(length, 1)]
+            key = tuple([word.text for word in here])
+            meaning = self._meanings[key] if length else key
+            # Each new word covers the positions of the whole phrase, so that an excerpt quotes all
+            # of it.
+            for number, text in enumerate(meaning, here[0].first + shift):
+                found.append(Word(text, number, number, here[0].start, here[-1].end))
+            shift += len(meaning) - len(here)
+            at += len(here)
+        return found
+
+    def find(self, words: Sequence[Word]) -> Iterator[Word]:
+        """The phrases among the words, each as one."""
+        at = 0
+        while at < len(words):
+            length = self._length_at(words, at)
+            if length:
+                here = words[at : at + length]
+                text = " ".join([word.text for word in here])
+                yield Word(text, here[0].first, here[-1].last, here[0].start, here[-1].end)
+            at += max(length, 1)
+
+    def _length_at(self, words: Sequence[Word], at: int) -> int:
+        """Return the words of the longest phrase that starts here; 0 for none."""
+        for length in self._lengths.get(words[at].text, ()):
+            last = at + length - 1
+            # The numbers show whether an unknown word lies between; a phrase must be contiguous.
+            if last >= len(words) or words[last].first - words[at].first != length - 1:
+                continue
+            if tuple([word.text for word in words[at : last + 1]]) in self._meanings:
+                return length
+        return 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,9 +142,11 @@ class Phrasebook:
 
     def _index_parts(self) -> None:
         self._in_order: dict[Parts, tuple[Action, ...]] = {}
-        self._args: dict[str, set[str]] = {}
-        self._arities: dict[str, set[int]] = {}
-        self._repeating: set[str] = set()
+        # By head: all arguments of its actions, and how many of them an action has.
+        self.args: dict[str, set[str]] = {}
+        self.arities: dict[str, set[int]] = {}
+        # Heads of actions that have one argument twice.
+        self.repeating: set[str] = set()
         # Actions with the same arguments in any order share one entry.
         by_set: dict[Parts, set[Parts]] = {}
         # Indexes, because a game may have thousands of actions and a reply many lines.
@@ -84,12 +159,12 @@ class Phrasebook:
             for length in range(1, len(words) + 1):
                 self._beginning_with.setdefault(words[:length], []).append(action)
             self._in_order[parts] = (*self._in_order.get(parts, ()), action)
-            self._args.setdefault(parts.head, set()).update(parts.args)
-            self._arities.setdefault(parts.head, set()).add(len(parts.args))
+            self.args.setdefault(parts.head, set()).update(parts.args)
+            self.arities.setdefault(parts.head, set()).add(len(parts.args))
             by_set.setdefault(parts.sorted(), set()).add(parts)
             # For example "bid 3 3": without this, a repeated argument in a reply is one mention.
             if len(set(parts.args)) < len(parts.args):
-                self._repeating.add(parts.head)
+                self.repeating.add(parts.head)
         # Where the order tells actions apart, it matters.
         self._any_order = {key: found.pop() for key, found in by_set.items() if len(found) == 1}
 
@@ -173,25 +248,11 @@ class Phrasebook:
         """Return whether a casefolded text begins with a form of a head, "suggesting", "shows"."""
         first = words_in(text)[:1]
         return any(
-            word not in self._args and word.endswith(("s", "ing")) and word.startswith(head[:-1])
+            word not in self.args and word.endswith(("s", "ing")) and word.startswith(head[:-1])
             for word in first
-            for head in self._args
+            for head in self.args
             if len(head) > 2
         )
-
-    def is_head(self, word: str) -> bool:
-        return word in self._args
-
-    def takes(self, head: str, arg: str) -> bool:
-        """Return whether `arg` is an argument of an action with this head."""
-        return arg in self._args[head]
-
-    def repeats(self, head: str) -> bool:
-        """Return whether an action with this head has one argument twice."""
-        return head in self._repeating
-
-    def most_args(self, head: str) -> int:
-        return max(self._arities[head])
 
     def named(self, parts: Parts) -> tuple[Action, ...]:
         """The actions that these parts name in full."""
@@ -203,7 +264,7 @@ class Phrasebook:
         """Return the actions that `head` and the last of `args` name in full."""
         # The longest action first: "mark 1 2" before "mark 1". Of too many arguments the last ones
         # count, because a correction follows what it corrects.
-        for arity in sorted(self._arities[head], reverse=True):
+        for arity in sorted(self.arities[head], reverse=True):
             if more_than < arity <= len(args):
                 parts = Parts(head, tuple(args[len(args) - arity :]))
                 if self.named(parts):
@@ -245,8 +306,8 @@ class Phrasebook:
         covered = {place for atom in atoms for place in range(atom.first, atom.last + 1)}
         if any(word.first not in covered and word.text not in self.fields for word in words):
             return []
-        heads = [atom.text for atom in atoms if self.is_head(atom.text)]
-        args = tuple(atom.text for atom in atoms if not self.is_head(atom.text))
+        heads = [atom.text for atom in atoms if atom.text in self.args]
+        args = tuple(atom.text for atom in atoms if atom.text not in self.args)
         if len(heads) > 1 or not atoms:
             return []
         return self.fitting(Parts("".join(heads), args))

@@ -30,7 +30,7 @@ In all of them:
   beginning that fits one legal action only.
 
 The time is linear in the length; of the words that mean something in the game, only the last
-20,000 are read. What is left is a failure, and `arena.agents.reply.correction` answers it.
+20,000 are read. What is left is a failure, and `arena.agents.reply.reading` answers it.
 """
 
 from __future__ import annotations
@@ -40,37 +40,71 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import zip_longest
 
-from arena.agents.reply.context import (
-    asks_reader,
-    counts,
-    is_alternative,
-    is_committed,
-    is_first_person,
-    is_joined_by_or,
-    is_refusal,
-    is_revised,
-    is_sequel,
+from arena.agents.reply import context
+from arena.agents.reply.marks import (
+    ReplyLine,
+    ReplyPart,
+    chosen_option,
+    labelled,
+    lines,
+    split_json,
 )
-from arena.agents.reply.json_answer import split_json
-from arena.agents.reply.marks import ReplyLine, ReplyPart, chosen_option, labelled, lines
-from arena.agents.reply.mentions import Mention, find_mentions
 from arena.agents.reply.phrasebook import phrasebook
 from arena.agents.reply.reading import (
     EXCERPT_LENGTH,
     Claim,
+    Mention,
     Reading,
     TextReader,
     failed,
+    find_mentions,
     settle,
     shorten,
 )
-from arena.agents.reply.visible import visible, without_cut_number
 from arena.core.action import Speech, normalise
 from arena.core.observation import Observation
 from arena.llm.backend import FinishReason
 
 MAX_MENTIONS = 400
 """Only so many of the last mentions in prose are read."""
+
+_THINK = re.compile(r"[<\[](/?)(?:think|thinking|thought|reasoning)[>\]]", re.IGNORECASE)
+_ASIDE = re.compile(
+    r"<(?P<name>analysis|plan|planning|scratchpad|reflection|notes?|rationale|explanation|thoughts"
+    r"|deductions?|strategy|observations?|critique|reason)>(?:(?!<(?P=name)>).){0,20000}?</(?P=name)>",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A closed block that explains; one that is never closed may hold the answer too, so it stays."""
+_SPECIAL_TOKEN = re.compile(r"<\|[^|>\n]{1,40}\|>")
+"""Control tokens of a chat template that a server did not remove, "<|begin_of_box|>"."""
+
+
+def visible(text: str) -> str:
+    """Return the text outside think blocks and asides."""
+    kept: list[str] = []
+    at, is_open, was_open = 0, False, False
+    for tag in _THINK.finditer(text):
+        closes = bool(tag[1])
+        # A closing tag without an opening one: the prompt opened the block, so all text so far was
+        # thought.
+        if closes and not was_open:
+            kept.clear()
+        elif not closes and not is_open:
+            kept.append(text[at : tag.start()])
+        if closes or not is_open:
+            at = tag.end()
+        # Blocks do not nest: the first closing tag ends the block.
+        is_open, was_open = not closes, True
+    # The text behind an unclosed tag is thought, up to the end.
+    if not is_open:
+        kept.append(text[at:])
+    return _without_asides(_SPECIAL_TOKEN.sub("\n", "\n".join(kept)))
+
+
+def _without_asides(text: str) -> str:
+    """Return the text without asides, unless nothing else is left."""
+    outside = _ASIDE.sub("\n", text)
+    return outside if re.search(r"\w", outside) else text
 
 
 def read_reply(
@@ -84,8 +118,10 @@ def read_reply(
     if refusal or finish_reason == "content_filter":
         return failed("refused", refusal or text)
     book, cut = phrasebook(observation.game), finish_reason == "length"
+    shown = visible(text)
     # A cut-off "bid 1" may have been "bid 12", so an incomplete number does not count.
-    shown = without_cut_number(visible(text), book) if cut else visible(text)
+    if cut and (number := re.search(r"[0-9]{1,9}\Z", shown)) and book.has_longer(number[0]):
+        shown = shown[: number.start()]
     # Fast path for a reply that is exactly one legal action. It also decides for actions whose
     # texts have the same words.
     exact = book.by_text.get(shown.strip())
@@ -196,25 +232,25 @@ class _Reply:
             return last.reading
         # Prose after the line may take it back.
         later = [c for c in self._asserted if c.start >= last.end]
-        if later and is_revised(self._folded[last.end : later[-1].start]):
+        if later and context.is_revised(self._folded[last.end : later[-1].start]):
             claims += later
         return settle(claims, self._folded)
 
     def _claim(self, part: ReplyPart) -> Claim | None:
         reading = self._reader.brief(part.text)
-        if reading is None or not counts(self._folded, part.start, part.end, part.heading):
+        if reading is None or not context.counts(self._folded, part.start, part.end, part.heading):
             return None
         return Claim(reading, part.start, part.end)
 
     def _from_prose(self) -> Reading | None:
         # The reasoning of a reply that was cut off may have gone on to another decision, and one
         # that ends with a question to the reader leaves the decision open.
-        if self._cut or asks_reader(self._folded):
+        if self._cut or context.asks_reader(self._folded):
             return None
         claims: list[Claim] = []
         for claim in self._asserted:
             # "suggest …, then end my turn": the second step is not this decision.
-            if not claims or not is_sequel(self._folded[claims[-1].end : claim.start]):
+            if not claims or not context.is_sequel(self._folded[claims[-1].end : claim.start]):
                 claims.append(claim)
         reading = settle(claims, self._folded)
         if reading is None:
@@ -245,12 +281,12 @@ class _Reply:
         """Return the mentions of one legal action each that the author asserts."""
         claims: list[Claim] = []
         for mention, following in zip_longest(self._mentions, self._mentions[1:]):
-            if following and is_joined_by_or(self._folded[mention.end : following.start]):
+            if following and context.is_joined_by_or(self._folded[mention.end : following.start]):
                 continue
             legal = [action for action in mention.actions if action in self._legal]
             if len(legal) != 1 or not self._counts(mention):
                 continue
-            if self._game.is_irrevocable(legal[0]) and not is_committed(
+            if self._game.is_irrevocable(legal[0]) and not context.is_committed(
                 self._folded, mention.start
             ):
                 continue
@@ -260,12 +296,12 @@ class _Reply:
 
     def _counts(self, mention: Mention) -> bool:
         # "Suggesting … would show", "Player 1 suggests …" state no decision of the author.
-        words, place = self._folded[mention.start : mention.end], (mention.start, mention.end)
-        if not counts(self._folded, *place) or is_alternative(self._folded, *place):
+        text, start, end = self._folded, mention.start, mention.end
+        if not context.counts(text, start, end) or context.is_alternative(text, start, end):
             return False
-        if mention.actions and self._reader.lists(mention, self._folded):
+        if mention.actions and self._reader.lists(mention, text):
             return False
-        return not self._book.is_inflected(words) or is_first_person(self._folded, mention.start)
+        return not self._book.is_inflected(text[start:end]) or context.is_first_person(text, start)
 
     def _ends(self) -> Iterator[ReplyPart]:
         """Yield the last line that says more than "Final answer:", and its last sentence."""
@@ -285,7 +321,7 @@ class _Reply:
         if self._cut:
             return failed("truncated", self._text[-EXCERPT_LENGTH:])
         # Only the beginning is read: later "I cannot ..." is usually reasoning about the rules.
-        if is_refusal(self._folded[:400]):
+        if context.is_refusal(self._folded[:400]):
             return failed("refused", self._text)
         brief = next((r for m in self._ends() if (r := self._reader.brief(m.text))), None)
         return brief or self._named_failure() or failed("unparsable", self._text)

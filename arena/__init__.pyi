@@ -3,8 +3,8 @@
 from arena.agents.agent import Agent as Agent
 from arena.agents.agent import KnownPolicy as KnownPolicy
 from arena.agents.agent import Seat as Seat
-from arena.agents.prompt import Chat as Chat
-from arena.agents.prompt import ChatOptions as ChatOptions
+from arena.agents.chat import Chat as Chat
+from arena.agents.chat import ChatOptions as ChatOptions
 from arena.agents.reply.reader import read_reply as read_reply
 from arena.agents.seating import make_agent as make_agent
 from arena.core.action import CHANCE as CHANCE

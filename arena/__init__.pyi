@@ -61,6 +61,9 @@ from arena.envs.multi_agent import MultiAgentEnv as MultiAgentEnv
 from arena.envs.pettingzoo import to_parallel_pettingzoo as to_parallel_pettingzoo
 from arena.envs.pettingzoo import to_pettingzoo as to_pettingzoo
 from arena.envs.wrappers import FlatActionMaskEnv as FlatActionMaskEnv
+from arena.episodes.job import GameJob as GameJob
+from arena.episodes.job import run_job as run_job
+from arena.episodes.job import run_jobs as run_jobs
 from arena.episodes.match import Match as Match
 from arena.episodes.measurement import CustomMeasure as CustomMeasure
 from arena.episodes.record import Episode as Episode
@@ -71,7 +74,6 @@ from arena.episodes.replay_writer import ReplayWriter as ReplayWriter
 from arena.episodes.reward import SeatEpisode as SeatEpisode
 from arena.episodes.runner import Watcher as Watcher
 from arena.episodes.runner import play as play
-from arena.episodes.runner import play_many as play_many
 from arena.episodes.verify import verify as verify
 from arena.llm.backend import Backend as Backend
 from arena.llm.backend import Choice as Choice

@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 from kuhn_bots import KUHN, Bluffer, Careful, exact_value, kuhn_bots
 from numpy.typing import NDArray
+from support.slot_games import play_by_bots
 
 from arena.core.outcome import ReturnScale
 from arena.episodes.executors.executor import available_cores
 from arena.episodes.match import Match
-from arena.evaluation.evaluator import ExperimentSetup, play_by_bots
+from arena.evaluation.evaluator import ExperimentSetup
 from arena.evaluation.paired import compare
 from arena.evaluation.records import LUCK, Estimate, GameResult, Role, SeatResult, Slot
 from arena.evaluation.schedule import evaluation_schedule

@@ -28,9 +28,9 @@ import pytest
 from arena.agents.chat import ChatOptions
 from arena.episodes.executors.choice import make_executor
 from arena.episodes.executors.executor import ExecutorKind, Work
+from arena.episodes.job import FinishedJob, GameJob, play_job, whole_episode
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
-from arena.episodes.runner import play_in_worker
 from arena.llm.service import LLMService
 from arena.llm.settings import ServiceSettings, Settings
 from arena.plugins.loader import make_game
@@ -73,10 +73,13 @@ class Rate:
 async def measure(kind: ExecutorKind, workers: int, specs: tuple[str, ...]) -> Rate:
     settings = Settings(service=ServiceSettings(concurrency=IN_FLIGHT))  # type: ignore[call-arg]
 
-    def games(seeds: range) -> list[Work[Episode]]:
+    def games(seeds: range) -> list[Work[FinishedJob[Episode]]]:
         chat = ChatOptions(chat="fresh")
         return [
-            partial(play_in_worker, Match(GAME, specs, seed, chat=chat), None) for seed in seeds
+            partial(
+                play_job, GameJob(f"{seed}", Match(GAME, specs, seed, chat=chat), whole_episode)
+            )
+            for seed in seeds
         ]
 
     async with LLMService(settings) as llm, make_executor(kind, workers, llm) as executor:

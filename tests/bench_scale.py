@@ -30,9 +30,10 @@ import pytest
 
 from arena.episodes.executors.messages import WorkEnd, WorkStart
 from arena.episodes.executors.pool import WorkerPool
+from arena.episodes.job import FinishedJob, play_elsewhere
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.evaluator import ExperimentSetup, play_elsewhere, play_slot, run_schedule
+from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.store.results import Results
 from arena.plugins.loader import make_game
@@ -91,7 +92,7 @@ class Simulation:
 
     rng: random.Random
     seconds: float
-    result: GameResult
+    result: FinishedJob[GameResult]
     replay: str
     losses: float = LOSSES
     played: list[tuple[float, float]] = field(default_factory=list)
@@ -134,13 +135,14 @@ class SimulatedChannel:
         seconds = cluster.seconds * cluster.rng.uniform(0.5, 1.5)
         start = max(self._free_at, loop.time() + LATENCY)
         self._free_at = start + seconds
-        slot, end = pickle.loads(message.work).args[1], None
+        slot, end = pickle.loads(message.work).args[0].measure.args[0], None
         if slot.number not in cluster.given_out:
             cluster.given_out.add(slot.number)
             cluster.last_start = loop.time()
         if cluster.rng.random() >= cluster.losses:
             cluster.played.append((start, self._free_at))
-            result = replace(cluster.result, slot=slot)
+            value = replace(cluster.result.value, slot=slot)
+            result = replace(cluster.result, value=value)
             end = pickle.dumps(WorkEnd(message.number, (result, cluster.replay)))
         loop.call_at(self._free_at + LATENCY, self._inbox.put_nowait, end)
 
@@ -168,7 +170,7 @@ def measure(nodes: int, seconds: float, folder: Path, losses: float = LOSSES) ->
     workers = nodes * CORES_PER_NODE
     slots = [Slot(n, n, SPECS, "player", 0) for n in range(ROUNDS * workers)]
     setup = ExperimentSetup(Match(GAME), folder / f"replays{nodes}")
-    result, replay = asyncio.run(play_elsewhere(setup, slots[0], None))
+    result, replay = asyncio.run(play_elsewhere(setup.job(slots[0]), None))
     cluster = Simulation(random.Random(nodes), seconds, result, replay, losses)
     aggregator = EvaluationAggregator(GAME, SPECS[0], None)
 

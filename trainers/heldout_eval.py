@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
+from arena.core.game import Game
 from arena.core.outcome import WIN_RATE
+from arena.episodes.executors.local import LocalExecutor
 from arena.episodes.files import write_whole
+from arena.episodes.job import LOOKAHEAD, GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.record import Episode
-from arena.evaluation.evaluator import ExperimentSetup, in_order, play_episode
 from arena.evaluation.records import Slot
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.schedule import evaluation_schedule
@@ -106,8 +109,7 @@ class HeldOutEvaluation:
         try:
             # The name of the file holds what decides the deals. A broken file is played again.
             stored = json.loads(path.read_text("utf-8"))
-            scale = self.setting.match.game.return_scale
-            ends = [SeatEnd.read(end, scale.is_win_rate) for end in stored]
+            ends = [SeatEnd.read(end) for end in stored]
             if len(ends) == self.games:
                 return ends
         except (FileNotFoundError, TypeError, ValueError):
@@ -133,25 +135,27 @@ class HeldOutEvaluation:
                 rule="consecutive",
             )
         )
+        folder = self.folder / "replays" / replays if replays else None
+        jobs = [self._job(slot, folder if slot.number < RECORDED_GAMES else None) for slot in slots]
         games: list[HeldOutGame] = []
-        semaphore = asyncio.Semaphore(self.setting.concurrency)
-        unrecorded = ExperimentSetup(self.setting.match)
-        recorded = replace(unrecorded, replays=self.folder / "replays" / replays)
-
-        async def play_one(slot: Slot) -> HeldOutGame:
-            setting = recorded if replays and slot.number < RECORDED_GAMES else unrecorded
-            async with semaphore:
-                finished = await play_episode(setting, slot, llm)
-            assert slot.seat is not None, "an evaluation has one seat under test"
-            return HeldOutGame.of(finished.episode, slot.seat)
-
-        # The lookahead keeps the semaphore busy while results are returned in order.
-        async with aclosing(in_order(slots, play_one, 4 * self.setting.concurrency)) as playing:
-            async for game in playing:
-                games.append(game)
-                progress(len(games), len(slots))
+        concurrency = self.setting.concurrency
+        free = asyncio.Semaphore(concurrency)
+        async with LocalExecutor(llm) as executor:
+            run = partial(run_job, executor=executor)
+            async with aclosing(run_jobs(jobs, run, LOOKAHEAD * concurrency, free)) as playing:
+                async for finished in playing:
+                    games.append(finished.value)
+                    progress(len(games), len(slots))
         _check_answers(games)
         return [game.end for game in games]
+
+    def _job(self, slot: Slot, replays: Path | None) -> GameJob[HeldOutGame]:
+        return GameJob(
+            f"held-out game {slot.number} (seed {slot.seed})",
+            replace(self.setting.match, specs=slot.specs, seed=slot.seed),
+            partial(HeldOutGame.of, slot),
+            replay=ReplayFile(replays, f"game{slot.number:06}") if replays else None,
+        )
 
 
 class SeatEnd(NamedTuple):
@@ -161,12 +165,8 @@ class SeatEnd(NamedTuple):
     returns: float
 
     @classmethod
-    def read(cls, stored: JsonValue, is_win_rate: bool) -> SeatEnd:
+    def read(cls, stored: JsonValue) -> SeatEnd:
         """Read a stored result. Raises ValueError for anything else."""
-        # Earlier versions stored wins only. In a game of wins these are the returns; in another
-        # game they cannot be used.
-        if isinstance(stored, bool) and is_win_rate:
-            return cls(stored, float(stored))
         match stored:
             case [bool(won), float(returns)] if math.isfinite(returns):
                 return cls(won, returns)
@@ -186,9 +186,10 @@ class HeldOutGame:
     """Number of these whose chat exceeded the model's context."""
 
     @classmethod
-    def of(cls, episode: Episode, seat: int) -> HeldOutGame:
-        """Summarise an episode; `seat` is the seat under test."""
-        seats = range(len(episode.header.players))
+    def of(cls, slot: Slot, _: Game, episode: Episode) -> HeldOutGame:
+        """Summarise the episode of a slot: the measurement of its job."""
+        seat, seats = slot.seat, range(len(episode.header.players))
+        assert seat is not None, "an evaluation has one seat under test"
         tested = list(decision_statuses(episode, seat))
         return cls(
             SeatEnd(episode.outcome.is_winner(seat), episode.outcome.returns[seat]),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from arena.cli.common import models
 from arena.cli.common.completion import complete_seat
@@ -16,11 +17,19 @@ from arena.cli.common.flags import (
     SeedFlag,
     first_seed,
     flag_groups,
+    one_of,
 )
-from arena.cli.playing.browser_flags import BrowserFlags
+from arena.core.errors import UsageError
+from arena.core.spec import Spec, redacted
 
 if TYPE_CHECKING:
-    from arena.cli.playing.table import Table
+    from arena.cli.common.game_run import GameRun
+    from arena.core.game import Game
+    from arena.episodes.record import Header
+
+PACE = 0.7
+"""Seconds between moves in the browser, so that a person can follow them."""
+HUMAN = "human"
 
 SeatFlag = Annotated[
     list[str],
@@ -32,6 +41,34 @@ SeatFlag = Annotated[
 DelayFlag = Annotated[
     float | None, Flag(min=0, max=3600, help="Seconds between moves. Default: 0, with --web 0.7.")
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserFlags:
+    """How people play in a browser."""
+
+    web: Annotated[
+        bool, Flag("--web", help="Play in the browser: each seat 'human' gets a link.")
+    ] = False
+    host: Annotated[
+        str, Flag(help="With --web: address to listen on; 0.0.0.0 lets other machines join.")
+    ] = "127.0.0.1"
+    port: Annotated[int, Flag(min=0, max=65535, help="With --web: the port; 0 is a free one.")] = 0
+    clock: Annotated[
+        float | None,
+        Flag(min=1, max=86_400, help="With --web: seconds for a decision. Default: no limit."),
+    ] = None
+    assist: Annotated[
+        str,
+        Flag(help="With --web: the most help on the page: none, notes, deductions or posterior."),
+    ] = "posterior"
+
+    def check_unused(self) -> None:
+        """Raise UsageError for a flag that needs --web, if that is not given."""
+        usual = BrowserFlags()
+        for field in fields(self):
+            if getattr(self, field.name) != getattr(usual, field.name):
+                raise UsageError(f"--{field.name}: it belongs to --web")
 
 
 @flag_groups
@@ -53,49 +90,148 @@ def play_command(
         bool | None, Flag("--watch/--no-watch", help="Show the game. Default: one game.")
     ] = None,
     as_json: JsonFlag = False,
-    browser: BrowserFlags = BrowserFlags(),  # noqa: B008 - frozen.
+    browser: BrowserFlags = BrowserFlags(),
     executor: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
     max_concurrent: models.MaxConcurrentFlag = 16,
     backend: models.BackendFlag = None,
     dry_run: models.DryRunFlag = False,
 ) -> int:
     """Play games and write a replay of each; with --web, people play in the browser."""
+    from arena.cli.common.dry_run import print_game_estimate
+    from arena.cli.common.game_run import GameRun
     from arena.cli.common.seats import seat_specs
-    from arena.cli.playing.earlier_games import earlier_seed, keep_finished
-    from arena.cli.playing.in_browser import serve_table
-    from arena.cli.playing.table import Table, check, run
     from arena.cli.replaying.rerun import check_recordings
     from arena.episodes.match import Match
 
     played = game_flags.make(game)
     specs = seat_specs(played, seat, backend)
-    first = earlier_seed(out, played) if resume and seed is None else first_seed(seed)
+    first = _earlier_seed(out, played) if resume and seed is None else first_seed(seed)
+    with_models = models.has_models(specs)
     chat = model_flags.options(played, specs, game_flags.max_turns)
-    table = Table(
+    run = GameRun(
         match=Match(
-            played, specs, text_level=game_flags.level, chat=chat, max_turns=game_flags.max_turns
+            played,
+            specs,
+            text_level=game_flags.level,
+            # In the browser, models may join later games.
+            chat=chat if with_models or browser.web else None,
+            max_turns=game_flags.max_turns,
         ),
         seeds=range(first, first + games),
         out=out,
         delay=delay or 0.0,
         watch=games == 1 and not (as_json or executor.has_workers) if watch is None else watch,
         max_concurrent=max_concurrent,
-        llm=model_flags.service(dry_run) if models.has_models(specs) else None,
+        llm=model_flags.service(dry_run) if with_models else None,
         executor=executor.or_local(),
         probe=model_flags.probe,
     )
-    check_recordings(table)
+    check_recordings(run)
     if browser.web:
-        return serve_table(table, browser, delay, by_hand=bool(seat))
+        return _serve(run, browser, delay, by_hand=bool(seat))
     browser.check_unused()
-    check(table)
+    run.check()
     if resume:
-        keep_finished(table, dry_run)
-    return _estimate(table, model_flags, as_json) if dry_run else run(table, as_json)
+        _keep_finished(run, dry_run)
+    if dry_run:
+        print_game_estimate(run, model_flags, as_json)
+        return 0
+    return run.run(as_json)
 
 
-def _estimate(table: Table, model_flags: models.ModelFlags, as_json: bool) -> int:
-    from arena.cli.common.dry_run import print_table_estimate
+def _earlier_seed(out: Path, game: Game) -> int:
+    """Return the first seed of a game's replays in a folder. Raises UsageError if it has none."""
+    from arena.episodes.files import game_stem
 
-    print_table_estimate(table, model_flags, as_json)
-    return 0
+    stem = game_stem(game, 0).removesuffix("0")
+    names = (path.name.partition(".")[0] for path in out.glob(f"{stem}*.jsonl*"))
+    seeds = [int(digits) for name in names if (digits := name.removeprefix(stem)).isdigit()]
+    if not seeds:
+        raise UsageError(f"--resume: {out} has no replay {stem}N.jsonl; name its folder with --out")
+    return min(seeds)
+
+
+def _keep_finished(run: GameRun, dry_run: bool = False) -> None:
+    """Add the finished games in `out` to the results; remove the unfinished ones.
+
+    A dry run removes nothing.
+
+    An unfinished game is played again from its start: the random numbers that its bots have drawn
+    are not stored. Raises UsageError for a replay of another set-up.
+    """
+    from arena.cli.common.game_run import PlayedGame
+    from arena.episodes.files import is_written
+    from arena.episodes.replay import read_replay
+
+    for seed in run.seeds:
+        path = run.out / f"{run.stem(seed)}.jsonl"
+        if path.exists():
+            replay = read_replay(path)
+            _check_same(run, seed, replay.header, path)
+            if replay.outcome is not None:
+                run.results.append(PlayedGame.of(run.match, seed, replay.outcome, path))
+                continue
+        part = path.with_name(f"{path.name}.part")
+        # Another process may be playing this game now.
+        if not dry_run and part.exists() and not is_written(part):
+            part.unlink()
+
+
+def _check_same(run: GameRun, seed: int, found: Header, path: Path) -> None:
+    """Raise UsageError if a replay was made with other flags."""
+    from arena.episodes.record import Header
+
+    match = run.match
+    # A game may have options that it did not have when the replay was written.
+    found = found.model_copy(update={"options": match.game.completed(found.options)})
+    present = Header.of(
+        match.game,
+        seed,
+        [redacted(spec) for spec in match.specs],
+        match.turn_limit,
+        match.text_level,
+        match.chat,
+    )
+    for name in Header.model_fields.keys() - {"arena", "created", "schema_version"}:
+        if (stored := getattr(found, name)) != getattr(present, name):
+            raise UsageError(
+                f"--resume: {path} was made with {name} = {stored}; use the same flags, or another "
+                "--out"
+            )
+
+
+def _serve(run: GameRun, flags: BrowserFlags, delay: float | None, by_hand: bool) -> int:
+    """Serve a game until Ctrl-C; return the exit code.
+
+    Args:
+        run: The game of the command.
+        flags: How people play.
+        delay: Seconds between moves; None for the usual pace.
+        by_hand: Seats were named with --seat; otherwise seat 0 is a person's.
+
+    Raises:
+        UsageError: The flags do not fit together, or the address cannot be used.
+    """
+    from arena.plugins.extras import require
+
+    require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
+    from replays.web.play.documents import Help
+    from replays.web.play.new_game import NewGames
+    from replays.web.play.places import TableSetup
+    from replays.web.play.server import PlayServer
+
+    if len(run.seeds) > 1:
+        raise UsageError("--games: with --web one game is played; more are started on the page")
+    if run.executor.has_workers:
+        raise UsageError("--executor: with --web the game runs in this process")
+    match = run.match.with_seed(run.seeds[0])
+    if not by_hand:
+        match = replace(match, specs=(HUMAN, *match.specs[1:]))
+    if not any(Spec.parse(spec).is_human for spec in match.specs):
+        raise UsageError("--web: no seat is a person's: add --seat 0=human")
+    one_of("--assist", flags.assist, Help)
+    assist = cast("Help", flags.assist)
+    setup = TableSetup(match, PACE if delay is None else delay, flags.clock, assist)
+    known = [spec for spec in dict.fromkeys(match.specs) if models.has_models([spec])]
+    new_games = NewGames(known, match.chat)
+    return PlayServer(run.out, setup, new_games, run.llm, flags.host, flags.port).run()

@@ -110,16 +110,6 @@ class ReplayWriter:
             ) from error
 
 
-def write_episode(folder: Path, stem: str, episode: Episode) -> Path:
-    """Write the replay of a finished game that a worker on another machine has played.
-
-    Returns the path. Raises ArenaError if it cannot be written.
-    """
-    writer = ReplayWriter(folder, stem)
-    writer.copy(replay_text(episode))
-    return writer.path
-
-
 def replace_replay(folder: Path, stem: str, replay: str) -> Path:
     """Write a replay under this very name; files of an earlier, killed run are replaced.
 

@@ -1,4 +1,4 @@
-"""Playing games: one (`play`), or many with bounded concurrency (`play_many`)."""
+"""Playing one game. `arena.episodes.job` plays many."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -239,45 +239,3 @@ def _fall_back(
         allowed = []
     # Also if the game excludes all legal actions: some move must be played.
     return Decision(rng.choice(allowed or legal), failure)
-
-
-async def play_in_worker(match: Match, start: Position | None, llm: ModelService | None) -> Episode:
-    """Play one game. A unit of work of executors."""
-    return await play(match, llm=llm, start=start)
-
-
-async def play_many(
-    play_one: Callable[[int], Awaitable[T]], seeds: Iterable[int], concurrency: int = 8
-) -> AsyncIterator[T]:
-    """Play one game per seed, at most `concurrency` at once; yields each as it finishes.
-
-    Closing the iterator, or cancelling, drops the games in flight and keeps what was yielded.
-    """
-    waiting = iter(seeds)
-    running: dict[asyncio.Task[T], int] = {}
-
-    def start_more() -> None:
-        while len(running) < concurrency:
-            seed = next(waiting, None)
-            if seed is None:
-                return
-            running[asyncio.ensure_future(play_one(seed))] = seed
-
-    try:
-        start_more()
-        while running:
-            tasks, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            # By seed, so that games that finish at the same time come in a fixed order.
-            done = sorted(tasks, key=running.__getitem__)
-            for task in done:
-                del running[task]
-            start_more()
-            for task in done:
-                if not task.exception():
-                    yield task.result()
-            for task in done:
-                task.result()  # Raises what a failed game has raised, after the others are out.
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)

@@ -15,9 +15,9 @@ from pathlib import Path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.episodes.executors.executor import Executor, in_worker
+from arena.episodes.job import cached_game, run_jobs, sha256
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
-from arena.evaluation.evaluator import cached_game, in_order, sha256
 from arena.evaluation.records import GameResult, Role, Slot
 from arena.evaluation.scoring import check_returns, measure_game
 from arena.evaluation.store import RESULTS
@@ -181,7 +181,7 @@ async def analyze(
         return await executor.run(work, name=str(path))
 
     roles = StoredRoles()
-    async for measured in in_order(replays, measure_one, REPLAYS_AHEAD * executor.workers):
+    async for measured in run_jobs(replays, measure_one, REPLAYS_AHEAD * executor.workers):
         yield roles.complete(measured) if isinstance(measured, AnalyzedGame) else measured
 
 

@@ -17,11 +17,12 @@ from misbehaving import ANSWERS, BROKEN, STATUSES, UNPROMISED, Misbehaving
 from misbehaving import Ledger as Billed
 
 from arena.agents.chat import Attempt, ChatOptions
+from arena.episodes.job import run_jobs
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
 from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play, play_many
+from arena.episodes.runner import play
 from arena.episodes.verify import verify
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
@@ -65,7 +66,7 @@ def flaky_games(spec: str, games: int, out: Path) -> tuple[list[Episode], Tally]
                 writer = ReplayWriter(out, f"game{seed}")
                 return await play(match, match.seat(llm), watchers=[writer])
 
-            episodes = [episode async for episode in play_many(play_one, range(games), 32)]
+            episodes = [episode async for episode in run_jobs(range(games), play_one, 32)]
             return episodes, llm.ledger.tally(spec)
 
     result = asyncio.run(go())

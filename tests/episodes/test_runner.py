@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay
 from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play, play_many
+from arena.episodes.runner import play
 from arena.episodes.verify import verify
 from arena.plugins.loader import make_game
 from arena.testing.rules import without_times
@@ -251,50 +251,6 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
         asyncio.run(play(Match(game, (), 7), agents, watchers=[writer]))
         paths.append(writer.path)
     assert without_times(paths[0]) == without_times(paths[1])
-
-
-def test_many_games_run_at_once_and_no_more_than_asked() -> None:
-    running, most = 0, 0
-
-    async def one(seed: int) -> Episode:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        game = TicTacToe()
-        episode = await play(Match(game, (), seed), [Waiting(), Waiting()])
-        running -= 1
-        return episode
-
-    async def all_of_them(play_one: Callable[[int], Awaitable[Episode]]) -> list[int]:
-        return [e.header.seed async for e in play_many(play_one, range(20), concurrency=4)]
-
-    seeds = asyncio.run(all_of_them(one))
-    assert sorted(seeds) == list(range(20))
-    assert most == 4
-
-
-def test_closing_the_iterator_drops_the_games_in_flight() -> None:
-    async def first_only() -> int:
-        cancelled = 0
-
-        async def one(seed: int) -> Episode:
-            nonlocal cancelled
-            game = TicTacToe()
-            try:
-                if seed:
-                    await asyncio.sleep(60)
-                return await play(Match(game, (), seed), [Waiting(), Waiting()])
-            except asyncio.CancelledError:
-                cancelled += 1
-                raise
-
-        games = play_many(one, range(10), concurrency=3)
-        async for _ in games:
-            break
-        await games.aclose()  # type: ignore[attr-defined]
-        return cancelled
-
-    assert asyncio.run(first_only()) == 2, "the third had not begun"
 
 
 def test_bots_act_without_an_event_loop() -> None:

@@ -12,23 +12,14 @@ from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from arena.core.assessment import WeightedSum
-from arena.core.errors import StopPlaying
 from arena.episodes.executors.choice import make_executor
 from arena.episodes.executors.executor import ExecutorKind
+from arena.episodes.job import LOOKAHEAD
 from arena.episodes.match import Match
 from arena.episodes.replay import read_replay
 from arena.episodes.verify import verify
-from arena.evaluation.evaluator import (
-    LOOKAHEAD,
-    ExperimentSetup,
-    in_order,
-    play_slot,
-    replace_finished,
-    run_schedule,
-)
+from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
 from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import make_game
@@ -97,73 +88,6 @@ def test_what_a_killed_run_left_is_written_anew(tmp_path: Path) -> None:
         assert [path.name for path in tmp_path.iterdir()] == ["game000000.jsonl"]
 
 
-def test_results_come_in_order_and_few_are_begun_ahead() -> None:
-    begun: list[int] = []
-
-    async def work(number: int) -> int:
-        begun.append(number)
-        await asyncio.sleep(0.2 if number == 0 else 0.0)
-        return number
-
-    async def go() -> list[int]:
-        found = []
-        async for number in in_order(range(50), work, 8):
-            if number == 0:
-                assert max(begun) == 7
-            found.append(number)
-        return found
-
-    assert asyncio.run(go()) == list(range(50))
-
-
-@pytest.mark.timed
-def test_an_error_ends_the_run_before_its_turn_and_cancels_the_rest() -> None:
-    cancelled: list[int] = []
-
-    async def work(number: int) -> int:
-        if number == 3:
-            raise StopPlaying("the provider is down")
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            cancelled.append(number)
-            raise
-        return number
-
-    async def go() -> None:
-        async for _ in in_order(range(10), work, 6):
-            pass
-
-    started = time.perf_counter()
-    with pytest.raises(StopPlaying, match="down"):
-        asyncio.run(go())
-    assert time.perf_counter() - started < 5
-    assert sorted(cancelled) == [0, 1, 2, 4, 5]
-
-
-def test_results_whose_turn_it_is_come_before_an_error() -> None:
-    """As when the last game ends that a budget has covered, and the next one is refused."""
-    ended = asyncio.Event()
-
-    async def work(number: int) -> int:
-        if number == 3:
-            await ended.wait()
-            raise StopPlaying("the budget is spent")
-        await asyncio.sleep(0.02)
-        ended.set()
-        return number
-
-    found: list[int] = []
-
-    async def go() -> None:
-        async for number in in_order(range(10), work, 4):
-            found.append(number)
-
-    with pytest.raises(StopPlaying, match="spent"):
-        asyncio.run(go())
-    assert found == [0, 1, 2]
-
-
 def test_results_are_kept_when_they_come_not_when_their_turn_comes() -> None:
     kept: list[int] = []
 
@@ -197,10 +121,21 @@ def test_results_are_kept_when_they_come_not_when_their_turn_comes() -> None:
 def test_games_that_are_done_are_not_played_again() -> None:
     slots = [Slot(number, number, ("bot:random",)) for number in range(5)]
     seats = (SeatResult("bot:random", 1.0, True, measurements={"bits": WeightedSum(1.0)}),)
-    done = [GameResult(slots[n], "terminated", "over", 1, 1, 0.0, seats) for n in (1, 3)]
-    found = list(replace_finished(slots, done))
-    assert found == [slots[0], done[0], slots[2], done[1], slots[4]]
-    assert list(replace_finished(slots[2:], done)) == [slots[2], done[1], slots[4]]
+    results = [GameResult(slot, "terminated", "over", 1, 1, 0.0, seats) for slot in slots]
+    done = [results[n] for n in (1, 3)]
+    played: list[int] = []
+
+    async def play_one(slot: Slot) -> GameResult:
+        played.append(slot.number)
+        return results[slot.number]
+
+    async def go(slots: Sequence[Slot]) -> list[GameResult]:
+        playing = run_schedule(slots, play_one, lambda _: None, 2, done, {1, 3})
+        return [result async for result in playing]
+
+    assert asyncio.run(go(slots)) == results
+    assert played == [0, 2, 4]
+    assert asyncio.run(go(slots[2:])) == results[2:], "a result without a slot is left out"
 
 
 def test_workers_end_when_their_parent_is_killed() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from support.slot_games import play_by_bots
 
 from arena import (
     CHANCE,
@@ -28,7 +29,7 @@ from arena.core.ply import Ply
 from arena.episodes.record import Episode, Header
 from arena.episodes.runner import outcome_of
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.evaluator import ExperimentSetup, play_by_bots
+from arena.evaluation.evaluator import ExperimentSetup
 from arena.evaluation.exploitability import Policy, expected_returns
 from arena.evaluation.luck import Luck, luck_of
 from arena.evaluation.output.verdict import other_estimates

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from kuhn_bots import Bluffer, Careful, exact_value, kuhn_bots
 from pydantic import JsonValue
+from support.slot_games import play_by_bots
 
 from arena import (
     WIN_RATE,
@@ -30,7 +31,7 @@ from arena.evaluation.aggregation import (
     TournamentAggregator,
 )
 from arena.evaluation.analysis_report import AnalysisAggregator
-from arena.evaluation.evaluator import ExperimentSetup, play_by_bots
+from arena.evaluation.evaluator import ExperimentSetup
 from arena.evaluation.output.tables import grids
 from arena.evaluation.output.verdict import sentences
 from arena.evaluation.paired import compare

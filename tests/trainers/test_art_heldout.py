@@ -48,7 +48,7 @@ def evaluated(folder: Path) -> HeldOutResult:
 def test_the_delta_of_kuhn_poker_is_in_chips(tmp_path: Path) -> None:
     result = evaluated(tmp_path)
     stored = json.loads((tmp_path / f"start-{PERIODIC}-{DEALS}.json").read_text())
-    start = [SeatEnd.read(end, KUHN.return_scale.is_win_rate) for end in stored]
+    start = [SeatEnd.read(end) for end in stored]
     assert result.scale == KUHN.return_scale
     mean = np.mean([end.returns for end in start])
     assert result.start_result.value == pytest.approx(mean, abs=1e-6)
@@ -71,16 +71,10 @@ def test_the_results_of_the_start_are_stored_once(tmp_path: Path) -> None:
     changed = [[False, -2.0]] * DEALS
     path.write_text(json.dumps(changed))
     assert evaluated(tmp_path).start_return.value == -2.0
-    # An earlier version stored wins, which do not tell chips: the start is played again.
+    # What is not a result for each deal is not used: the start is played again.
     for useless in ([True] * DEALS, changed[1:], [[False, None]] * DEALS, 5):
         path.write_text(json.dumps(useless))
         assert evaluated(tmp_path) == first
-
-
-def test_stored_wins_are_the_returns_in_a_game_of_wins() -> None:
-    assert SeatEnd.read(True, is_win_rate=True) == (True, 1.0)
-    with pytest.raises(ValueError, match="True is not a result"):
-        SeatEnd.read(True, is_win_rate=False)
 
 
 def test_a_result_of_an_earlier_version_compares_win_rates() -> None:

@@ -13,9 +13,10 @@ from tiny_model import build_tiny_model
 from arena.agents.chat import ChatOptions
 from arena.core.errors import UsageError
 from arena.core.game import Game
+from arena.episodes.job import run_jobs
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
-from arena.episodes.runner import play, play_many
+from arena.episodes.runner import play
 from arena.evaluation.exploitability import (
     InformationSet,
     information_sets,
@@ -93,7 +94,7 @@ def test_how_often_it_bets_is_what_the_table_says(folder: Path, table: PolicyTab
             async def one(seed: int) -> Episode:
                 return await play(Match(KUHN, [spec, spec], seed), llm=llm)
 
-            async for episode in play_many(one, range(60), 16):
+            async for episode in run_jobs(range(60), one, 16):
                 state = KUHN.initial_state()
                 for ply in episode.plies:
                     action = ply.decision.action

@@ -1,27 +1,19 @@
-"""One game of a training step: the unit of work that executors run.
+"""Rewards of one game of a training step, computed where the game was played.
 
 Imports neither ART nor torch, so that a worker starts quickly and stays small.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from arena.core.errors import ArenaError
-from arena.episodes.match import Match
+from arena.core.game import Game
 from arena.episodes.record import Episode
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import Watcher, play
 from trainers.rewards import RewardBreakdown
 from trainers.rollouts.attempts import attempts_of, belief_failures
-
-if TYPE_CHECKING:
-    from arena.llm.backend import ModelService
 
 Score = Callable[[Episode, int], RewardBreakdown]
 """Reward of a seat for a finished game. Workers need a picklable one."""
@@ -29,14 +21,6 @@ Score = Callable[[Episode, int], RewardBreakdown]
 
 class GameFailed(ArenaError):
     """A game could not be played to its end. A retry may succeed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayPlace:
-    """Folder and name of a replay."""
-
-    folder: Path
-    stem: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +32,10 @@ class RewardedEpisode:
     seconds_scoring: float
 
 
-async def play_and_score(
-    match: Match,
-    learners: tuple[int, ...],
-    score: Score,
-    timeout: float,
-    replay: ReplayPlace | None,
-    llm: ModelService | None,
+def score_seats(
+    learners: tuple[int, ...], score: Score, _: Game, episode: Episode
 ) -> RewardedEpisode:
-    """Play one game and score the seats that learn.
-
-    Args:
-        match: The set-up, with its seeds.
-        learners: Seats.
-        score: Computes the reward of a seat.
-        timeout: Seconds for the game.
-        replay: The file that is written during the game; None for no file.
-        llm: Answers for models.
-
-    Raises:
-        GameFailed: The game took too long, or a player got no answer.
-    """
-    watchers: list[Watcher] = [ReplayWriter(replay.folder, replay.stem)] if replay else []
-    try:
-        async with asyncio.timeout(timeout):
-            episode = await play(match, llm=llm, watchers=watchers)
-    except TimeoutError:
-        raise GameFailed(f"a game took longer than {timeout:g} s") from None
+    """Score the seats that learn: the measurement of a job. Raises GameFailed (`check_answers`)."""
     check_answers(episode)
     started = time.perf_counter()
     rewards = {seat: score(episode, seat) for seat in learners}

@@ -14,18 +14,17 @@ from arena.core.errors import StopPlaying
 from arena.core.seeds import stream
 from arena.episodes.executors.executor import Executor
 from arena.episodes.executors.local import LocalExecutor
+from arena.episodes.job import GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match
-from arena.episodes.replay_writer import write_episode
 from arena.llm.service import LLMService
 from trainers.hosts.art import Trajectory, TrajectoryGroup
 from trainers.opponents import NEWEST
 from trainers.rollouts.attempts import attempts_of, check_context
 from trainers.rollouts.rollout_game import (
     GameFailed,
-    ReplayPlace,
     RewardedEpisode,
     Score,
-    play_and_score,
+    score_seats,
 )
 from trainers.rollouts.trajectories import trajectory_of
 from trainers.step_metrics import RolloutCounts
@@ -143,20 +142,13 @@ class Rollouts:
         version = step if version is None else version
         started = time.monotonic()
         playing = StepInPlay(step, version, len(setups) * games, progress)
-        try:
-            # Game n belongs to setup n // games. If one game raises, the others are cancelled.
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(
-                        self._rollout(playing, setups[n // games], n, replay_folder(n))
-                    )
-                    for n in range(playing.total)
-                ]
-        except ExceptionGroup as errors:  # The other games were cancelled.
-            # One error in place of a group of them, so that callers catch it by its own class.
-            raise errors.exceptions[0] from None
+
+        async def rollout(number: int) -> dict[int, Trajectory] | GameFailed:
+            setup, folder = setups[number // games], replay_folder(number)
+            return await self._rollout(playing, setup, number, folder)
+
         # By number, not by completion: the order of the groups is the same in every run.
-        results = [task.result() for task in tasks]
+        results = [each async for each in run_jobs(range(playing.total), rollout, playing.total)]
         counts = playing.counts
         counts.seconds_playing = time.monotonic() - started
         check_context(counts.replies, counts.context_overflow)
@@ -207,12 +199,17 @@ class Rollouts:
         # 62 bits fit into a signed 64-bit integer.
         agents_seed = stream(setup.seed, f"rollout {name}").getrandbits(62)
         match = replace(setting.match, specs=setup.specs, seed=setup.seed, agents_seed=agents_seed)
-        replay = ReplayPlace(folder, f"game{name.replace('/', '-')}") if folder else None
-        there = replay if self._executor.shares_files else None
-        work = partial(play_and_score, match, setup.learners, self._score, setting.timeout, there)
-        scored = await self._executor.run(work, match.specs, f"rollout {name}")
-        if replay and not there:
-            write_episode(replay.folder, replay.stem, scored.episode)
+        job = GameJob(
+            f"rollout {name}",
+            match,
+            partial(score_seats, setup.learners, self._score),
+            replay=ReplayFile(folder, f"game{name.replace('/', '-')}") if folder else None,
+            timeout=setting.timeout,
+        )
+        try:
+            scored = (await run_job(job, self._executor)).value
+        except TimeoutError:
+            raise GameFailed(f"a game took longer than {setting.timeout:g} s") from None
         chat = match.chat or ChatOptions()
         for seat in setup.learners:
             # Importance ratios are relative to the weights that sampled: another step's would be

@@ -33,19 +33,19 @@ from arena.plugins.loader import catalog
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from arena.cli.playing.table import Table
+    from arena.cli.common.game_run import GameRun
     from arena.episodes.match import Match
     from arena.llm.service import LLMService
 
 
-def print_table_estimate(table: Table, flags: ModelFlags, as_json: bool) -> None:
+def print_game_estimate(run: GameRun, flags: ModelFlags, as_json: bool) -> None:
     """Print the estimate for the games of `arena play` that are not finished."""
-    missing = len(table.seeds) - len(table.results)
+    missing = len(run.seeds) - len(run.results)
     # Of a single game, too, several deals are sampled: one says little about its length.
-    seeds = range(table.seeds.start, table.seeds.start + SAMPLE_GAMES)
-    matches = (table.match.with_seed(seed) for seed in seeds)
-    line_ups = {tuple(table.match.specs): missing} if missing else {}
-    print_estimate(table.match, line_ups, matches, table.llm, flags, as_json)
+    seeds = range(run.seeds.start, run.seeds.start + SAMPLE_GAMES)
+    matches = (run.match.with_seed(seed) for seed in seeds)
+    line_ups = {tuple(run.match.specs): missing} if missing else {}
+    print_estimate(run.match, line_ups, matches, run.llm, flags, as_json)
 
 
 def print_estimate(

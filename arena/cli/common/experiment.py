@@ -232,10 +232,10 @@ class ExperimentRun:
             replays=results.path.parent / "replays" if self.flags.replays else None,
             scored=first_games(slots, self.flags.scored),
         )
-        missing = len(slots) - len(results.finished())
+        earlier = results.finished()
         async with AsyncExitStack() as stack:
             llm = await stack.enter_async_context(self.llm) if self.llm else None
-            if llm and self._model_flags.probe and missing:
+            if llm and self._model_flags.probe and len(earlier) < len(slots):
                 await models.probe_models(llm, self.specs)
             executor = await stack.enter_async_context(self.flags.make_executor(len(slots), llm))
             progress = stack.enter_context(progress_bar())
@@ -249,6 +249,7 @@ class ExperimentRun:
                 results.add_all,
                 max_concurrent,
                 results.games(),
+                earlier,
             )
             async with aclosing(finished):
                 async for result in finished:
@@ -261,8 +262,8 @@ class ExperimentRun:
 async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Executor) -> None:
     """Score games of an earlier run that had a smaller --scored."""
     from arena.episodes.executors.executor import in_worker
+    from arena.episodes.job import run_jobs
     from arena.evaluation.analysis import score
-    from arena.evaluation.evaluator import in_order
 
     async def score_one(result: GameResult) -> GameResult | None:
         work = in_worker(partial(score, result, results.path.parent))
@@ -271,7 +272,7 @@ async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Exe
     numbers = setup.scored
     if numbers and setup.match.game.measures:
         unscored = (g for g in results.games() if g.slot.number in numbers and not g.scored)
-        async for scored in in_order(unscored, score_one, 4 * executor.workers):
+        async for scored in run_jobs(unscored, score_one, 4 * executor.workers):
             if scored:
                 results.rescore(scored)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from arena.agents.chat import ChatOptions
-    from arena.cli.playing.table import Table
+    from arena.cli.common.game_run import GameRun
     from arena.core.game import Game
     from arena.episodes.replay import Replay
 
@@ -26,21 +26,21 @@ Flags = Mapping[str, "JsonValue"]
 """Values that shape the requests to a model, by flag."""
 
 
-def check_recordings(table: Table) -> None:
+def check_recordings(run: GameRun) -> None:
     """Raise UsageError if a recorded model would get other requests than in its recording.
 
     The message holds the command that plays the recorded game again.
     """
     from arena.episodes.replay import read_replay
 
-    for text in dict.fromkeys(table.match.specs):
+    for text in dict.fromkeys(run.match.specs):
         spec = Spec.parse(text)
         if spec.prefix == "recorded":
             with suppress(ReplayError):  # The backend says what is wrong with the file.
-                _check(table, read_replay(spec.rest))
+                _check(run, read_replay(spec.rest))
 
 
-def _check(table: Table, replay: Replay) -> None:
+def _check(run: GameRun, replay: Replay) -> None:
     from arena.agents.chat import ChatOptions
     from arena.episodes.branch import models_of
 
@@ -54,8 +54,8 @@ def _check(table: Table, replay: Replay) -> None:
         )
     models = models_of(replay) or ModelFlags().options()
     then = _flags(replay.make_game(), header.seed, header.text_level, models)
-    match, chat = table.match, table.match.chat or ChatOptions()
-    now = _flags(match.game, table.seeds[0], match.text_level, chat)
+    match, chat = run.match, run.match.chat or ChatOptions()
+    now = _flags(match.game, run.seeds[0], match.text_level, chat)
     others = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     if match.game.name != header.game:
         raise UsageError(f"recorded:{path}: a game of {header.game}; {_again(replay, then)}")
@@ -64,9 +64,9 @@ def _check(table: Table, replay: Replay) -> None:
         raise UsageError(f"recorded:{path}: it was played with {flags}; {_again(replay, then)}")
     if chat.beliefs:  # Questions about beliefs leave no request in a replay.
         raise UsageError(f"recorded:{path} has no answers to --beliefs: leave it out")
-    if len(table.seeds) > 1:
+    if len(run.seeds) > 1:
         raise UsageError(f"recorded:{path} is one game; leave out --games")
-    if (table.out / f"{table.stem(header.seed)}.jsonl").resolve() == path.resolve():
+    if (run.out / f"{run.stem(header.seed)}.jsonl").resolve() == path.resolve():
         raise UsageError(f"recorded:{path} would be replaced: choose another folder with --out")
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from arena.cli.common.flags import first_seed
+from arena.cli.common.game_run import GameRun
 from arena.cli.common.models import ModelFlags, has_models
 from arena.cli.common.seats import named_seats, seat_model
 from arena.cli.common.terminal import echo, print_grids
-from arena.cli.playing.table import Table, check, run
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import LONGEST_QUOTE, pluralize, shorten
@@ -52,13 +52,15 @@ def branch(call: Call) -> int:
             f"note: at position {len(start.plies)} no player has moved; the deal is drawn again",
             file=sys.stderr,
         )
-    first = first_seed(what_if.seed)
-    table = Branches(
+    first, chat = first_seed(what_if.seed), asked_how(replay, call)
+    with_models = has_models(specs)
+    branches = Branches(
         match=Match(
             game,
             specs,
             text_level=replay.header.text_level,
-            chat=asked_how(replay, call),
+            # A branch keeps the requests of its parent's models, and so their chat options.
+            chat=chat if with_models or replay.header.models else None,
             max_turns=turns_left(replay, start, game),
         ),
         seeds=range(first, first + what_if.games),
@@ -66,12 +68,12 @@ def branch(call: Call) -> int:
         delay=0.0,
         watch=False,
         max_concurrent=what_if.max_concurrent,
-        llm=call.model_flags.service() if has_models(specs) else None,
+        llm=call.model_flags.service() if with_models else None,
         start=start,
         parent=replay,
     )
-    check(table)
-    return run(table, call.as_json)
+    branches.check()
+    return branches.run(call.as_json)
 
 
 def _players(replay: Replay, game: Game, seats: list[str]) -> list[str]:
@@ -150,7 +152,7 @@ class BranchSeat(BaseModel):
 
 
 @dataclass(slots=True, kw_only=True)
-class Branches(Table):
+class Branches(GameRun):
     """Games that start from one position of a replay."""
 
     start: Position

@@ -20,6 +20,7 @@ from arena.core.observation import Observation
 from arena.core.ply import Decision
 from arena.core.spec import Spec
 from arena.core.text import shorten
+from arena.episodes.job import cached_game, sha256
 from arena.episodes.match import Match
 from arena.episodes.record import DecisionLine, Episode, Header
 from arena.episodes.replay import Replay, read_replay
@@ -27,7 +28,6 @@ from arena.episodes.runner import play
 from arena.episodes.verify import verify
 from arena.evaluation.analysis import episode_of
 from arena.evaluation.benchmark.suite import SuiteTask
-from arena.evaluation.evaluator import cached_game, sha256
 from arena.evaluation.records import GameResult, SeatResult
 from arena.evaluation.scoring import measure_game
 

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from arena.episodes.executors.executor import Executor
+from arena.episodes.job import run_jobs
 from arena.evaluation.benchmark.card import CARD_FILE, SubmissionCard
 from arena.evaluation.benchmark.game_check import TOLERANCE, CheckSetup, check_game
 from arena.evaluation.benchmark.submission import (
@@ -22,7 +23,6 @@ from arena.evaluation.benchmark.submission import (
     make_card,
 )
 from arena.evaluation.benchmark.suite import Suite
-from arena.evaluation.evaluator import in_order
 from arena.evaluation.records import GameResult
 
 GAMES_AHEAD = 8
@@ -49,7 +49,7 @@ async def check_games(
         fault = await executor.run(work, name=f"{setup.task.id}, game {result.slot.number}")
         return CheckedGame(setup.task.id, result.slot.number, fault)
 
-    async for checked in in_order(_stored(submission), check, GAMES_AHEAD * executor.workers):
+    async for checked in run_jobs(_stored(submission), check, GAMES_AHEAD * executor.workers):
         yield checked
 
 

@@ -1,1 +1,0 @@
-"""Games of `arena play` and of branches: playing, display and results."""

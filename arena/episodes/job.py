@@ -1,0 +1,310 @@
+"""Jobs: games as units of work, and the one way to run many of them.
+
+Everything that plays many games makes a `GameJob` of each one. `run_job` runs a job on an executor,
+and `run_jobs` runs many: a bounded number at a time, with results in order.
+
+    jobs = [GameJob(f"game {seed}", match.with_seed(seed), winner) for seed in range(100)]
+    async with make_executor("processes", 4) as executor:
+        async for finished in run_jobs(jobs, partial(run_job, executor=executor), ahead=16):
+            print(finished.value)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from arena.agents.agent import Agent
+from arena.core.game import Game
+from arena.episodes.executors.executor import Executor
+from arena.episodes.match import Match
+from arena.episodes.record import Episode, Position
+from arena.episodes.replay_writer import ReplayWriter, replace_replay, replay_text
+from arena.episodes.runner import Watcher, play
+
+if TYPE_CHECKING:
+    from arena.llm.backend import ModelService
+
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+
+LOOKAHEAD = 4
+"""Jobs per job in play that may be started before an earlier one is finished."""
+COMMIT_INTERVAL = 0.05
+"""Seconds between two transactions, at least. Each waits for the disk, for some milliseconds, and
+the event loop with it: one for each game would limit a run to a few hundred games per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFile:
+    """Place of the replay of a job: `FOLDER/STEM.jsonl`."""
+
+    folder: Path
+    stem: str
+    numbered: bool = False
+    """Keep a file that has the name, and add a number to the name of the new one. False: a file of
+    the same job, which an earlier run has left, is replaced."""
+
+    def writer(self) -> ReplayWriter:
+        """Return the watcher that writes the file during the game."""
+        if not self.numbered:
+            for stale in (f"{self.stem}.jsonl", f"{self.stem}.jsonl.part"):
+                with suppress(FileNotFoundError):
+                    (self.folder / stale).unlink()
+        return ReplayWriter(self.folder, self.stem)
+
+    def write(self, replay: str) -> Path:
+        """Write the text of a finished replay; return the path. Raises ArenaError."""
+        if not self.numbered:
+            return replace_replay(self.folder, self.stem, replay)
+        writer = ReplayWriter(self.folder, self.stem)
+        writer.copy(replay)
+        return writer.path
+
+
+@dataclass(frozen=True, slots=True)
+class GameJob(Generic[R]):
+    """One game as a unit of work.
+
+    Frozen and picklable, so that it can run on every executor, and again if its worker is lost.
+    Jobs with the same key, match and measurement give the same replay and the same result.
+    """
+
+    key: str
+    """Name of the job in its run and in errors, e.g. `game 17 (seed 3)`."""
+    match: Match
+    measure: Callable[[Game, Episode], R]
+    """Measures the finished game, where it was played. Must be picklable."""
+    in_thread: bool = False
+    """Measure in a thread: the event loop serves the calls of other games meanwhile."""
+    replay: ReplayFile | None = None
+    start: Position | None = None
+    """Position of a recorded game at which the game starts; None: its beginning."""
+    timeout: float | None = None
+    """Seconds for the game, after which TimeoutError is raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedJob(Generic[R]):
+    """Result of a job."""
+
+    value: R
+    """What was measured."""
+    seconds: float
+    """Time to play the game."""
+    replay: Path | None = None
+    sha256: str | None = None
+    """Hash of the replay's bytes, as hexadecimal digits."""
+
+
+async def play_job(
+    job: GameJob[R],
+    llm: ModelService | None,
+    *,
+    agents: Sequence[Agent] | None = None,
+    watchers: Sequence[Watcher] = (),
+    writer: ReplayWriter | None = None,
+    delay: float = 0.0,
+) -> FinishedJob[R]:
+    """Play the game of a job in this process, write its replay, and measure it.
+
+    Args:
+        job: What to play and to measure.
+        llm: Answers for the models among the players.
+        agents: One agent for each seat; by default those that the SPECs of the match name.
+        watchers: Follow the game, beside the writer of the replay.
+        writer: Writes the replay. By default that of the job's file, if it has one.
+        delay: Seconds to wait after each move.
+
+    Raises what `play` raises, TimeoutError, and ArenaError if the replay cannot be written.
+    """
+    if writer is None and job.replay is not None:
+        writer = job.replay.writer()
+    everyone = [writer, *watchers] if writer else watchers
+    episode, seconds = await _play(job, llm, agents, everyone, delay)
+    value = await _measure(job, episode)
+    if writer is None:
+        return FinishedJob(value, seconds)
+    return FinishedJob(value, seconds, writer.path, sha256(writer.path))
+
+
+async def run_job(job: GameJob[R], executor: Executor) -> FinishedJob[R]:
+    """Run a job on an executor; its replay is written on this machine."""
+    file = job.replay
+    # A number is added to a name by one process, this one: if a worker is lost, no part remains.
+    if file is None or (executor.shares_files and not file.numbered):
+        return await executor.run(partial(play_job, job), job.match.specs, job.key)
+    work = partial(play_elsewhere, replace(job, replay=None))
+    finished, replay = await executor.run(work, job.match.specs, job.key)
+    digest = hashlib.sha256(replay.encode()).hexdigest()
+    return replace(finished, replay=file.write(replay), sha256=digest)
+
+
+async def play_elsewhere(job: GameJob[R], llm: ModelService | None) -> tuple[FinishedJob[R], str]:
+    """Play and measure a game for a driver that writes the replay, whose text is returned."""
+    episode, seconds = await _play(job, llm)
+    # As text: an episode, with its observations, costs the driver much more.
+    return FinishedJob(await _measure(job, episode), seconds), replay_text(episode)
+
+
+async def _play(
+    job: GameJob[R],
+    llm: ModelService | None,
+    agents: Sequence[Agent] | None = None,
+    watchers: Sequence[Watcher] = (),
+    delay: float = 0.0,
+) -> tuple[Episode, float]:
+    """Return the episode, and the seconds that it took."""
+    match = replace(job.match, game=cached_game(job.match.game))
+    started = time.perf_counter()
+    async with asyncio.timeout(job.timeout):
+        episode = await play(
+            match, agents, llm=llm, watchers=watchers, delay=delay, start=job.start
+        )
+    return episode, time.perf_counter() - started
+
+
+async def _measure(job: GameJob[R], episode: Episode) -> R:
+    game = cached_game(job.match.game)
+    if job.in_thread:
+        return await asyncio.to_thread(job.measure, game, episode)
+    return job.measure(game, episode)
+
+
+@cache
+def cached_game(game: Game) -> Game:
+    """Return one instance for all equal games of a process, so its tables are computed once."""
+    return game
+
+
+def whole_episode(_: Game, episode: Episode) -> Episode:
+    """Return the episode: the measurement of jobs of which everything is needed."""
+    return episode
+
+
+def sha256(path: Path) -> str:
+    """Return the hash of a file's bytes as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+async def run_jobs(
+    jobs: Iterable[S],
+    run: Callable[[S], Awaitable[T]],
+    ahead: int,
+    slots: asyncio.Semaphore | None = None,
+    store: Callable[[Sequence[T]], None] | None = None,
+) -> AsyncGenerator[T, None]:
+    """Run jobs and yield their results in order.
+
+    So a conclusion from the first results does not depend on the number of jobs in play. An error
+    of any started job is raised at once, not only at its turn; results whose turn it is come before
+    it. Closing the iterator, or an error, cancels the unfinished jobs.
+
+    Args:
+        jobs: The jobs, in order.
+        run: Runs one job.
+        ahead: Jobs that may be started, or finished, before the first of them is yielded. It bounds
+            the memory for results that wait for an earlier one.
+        slots: Bounds the jobs in play. With more `ahead` than slots, a long game does not leave
+            slots unused. None: `ahead` is the bound.
+        store: Is called with new results soon after they exist, before their turn in the order
+            comes: a killed run keeps all finished games. It stores all of them, or none.
+    """
+    commits = GroupCommit(store) if store else None
+
+    async def run_one(job: S) -> T:
+        if slots is None:
+            result = await run(job)
+        else:
+            async with slots:
+                result = await run(job)
+        if commits is not None:
+            await commits.add(result)
+        return result
+
+    remaining = iter(jobs)
+    window: deque[asyncio.Future[T]] = deque()
+    # A queue instead of a wait on all tasks, whose cost would grow with the window.
+    finished: asyncio.Queue[asyncio.Future[T]] = asyncio.Queue()
+    try:
+        while True:
+            for job in islice(remaining, ahead - len(window)):
+                window.append(asyncio.ensure_future(run_one(job)))
+                window[-1].add_done_callback(finished.put_nowait)
+            if not window:
+                return
+            if window[0].done():
+                yield window.popleft().result()
+                continue
+            task = await finished.get()
+            if task.exception():
+                while window[0].done() and window[0] is not task:
+                    yield window.popleft().result()
+                task.result()  # Raises its error.
+    finally:
+        for task in window:
+            task.cancel()
+        await asyncio.gather(*window, return_exceptions=True)
+        if commits is not None:
+            # Games that were finished when the run was stopped.
+            commits.flush()
+
+
+class GroupCommit(Generic[T]):
+    """Stores results in groups.
+
+    A result that comes alone is stored at once. Those that come within COMMIT_INTERVAL after a
+    transaction are stored together at its end.
+    """
+
+    def __init__(self, store: Callable[[Sequence[T]], None]) -> None:
+        """`store` stores all results of a group, or none."""
+        self._store = store
+        self._group: list[tuple[T, asyncio.Future[None]]] = []
+        self._earliest = 0.0
+        """Time of the event loop before which no transaction starts."""
+
+    async def add(self, result: T) -> None:
+        """Return when the result is stored. Raises the error of the transaction of its group."""
+        loop = asyncio.get_running_loop()
+        stored: asyncio.Future[None] = loop.create_future()
+        self._group.append((result, stored))
+        # The first one of a group sets its time.
+        if len(self._group) == 1:
+            loop.call_at(self._earliest, self._commit)
+        await stored
+
+    def flush(self) -> None:
+        """Store the results that wait. Raises the error of the transaction."""
+        group, self._group = self._group, []
+        if not group:
+            return
+        try:
+            self._store([result for result, _ in group])
+        except Exception as error:
+            for _, stored in group:
+                if not stored.done():  # Else its task was cancelled.
+                    stored.set_exception(error)
+            raise
+        for _, stored in group:
+            if not stored.done():
+                stored.set_result(None)
+
+    def _commit(self) -> None:
+        loop = asyncio.get_running_loop()
+        # The waiting tasks raise its error.
+        with suppress(Exception):
+            self.flush()
+        # From its end: a slow disk leaves time for the games as well.
+        self._earliest = loop.time() + COMMIT_INTERVAL

@@ -25,8 +25,7 @@ from arena.evaluation.store.results import Results
 from arena.evaluation.store.stored_report import compare_evaluations, stored_report
 from replays.analysis.documents import ListedReplayJson
 from replays.web.game_query import ORDERS, GameIndex, GameQuery
-from replays.web.home.entries import EntryList
-from replays.web.home.files import find_results, find_run
+from replays.web.home.entries import EntryList, find_results, find_run
 from replays.web.http_errors import HttpError
 from replays.web.listing import EMPTY_ROW, Listing
 from replays.web.replay_directory import ReplayDirectory

@@ -18,9 +18,9 @@ from web_viewer import being_written, record
 from arena.core.errors import UsageError
 from arena.episodes.record import Branch
 from replays.analysis.documents import ListedReplayJson
-from replays.web.branch_parents import find_parents
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing, check_single_file, read_row
+from replays.web.replay_cache import find_parents
 from replays.web.replay_directory import IDLE_SECONDS, ReplayDirectory, is_plain
 
 

@@ -19,16 +19,22 @@ from replays.html_report import page as experiment_report
 from replays.html_report import training_report
 from replays.web.exchange import json_response, parameter
 from replays.web.home.documents import HomeJson, ViewJson
-from replays.web.home.entries import EntryList
-from replays.web.home.experiment_view import comparison_view, experiment_view, read_report
-from replays.web.home.files import (
+from replays.web.home.entries import (
     MAX_DATABASE_BYTES,
+    EntryList,
     FileSet,
     find_results,
     find_run,
     public_message,
 )
-from replays.web.home.run_view import read_run, run_comparison_view, run_view
+from replays.web.home.views import (
+    comparison_view,
+    experiment_view,
+    read_report,
+    read_run,
+    run_comparison_view,
+    run_view,
+)
 from replays.web.http_errors import HttpError, not_found
 from replays.web.listing import Listing
 from replays.web.replay_directory import SUFFIXES, ReplayDirectory

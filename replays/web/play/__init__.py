@@ -1,13 +1,11 @@
 """Play in a browser: tables whose seats people take by links.
 
     documents.py    messages of the socket
-    offers.py       the actions that a seat may choose from, as a form
-    facts.py        what never changes at a table
-    seat_view.py    what one seat, or a spectator, may be shown
-    places.py       the links of a table, and the pages that are open there
+    seat_view.py    what one seat, or a spectator, may be shown, and the actions that it may choose
+    places.py       what never changes at a table, its links, and the pages that are open there
     table.py        one game in play: its decisions, help, clock and replay
     tables.py       the tables of a server
-    new_game.py     the form for a new game, and its answer
+    new_game.py     the form for a new game, and its answer; questions to a player
     routes.py       the page, the form and the sockets
 
 A document for a seat is made only from events that the seat has witnessed and from its own

@@ -7,10 +7,14 @@ import secrets
 from dataclasses import dataclass, field
 
 from arena.core.game import Game
-from arena.core.spec import Spec
+from arena.core.knowledge import PlacedKnowledge
+from arena.core.observation import ObservedGame
+from arena.core.spec import Spec, redacted
 from arena.episodes.match import Match
 from arena.episodes.record import Position
-from replays.web.play.documents import Help, PartsJson
+from arena.plugins.views import scene_name
+from replays.analysis.timeline import game_title
+from replays.web.play.documents import HELP_LEVELS, Help, PartsJson, TableGameJson
 from replays.web.play.seat_view import SeatView
 
 TOKEN_BYTES = 16
@@ -71,3 +75,35 @@ class Link:
 def new_link(game: Game, seat: int | None) -> Link:
     """Return a link with a new token, to a seat; None: for spectators."""
     return Link(secrets.token_urlsafe(TOKEN_BYTES), SeatView(game, seat))
+
+
+def table_facts(setup: TableSetup) -> TableGameJson:
+    """Return what each page of a table is sent first."""
+    match = setup.match
+    game, knowledge = match.game, match.game.knowledge(0)
+    return {
+        "name": game.name,
+        "title": game_title(game),
+        "summary": game.summary,
+        "seats": list(game.seat_names),
+        "specs": [redacted(spec) for spec in match.specs],
+        "options": game.options.model_dump(mode="json"),
+        "scene": scene_name(game),
+        "has_posterior": knowledge is not None,
+        "has_grid": isinstance(knowledge, PlacedKnowledge),
+        "rules": game.rules(),
+        "offered_help": offered_help(setup),
+    }
+
+
+def offered_help(setup: TableSetup) -> list[Help]:
+    """Return the levels of help that a table allows and its game has."""
+    game = setup.match.game
+    missing = set[Help]()
+    if game.knowledge(0) is None:
+        missing.add("posterior")
+    kind = type(game)
+    if (kind.describe, kind.situation) == (ObservedGame.describe, ObservedGame.situation):
+        missing |= {"notes", "deductions"}
+    most = HELP_LEVELS.index(setup.most_help)
+    return [level for level in HELP_LEVELS[: most + 1] if level not in missing]

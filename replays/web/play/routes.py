@@ -30,11 +30,9 @@ from replays.web.exchange import (
 )
 from replays.web.http_errors import HttpError
 from replays.web.page_files import page_files
-from replays.web.play.asked import AskedPlayer, PlayerAtDecision
 from replays.web.play.documents import AnswerJson, SeatMessage, UpdateJson
-from replays.web.play.facts import table_facts
-from replays.web.play.new_game import Branched, NewGames, NewTable
-from replays.web.play.places import Link, Page, TableSetup
+from replays.web.play.new_game import AskedPlayer, Branched, NewGames, NewTable, PlayerAtDecision
+from replays.web.play.places import Link, Page, TableSetup, table_facts
 from replays.web.play.table import PlayTable
 from replays.web.play.tables import PlayTables
 from replays.web.replay_directory import ReplayDirectory, ServedFile

@@ -7,6 +7,9 @@ from dataclasses import replace
 from typing import cast
 
 from arena import Event, Game, Observation, PlacedKnowledge
+from arena.agents.reply.phrasebook import field_names
+from arena.agents.typed_action import usual_action
+from arena.core.action import Action
 from arena.core.knowledge import Knowledge
 from arena.core.observation import TextLevel
 from arena.core.views.scene import Scene
@@ -16,15 +19,19 @@ from replays.analysis.documents import PosteriorEntryJson, SceneJson
 from replays.analysis.posterior import posterior_entry
 from replays.web.play.documents import (
     Help,
+    KindJson,
     OverJson,
     PartsJson,
     PosteriorNowJson,
     SeenEventJson,
+    SpeechJson,
     TurnJson,
 )
 
 MAX_DIAGRAM_EVENTS = 500
 """Longer games have no diagrams, each of which is drawn from all events so far."""
+MAX_LISTED = 2_000
+"""Actions in one form; negotiation may have tens of thousands."""
 
 
 class SeatView:
@@ -141,3 +148,42 @@ class SeatView:
             "places": list(placement.places) if placement else [],
             "entry": self._entry,
         }
+
+
+def offer(observation: Observation, number: int, until: float | None) -> TurnJson:
+    """Return the form of a decision.
+
+    Args:
+        observation: What the seat knows, with its legal actions.
+        number: Number of the decision.
+        until: End of the time for it, in seconds since 1970; None: no limit.
+    """
+    legal = observation.legal_actions
+    usual = usual_action(observation)
+    speech: list[SpeechJson] = [
+        {"verb": each.kind.verb, "form": each.kind.form, "max_length": each.kind.max_length}
+        for each in legal.speech
+    ]
+    return {
+        "number": number,
+        "kinds": _kinds(legal[:MAX_LISTED]),
+        "speech": speech,
+        "left_out": max(0, len(legal) - MAX_LISTED),
+        "usual": None if usual is None else str(usual),
+        "until": until,
+    }
+
+
+def _kinds(actions: tuple[Action, ...]) -> list[KindJson]:
+    kinds: dict[tuple[type[Action], str], KindJson] = {}
+    for action in actions:
+        text = str(action)
+        # One class may have several verbs: "check" and "call" are one move in Leduc poker.
+        verb = text.partition(" ")[0]
+        kind = kinds.get((type(action), verb))
+        if kind is None:
+            name, fields = type(action).__name__, field_names(action)
+            kind = {"name": name, "verb": verb, "fields": fields, "actions": []}
+            kinds[type(action), verb] = kind
+        kind["actions"].append([text, *(str(getattr(action, each)) for each in kind["fields"])])
+    return list(kinds.values())

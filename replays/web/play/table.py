@@ -31,10 +31,8 @@ from replays.web.play.documents import (
     PartsJson,
     SeatMessage,
 )
-from replays.web.play.facts import offered_help
-from replays.web.play.offers import offer
-from replays.web.play.places import MAX_PAGES, Link, Page, TableSetup, new_link
-from replays.web.play.seat_view import SeatView
+from replays.web.play.places import MAX_PAGES, Link, Page, TableSetup, new_link, offered_help
+from replays.web.play.seat_view import SeatView, offer
 
 HIDDEN_FOLDER = ".playing"
 """Folder of replays of games in play. The viewer does not serve it, since a replay holds the cards

@@ -1,4 +1,10 @@
-"""The page with one game in one HTML file: it loads nothing, so it works offline."""
+"""The page with one game in one HTML file: it loads nothing, so it works offline.
+
+The modules of the page are `data:` addresses in an import map, by names of the form `page/NAME.js`:
+a module at such an address cannot import `./NAME.js`, for it is in no folder. The policy allows
+those scripts that have the nonce of the file, and the modules that they import. The nonce is a hash
+of the content, so no text of a replay can hold it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +31,6 @@ from replays.analysis.documents import (
 )
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web.encoding import encode, encode_for_html
-from replays.web.es_modules import join_modules
 from replays.web.page_files import INDEX, page_files, scene_file
 
 MAX_DECISION_CHARACTERS = 200 * 10**6
@@ -40,6 +45,8 @@ MAX_REPLAY_BYTES = 50 * 2**20
 """The documents of all perspectives are several times as large as the replay."""
 
 STYLE = re.compile(r'<link rel="stylesheet" href="/page/([\w.-]+)">')
+IMPORTED = re.compile(r"""\b(from|import)\s*["']\./([@\w.-]+)["']""")
+"""An import of another module of the page."""
 SCRIPT = re.compile(r'<script type="module" src="/page/([\w.-]+)"></script>')
 HTML_REFERENCE = re.compile(
     r"""\b(?:src|href|srcset|action)\s*=\s*["']?(?!["']?(?:#|data:))[^\s>]+"""
@@ -158,7 +165,7 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None, index: st
     files = page_files()
     page = _read(index, files).replace("\r\n", "\n")
     styles: list[str] = []
-    scripts: list[str] = []
+    nonce = _digest(encode(data) + page)
 
     def inline_style(match: re.Match[str]) -> str:
         if match[1] == HOME_STYLE:
@@ -167,9 +174,16 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None, index: st
         return f"<style>{styles[-1]}</style>"
 
     def inline_script(match: re.Match[str]) -> str:
-        scripts.append(_script(match[1], files, scene))
-        embedded = f'<script type="application/json" id="data">{encode_for_html(data)}</script>'
-        return f'{embedded}\n<script type="module">{scripts[-1]}</script>'
+        modules = _modules(match[1], files, scene)
+        addresses = {f"page/{name}": _data_address(text) for name, text in modules.items()}
+        return "\n".join(
+            f"<script {attributes}>{text}</script>"
+            for attributes, text in (
+                ('type="application/json" id="data"', encode_for_html(data)),
+                (f'type="importmap" nonce="{nonce}"', encode_for_html({"imports": addresses})),
+                (f'type="module" nonce="{nonce}"', f'import "page/{match[1]}";'),
+            )
+        )
 
     # After inlining, no other reference may be left: the file must not load anything.
     page = STYLE.sub(inline_style, page)
@@ -178,19 +192,18 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None, index: st
         raise ArenaError(f"{index} cannot be inlined: {reference and reference[0]}")
     # Scripts come last, because the embedded data may contain text that looks like a reference.
     page = SCRIPT.sub(inline_script, page)
+    hashes = " ".join(f"'sha256-{_digest(style)}'" for style in styles)
     policy = (
-        f"default-src 'none'; script-src {' '.join(map(_hash_source, scripts))}; "
-        f"style-src {' '.join(map(_hash_source, styles))}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src 'nonce-{nonce}'; "
+        f"style-src {hashes}; img-src data:; base-uri 'none'; form-action 'none'"
     )
     # The policy is the first element of the head, so that it applies to all others.
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     return page.replace(HEAD, f"{HEAD}{meta}\n", 1)
 
 
-def _hash_source(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _style(name: str, files: dict[str, Path]) -> str:
@@ -201,15 +214,30 @@ def _style(name: str, files: dict[str, Path]) -> str:
     return text
 
 
-def _script(entry: str, files: dict[str, Path], scene: str | None) -> str:
-    def read(name: str) -> str:
-        if name == SCENE_LOADER:
-            return _scene_loader(scene)
-        if name == SCENE_MODULE and scene is not None:
-            return _read(name, {name: scene_file(scene)})
-        return _read(name, files)
+def _modules(entry: str, files: dict[str, Path], scene: str | None) -> dict[str, str]:
+    """Return the modules that `entry` needs, by their names. Raises ArenaError for a missing one.
 
-    return "\n" + join_modules(entry, read)
+    They import each other by the names of the import map.
+    """
+    modules: dict[str, str] = {}
+    waiting = [entry]
+    while waiting:
+        name = waiting.pop()
+        if name in modules:
+            continue
+        if name == SCENE_LOADER:
+            text = _scene_loader(scene)
+        elif name == SCENE_MODULE and scene is not None:
+            text = _read(name, {name: scene_file(scene)})
+        else:
+            text = _read(name, files)
+        waiting += [imported for _, imported in IMPORTED.findall(text)]
+        modules[name] = IMPORTED.sub(r'\1 "page/\2"', text)
+    return modules
+
+
+def _data_address(module: str) -> str:
+    return f"data:text/javascript;base64,{base64.b64encode(module.encode()).decode()}"
 
 
 def _read(name: str, files: dict[str, Path]) -> str:

@@ -1,4 +1,4 @@
-"""The page in one file: what is joined, what is refused, and what the file holds of a game."""
+"""The page in one file: what is inlined, what is refused, and what the file holds of a game."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import hashlib
 import html.parser
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,127 +22,7 @@ from arena.episodes.replay import read_replay
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web import bundle, write_page
 from replays.web.encoding import encode, encode_for_html
-from replays.web.es_modules import join_modules, parse_module
 from replays.web.page_files import page_files, scene_file
-
-MODULES = {
-    "main.js": """// Begins here.
-import { add, twice as double } from "./sums.js";
-import {
-  Counter,
-  LIMIT,
-} from "./counter.js";
-import * as sums from "./sums.js";
-import "./effects.js";
-
-const add2 = (x) => add(x, 2);
-const counter = new Counter();
-const found = [add2(1), double(4), counter.up(), LIMIT, Object.keys(sums), seen()];
-console.log(JSON.stringify(found));
-function seen() {
-  return globalThis.effect;
-}
-""",
-    "sums.js": """import { LIMIT } from './counter.js'
-const hidden = LIMIT;
-export function add(a, b) {
-  return a + b;
-}
-export const twice = (x) => add(x, x);
-export async function later() {
-  await null;
-}
-export function* many() {}
-export { hidden as shown, add as plus };
-""",
-    "counter.js": """export const LIMIT = 10;
-const add = "not the same as in the others";
-export class Counter {
-  count = 0;
-  up() {
-    return ++this.count + add.length;
-  }
-}
-""",
-    "effects.js": "globalThis.effect = `export is a word`;\r\n",
-}
-
-
-def read(name: str) -> str:
-    return MODULES[name]
-
-
-def test_each_module_is_there_before_it_is_needed_and_only_once() -> None:
-    joined = join_modules("main.js", read)
-    order = re.findall(r'^// "([\w.]+)"$', joined, re.MULTILINE)
-    assert order == ["counter.js", "sums.js", "effects.js", "main.js"]
-    assert not re.search(r"^\s*(import|export)\b", joined, re.MULTILINE)
-    assert "\r" not in joined
-
-
-@pytest.mark.skipif(not shutil.which("node"), reason="needs node to run what was joined")
-def test_joined_modules_do_what_they_did_apart() -> None:
-    joined = join_modules("main.js", read)
-    ran = subprocess.run(
-        ["node", "--input-type=module"],
-        input=joined,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert ran.stderr == ""
-    names = ["add", "twice", "later", "many", "shown", "plus"]
-    assert json.loads(ran.stdout) == [3, 8, 30, 10, names, "export is a word"]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "export default function f() {}",
-        "export default 5;",
-        "export let changing = 1;",
-        "export var changing = 1;",
-        "export const { a, b } = {};",
-        "export const [a] = [];",
-        "export * from './other.js';",
-        "export { a } from './other.js';",
-        "export { a as default };",
-        "export { /* a comment */ a };",
-        "import thing from './other.js';",
-        "import thing, { a } from './other.js';",
-        "import { default as thing } from './other.js';",
-        "import { a } from 'https://cdn.example/a.js';",
-        "import { a } from '//cdn.example/a.js';",
-        "import { a } from '../other.js';",
-        "import { a } from './deep/other.js';",
-        "import 'https://cdn.example/a.js';",
-        "  import { a } from './other.js';",
-        "import data from './data.json' with { type: 'json' };",
-        "const other = await import('./other.js');",
-        "function f() { return import(name); }",
-        "const here = import.meta.url;",
-        "await start();",
-        "const data = await load();",
-        "const text = '</script>';",
-        "const text = '</SCRIPT >';",
-        "const text = '<!--';",
-    ],
-)
-def test_what_is_not_understood_is_refused(source: str) -> None:
-    with pytest.raises(ArenaError, match=r"^odd\.js(, line 3)?: unsupported statement: .*\S"):
-        parse_module("odd.js", f"\n\n{source}\n")
-
-
-def test_modules_that_do_not_fit_together() -> None:
-    circle = {"a.js": 'import "./b.js";', "b.js": 'import { c } from "./c.js";'}
-    circle["c.js"] = 'import * as a from "./a.js";\nexport const c = 1;'
-    with pytest.raises(ArenaError, match=r"a\.js → b\.js → c\.js → a\.js"):
-        join_modules("a.js", circle.__getitem__)
-    missing = {"a.js": 'import { b, c } from "./b.js";', "b.js": "export const c = 1;"}
-    with pytest.raises(ArenaError, match=r"a\.js: b\.js does not export b$"):
-        join_modules("a.js", missing.__getitem__)
-
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -204,13 +82,24 @@ def data_of(page: str) -> Any:
     return json.loads(text)
 
 
+def modules_of(page: str) -> dict[str, str]:
+    """The sources of the modules in a file, by their names."""
+    (text,) = [text for attrs, text in parsed(page).all("script") if attrs["type"] == "importmap"]
+    encoded = {name: address.split(",") for name, address in json.loads(text)["imports"].items()}
+    assert {kind for kind, _ in encoded.values()} == {"data:text/javascript;base64"}
+    return {name: base64.b64decode(code).decode() for name, (_, code) in encoded.items()}
+
+
 def check_offline(page: str) -> None:
-    """One style, one module and the data, allowed by their hashes; nothing else is asked for."""
+    """One style, the modules and the data, allowed by hash and nonce; nothing else is asked for."""
     seen = parsed(page)
-    data, module = seen.all("script")
+    data, table, module = seen.all("script")
     ((_, style),) = seen.all("style")
     assert data[0] == {"type": "application/json", "id": "data"}
-    assert module[0] == {"type": "module"}
+    nonce = module[0]["nonce"]
+    assert nonce and len(nonce) == 44 and nonce not in data[1] and nonce not in table[1]
+    assert table[0] == {"type": "importmap", "nonce": nonce}
+    assert module == ({"type": "module", "nonce": nonce}, 'import "page/main.js";')
     for attrs in (attrs for _, attrs, _ in seen.elements):
         assert not {"src", "srcset", "style", "onload", "onerror", "onclick"} & attrs.keys()
         assert (attrs.get("href") or "#").startswith(("#", "data:"))
@@ -219,14 +108,18 @@ def check_offline(page: str) -> None:
         for attrs, _ in seen.all("meta")
         if attrs.get("http-equiv") == "Content-Security-Policy"
     ]
-    hashes = [
-        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-        for text in (module[1], style)
-    ]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert policies == [
-        f"default-src 'none'; script-src {hashes[0]}; style-src {hashes[1]}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'sha256-{digest}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
     ]
+    modules = modules_of(page)
+    imported = [
+        re.findall(r"""\b(?:from|import)\s+["']([^"'\s]+)["']""", m) for m in modules.values()
+    ]
+    assert {name for names in imported for name in names} | {"page/main.js"} == {*modules}
+    assert not [text for text in modules.values() if re.search(r"\bimport\s*\(", text)]
+    page += "".join(modules.values())
     code = page.replace(data[1], "")
     namespaces = r"https?://www\.w3\.org/[\w/]+"  # Names of SVG and HTML, which nobody fetches.
     assert re.findall(r"\w+://[^\s\"']+", re.sub(namespaces, "", code)) == []
@@ -325,8 +218,9 @@ def test_hostile_texts_stay_data(tmp_path: Path) -> None:
 def test_a_scene_is_in_the_file_that_needs_it(clue: Path, tmp_path: Path) -> None:
     lines = scene_file("cluedo").read_text(encoding="utf-8").splitlines()
     scene = max((line for line in lines if "export" not in line), key=len)
-    assert scene in bundle.render(bundle.collect_documents(read_replay(clue), 0), "cluedo")
-    assert scene not in bundle.render({}, None)
+    with_scene = bundle.render(bundle.collect_documents(read_replay(clue), 0), "cluedo")
+    assert scene in "".join(modules_of(with_scene).values())
+    assert scene not in "".join(modules_of(bundle.render({}, None)).values())
     with pytest.raises(UsageError, match="there is no scene 'chess'"):
         bundle.render({}, "chess")
 
@@ -428,6 +322,5 @@ STARTS = ("main.js", "play.js", "film.js")
 
 def test_every_module_of_the_page_is_used() -> None:
     """What nothing imports would be missing from an exported file without a word."""
-    scripts = [bundle._script(start, page_files(), None) for start in STARTS]
-    used = set(re.findall(r'^// "([^"]+)"$', "".join(scripts), re.M))
+    used = {name for start in STARTS for name in bundle._modules(start, page_files(), None)}
     assert {name for name in page_files() if name.endswith(".js")} == used

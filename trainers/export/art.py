@@ -21,9 +21,15 @@ from typing import Any, BinaryIO, ClassVar
 from arena.core.errors import ReplayError
 from arena.core.game import Game
 from arena.episodes.replay import Replay
-from trainers.export.deal_groups import NO_TOKENS, GroupKey, StartPosition, has_tokens
 from trainers.export.exporter import Exporter
-from trainers.export.seat_replies import ReplyReader, SeatReplies
+from trainers.export.seat_replies import (
+    NO_TOKENS,
+    GroupKey,
+    ReplyReader,
+    SeatReplies,
+    StartPosition,
+    has_tokens,
+)
 from trainers.hosts.art import Choice, History, Trajectory, TrajectoryGroup
 from trainers.rollouts.trajectories import trajectory_of
 

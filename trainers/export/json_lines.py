@@ -1,4 +1,14 @@
-"""OpenEnv's `TrainingTrace`, schema version 1 (openenv 0.10.0): one JSON line per seat of a game.
+"""JSON lines: conversations for supervised fine-tuning, and OpenEnv's traces.
+
+`chat` is TRL's `messages` format. A row is a seat's whole chat of one game, with the replies that
+were corrected and the corrections: training must show the same context that the model read before
+a good reply. To teach good play only, select rows with `failures` 0, `fallbacks` 0 and `won` true.
+A rebuilt chat starts another row; with --chat fresh every decision does. TRL trains on all tokens
+of a row, unless its `assistant_only_loss` is set.
+
+A column has the same type in all rows, so that `datasets.load_dataset("json", …)` reads them.
+
+`openenv` is OpenEnv's `TrainingTrace`, schema version 1 (openenv 0.10.0), a line per seat:
 
     from openenv.core.harness.training import TrainingTrace
 
@@ -11,7 +21,7 @@ count for the loss. The schema has no place for the reward, so each turn's `meta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
@@ -20,10 +30,75 @@ from arena.core.errors import ReplayError
 from arena.core.game import Game
 from arena.episodes.record import dump
 from arena.episodes.replay import Replay
-from trainers.export.deal_groups import NO_TOKENS, has_tokens
+from arena.llm.backend import Message
 from trainers.export.exporter import Exporter
-from trainers.export.seat_replies import ReplyReader, SeatReplies
+from trainers.export.seat_replies import NO_TOKENS, ModelReply, ReplyReader, SeatReplies, has_tokens
 from trainers.rollouts.attempts import sampling_logprob
+
+
+class ChatExport(Exporter[list[bytes]]):
+    """Exporter with one row per conversation."""
+
+    suffix: ClassVar[str] = "chat.jsonl"
+    requirement: ClassVar[str] = "a finished game of a model"
+
+    def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
+        self._file = file
+        self._reader = ReplyReader(games, reward)
+        self._rows = 0
+
+    def prepare(self, replay: Replay) -> list[bytes]:
+        terms, seats = self._reader.terms, self._reader.seats(replay)
+        return [dump(row).encode() for seat in seats for row in chat_rows(seat, terms)]
+
+    def write(self, prepared: list[bytes]) -> None:
+        self._file.write(b"".join(prepared))
+        self._rows += len(prepared)
+
+    def finish(self) -> int:
+        return self._rows
+
+
+def chat_rows(seat: SeatReplies, terms: Sequence[str]) -> Iterator[dict[str, JsonValue]]:
+    """Yield the rows of one seat."""
+    facts = seat.facts(terms)
+    for number, replies in enumerate(conversations(seat.replies)):
+        attempts = [reply.attempt for reply in replies]
+        # The last request holds the conversation before it; only the last reply is missing.
+        messages = (*replies[-1].request, Message("assistant", replies[-1].text))
+        yield {
+            "messages": [{"role": each.role, "content": each.content} for each in messages],
+            **facts,
+            "chat": number,
+            "model": attempts[-1].model,
+            "policy_version": attempts[-1].policy_version,
+            "replies": len(replies),
+            "failures": sum(attempt.failure is not None for attempt in attempts),
+            "fallbacks": sum(reply.last and bool(reply.ply.decision.failure) for reply in replies),
+        }
+
+
+def conversations(replies: Iterable[ModelReply]) -> Iterator[list[ModelReply]]:
+    """Yield the replies of each chat; unanswered requests are left out."""
+    current: list[ModelReply] = []
+    for reply in replies:
+        if not reply.answered:
+            continue
+        if current and not _continues(current[-1].request, reply.request):
+            yield current
+            current = []
+        current.append(reply)
+    if current:
+        yield current
+
+
+def _continues(before: Sequence[Message], after: Sequence[Message]) -> bool:
+    """Return whether a request consists of the previous one, its answer, and more."""
+    length = len(before)
+    if len(after) <= length or after[length].role != "assistant":
+        return False
+    return tuple(after[:length]) == tuple(before)
+
 
 SCHEMA_VERSION = 1
 

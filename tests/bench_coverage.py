@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from support.slot_games import play_by_bots
 
 from arena.core.outcome import ReturnScale
-from arena.episodes.executors.executor import available_cores
+from arena.episodes.executors import available_cores
 from arena.episodes.match import Match
 from arena.evaluation.evaluator import ExperimentSetup
 from arena.evaluation.paired import compare

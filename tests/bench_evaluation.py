@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from kuhn_bots import kuhn_bots
 
-from arena.episodes.executors.choice import make_executor
+from arena.episodes.executors import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule

@@ -26,8 +26,7 @@ from pathlib import Path
 import pytest
 
 from arena.agents.chat import ChatOptions
-from arena.episodes.executors.choice import make_executor
-from arena.episodes.executors.executor import ExecutorKind, Work
+from arena.episodes.executors import ExecutorKind, Work, make_executor
 from arena.episodes.job import FinishedJob, GameJob, play_job, whole_episode
 from arena.episodes.match import Match
 from arena.episodes.record import Episode

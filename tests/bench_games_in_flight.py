@@ -21,10 +21,8 @@ import pytest
 from cluedo_server import legal_answer
 
 from arena.agents.chat import ChatOptions
-from arena.episodes.executors.choice import make_executor
-from arena.episodes.executors.executor import available_cores
-from arena.episodes.match import Match
-from arena.episodes.runner import play
+from arena.episodes.executors import available_cores, make_executor
+from arena.episodes.match import Match, play
 from arena.llm.backend import Choice, Completion, ModelService, Request
 from arena.llm.service import LLMService
 from arena.llm.settings import ServiceSettings, Settings

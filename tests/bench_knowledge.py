@@ -15,9 +15,8 @@ from test_cluedo_knowledge import random_game
 
 from arena.core.action import CHANCE
 from arena.core.event import Event
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.constraints import Constraints
 from games.cluedo.inference.counting import DealCount

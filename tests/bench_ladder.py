@@ -13,9 +13,8 @@ import pytest
 
 from arena.agents.agent import Agent, Seat
 from arena.core.seeds import stream
-from arena.episodes.executors.executor import available_cores
-from arena.episodes.match import Match
-from arena.episodes.runner import play
+from arena.episodes.executors import available_cores
+from arena.episodes.match import Match, play
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice, Random
 from games.cluedo.bots.oracle import Oracle
 from games.cluedo.game import Cluedo

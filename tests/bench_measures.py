@@ -20,9 +20,8 @@ import pytest
 from arena.agents.agent import Agent, Seat
 from arena.core.assessment import Measurements, sum_measurements
 from arena.core.seeds import stream
-from arena.episodes.executors.executor import available_cores
-from arena.episodes.match import Match
-from arena.episodes.runner import play
+from arena.episodes.executors import available_cores
+from arena.episodes.match import Match, play
 from games.cluedo.analysis.measures import STAGES
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo

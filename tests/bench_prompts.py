@@ -13,8 +13,7 @@ import pytest
 from cluedo_server import legal_answer
 
 from arena.agents.chat import ChatMode, ChatOptions
-from arena.episodes.match import Match
-from arena.episodes.runner import play
+from arena.episodes.match import Match, play
 from arena.llm.backend import Request
 from arena.llm.price import Price, PromptCache
 from arena.llm.prompt_tokens import PromptTokens, count_prompts

@@ -28,8 +28,8 @@ from pathlib import Path
 
 import pytest
 
-from arena.episodes.executors.messages import WorkEnd, WorkStart
 from arena.episodes.executors.pool import WorkerPool
+from arena.episodes.executors.worker import WorkEnd, WorkStart
 from arena.episodes.job import FinishedJob, play_elsewhere
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator

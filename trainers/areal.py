@@ -29,9 +29,8 @@ from arena.agents.seating import default_opponent, make_agent
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from arena.core.seeds import check_seed
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from arena.llm.backend import Completion, Request, Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import Limits, Settings

@@ -44,7 +44,7 @@ from pathlib import Path
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.episodes.executors.choice import make_executor
+from arena.episodes.executors import make_executor
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE
-from arena.episodes.executors.local import LocalExecutor
+from arena.episodes.executors import LocalExecutor
 from arena.episodes.files import write_whole
 from arena.episodes.job import LOOKAHEAD, GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.record import Episode

@@ -1,4 +1,7 @@
-"""Files that other processes read while they are written, or that must survive a crash."""
+"""Files of games: replays that are written during the game, and files that replace others whole.
+
+Other processes may read them while they are written, and they survive a crash.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,22 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
+from pydantic import JsonValue
+
+from arena.core.action import CHANCE
 from arena.core.errors import ArenaError
+from arena.core.game import State
+from arena.core.outcome import Outcome
+from arena.core.ply import Ply
+from arena.episodes.record import Episode, Header, OutcomeLine, dump, turns_played
 
 if TYPE_CHECKING:
     from arena.core.game import Game
+
 
 if sys.platform != "win32":
     import fcntl
@@ -86,3 +98,119 @@ def game_stem(game: Game, seed: int) -> str:
     # The name of a family's game has a slash, which would be a folder.
     parts = [game.name.replace("/", "-"), variant, f"{game.num_players}p", f"seed{seed}"]
     return "-".join(part for part in parts if part)
+
+
+class ReplayWriter:
+    """Watcher that writes a replay line by line, flushed after each ply.
+
+    The file is `NAME.jsonl.part` until the outcome is written, then `NAME.jsonl`; `path` is its
+    present name. An existing file is never overwritten: the name gets a number.
+    """
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        self._folder = folder
+        self._stem = stem
+        # Equal names mean that the file is finished or was never opened, see `unfinished`.
+        self._final = self.path = folder / f"{stem}.jsonl"
+        self._file: IO[str] | None = None
+        self._turns = self._decisions = 0
+        self._max_turns: int | None = None
+
+    def begin(self, header: Header, state: State) -> None:
+        self._max_turns = header.max_turns
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._claim()
+        except OSError as error:
+            raise ArenaError(f"cannot write {self.path}: {error.strerror}") from error
+        self._write([header.to_json()])
+
+    def ply(self, ply: Ply, state: State) -> None:
+        self._turns = turns_played(state, self._max_turns)
+        self._decisions += ply.player != CHANCE
+        self._write(ply.lines())
+
+    def end(self, outcome: Outcome) -> None:
+        line = OutcomeLine.of(outcome, self._turns, self._decisions)
+        self._write([line.to_json()])
+        self.close()
+        try:
+            self.path = self.path.rename(self._final)
+        except OSError as error:
+            raise ArenaError(f"cannot write {self._final}: {error.strerror}") from error
+
+    def copy(self, replay: str) -> None:
+        """Write a finished replay whole. Raises ArenaError."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._claim()
+            assert self._file is not None
+            self._file.write(replay)
+            self._file.close()
+            self.path = self.path.rename(self._final)
+        except OSError as error:
+            raise ArenaError(f"cannot write {self._final}: {error.strerror}") from error
+
+    def _claim(self) -> None:
+        """Open the first free name of `stem.jsonl`, `stem-2.jsonl`, …"""
+        for number in count(1):
+            name = self._stem if number == 1 else f"{self._stem}-{number}"
+            self._final = self._folder / f"{name}.jsonl"
+            self.path = self._folder / f"{name}.jsonl.part"
+            with suppress(FileExistsError):
+                self._file = self.path.open("x", encoding="utf-8")
+                mark_as_written(self._file)
+                # Mode "x" is atomic, so of several processes one gets the name. The finished file
+                # of that name is checked after that: no other writer of the name can finish it now.
+                if not self._final.exists():
+                    return
+                self.close()
+                self.path.unlink()
+
+    @property
+    def unfinished(self) -> bool:
+        """True if a part of the game was written, but not its outcome."""
+        return self.path != self._final and self.path.exists()
+
+    def close(self) -> None:
+        if self._file:
+            # Everything was flushed; what a full disk refused has been reported already.
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
+
+    def _write(self, lines: Iterator[dict[str, JsonValue]] | list[dict[str, JsonValue]]) -> None:
+        assert self._file is not None
+        try:
+            # All lines of a ply in one write, so that a reader rarely sees a part of one.
+            self._file.write("".join(map(dump, lines)))
+            self._file.flush()
+        except OSError as error:
+            raise ArenaError(
+                f"cannot write {self.path}: {error.strerror}; what was written so far is kept"
+            ) from error
+
+
+def replace_replay(folder: Path, stem: str, replay: str) -> Path:
+    """Write a replay under this very name; files of an earlier, killed run are replaced.
+
+    Returns the path. Raises ArenaError if it cannot be written.
+    """
+    final, part = folder / f"{stem}.jsonl", folder / f"{stem}.jsonl.part"
+    try:
+        # No checks before: a driver writes thousands of replays in a second.
+        try:
+            part.write_text(replay, encoding="utf-8")
+        except FileNotFoundError:
+            folder.mkdir(parents=True, exist_ok=True)
+            part.write_text(replay, encoding="utf-8")
+        return part.replace(final)
+    except OSError as error:
+        raise ArenaError(f"cannot write {final}: {error.strerror}") from error
+
+
+def replay_text(episode: Episode) -> str:
+    """Return the replay of a finished game, with the bytes that a `ReplayWriter` would write."""
+    line = OutcomeLine.of(episode.outcome, episode.turns, episode.decisions)
+    plies = (line for ply in episode.plies for line in ply.lines())
+    return "".join(map(dump, (episode.header.to_json(), *plies, line.to_json())))

@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from arena.agents.agent import Agent
 from arena.core.game import Game
-from arena.episodes.executors.executor import Executor
-from arena.episodes.match import Match
+from arena.episodes.executors import Executor
+from arena.episodes.files import ReplayWriter, replace_replay, replay_text
+from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode, Position
-from arena.episodes.replay_writer import ReplayWriter, replace_replay, replay_text
-from arena.episodes.runner import Watcher, play
 
 if TYPE_CHECKING:
     from arena.llm.backend import ModelService

@@ -1,19 +1,33 @@
-"""A match: the one set-up of a game that play, evaluation, training and held-out games share."""
+"""Match: the one set-up of a game that play, evaluation and training share, and how it is played.
+
+`play` plays one match; `arena.episodes.job` plays many.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from arena.agents.agent import Agent, Seat
+from arena.agents.agent import Agent, Seat, ask
 from arena.agents.chat import ChatOptions
 from arena.agents.seating import make_agent
-from arena.core.errors import UsageError
-from arena.core.game import Game
-from arena.core.observation import TextLevel
+from arena.core.action import CHANCE
+from arena.core.action_set import ActionSet
+from arena.core.errors import IllegalAction, StopPlaying, UsageError
+from arena.core.game import Game, State
+from arena.core.observation import Observation, TextLevel
+from arena.core.outcome import Outcome
+from arena.core.ply import Decision, Ply
 from arena.core.seeds import check_seed, stream
 from arena.core.spec import redacted
-from arena.episodes.record import Header, Position
+from arena.core.text import encodable, printable
+from arena.episodes.record import Episode, Header, Position, turns_played
 from arena.llm.backend import ModelService
 
 
@@ -105,3 +119,214 @@ class Match:
             self.chat,
             start,
         )
+
+
+class Watcher(Protocol):
+    """Follows a game as it is played: the writer of a replay, a live view."""
+
+    def begin(self, header: Header, state: State) -> None: ...
+    def ply(self, ply: Ply, state: State) -> None: ...
+    def end(self, outcome: Outcome) -> None: ...
+    def close(self) -> None:
+        """Release what is held. Called at the end of every game, also of a failed one."""
+
+
+async def play(
+    match: Match,
+    agents: Sequence[Agent] | None = None,
+    *,
+    llm: ModelService | None = None,
+    watchers: Sequence[Watcher] = (),
+    delay: float = 0.0,
+    start: Position | None = None,
+) -> Episode:
+    """Play one game to its end, from its beginning or from a position of another game.
+
+    An agent that fails, or answers with an action that is not legal, never ends the game: one of
+    the game's `fallback_actions` is played for it, and the record names the failure.
+
+    Args:
+        match: The game, its players, the seed and the limits.
+        agents: One agent for each seat; by default those that the SPECs of the match name.
+        llm: Answers for the models among the agents that the match seats. If it has a budget, the
+            game waits until that covers a whole game.
+        watchers: Follow the game, for example a `ReplayWriter`.
+        delay: Seconds to wait after each move.
+        start: Position of a recorded game; its plies are copied, and the seed of the match is for
+            what is drawn from there on.
+
+    Raises:
+        UsageError: The SPECs or the number of agents do not fit the game.
+        StopPlaying: An agent has ended the run, for example because the budget is spent.
+    """
+    agents = match.seat(llm) if agents is None else agents
+    async with llm.game(match.specs) if llm else nullcontext():
+        return await _play_watched(match, agents, watchers, delay, start)
+
+
+async def _play_watched(
+    match: Match,
+    agents: Sequence[Agent],
+    watchers: Sequence[Watcher],
+    delay: float,
+    start: Position | None,
+) -> Episode:
+    """Play one game and show each ply to the watchers."""
+    header, state = match.header(agents, start), match.game.initial_state()
+    plies: list[Ply] = []
+
+    def apply(player: int, answer: Answer) -> None:
+        before = len(state.log.events)
+        state.apply(player, answer.decision.action)
+        events = tuple(state.log.events[before:])
+        plies.append(Ply(len(plies), player, answer.decision, events, answer.seconds))
+        for watcher in watchers:
+            watcher.ply(plies[-1], state)
+
+    try:
+        for watcher in watchers:
+            watcher.begin(header, state)
+        # Copied plies are applied, not asked for, and draw nothing from the streams of the match.
+        for ply in start.plies if start else ():
+            apply(ply.player, Answer(ply.decision, ply.seconds))
+        await _play_on(match, agents, state, apply, delay)
+        outcome = outcome_of(state, match.turn_limit)
+        for watcher in watchers:
+            watcher.end(outcome)
+    finally:
+        with ExitStack() as stack:  # Closes the others too if one cannot be closed.
+            for watcher in watchers:
+                stack.callback(watcher.close)
+    return Episode(header, tuple(plies), outcome, turns_played(state, match.turn_limit))
+
+
+async def _play_on(
+    match: Match,
+    agents: Sequence[Agent],
+    state: State,
+    apply: Callable[[int, Answer], None],
+    delay: float,
+) -> None:
+    """Call `apply` with each move, from this position to the end of the game or the limit."""
+    limit, chance = match.turn_limit, stream(match.seed, "chance")
+    # A stream of its own: a fallback draws nothing from the agent's or the deal's stream.
+    fallbacks = [stream(match.seed, f"fallback {player}") for player in range(len(agents))]
+    # `turn` counts started turns, so the turn number `limit` is played to its end.
+    while state.to_act and (limit is None or state.turn <= limit):
+        if state.to_act == (CHANCE,):
+            apply(CHANCE, Answer(Decision(state.sample_chance(chance))))
+            continue
+        # All answers are in before the first is applied: simultaneous moves cannot react to
+        # each other.
+        for player, answer in (await _ask_all(agents, state, fallbacks)).items():
+            apply(player, answer)
+        await asyncio.sleep(delay)  # Also lets Ctrl-C in between the moves of bots.
+
+
+def act_out(state: State, rng: random.Random, plies: int | None = None) -> None:
+    """Play on at random, in place: to the end, or for this number of plies."""
+    while state.to_act and plies != 0:
+        player = state.to_act[0]
+        if player == CHANCE:
+            action = state.sample_chance(rng)
+        else:
+            legal = state.legal_actions(player)
+            # Faster than `rng.choice`; the bias is negligible for so few actions.
+            action = legal[int(rng.random() * len(legal))]
+        state.apply(player, action)
+        plies = None if plies is None else plies - 1
+
+
+def outcome_of(state: State, max_turns: int | None) -> Outcome:
+    """Return the outcome of a game that ends here, by its rules or by the limit."""
+    sides = state.roles(), state.teams()
+    if state.is_terminal:
+        return Outcome("terminated", state.reason(), state.returns(), *sides)
+    return Outcome("truncated", f"stopped after {max_turns} turns", state.returns(), *sides)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A decision and the seconds it took; None for chance."""
+
+    decision: Decision
+    seconds: float | None = None
+
+
+async def _ask_all(
+    agents: Sequence[Agent], state: State, fallbacks: Sequence[random.Random]
+) -> dict[int, Answer]:
+    """Ask all players who must act, at the same time; return their answers by player."""
+    observations = {player: state.observe(player) for player in state.to_act}
+    legal = {player: seen.legal_actions for player, seen in observations.items()}
+    answers = await asyncio.gather(
+        *(decide(agents[player], seen, fallbacks[player]) for player, seen in observations.items()),
+        # All agents finish, even if one fails: otherwise their calls would go on unobserved.
+        return_exceptions=True,
+    )
+    settled: dict[int, Answer] = {}
+    for (player, seen), answer in zip(observations.items(), answers, strict=True):
+        if isinstance(answer, asyncio.CancelledError):
+            # The agent has cancelled itself. If the game is cancelled, `gather` has raised that.
+            move = _fall_back(seen, legal[player], fallbacks[player], "the agent was cancelled")
+            settled[player] = Answer(move, 0.0)
+        # StopPlaying, for example; `decide` turns ordinary errors into moves.
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            settled[player] = answer
+    return settled
+
+
+async def decide(agent: Agent, observation: Observation, fallback: random.Random) -> Answer:
+    """Return one player's decision; a failure of its agent becomes a fallback move.
+
+    The fallback is drawn with the generator of this name. StopPlaying and MemoryError are passed
+    on: a game must not depend on the memory of the machine that plays it.
+    """
+    legal = observation.legal_actions  # Kept here: an agent may do anything to its observation.
+    start = time.perf_counter()
+    try:
+        decision = _checked(await ask(agent, observation), legal)
+    except (StopPlaying, MemoryError):
+        raise
+    except Exception as error:  # The edge of one player's turn: the others' game goes on.
+        failure = f"{type(agent).__name__}: {_describe(error)}"
+        decision = _fall_back(observation, legal, fallback, failure)
+    return Answer(decision, time.perf_counter() - start)
+
+
+def _checked(decision: Decision, legal: ActionSet) -> Decision:
+    """Return a copy of the decision. Raises an error if it cannot be played or recorded."""
+    if not isinstance(decision, Decision):
+        raise TypeError(f"{decision!r} is not a Decision")
+    if decision.action not in legal:
+        raise IllegalAction(f"'{decision.action}' is not allowed now")
+    if not isinstance(decision.failure, str | None):
+        raise TypeError(f"failure={decision.failure!r} is not a text")
+    failure = decision.failure if decision.failure is None else printable(decision.failure)
+    if decision.details == {}:  # Bots give none.
+        return Decision(decision.action, failure)
+    # A copy, as the replay will hold it: the agent may go on changing its own.
+    details = json.dumps(dict(decision.details), allow_nan=False, ensure_ascii=False)
+    return Decision(decision.action, failure, json.loads(encodable(details)))
+
+
+def _describe(error: Exception) -> str:
+    try:
+        return printable(f"{type(error).__name__}: {error}")
+    except Exception:  # The error's own text may be what fails.
+        return type(error).__name__
+
+
+def _fall_back(
+    observation: Observation, legal: ActionSet, rng: random.Random, failure: str
+) -> Decision:
+    try:
+        harmless = observation.game.fallback_actions(observation)
+        # The observation may have been changed by the agent, so `legal`, kept before, decides.
+        allowed = [action for action in harmless if action in legal]
+    except Exception:  # The agent may have damaged its observation.
+        allowed = []
+    # Also if the game excludes all legal actions: some move must be played.
+    return Decision(rng.choice(allowed or legal), failure)

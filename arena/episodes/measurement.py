@@ -1,4 +1,4 @@
-"""Measurement of each seat of a finished game: by the game's assessor, and by plugins.
+"""Measurement of each seat of a finished game: by the game, by plugins, and as reward terms.
 
 A plugin adds a measure with `catalog.add("measure", "GAME/NAME", "module:attribute")`, where the
 attribute is a `CustomMeasure`; `*/NAME` is for all games.
@@ -20,8 +20,69 @@ from arena.core.assessment import (
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.episodes.record import Episode
-from arena.episodes.reward import SeatEpisode
 from arena.plugins.loader import catalog
+
+NO_KINDS = frozenset[str]()
+
+
+@dataclass(frozen=True, slots=True)
+class SeatEpisode:
+    """A finished game, seen from the seat that learns."""
+
+    game: Game
+    episode: Episode
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class RewardTerm:
+    """A named number for one seat of one finished game."""
+
+    name: str
+    about: str
+    """One sentence, with the unit and the range."""
+    value: Callable[[SeatEpisode, Sequence[Assessment]], float]
+    """Compute the number from the game and the seat's assessments of `kinds`, in game order."""
+    kinds: frozenset[str] | None = NO_KINDS
+    """The kinds of assessments that it reads. None: all kinds. Empty: no exact knowledge."""
+    measures: frozenset[str] = NO_KINDS
+    """The measures that it reads. A game that lacks one of them does not have this term."""
+    cheap: bool = False
+    """The assessments of `kinds` take a few milliseconds per game, so they are always computed."""
+
+    def available_in(self, game: Game) -> bool:
+        """Return whether this game computes the exact knowledge that the term reads."""
+        if self.kinds == NO_KINDS:
+            return True
+        # No players and no kinds: this only asks whether the game has an assessor.
+        exact = game.assessor((), ()) is not None
+        return exact and self.measures <= {measure.name for measure in game.measures}
+
+
+def function_term(name: str, about: str, function: Callable[[SeatEpisode], float]) -> RewardTerm:
+    """Return a term that needs no assessments, only the game itself."""
+    return RewardTerm(name, about, lambda seat_episode, _: function(seat_episode))
+
+
+def measure_sum(measure: str, assessments: Sequence[Assessment]) -> WeightedSum:
+    """Add a measure up over one game; `WeightedSum(0, 0)` if the game never measured it."""
+    sums = sum_measurements(assessment.measurements for assessment in assessments)
+    return sums.get(measure, WeightedSum(0.0, 0.0))
+
+
+def measure_term(measure: str, about: str) -> RewardTerm:
+    """Return a term `measure:NAME` with the value of a measure of the game's assessor."""
+
+    def value(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
+        return ratio(measure_sum(measure, assessments))
+
+    return RewardTerm(f"measure:{measure}", about, value, None, frozenset((measure,)))
+
+
+def ratio(weighted: WeightedSum) -> float:
+    """Return sum(total) / sum(weight), and 0 for a measure without weight."""
+    return weighted.total / weighted.weight if weighted.weight else 0.0
+
 
 RESERVED = frozenset(
     {"legal_rate", "prompt_tokens", "completion_tokens", "cost", "latency"}

@@ -22,8 +22,8 @@ from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.ply import Decision, Ply
 from arena.core.seeds import stream
+from arena.episodes.match import decide
 from arena.episodes.replay import Replay
-from arena.episodes.runner import decide
 from arena.llm.service import LLMService
 
 Facts = Mapping[str, JsonValue]

@@ -23,8 +23,7 @@ from arena.agents.seating import default_bot
 from arena.core.action import Action
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
-from arena.episodes.match import Match
-from arena.episodes.runner import play
+from arena.episodes.match import Match, play
 from arena.llm.backend import BackendTraits, Message, Request, Tool
 from arena.llm.price import Price
 from arena.llm.prompt_tokens import PromptTokens, count_prompts

@@ -16,9 +16,8 @@ from arena.core.game import State
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.ply import Decision, Ply
-from arena.episodes.match import Match
+from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode, Header, Position
-from arena.episodes.runner import Watcher, play
 from arena.llm.backend import ModelService
 
 EXTERNAL = "external"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.episodes.executors.executor import Executor, in_worker
+from arena.episodes.executors import Executor, in_worker
 from arena.episodes.job import cached_game, run_jobs, sha256
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay

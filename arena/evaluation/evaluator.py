@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from arena.core.game import Game
-from arena.episodes.executors.executor import Executor
+from arena.episodes.executors import Executor
 from arena.episodes.job import LOOKAHEAD, FinishedJob, GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match
 from arena.episodes.record import Episode

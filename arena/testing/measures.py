@@ -13,10 +13,9 @@ from arena.agents.seating import default_opponent, make_agent
 from arena.core.assessment import Measurements
 from arena.core.game import Game
 from arena.core.seeds import stream
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from arena.testing.positions import sampled_positions
 
 

@@ -17,11 +17,9 @@ from arena.agents.agent import Agent, RandomBot, Seat
 from arena.core.action import CHANCE
 from arena.core.game import Game, State
 from arena.core.seeds import stream
-from arena.episodes.match import Match
-from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import act_out, play
-from arena.episodes.verify import verify
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, act_out, play
+from arena.episodes.replay import read_replay, verify
 from arena.testing.positions import (
     fingerprint,
     public_facts,

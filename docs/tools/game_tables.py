@@ -72,7 +72,7 @@ def _seats(game: Any) -> str:
 
 def _hides(game: Any) -> bool:
     """Return whether some event of a random game is not public."""
-    from arena.episodes.runner import act_out
+    from arena.episodes.match import act_out
 
     state = game.initial_state()
     act_out(state, random.Random(1), MOST_PLIES)

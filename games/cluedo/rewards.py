@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from arena.core.assessment import Assessment
-from arena.episodes.reward import RewardTerm, SeatEpisode, measure_sum, ratio
+from arena.episodes.measurement import RewardTerm, SeatEpisode, measure_sum, ratio
 
 
 def _accusation(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:

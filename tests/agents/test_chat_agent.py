@@ -17,12 +17,10 @@ from arena.agents.seating import make_agent
 from arena.core.errors import StopPlaying, UsageError
 from arena.core.game import Game
 from arena.core.seeds import stream
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Request, Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game

@@ -13,8 +13,7 @@ from arena.agents.chat import AnswerForm, Chat, ChatOptions, opening
 from arena.agents.reply.reader import read_reply
 from arena.core.ply import Ply
 from arena.core.prompting import CombinedMove
-from arena.episodes.match import Match
-from arena.episodes.runner import play
+from arena.episodes.match import Match, play
 from arena.llm.backend import Request
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game

@@ -21,11 +21,9 @@ from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.event import Spoken
 from arena.core.observation import Observation
 from arena.core.text import one_line
-from arena.episodes.match import Match
-from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
-from arena.episodes.verify import verify
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
+from arena.episodes.replay import read_replay, verify
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import catalog

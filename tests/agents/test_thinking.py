@@ -20,11 +20,10 @@ from arena.agents.chat import THINKING_ROOM, Attempt, ChatOptions
 from arena.cli import run
 from arena.cli.common.models import REPLY_TOKENS, ModelFlags
 from arena.core.errors import UsageError
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
 from arena.llm.backend import Request
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService

@@ -17,13 +17,11 @@ from misbehaving import ANSWERS, BROKEN, STATUSES, UNPROMISED, Misbehaving
 from misbehaving import Ledger as Billed
 
 from arena.agents.chat import Attempt, ChatOptions
+from arena.episodes.files import ReplayWriter
 from arena.episodes.job import run_jobs
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.replay import Replay, read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
-from arena.episodes.verify import verify
+from arena.episodes.replay import Replay, read_replay, verify
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings

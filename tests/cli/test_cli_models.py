@@ -16,8 +16,7 @@ from cluedo_server import GAME, arena, legal_answer, start, wait_until
 from misbehaving import Misbehaving
 
 from arena.cli import run
-from arena.episodes.replay import read_replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ import pytest
 from cluedo_server import GAME, arena, legal_answer
 from misbehaving import Misbehaving
 
-from arena.episodes.replay import read_replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 
 CENTS = 0.003
 """US dollars per call."""

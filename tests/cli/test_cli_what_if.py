@@ -31,8 +31,7 @@ from arena.cli.replaying.look import moment_address
 from arena.cli.replaying.modes import MODES
 from arena.cli.replaying.what_if import asked_how
 from arena.episodes.branch import position, turns_left
-from arena.episodes.replay import read_replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Sampling
 from games.cluedo.analysis.measures import FACTS
 

@@ -29,9 +29,8 @@ from arena.envs.multi_agent import ArrayObservation, MultiAgentEnv
 from arena.envs.pettingzoo import to_parallel_pettingzoo, to_pettingzoo
 from arena.envs.registration import IDS
 from arena.envs.wrappers import FlatActionMaskEnv
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from arena.plugins.loader import catalog, make_game
 from games.tictactoe.game import TicTacToe, TicTacToeState
 

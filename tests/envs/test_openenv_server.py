@@ -38,11 +38,9 @@ from arena.envs.openenv.environment import GameEnvironment
 from arena.envs.openenv.host import HostedGame, SharedEpisodes
 from arena.envs.openenv.protocol import GameObservation
 from arena.episodes import session as session_module
-from arena.episodes.match import Match
-from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
-from arena.episodes.verify import verify
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
+from arena.episodes.replay import read_replay, verify
 from arena.http import connections
 from arena.http.access import AccessControl, BodyLimit
 from arena.plugins.loader import make_game

@@ -19,13 +19,11 @@ from arena.core.errors import ReplayError, StopPlaying, UsageError
 from arena.core.game import Game
 from arena.core.outcome import Outcome
 from arena.episodes.branch import deals_anew, models_of, position
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.episodes.policy_agreement import Comparison, PolicyAgreement, mean_facts
 from arena.episodes.record import Episode, Header, Position
-from arena.episodes.replay import Replay, read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
-from arena.episodes.verify import verify
+from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import SkippedFile, measure_replay
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game

@@ -28,13 +28,11 @@ from arena.core.errors import (
 )
 from arena.core.observation import Observation
 from arena.core.ply import Decision
-from arena.episodes.executors.choice import make_executor
-from arena.episodes.executors.executor import ExecutorKind, in_worker
+from arena.episodes.executors import ExecutorKind, in_worker, make_executor
 from arena.episodes.executors.pool import MAX_LOSSES, WorkerPool
-from arena.episodes.executors.processes import ProcessChannel
-from arena.episodes.match import Match
+from arena.episodes.executors.worker import ProcessChannel
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
 from arena.evaluation.records import GameResult, Slot
 from arena.llm.backend import ModelService, Request

@@ -14,8 +14,7 @@ from arena.core.errors import ArenaError, StopPlaying
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.ply import Decision
-from arena.episodes.executors.choice import make_executor
-from arena.episodes.executors.executor import ExecutorKind
+from arena.episodes.executors import ExecutorKind, make_executor
 from arena.episodes.job import (
     FinishedJob,
     GameJob,
@@ -29,8 +28,7 @@ from arena.episodes.job import (
 )
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
-from arena.episodes.replay import read_replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 from arena.plugins.loader import make_game
 
 GAME = make_game("cluedo", players=3)

@@ -13,8 +13,7 @@ from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.observation import Observation
 from arena.core.ply import Decision
-from arena.episodes.match import Match
-from arena.episodes.runner import play
+from arena.episodes.match import Match, play
 from arena.plugins.loader import make_game
 
 KUHN = make_game("kuhn_poker")

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from arena.cli import run
-from arena.episodes.replay import read_replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 
 FILES = sorted((Path(__file__).parent / "data").glob("*.jsonl"))
 

@@ -20,13 +20,10 @@ from hypothesis import strategies as st
 from arena.core.errors import ArenaError, ReplayError
 from arena.core.game import State
 from arena.core.text import shorten
-from arena.episodes.files import is_written
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter, is_written
+from arena.episodes.match import Match, play
 from arena.episodes.record import Header, replay_json_schema
-from arena.episodes.replay import Replay, read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
-from arena.episodes.verify import verify
+from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import find_files
 from arena.plugins.loader import make_game
 

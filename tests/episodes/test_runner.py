@@ -16,12 +16,10 @@ from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.ply import Decision
 from arena.core.seeds import stream
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 from arena.plugins.loader import make_game
 from arena.testing.rules import without_times
 from games.cluedo.game import Cluedo

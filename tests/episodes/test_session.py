@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from arena.agents.agent import act_now
 from arena.core.errors import ActionError, ArenaError, UsageError
 from arena.core.seeds import stream
-from arena.episodes.match import Match
-from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
+from arena.episodes.replay import read_replay, verify
 from arena.episodes.session import EXTERNAL, GameSession, SeatTurn
-from arena.episodes.verify import verify
 from arena.plugins.loader import make_game
 from arena.testing.rules import without_times
 

@@ -19,10 +19,9 @@ from small_benchmark import SECRET, a_suite, bench, submit, suite_json, task, wr
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.seeds import stream
-from arena.episodes.match import Match
+from arena.episodes.files import replay_text
+from arena.episodes.match import Match, play
 from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import replay_text
-from arena.episodes.runner import play
 from arena.evaluation.benchmark.card import SubmissionCard, card_markdown
 from arena.evaluation.benchmark.standings import make_standings, notable_games
 from arena.evaluation.benchmark.submission import read_submission

@@ -13,12 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from arena.core.assessment import WeightedSum
-from arena.episodes.executors.choice import make_executor
-from arena.episodes.executors.executor import ExecutorKind
+from arena.episodes.executors import ExecutorKind, make_executor
 from arena.episodes.job import LOOKAHEAD
 from arena.episodes.match import Match
-from arena.episodes.replay import read_replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
 from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.schedule import evaluation_schedule
@@ -141,8 +139,8 @@ def test_games_that_are_done_are_not_played_again() -> None:
 def test_workers_end_when_their_parent_is_killed() -> None:
     program = (
         "import asyncio, os, time\n"
-        "from arena.episodes.executors.choice import make_executor\n"
-        "from arena.episodes.executors.executor import in_worker\n"
+        "from arena.episodes.executors import make_executor\n"
+        "from arena.episodes.executors import in_worker\n"
         "async def go():\n"
         "    async with make_executor('processes', 2) as executor:\n"
         "        print(await executor.run(in_worker(os.getpid)), flush=True)\n"

@@ -26,8 +26,8 @@ from arena import (
 )
 from arena.agents.agent import RandomBot, act_now, uniform
 from arena.core.ply import Ply
+from arena.episodes.match import outcome_of
 from arena.episodes.record import Episode, Header
-from arena.episodes.runner import outcome_of
 from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.evaluator import ExperimentSetup
 from arena.evaluation.exploitability import Policy, expected_returns

@@ -11,9 +11,8 @@ from whispers import Whispers
 from arena.cli import run
 from arena.core.outcome import Outcome
 from arena.core.seeds import stream
-from arena.episodes.match import Match
+from arena.episodes.match import Match, act_out, outcome_of
 from arena.episodes.record import Episode
-from arena.episodes.runner import act_out, outcome_of
 from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.records import Slot
 from arena.evaluation.schedule import evaluation_schedule

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from arena.agents.chat import ChatOptions
 from arena.core.assessment import WeightedSum
-from arena.episodes.executors.choice import make_executor
+from arena.episodes.executors import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
     EvaluationAggregator,

@@ -15,8 +15,8 @@ import pytest
 from arena import CHANCE, Match, make_game, play
 from arena.core.action import Action
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
+from arena.episodes.match import act_out
 from arena.episodes.measurement import assessments
-from arena.episodes.runner import act_out
 from arena.testing import check_game
 from games.battleship.board import Ship, board_of, has_room, is_fleet, random_fleet, union
 from games.battleship.density import density, empty_squares

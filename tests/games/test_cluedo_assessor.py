@@ -18,11 +18,10 @@ from arena.core.action import CHANCE, Action
 from arena.core.assessment import Assessment, WeightedSum, sum_measurements
 from arena.core.outcome import Outcome
 from arena.core.ply import Decision, Ply
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.measures import MEASURES
 from games.cluedo.analysis.position_analysis import break_even

@@ -14,9 +14,8 @@ from known_deal import ENVELOPE, HANDS
 from arena.agents.agent import Seat, act_now
 from arena.core.action import Action
 from arena.core.seeds import stream
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice
 from games.cluedo.bots.oracle import Oracle
 from games.cluedo.game import Cluedo

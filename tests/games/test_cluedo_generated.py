@@ -16,8 +16,7 @@ from test_cluedo_knowledge import all_deals, likelihood, random_game
 
 from arena import UsageError
 from arena.core.action import CHANCE, normalise
-from arena.episodes.match import Match
-from arena.episodes.runner import play
+from arena.episodes.match import Match, play
 from arena.testing import check_game
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.answers import JointAnswers

@@ -18,10 +18,9 @@ from arena.core.action import Action
 from arena.core.action_set import ActionSet
 from arena.core.assessment import Assessment, WeightedSum, sum_measurements
 from arena.core.seeds import stream
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.measurement import measure_seats
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from games.cluedo.analysis.judgements import SeenCards
 from games.cluedo.analysis.measures import STAGES
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice

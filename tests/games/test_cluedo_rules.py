@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from arena.core.action import CHANCE, Action
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.event import Event
-from arena.episodes.runner import act_out
+from arena.episodes.match import act_out
 from arena.plugins.loader import make_game
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board

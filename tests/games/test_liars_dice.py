@@ -19,9 +19,8 @@ from arena.core.action import CHANCE, Action, Step
 from arena.core.assessment import sum_measurements
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import State
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.measurement import assessments
-from arena.episodes.runner import play
 from arena.testing import check_game
 from games.liars_dice.base import CHALLENGE, DiceBid, DiceRevealed, DiceRolled, Hand, RollHand
 from games.liars_dice.game import LiarsDice

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from arena.core.action import CHANCE
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from arena.plugins.loader import make_game
 
 FOLDER = Path(__file__).parents[1] / "playthroughs"

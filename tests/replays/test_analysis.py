@@ -29,11 +29,10 @@ from arena.agents.chat import Attempt
 from arena.core.action import CHANCE, Step
 from arena.core.errors import ReplayError
 from arena.core.game import Game
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.episodes.record import Branch, DecisionLine, Header
 from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
 from arena.plugins.loader import make_game
 from arena.testing.positions import random_positions, sampled_positions
 from games.cluedo.game import Cluedo

@@ -11,8 +11,7 @@ from browsing import Tab, axe_findings, browsing, expect, missing, tab
 from play_server import PlayProcess, play_server
 from served_games import wait_for_view
 
-from arena.episodes.replay import read_replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page

@@ -30,8 +30,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from arena.core.ply import Ply
 from arena.core.views.second_person import second_person
-from arena.episodes.replay import Replay, read_replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import Replay, read_replay, verify
 from arena.plugins.loader import catalog
 
 

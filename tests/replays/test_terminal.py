@@ -23,11 +23,10 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from arena.agents.chat import Attempt, ChatLine
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.episodes.record import Branch, DecisionLine
 from arena.episodes.replay import Replay, read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
 from arena.plugins.loader import make_game
 from replays.analysis.posterior import entry_at
 from replays.analysis.replay_analysis import ReplayAnalysis

@@ -14,9 +14,8 @@ from test_html_report import Page
 from training_rows import CONFIG, around, evaluated, rows
 
 from arena.core.errors import ArenaError
-from arena.episodes.match import Match
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.evaluation.report_parts import Interval
 from arena.plugins.loader import make_game
 from replays.html_report.training_report import render, write_training_report

@@ -19,11 +19,9 @@ from typing import Any
 
 from arena.core.errors import ArenaError
 from arena.core.game import Game
-from arena.episodes.match import Match
-from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import act_out, play
-from arena.episodes.verify import verify
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, act_out, play
+from arena.episodes.replay import read_replay, verify
 from arena.plugins.families import FamilyGame
 from arena.plugins.loader import game_family, make_game
 

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import pytest
 
+from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match
-from arena.episodes.replay_writer import ReplayWriter
 from arena.plugins.loader import make_game
 from replays.film.write import NAMES, installed_chromium
 
@@ -256,7 +256,7 @@ def a_long_game(folder: Path, events: int) -> Path:
 
     from arena.core.observation import Observation
     from arena.core.ply import Decision
-    from arena.episodes.runner import play
+    from arena.episodes.match import play
 
     class Asking:
         """Makes up questions, and has no opinion."""

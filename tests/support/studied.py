@@ -14,9 +14,9 @@ from known_deal import ENVELOPE, HANDS
 from arena.agents.chat import Attempt, ChatLine
 from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game
+from arena.episodes.match import outcome_of
 from arena.episodes.record import ChanceLine, DecisionLine, Header, OutcomeLine
 from arena.episodes.replay import Replay
-from arena.episodes.runner import outcome_of
 from arena.testing.positions import random_positions, replay_history
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import DealCards, EndTurn

@@ -18,10 +18,8 @@ from urllib.parse import quote
 
 from command_line import started
 
-from arena.episodes.files import mark_as_written
-from arena.episodes.match import Match
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
+from arena.episodes.files import ReplayWriter, mark_as_written
+from arena.episodes.match import Match, play
 from arena.plugins.loader import make_game
 
 

@@ -22,8 +22,8 @@ from arena.core.game import ChanceOutcome
 from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.envs.multi_agent import MultiAgentEnv
+from arena.episodes.match import act_out
 from arena.episodes.measurement import RESERVED, CustomMeasure, custom_measures, measure_seats
-from arena.episodes.runner import act_out
 from arena.evaluation.scoring import MODEL_MEASURES
 from arena.plugins.loader import catalog, make_game
 from arena.testing import check_game

@@ -20,8 +20,8 @@ from scripted_table import quick
 
 from arena import make_game
 from arena.core.errors import ArenaError, UsageError
+from arena.episodes.match import play
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from arena.llm.settings import Settings
 from trainers.areal import GameWorkflow
 from trainers.rewards import Rewards, SeatEpisode, information_gains

@@ -23,11 +23,10 @@ from torch import Tensor
 from arena.agents.chat import ChatOptions
 from arena.core.errors import UsageError
 from arena.episodes.branch import position
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.episodes.record import Position
 from arena.episodes.replay import read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
 from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService

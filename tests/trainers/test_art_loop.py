@@ -24,8 +24,7 @@ from small_runs import ART, Notes, learn, rows_of, small, small_base, weights
 import trainers.update
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.seeds import stream
-from arena.episodes.replay import read_replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Backend, Completion, Request
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig

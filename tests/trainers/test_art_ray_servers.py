@@ -25,7 +25,7 @@ from test_art_server import Table, answered_by, train  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
 from arena.core.errors import StopPlaying, UsageError  # noqa: E402
-from arena.episodes.executors.choice import make_executor  # noqa: E402
+from arena.episodes.executors import make_executor  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.config.presets import _sync_problem  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402

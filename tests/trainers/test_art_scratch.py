@@ -14,9 +14,8 @@ from arena.agents.chat import ChatOptions
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.episodes.job import run_jobs
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from arena.evaluation.exploitability import (
     InformationSet,
     information_sets,

@@ -20,9 +20,8 @@ if find_spec("art") is None:
 from scripted_table import quick
 
 from arena.agents.chat import Attempt, ChatLine, ChatOptions, Fallback
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.runner import play
 from arena.llm.backend import Completion, Message, Request, Role, Sampling, Token
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game

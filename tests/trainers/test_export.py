@@ -23,11 +23,10 @@ from arena.cli import run
 from arena.core.errors import ArenaError, MissingDependency, UsageError
 from arena.core.version import __version__
 from arena.episodes.branch import position
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.episodes.record import Position
 from arena.episodes.replay import Replay, read_replay
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
 from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Completion, Message, Request, Sampling, Token
 from arena.llm.service import LLMService

@@ -19,9 +19,8 @@ from arena.core.action import CHANCE, Action
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.ply import Decision, Ply
-from arena.episodes.match import Match
+from arena.episodes.match import Match, outcome_of, play
 from arena.episodes.record import Episode, Header
-from arena.episodes.runner import outcome_of, play
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
 from backends.scripted import ScriptedBackend

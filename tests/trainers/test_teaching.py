@@ -22,8 +22,7 @@ from transformers import AutoModelForCausalLM
 from arena.agents.chat import ChatOptions, write_answer
 from arena.cli import run
 from arena.core.errors import ArenaError, UsageError
-from arena.episodes.match import Match
-from arena.episodes.runner import play
+from arena.episodes.match import Match, play
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game

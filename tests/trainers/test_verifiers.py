@@ -24,8 +24,7 @@ from test_trace_exports import WithTemplate, choosing
 from arena.agents.chat import system_message
 from arena.cli import run
 from arena.core.errors import UsageError
-from arena.episodes.replay import read_replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import read_replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.plugins.loader import make_game
 from trainers.rewards import Rewards, SeatEpisode

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from arena.core.observation import TextLevel
-from arena.episodes.executors.executor import ExecutorKind
+from arena.episodes.executors import ExecutorKind
 from trainers.config.names import HASHED_IF_CHANGED, HASHED_NAMES, with_new_names
 
 LossName = Literal["cispo", "ppo"]

@@ -25,8 +25,7 @@ from arena.core.ply import Ply
 from arena.core.text import shorten
 from arena.episodes.branch import MAX_ATTEMPTS
 from arena.episodes.record import Episode, Header
-from arena.episodes.replay import Replay
-from arena.episodes.verify import verify
+from arena.episodes.replay import Replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Message
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode

@@ -11,7 +11,7 @@ loading.py      user functions by `module:function`
 turns.py        the reward of each decision, for trainers that credit single replies
 """
 
-from arena.episodes.reward import RewardTerm, SeatEpisode
+from arena.episodes.measurement import RewardTerm, SeatEpisode
 from trainers.rewards.groups import GroupScorer, load_group_scorer, score_group
 from trainers.rewards.information import information_gains
 from trainers.rewards.scoring import RewardBreakdown, Rewards, TermSummary, default_reward

@@ -19,7 +19,7 @@ from arena import Assessment
 from arena.core.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
-    from arena.episodes.reward import SeatEpisode
+    from arena.episodes.measurement import SeatEpisode
 
 
 def entropy_removed(assessments: Sequence[Assessment]) -> float:

@@ -11,9 +11,14 @@ from numbers import Real
 
 from arena import Assessment, Game
 from arena.core.errors import ArenaError, UsageError
-from arena.episodes.measurement import assessments
+from arena.episodes.measurement import (
+    RewardTerm,
+    SeatEpisode,
+    assessments,
+    function_term,
+    measure_term,
+)
 from arena.episodes.record import Episode
-from arena.episodes.reward import RewardTerm, SeatEpisode, function_term, measure_term
 from arena.plugins.loader import catalog
 from trainers.rewards.loading import load_function
 

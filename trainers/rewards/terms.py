@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from arena.core.action import CHANCE
 from arena.core.ply import Ply
-from arena.episodes.reward import RewardTerm, SeatEpisode, function_term
+from arena.episodes.measurement import RewardTerm, SeatEpisode, function_term
 from trainers.rewards.information import entropy_removed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arena.episodes.reward import SeatEpisode
+from arena.episodes.measurement import SeatEpisode
 from trainers.rewards.information import information_gains
 from trainers.rewards.scoring import Rewards
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from arena.agents.chat import Attempt, ChatOptions
 from arena.core.errors import StopPlaying
 from arena.core.seeds import stream
-from arena.episodes.executors.executor import Executor
-from arena.episodes.executors.local import LocalExecutor
+from arena.episodes.executors import Executor, LocalExecutor
 from arena.episodes.job import GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match
 from arena.llm.service import LLMService

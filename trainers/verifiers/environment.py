@@ -32,10 +32,9 @@ from arena.agents.seating import make_agent
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
-from arena.episodes.match import Match
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.replay_writer import ReplayWriter
-from arena.episodes.runner import play
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.extras import require

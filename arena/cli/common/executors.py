@@ -9,7 +9,7 @@ from arena.cli.common.flags import Flag, one_of
 from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from arena.episodes.executors.executor import Executor, ExecutorKind
+    from arena.episodes.executors import Executor, ExecutorKind
     from arena.llm.service import LLMService
 
 
@@ -38,7 +38,7 @@ class ExecutorFlags:
 
     def check_executor(self) -> None:
         """Raise UsageError for flags that do not fit together, MissingDependency without Ray."""
-        from arena.episodes.executors.executor import ExecutorKind
+        from arena.episodes.executors import ExecutorKind
         from arena.plugins.extras import require
 
         if self.executor is not None:
@@ -55,8 +55,7 @@ class ExecutorFlags:
 
         Without --executor it is `processes`, or `local` if one worker is enough.
         """
-        from arena.episodes.executors.choice import make_executor
-        from arena.episodes.executors.executor import available_cores
+        from arena.episodes.executors import available_cores, make_executor
 
         self.check_executor()
         if self.executor == "ray":

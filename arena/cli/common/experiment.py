@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from arena.core.game import Game
-    from arena.episodes.executors.executor import Executor
+    from arena.episodes.executors import Executor
     from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
     from arena.evaluation.evaluator import ExperimentSetup
     from arena.evaluation.records import GameResult, Slot
@@ -261,7 +261,7 @@ class ExperimentRun:
 
 async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Executor) -> None:
     """Score games of an earlier run that had a smaller --scored."""
-    from arena.episodes.executors.executor import in_worker
+    from arena.episodes.executors import in_worker
     from arena.episodes.job import run_jobs
     from arena.evaluation.analysis import score
 

@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from arena.core.game import State
     from arena.core.outcome import Outcome
     from arena.core.ply import Ply
-    from arena.episodes.executors.executor import Executor
+    from arena.episodes.executors import Executor
     from arena.episodes.job import FinishedJob, GameJob
-    from arena.episodes.match import Match
+    from arena.episodes.match import Match, Watcher
     from arena.episodes.record import Episode, Failure, Header, OutcomeLine, Position
-    from arena.episodes.runner import Watcher
     from arena.llm.service import LLMService
 
 

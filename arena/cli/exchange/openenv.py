@@ -15,8 +15,7 @@ from arena.cli.common.help import ArenaCommand
 if TYPE_CHECKING:
     from arena.core.game import Game
     from arena.envs.openenv.host import Scoring
-    from arena.episodes.match import Match
-    from arena.episodes.runner import Watcher
+    from arena.episodes.match import Match, Watcher
 
 app = typer.Typer(
     help="Serve games as environments of OpenEnv 0.10.0.",
@@ -118,8 +117,7 @@ def serve_command(
     require("arena openenv", ("openenv",), "openenv")
     from arena.cli.exchange.openenv_server import ServedGame, serve_game
     from arena.envs.openenv.host import HostedGame
-    from arena.episodes.files import game_stem
-    from arena.episodes.replay_writer import ReplayWriter
+    from arena.episodes.files import ReplayWriter, game_stem
 
     played = game_flags.make(game)
     specs = hosting.specs

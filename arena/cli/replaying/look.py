@@ -98,7 +98,7 @@ def only_seat(replay: Replay, given: list[str]) -> int | None:
 
 def verify_replay(call: Call) -> int:
     """Apply the actions again; exit with 1 at the first difference, which is named."""
-    from arena.episodes.verify import verify
+    from arena.episodes.replay import verify
 
     replay = call.replay()
     difference = verify(replay)

@@ -157,8 +157,7 @@ async def _play_sample(config: TrainConfig, seed: int) -> tuple[int, int, int]:
     Returns the decisions of seat 0, the tokens of its text at the end, and those of its actions.
     """
     from arena.agents.seating import default_opponent
-    from arena.episodes.match import Match
-    from arena.episodes.runner import play
+    from arena.episodes.match import Match, play
 
     game = make_game(config.game, **config.options)
     specs = [default_opponent(game)] * game.num_players

@@ -30,7 +30,7 @@ from arena.envs.openenv.protocol import (
     served_tools,
     turn_number,
 )
-from arena.episodes.reward import SeatEpisode
+from arena.episodes.measurement import SeatEpisode
 from arena.episodes.session import SeatTurn
 
 MAX_EPISODE_ID = 255

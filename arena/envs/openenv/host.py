@@ -14,9 +14,8 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.core.seeds import check_seed
-from arena.episodes.match import Match
-from arena.episodes.reward import SeatEpisode
-from arena.episodes.runner import Watcher
+from arena.episodes.match import Match, Watcher
+from arena.episodes.measurement import SeatEpisode
 from arena.episodes.session import EXTERNAL, GameSession
 from arena.llm.backend import ModelService
 

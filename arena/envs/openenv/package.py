@@ -27,7 +27,7 @@ from arena.core.seeds import stream
 from arena.core.spec import Spec, redacted
 from arena.core.version import __version__
 from arena.envs.openenv.host import HostedGame
-from arena.episodes.reward import SeatEpisode
+from arena.episodes.measurement import SeatEpisode
 from arena.episodes.session import GameSession
 from arena.llm.backend import Tool
 

@@ -17,7 +17,7 @@ from arena.core.action import Action
 from arena.core.errors import InvalidAction, UsageError
 from arena.core.game import Game
 from arena.envs.openenv.host import Scoring
-from arena.episodes.reward import SeatEpisode
+from arena.episodes.measurement import SeatEpisode
 
 
 class GameObservation(CallToolObservation):

@@ -4,3 +4,153 @@ A unit of work is a whole game, or the measurement of one: a pure function of it
 may be repeated after its worker was lost. Only the driver, the process that holds the executor,
 stores results and calls models; a worker keeps no state.
 """
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias, TypeVar
+
+from arena.core.errors import ArenaError
+
+if TYPE_CHECKING:
+    from arena.llm.backend import ModelService
+    from arena.llm.service import LLMService
+
+T = TypeVar("T")
+
+ExecutorKind = Literal["local", "processes", "ray"]
+
+Work: TypeAlias = "Callable[[ModelService | None], Awaitable[T]]"
+"""Unit of work: plays or measures a game. It is pickled, and so are its result and its errors.
+
+It must be pure: a unit whose worker was lost is run again.
+"""
+
+
+class Executor(Protocol):
+    """Runs units of work. Used as an asynchronous context manager.
+
+    async with make_executor("processes", 2) as executor:
+        episode = await executor.run(partial(play_one, match), match.specs)
+    """
+
+    workers: int
+    """Units of work that can make progress at the same time."""
+    shares_files: bool
+    """Whether workers see the files of this machine."""
+
+    async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
+        """Run a unit of work and return its result.
+
+        Args:
+            work: What to run. It gets the service that answers for the models among `specs`.
+            specs: The players of the game, by seat; empty for work without models.
+            name: What it is, for errors, e.g. `game 17 (seed 3)`.
+
+        Raises the errors of the work, and ArenaError if its workers were lost repeatedly.
+        """
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def in_worker(function: Callable[[], T]) -> Work[T]:
+    """Return the unit of work that calls a plain function; both must be picklable."""
+    return partial(_call, function)
+
+
+async def _call(function: Callable[[], T], _llm: ModelService | None) -> T:
+    return function()
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+T = TypeVar("T")
+
+
+class LocalExecutor:
+    """Executor of this process: games of models in the event loop, other work in one thread."""
+
+    workers = 1
+    shares_files = True
+
+    def __init__(self, llm: LLMService | None = None) -> None:
+        self._llm = llm
+        # A thread of its own, so that the event loop remains free for progress and Ctrl-C.
+        self._thread = ThreadPoolExecutor(1)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Work that waits is dropped; work that runs is waited for.
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
+        try:
+            if self._llm is not None and self._llm.models(specs):
+                async with self._llm.game(specs):
+                    return await work(self._llm)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, _run, work)
+        except MemoryError as error:
+            raise ArenaError(
+                f"out of memory in {name or 'a game'}; finished games are kept: continue with "
+                "--resume and more memory"
+            ) from error
+
+
+def _run(work: Work[T]) -> T:
+    async def run() -> T:
+        return await work(None)
+
+    return asyncio.run(run())
+
+
+def make_executor(
+    kind: ExecutorKind,
+    workers: int | None = None,
+    llm: LLMService | None = None,
+    address: str | None = None,
+) -> Executor:
+    """Return an executor of this kind.
+
+    Args:
+        kind: `local`: this process; `processes`: worker processes; `ray`: actors of a Ray cluster.
+        workers: Number of workers; `local` has one. None: one for each core.
+        llm: Answers for the models of all games. It stays in this process.
+        address: Of the Ray cluster; None: RAY_ADDRESS, or a new one on this machine.
+
+    Raises:
+        MissingDependency: Ray is not installed.
+    """
+    if kind == "local":
+        return LocalExecutor(llm)
+    if kind == "processes":
+        from arena.episodes.executors.pool import WorkerPool
+        from arena.episodes.executors.worker import ProcessChannel
+
+        return WorkerPool(ProcessChannel.start, workers or available_cores(), llm)
+    from arena.episodes.executors.ray import RayPool
+
+    return RayPool(workers, llm, address)

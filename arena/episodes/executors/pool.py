@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from arena.core.errors import ArenaError, StopPlaying
-from arena.episodes.executors.executor import Work
-from arena.episodes.executors.messages import (
+from arena.episodes.executors import Work
+from arena.episodes.executors.worker import (
     CallEnd,
     CallStart,
     Channel,

@@ -21,11 +21,9 @@ from arena.core.ply import Decision
 from arena.core.spec import Spec
 from arena.core.text import shorten
 from arena.episodes.job import cached_game, sha256
-from arena.episodes.match import Match
+from arena.episodes.match import Match, play
 from arena.episodes.record import DecisionLine, Episode, Header
-from arena.episodes.replay import Replay, read_replay
-from arena.episodes.runner import play
-from arena.episodes.verify import verify
+from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.evaluation.benchmark.suite import SuiteTask
 from arena.evaluation.records import GameResult, SeatResult

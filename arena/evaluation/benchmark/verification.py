@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
-from arena.episodes.executors.executor import Executor
+from arena.episodes.executors import Executor
 from arena.episodes.job import run_jobs
 from arena.evaluation.benchmark.card import CARD_FILE, SubmissionCard
 from arena.evaluation.benchmark.game_check import TOLERANCE, CheckSetup, check_game

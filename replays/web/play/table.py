@@ -19,8 +19,8 @@ from arena.core.ply import Ply
 from arena.core.text import shorten
 from arena.core.views.ending import ending
 from arena.core.views.number_text import decimal
+from arena.episodes.files import ReplayWriter
 from arena.episodes.record import Header
-from arena.episodes.replay_writer import ReplayWriter
 from arena.episodes.session import GameSession, SeatTurn
 from arena.llm.backend import ModelService
 from replays.web.play.documents import (

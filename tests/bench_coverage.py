@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from kuhn_bots import KUHN, Bluffer, Careful, exact_value, kuhn_bots
 from numpy.typing import NDArray
-from support.slot_games import play_by_bots
+from slot_games import play_by_bots
 
 from arena.core.outcome import ReturnScale
 from arena.episodes.executors import available_cores

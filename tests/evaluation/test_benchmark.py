@@ -20,6 +20,7 @@ from small_benchmark import SECRET, a_suite, bench, submit, suite_json, task, wr
 from arena.core.errors import ArenaError, UsageError
 from arena.core.seeds import stream
 from arena.episodes.files import replay_text
+from arena.episodes.job import sha256
 from arena.episodes.match import Match, play
 from arena.episodes.replay import read_replay
 from arena.evaluation.benchmark.card import SubmissionCard, card_markdown
@@ -34,7 +35,6 @@ from arena.evaluation.benchmark.suite import (
     read_model,
     read_suite,
 )
-from arena.evaluation.evaluator import sha256
 
 PLAYER = "bot:detective"
 TABLES = ("shares", "seats", "games")

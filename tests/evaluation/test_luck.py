@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from support.slot_games import play_by_bots
+from slot_games import play_by_bots
 
 from arena import (
     CHANCE,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from kuhn_bots import Bluffer, Careful, exact_value, kuhn_bots
 from pydantic import JsonValue
-from support.slot_games import play_by_bots
+from slot_games import play_by_bots
 
 from arena import (
     WIN_RATE,

@@ -54,7 +54,7 @@ async def replies_of(level: TextLevel, players: int, games: int) -> ReplyCounts:
     evaluation = EvaluationAggregator(game, spec, None)
     async with LLMService() as llm, make_executor("local", llm=llm) as executor:
         playing = run_schedule(
-            slots, lambda slot: play_slot(setting, slot, executor), lambda _: None, games
+            list(slots), lambda slot: play_slot(setting, slot, executor), lambda _: None, games
         )
         async for result in playing:
             evaluation.add(result)

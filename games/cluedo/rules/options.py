@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import (
-    Field,
-    JsonValue,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, model_validator
 
 from arena import GameOptions
 from games.cluedo.rules.cards import ThemeName
-
-LATER = ("names_seed", "refuters", "movement", "choose_suspects", "first_player")
-"""Options that the first files of games do not have."""
 
 
 class CluedoOptions(GameOptions):
@@ -71,7 +62,6 @@ class CluedoOptions(GameOptions):
         description="'in_turn': the first seat from the suggester's left that can refute shows a "
         "card (printed rules); 'all': every seat that can refute shows one card.",
     )
-
     movement: Literal["toward", "squares"] = Field(
         "toward",
         description="Moves on the board. 'toward': name a room; the pawn enters it, or goes "
@@ -119,13 +109,3 @@ class CluedoOptions(GameOptions):
         if sum(sizes.values()) - 3 < self.players:
             raise ValueError(f"the deck is too small for {self.players} players: one card for each")
         return self
-
-    @model_serializer(mode="wrap")
-    def _serialize(self, serialize: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
-        """Leave out the options of `LATER` at their defaults, so that files stay as they were."""
-        stored: dict[str, JsonValue] = serialize(self)
-        fields = type(self).model_fields
-        for name in LATER:
-            if stored.get(name) == fields[name].default:
-                stored.pop(name, None)
-        return stored
